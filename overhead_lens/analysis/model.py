@@ -1,0 +1,191 @@
+"""The budget of one measured call: frozen values whose constructors check that it closes.
+
+All durations are integer nanoseconds per measured call unless a name says otherwise; intervals are (low, high) in
+nanoseconds at 95 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from overhead_lens.categories import HOST_CATEGORIES
+
+SCHEMA = "overhead-lens/breakdown/1"
+
+Interval = tuple[float, float]
+
+
+class InvariantError(ValueError):
+    """A budget that does not close, or a value that breaks the contract of its type: a defect of the analyzer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """The unprofiled wall time of one call.
+
+    Attributes:
+        ns: Median over processes of the per-process median block, per call.
+        ci95_ns: Interval over processes and blocks.
+        processes: Fresh worker processes measured.
+        blocks: Timed blocks in all of them.
+        calls: Measured calls in all of them.
+        floor_ns: Roofline floor of the call's work on this machine; 0 where the work is not known.
+    """
+
+    ns: int
+    ci95_ns: Interval
+    processes: int
+    blocks: int
+    calls: int
+    floor_ns: float
+
+    def __post_init__(self) -> None:
+        _require(self.ns >= 0, "wall time is negative")
+        _require(self.ci95_ns[0] <= self.ci95_ns[1], f"interval {self.ci95_ns} is reversed")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A named share of a category; the parts of a category sum to it exactly."""
+
+    name: str
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame (Python function with file, or native symbol with module) and its self time in a category."""
+
+    frame: str
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostCategory:
+    """One category of the host budget.
+
+    Attributes:
+        evidence: ``samples``, ``trace`` or ``none`` (nothing was seen of it).
+        parts: Sum exactly to ``ns``; empty for a category without parts.
+        top: Frames with the most self time in this category, largest first.
+    """
+
+    category: str
+    ns: int
+    ci95_ns: Interval
+    share: float
+    evidence: str
+    parts: tuple[Part, ...] = ()
+    top: tuple[Frame, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require(self.ns >= 0, f"{self.category} is negative")
+        _require(self.ci95_ns[0] <= self.ci95_ns[1], f"{self.category}: interval {self.ci95_ns} is reversed")
+        _require(not self.parts or sum(part.ns for part in self.parts) == self.ns, f"parts of {self.category} do not sum")
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """How the evidence adds up.
+
+    Attributes:
+        sum_ns: Sum of the host categories.
+        residual_ns: Wall less that sum; 0 by construction.
+        trace_sum_ns: Wall time of one call as torch.profiler's corrected events give it; None without a trace.
+        trace_residual_share: (trace_sum_ns - wall) / wall.
+    """
+
+    sum_ns: int
+    residual_ns: int
+    trace_sum_ns: int | None
+    trace_residual_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CrossCheck:
+    """One category as independent instruments see it, in ns per call; None where an instrument is blind to it."""
+
+    category: str
+    samples_ns: float | None
+    trace_ns: float | None
+    ablation_ns: float | None
+    agree: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One guard of the compiled call's cache entry with the time of a warm check."""
+
+    guard: str
+    warm_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """A node of the per-operator tree: an operator as called from its parent operator.
+
+    Attributes:
+        name: Operator with namespace, ``aten::add.Tensor``; the root is the measured call.
+        total_ns: Time inside the operator, children included.
+        self_ns: The same without the children.
+        categories: Category to ns of the self time; sums to ``self_ns`` exactly.
+        children: Operators called from it, largest first.
+    """
+
+    name: str
+    total_ns: int
+    self_ns: int
+    categories: Mapping[str, int]
+    children: tuple[Operator, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require(sum(self.categories.values()) == self.self_ns, f"categories of {self.name} do not sum to its self time")
+        children_ns = sum(child.total_ns for child in self.children)
+        _require(self.self_ns + children_ns == self.total_ns, f"children and self time of {self.name} do not sum")
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """The closed budget of one measured call: host categories that sum to the unprofiled wall time exactly.
+
+    Attributes:
+        host: Every category of the taxonomy in its order, zeros included.
+        device: The device's own partition of the same window; None for a call that uses no device.
+        operators: Per-operator tree from the samples; None without samples. Not part of the JSON contract.
+        units: Units of work per call, for figures per unit. Not part of the JSON contract.
+        published: Reference figures that fit this variant. Not part of the JSON contract.
+    """
+
+    scenario: str
+    variant: str
+    compile: bool
+    device_kind: str
+    params: Mapping[str, Any]
+    wall: Wall
+    host: tuple[HostCategory, ...]
+    closure: Closure
+    cross_checks: tuple[CrossCheck, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    warnings: tuple[str, ...] = ()
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    capture: str = ""
+    device: Mapping[str, Any] | None = None
+    operators: Operator | None = None
+    units: int = 1
+    published: tuple[Mapping[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        names = tuple(each.category for each in self.host)
+        _require(names == HOST_CATEGORIES, f"host categories are {names}")
+        _require(sum(each.ns for each in self.host) == self.wall.ns, "host categories do not sum to the wall time")
+
+    def category(self, name: str) -> HostCategory:
+        """The host category called ``name``."""
+        return self.host[HOST_CATEGORIES.index(name)]
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise InvariantError(message)

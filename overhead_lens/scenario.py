@@ -1,0 +1,248 @@
+"""What a scenario is, and how one is found and loaded.
+
+A scenario is one Python file that defines ``SCENARIO``. Built-in scenarios and a user's own file go through the same
+functions: a name on the command line is looked up in the built-in folder, anything that looks like a path is a path.
+
+Standard library only: the measuring worker imports this module, possibly under another interpreter that has
+nothing but torch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib.util
+import math
+import sys
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from overhead_lens.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The work that one measured call does, for figures per unit and for the roofline floor.
+
+    Attributes:
+        units: What the call processes (vectors, rows, elements), as named by the scenario's summary.
+        flops: Floating-point operations of the algorithm, not of an implementation.
+        bytes: Bytes that must at least move between memory and registers: every input read once, every output written once.
+    """
+
+    units: int = 1
+    flops: int = 0
+    bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if self.units < 1 or self.flops < 0 or self.bytes < 0:
+            raise UsageError(f"work needs units >= 1, flops >= 0 and bytes >= 0, not {self}")
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A figure that somebody printed for this workload; never a pass mark.
+
+    Attributes:
+        label: What was measured, in the author's words.
+        ns: Nanoseconds per call.
+        variant: The variant it belongs to.
+        compile: Whether it was measured under torch.compile.
+        source: Document and machine.
+        params: Parameter values it holds for; empty means the defaults.
+    """
+
+    label: str
+    ns: float
+    variant: str
+    compile: bool = False
+    source: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A workload with its inputs, variants, check and reference figures.
+
+    Attributes:
+        name: Short identifier; also the stem of its file when built in.
+        summary: One line that says what is measured.
+        source: Where the workload comes from.
+        params: Frozen dataclass type whose fields all have defaults.
+        inputs: ``inputs(params) -> tuple``: the arguments of one call. Random seeds are set before it.
+        variants: Name to function of those arguments; the first is the default.
+        check: ``check(params, inputs, output)`` raises if the result is wrong; runs before anything is timed.
+        work: ``work(params) -> Work``.
+        published: Reference figures.
+    """
+
+    name: str
+    summary: str
+    source: str
+    params: type
+    inputs: Callable[[Any], tuple[Any, ...]]
+    variants: Mapping[str, Callable[..., Any]]
+    check: Callable[[Any, tuple[Any, ...], Any], None] | None = None
+    work: Callable[[Any], Work] | None = None
+    published: tuple[Published, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name or not self.variants:
+            raise UsageError("a scenario needs a name and at least one variant")
+        if not (isinstance(self.params, type) and dataclasses.is_dataclass(self.params)):
+            raise UsageError(f"scenario {self.name}: params must be a dataclass type, not {self.params!r}")
+        for each in dataclasses.fields(self.params):
+            if each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING:
+                raise UsageError(f"scenario {self.name}: parameter {each.name} needs a default")
+
+    def variant(self, name: str | None) -> str:
+        """The variant called ``name``, or the default one.
+
+        Raises:
+            UsageError: No variant has that name.
+        """
+        if name is None:
+            return next(iter(self.variants))
+        if name not in self.variants:
+            raise UsageError(f"scenario {self.name} has no variant {name!r}{_nearest(name, self.variants)}")
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the command line names: a scenario file and, after a colon, one of its variants."""
+
+    path: Path
+    variant: str | None
+
+
+def builtin_folder() -> Path:
+    """The folder of built-in scenarios: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parent
+    installed = package / "scenarios"
+    return installed if installed.is_dir() else package.parent / "scenarios"
+
+
+def builtin_paths() -> dict[str, Path]:
+    """Built-in scenario name to file, sorted by name."""
+    return {path.stem: path for path in sorted(builtin_folder().glob("*.py")) if not path.stem.startswith("_")}
+
+
+def parse_target(text: str) -> Target:
+    """Read ``NAME[:VARIANT]`` or ``path/to/file.py[:VARIANT]``.
+
+    Raises:
+        UsageError: No such built-in name or no such file.
+    """
+    name, colon, variant = text.rpartition(":")
+    if not colon or name == "" or variant.endswith(".py") or "/" in variant or "\\" in variant:
+        name, variant = text, ""
+    builtin = builtin_paths()
+    if name in builtin:
+        return Target(builtin[name], variant or None)
+    path = Path(name)
+    if path.suffix == ".py" or len(path.parts) > 1:
+        if not path.is_file():
+            raise UsageError(f"no scenario file {name}")
+        return Target(path.resolve(), variant or None)
+    raise UsageError(f"no scenario {name!r}{_nearest(name, builtin)}; `overhead-lens scenarios` lists them")
+
+
+def load(path: Path) -> Scenario:
+    """Execute a scenario file and return its ``SCENARIO``.
+
+    Raises:
+        UsageError: The file cannot be executed or defines no Scenario; the message names the line at fault.
+    """
+    # Registered in sys.modules under its own name: Dynamo and dataclasses look a function's module up there.
+    module_name = f"overhead_lens_scenario_{path.stem}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise UsageError(f"{path}:{error.lineno}: syntax error: {error.msg}") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    except Exception as error:
+        raise UsageError(f"{path}:{_line_in(error, path)}: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(path.parent))
+    scenario = getattr(module, "SCENARIO", None)
+    if not isinstance(scenario, Scenario):
+        raise UsageError(f"{path} defines no SCENARIO = Scenario(...) (import it from overhead_lens.scenario)")
+    return scenario
+
+
+def make_params(scenario: Scenario, assignments: Mapping[str, str]) -> Any:
+    """The scenario's parameters with ``assignments`` (field name to text) applied by each field's type.
+
+    Raises:
+        UsageError: An unknown field, or a text that is not of the field's type.
+    """
+    hints = typing.get_type_hints(scenario.params)
+    for name in assignments:
+        if name not in hints:
+            raise UsageError(f"scenario {scenario.name} has no parameter {name!r}{_nearest(name, hints)}")
+    values = {name: parse_value(name, hints[name], text) for name, text in assignments.items()}
+    try:
+        return scenario.params(**values)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"scenario {scenario.name}: bad parameters: {error}") from error
+
+
+def parse_value(name: str, kind: Any, text: str) -> Any:
+    """``text`` as a value of ``kind`` (bool, int, float, str or a Literal of strings).
+
+    Raises:
+        UsageError: The text is not of that kind.
+    """
+    if typing.get_origin(kind) is typing.Literal:
+        choices = typing.get_args(kind)
+        if text not in choices:
+            raise UsageError(f"parameter {name} must be one of {', '.join(map(str, choices))}, not {text!r}")
+        return text
+    if kind is bool:
+        values = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+        if text.lower() not in values:
+            raise UsageError(f"parameter {name} must be true or false, not {text!r}")
+        return values[text.lower()]
+    if kind is str:
+        return text
+    if kind in (int, float):
+        return _parse_number(name, kind, text)
+    raise UsageError(f"parameter {name} has type {kind!r}, which cannot be set from the command line")
+
+
+def _parse_number(name: str, kind: type, text: str) -> int | float:
+    try:
+        value = float(text) if kind is float else int(text.replace("_", ""))
+    except ValueError:
+        raise UsageError(f"parameter {name} must be of type {kind.__name__}, not {text!r}") from None
+    if not math.isfinite(value):
+        raise UsageError(f"parameter {name} must be finite, not {text!r}")
+    return value
+
+
+def _nearest(name: str, known: typing.Iterable[str]) -> str:
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f" (it has: {', '.join(known)})"
+
+
+def _line_in(error: BaseException, path: Path) -> int:
+    """The last line of ``path`` in the error's traceback, 1 if there is none."""
+    line = 1
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

@@ -1,0 +1,66 @@
+"""Nanoseconds as integers: reading them from decimal text and printing them for people.
+
+Timestamps of torch.profiler are decimal microseconds, absolute since 1970 and with nanosecond digits. A float64
+cannot hold them (1.8e15 us with three decimals needs 61 bits), so they are read as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+
+NS_PER_US = 1_000
+NS_PER_MS = 1_000_000
+NS_PER_S = 1_000_000_000
+
+_INT64_MAX = 2**63 - 1
+
+
+def ns_from_us_text(text: str) -> int:
+    """Decimal microseconds (``"1700000000000000.123"``) as integer nanoseconds, truncated towards zero.
+
+    Raises:
+        ValueError: Not a finite decimal number, or outside int64 nanoseconds.
+    """
+    try:
+        scaled = Decimal(text).scaleb(3)
+    except InvalidOperation:
+        raise ValueError(f"not a decimal number: {text!r}") from None
+    if not scaled.is_finite() or abs(scaled) > _INT64_MAX:
+        raise ValueError(f"outside the range of int64 nanoseconds: {text!r}")
+    return int(scaled)
+
+
+def format_ns(ns: float) -> str:
+    """A duration with a unit that leaves one to four digits before the point: ``12.48 us``, ``950 ns``, ``1.20 s``."""
+    size = abs(ns)
+    if size < 999.5:
+        return f"{ns:.0f} ns" if size >= 10 or ns == int(ns) else f"{ns:.1f} ns"
+    for limit_ns, unit_ns, unit in ((NS_PER_MS, NS_PER_US, "µs"), (NS_PER_S, NS_PER_MS, "ms")):
+        if size < 0.9995 * limit_ns:
+            return f"{ns / unit_ns:.{_decimals(size / unit_ns)}f} {unit}"
+    return f"{ns / NS_PER_S:.{_decimals(size / NS_PER_S)}f} s"
+
+
+def _decimals(value: float) -> int:
+    return 2 if value < 99.995 else 1 if value < 999.95 else 0
+
+
+def round_to_sum(values: Sequence[float], total: int) -> list[int]:
+    """Integers nearest to ``values`` that sum to ``total`` exactly (largest remainder method).
+
+    Args:
+        values: Non-negative quantities, in the unit of ``total``, that sum to it up to rounding.
+        total: The integer they must sum to.
+
+    Raises:
+        ValueError: The values do not sum to the total within one unit per value.
+    """
+    floors = [int(value // 1) for value in values]
+    missing = total - sum(floors)
+    if not 0 <= missing <= len(floors):
+        raise ValueError(f"{sum(values)} cannot be rounded to {total}")
+    by_remainder = sorted(range(len(floors)), key=lambda index: floors[index] - values[index])
+    for index in by_remainder[:missing]:
+        floors[index] += 1
+    return floors
