@@ -132,6 +132,7 @@ class Operator:
         self_ns: The same without the children.
         categories: Category to ns of the self time; sums to ``self_ns`` exactly.
         children: Operators called from it, largest first.
+        called_from: The C++ function of the parent operator that called it; empty where its Python caller did.
     """
 
     name: str
@@ -139,6 +140,7 @@ class Operator:
     self_ns: int
     categories: Mapping[str, int]
     children: tuple[Operator, ...] = ()
+    called_from: str = ""
 
     def __post_init__(self) -> None:
         _require(sum(self.categories.values()) == self.self_ns, f"categories of {self.name} do not sum to its self time")

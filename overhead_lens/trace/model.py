@@ -1,46 +1,26 @@
-"""What the readers yield: sampled stacks as tuples of frames, trace events as one pandas frame.
+"""The event frame: what the reader of torch.profiler's exports yields as one pandas frame.
 
-Event frame columns, one row per complete event, in file order:
+One row per complete event, in file order:
 
-=============  ========  =====================================================================
-``name``       object    event name
-``cat``        object    Kineto category (``cpu_op``, ``user_annotation``, ``python_function``, ...)
-``pid, tid``   object    process and thread as the file names them
-``start_ns``   int64     start, since the file's own zero
-``dur_ns``     int64     duration, >= 0
-``correlation`` int64    links a launch to its device events; -1 where absent
-=============  ========  =====================================================================
+===============  ========  =====================================================================
+``name``         object    event name
+``cat``          object    Kineto category (``cpu_op``, ``user_annotation``, ``python_function``, ...)
+``pid, tid``     object    process and thread as the file names them
+``start_ns``     int64     start; the smallest of the file is 0
+``dur_ns``       int64     duration, >= 0
+``correlation``  int64     links a launch to its device events; -1 where absent
+``sequence``     int64     links a forward to its backward operator; -1 where absent
+``device``       int64     device of a device event; -1 on the host
+``stream``       int64     stream of a device event; -1 on the host
+===============  ========  =====================================================================
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from overhead_lens.stack import Stack, StackFrame
 
+__all__ = ["DEVICE_CATEGORIES", "EVENT_COLUMNS", "Stack", "StackFrame"]
 
-@dataclass(frozen=True, slots=True)
-class StackFrame:
-    """One frame of a sampled stack.
+DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 
-    Attributes:
-        function: Python function (qualified where the sampler knows it) or native symbol; an unresolved native
-            address is the empty string, so that address layout does not tell runs apart.
-        location: Python file as the sampler prints it, or the native module (``libc.so.6``).
-        line: Source line, 0 where not known.
-        native: Whether this is a native frame.
-    """
-
-    function: str
-    location: str
-    line: int
-    native: bool
-
-    def __str__(self) -> str:
-        return f"{self.function or '[unresolved]'} ({self.location})"
-
-
-@dataclass(frozen=True, slots=True)
-class Stack:
-    """A sampled stack, outermost frame first, and how often it was seen."""
-
-    frames: tuple[StackFrame, ...]
-    count: int
+EVENT_COLUMNS = ("name", "cat", "pid", "tid", "start_ns", "dur_ns", "correlation", "sequence", "device", "stream")

@@ -1,0 +1,214 @@
+"""From a capture's evidence to the closed budget: the clock sets the total, samples (or the trace) set the shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.analysis.floor import floor_ns
+from overhead_lens.analysis.guards import guard_costs
+from overhead_lens.analysis.health import clock_warnings, share_warnings
+from overhead_lens.analysis.model import Breakdown, Closure, CrossCheck, Frame, HostCategory, Part, Wall
+from overhead_lens.analysis.operators import operator_tree
+from overhead_lens.analysis.shares import Shares, shares_of_stacks, shares_of_time
+from overhead_lens.analysis.trace_budget import TraceBudget, trace_budget
+from overhead_lens.analysis.wall import Estimate, Floats, estimate_per_call
+from overhead_lens.categories import HOST_CATEGORIES, PARTS, Classifier
+from overhead_lens.errors import MeasurementError
+from overhead_lens.stack import Stack
+from overhead_lens.units import round_to_sum
+
+_TOP_FRAMES = 8
+_PAGE_FAULT_FLOOR = 0.002
+_LEAST_FAULT_NS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything that a budget is made from.
+
+    Attributes:
+        meta: ``meta.json`` of the capture.
+        clock: Block timings.
+        stacks: Sampled stacks cut to the measured loop; empty without samples.
+        events: Event frame of the plain trace; None without one.
+        name: What the budget calls the capture.
+    """
+
+    meta: Mapping[str, Any]
+    clock: pd.DataFrame
+    stacks: Sequence[Stack]
+    events: pd.DataFrame | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A breakdown with the bootstrap replicates it came from, for comparing two of them.
+
+    Attributes:
+        breakdown: The closed budget.
+        wall: Replicates of the wall time, float64, shape ``(REPLICATES,)``, ns per call.
+        host: Replicates per category in the order of the taxonomy, float64, shape ``(REPLICATES, categories)``.
+        frames: ns per call, per category and frame.
+    """
+
+    breakdown: Breakdown
+    wall: Floats
+    host: Floats
+    frames: Mapping[str, Mapping[str, float]]
+
+
+def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
+    """The budget of one capture.
+
+    Raises:
+        MeasurementError: Neither samples nor a trace can say how the time divides.
+    """
+    meta, clock = evidence.meta, evidence.clock
+    wall = estimate_per_call(clock, "wall_ns")
+    traced = None if evidence.events is None else trace_budget(evidence.events, meta["trace"], classifier)
+    verdicts = [classifier.classify(stack) for stack in evidence.stacks]
+    if evidence.stacks:
+        shares = shares_of_stacks(evidence.stacks, verdicts)
+    elif traced is not None:
+        shares = shares_of_time(traced.claims, traced.frames, _trace_spread(traced, wall.value))
+    else:
+        raise MeasurementError(f"{evidence.name} holds neither samples nor a trace: nothing says how its time divides")
+    faults = _page_fault_time(clock, wall, shares)
+    drawn = _replicates(wall, shares, faults)
+    wall_ns = round(wall.value)
+    host = _host(wall_ns, shares, faults.value, drawn)
+    listed = (meta.get("guards") or {}).get("guards", [])
+    breakdown = Breakdown(
+        scenario=meta["scenario"],
+        variant=meta["variant"],
+        compile=meta["compile"],
+        device_kind=meta["device"],
+        params=meta["params"],
+        wall=_wall(clock, wall, meta),
+        host=host,
+        closure=_closure(host, wall_ns, traced),
+        cross_checks=_cross_checks(host, shares, traced),
+        guards=guard_costs(evidence.stacks, verdicts, listed, wall.value / shares.weight) if evidence.stacks else (),
+        warnings=(*meta.get("warnings", ()), *clock_warnings(clock), *share_warnings(shares, wall.value, meta)),
+        environment=meta.get("environment", {}),
+        capture=evidence.name,
+        operators=_operators(evidence, verdicts, wall_ns, traced),
+        units=meta["work"]["units"],
+        published=tuple(meta.get("published", ())),
+    )
+    frames = {name: {frame: weight * wall.value / shares.weight for frame, weight in seen.items()} for name, seen in shares.frames.items()}
+    return Budget(breakdown, wall.replicates, drawn, frames)
+
+
+def _wall(clock: pd.DataFrame, wall: Estimate, meta: Mapping[str, Any]) -> Wall:
+    low, high = wall.interval()
+    floor = floor_ns(meta["work"], meta.get("peaks")) if meta.get("work_known") else 0.0
+    return Wall(
+        round(wall.value), (low, high), int(clock["process"].nunique()), len(clock), int(clock["calls"].sum()), floor
+    )
+
+
+def _page_fault_time(clock: pd.DataFrame, wall: Estimate, shares: Shares) -> Estimate:
+    """Time of page faults in ns per call: the thread's system time less its sampled system calls for memory.
+
+    A stack sample cannot show a page fault: the thread stops at the instruction that touched the page. The operating
+    system accounts it (getrusage(2), ru_stime). It is taken out of ``kernel``, where pages are touched first.
+    """
+    nothing = Estimate(0.0, np.zeros_like(wall.replicates))
+    if shares.evidence != "samples" or "system_ns" not in clock:
+        return nothing
+    faults = estimate_per_call(clock, "minor_faults", statistic="mean")
+    if faults.value * _LEAST_FAULT_NS < _PAGE_FAULT_FLOOR * wall.value:
+        return nothing
+    system = estimate_per_call(clock, "system_ns", statistic="mean")
+    calls_ns = shares.memory_calls * wall.value
+    value = float(np.clip(system.value - calls_ns, 0.0, shares.share("kernel") * wall.value))
+    return Estimate(value, np.maximum(system.replicates - calls_ns, 0.0))
+
+
+def _replicates(wall: Estimate, shares: Shares, faults: Estimate) -> Floats:
+    drawn = shares.replicates * wall.replicates[:, None]
+    kernel, allocation = HOST_CATEGORIES.index("kernel"), HOST_CATEGORIES.index("allocation")
+    moved = np.minimum(faults.replicates, drawn[:, kernel])
+    drawn[:, kernel] -= moved
+    drawn[:, allocation] += moved
+    return drawn
+
+
+def _host(wall_ns: int, shares: Shares, fault_ns: float, drawn: Floats) -> tuple[HostCategory, ...]:
+    raw = {name: shares.share(name) * wall_ns for name in HOST_CATEGORIES}
+    fault_ns = min(fault_ns, raw["kernel"])
+    raw["kernel"] -= fault_ns
+    raw["allocation"] += fault_ns
+    whole = round_to_sum([max(0.0, raw[name]) for name in HOST_CATEGORIES], wall_ns)
+    return tuple(
+        _category(name, ns, wall_ns, shares, fault_ns, drawn[:, position])
+        for position, (name, ns) in enumerate(zip(HOST_CATEGORIES, whole, strict=True))
+    )
+
+
+def _category(name: str, ns: int, wall_ns: int, shares: Shares, fault_ns: float, drawn: Floats) -> HostCategory:
+    low, high = (float(bound) for bound in np.quantile(drawn, [0.025, 0.975]))
+    seen = ns > 0 or shares.share(name) > 0
+    interval = (min(low, ns), max(high, ns)) if seen else (0.0, max(high, 0.0))
+    scale = wall_ns / shares.weight
+    frames = sorted(shares.frames.get(name, {}).items(), key=lambda item: -item[1])[:_TOP_FRAMES]
+    top = tuple(Frame(frame, round(weight * scale)) for frame, weight in frames)
+    parts = _parts(name, ns, shares, fault_ns, scale)
+    return HostCategory(name, ns, interval, ns / wall_ns if wall_ns else 0.0, shares.evidence if seen else "none", parts, top)
+
+
+def _parts(name: str, ns: int, shares: Shares, fault_ns: float, scale: float) -> tuple[Part, ...]:
+    if name not in PARTS or ns == 0:
+        return ()
+    raw = {part: 0.0 for part in PARTS[name]}
+    for claim, weight in shares.claims.items():
+        if claim.category == name and claim.part is not None:
+            raw[claim.part] += weight * scale
+    if name == "allocation":
+        raw["page_fault"] += fault_ns
+    total = sum(raw.values())
+    whole = round_to_sum([value * ns / total for value in raw.values()], ns) if total else [0] * len(raw)
+    return tuple(Part(part, part_ns) for part, part_ns in zip(raw, whole, strict=True))
+
+
+def _closure(host: Sequence[HostCategory], wall_ns: int, traced: TraceBudget | None) -> Closure:
+    total = sum(each.ns for each in host)
+    if traced is None:
+        return Closure(total, wall_ns - total, None, None)
+    return Closure(total, wall_ns - total, round(traced.sum_ns), traced.sum_ns / wall_ns - 1 if wall_ns else None)
+
+
+def _cross_checks(host: Sequence[HostCategory], shares: Shares, traced: TraceBudget | None) -> tuple[CrossCheck, ...]:
+    """Guard time by samples and by its own trace event, the one category that both see whole.
+
+    They agree when the trace's figure, give or take the cost of one event, meets the samples' interval.
+    """
+    guard = host[HOST_CATEGORIES.index("guard")]
+    if shares.evidence != "samples" or traced is None or guard.ns == 0:
+        return ()
+    trace_ns = sum(ns for claim, ns in traced.claims.items() if claim.category == "guard")
+    if trace_ns == 0:
+        return ()
+    low, high = guard.ci95_ns
+    agree = low <= trace_ns + traced.event_cost_ns and trace_ns - traced.event_cost_ns <= high
+    return (CrossCheck("guard", float(guard.ns), trace_ns, None, agree),)
+
+
+def _operators(evidence: Evidence, verdicts: Sequence[Any], wall_ns: int, traced: TraceBudget | None) -> Any:
+    if not evidence.stacks:
+        return None
+    names = traced.operator_names if traced else frozenset()
+    root = f"{evidence.meta['scenario']}:{evidence.meta['variant']}"
+    return operator_tree(evidence.stacks, verdicts, wall_ns, names, root)
+
+
+def _trace_spread(traced: TraceBudget, wall_ns: float) -> float:
+    """Relative uncertainty of the trace's shares: what the profiler took, whose place is only estimated."""
+    return min(0.5, traced.event_cost_ns * traced.events_per_call / max(wall_ns, 1.0) / 2)

@@ -1,0 +1,50 @@
+"""Names of frames as a person wants to read them: C++ without the template arguments that make a line of 300 characters."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from overhead_lens.stack import StackFrame
+
+_KEPT = 48
+_NOISE = re.compile(r"\(anonymous namespace\)::|c10::detail::intrusive_target_default_null_type|\[abi:\w+\]| const$")
+_LONGEST = 110
+
+
+@lru_cache(maxsize=65_536)
+def display_name(frame: StackFrame) -> str:
+    """``function (file or module)``; long template arguments and argument lists are cut to ``...``."""
+    if not frame.function:
+        return f"[unresolved] ({frame.location})"
+    name = _shorten(frame.function) if frame.native else frame.function.replace(".<locals>", "")
+    return f"{name} ({frame.location})"
+
+
+def _shorten(symbol: str) -> str:
+    symbol = _NOISE.sub("", symbol)
+    if len(symbol) <= _KEPT:
+        return symbol
+    for opening, closing in ("<>", "()"):
+        symbol = _cut_brackets(symbol, opening, closing)
+    return symbol if len(symbol) <= _LONGEST else symbol[: _LONGEST - 1] + "…"
+
+
+def _cut_brackets(symbol: str, opening: str, closing: str) -> str:
+    """Replace what outermost brackets hold by ``...``, where that is longer; ``operator<`` and ``operator()`` stay."""
+    cut: list[str] = []
+    depth = start = 0
+    for position, letter in enumerate(symbol):
+        if letter == opening and not symbol.endswith("operator", 0, position):
+            depth += 1
+            if depth == 1:
+                start = position + 1
+                cut.append(letter)
+        elif letter == closing and depth and symbol[position - 1] != "-":
+            depth -= 1
+            if depth == 0:
+                inner = symbol[start:position]
+                cut.append(f"{inner if len(inner) <= 24 else '...'}{letter}")
+        elif depth == 0:
+            cut.append(letter)
+    return "".join(cut) if depth == 0 else symbol

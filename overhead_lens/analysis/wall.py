@@ -1,0 +1,70 @@
+"""The unprofiled wall time of one call from blocks of several fresh processes, with a hierarchical bootstrap.
+
+Processes differ more than blocks do (address layout, hash seed, physical pages), so both levels are resampled: processes
+first, then blocks inside each. The estimate is the median over processes of each process's median block.
+
+A median of few processes has few possible values, and its percentile interval covers too seldom (75 % instead of 95 %
+for three). The interval is therefore stretched about the estimate by a factor that restores 95 % for normally
+distributed process effects; the factors were found by simulation with 4,000 repetitions each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+REPLICATES = 2_000
+
+_STRETCH = {1: 1.0, 2: 12.6, 3: 4.2, 4: 1.6, 5: 1.2, 6: 1.15, 7: 1.5}
+_STRETCH_OF_MANY = 1.25
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A quantity per call with its bootstrap replicates, stretched about the estimate.
+
+    Attributes:
+        value: Point estimate, in ns (or in whatever the column holds) per call.
+        replicates: float64, shape ``(REPLICATES,)``.
+    """
+
+    value: float
+    replicates: Floats
+
+    def interval(self) -> tuple[float, float]:
+        """95 % percentile interval that contains the estimate."""
+        low, high = np.quantile(self.replicates, [0.025, 0.975])
+        return min(float(low), self.value), max(float(high), self.value)
+
+
+def estimate_per_call(clock: pd.DataFrame, column: str, *, statistic: str = "median") -> Estimate:
+    """Median over processes of the per-process median (or mean) of ``column`` per call.
+
+    Args:
+        clock: Rows with ``process``, ``calls`` and ``column``.
+        column: ``wall_ns``, ``system_ns`` or ``minor_faults``.
+        statistic: ``median`` of a process's blocks, or ``mean`` for counts that most blocks see none of.
+    """
+    reduce = np.median if statistic == "median" else np.mean
+    per_process = [(rows[column] / rows["calls"]).to_numpy(np.float64) for _, rows in clock.groupby("process", sort=True)]
+    value = float(np.median([reduce(blocks) for blocks in per_process]))
+    return Estimate(value, _replicates(per_process, value, reduce))
+
+
+def _replicates(per_process: list[Floats], value: float, reduce: object) -> Floats:
+    assert callable(reduce)
+    # The seed makes the analysis of a stored capture repeatable.
+    random = np.random.default_rng(20_240_229)
+    count = len(per_process)
+    resampled = np.stack(
+        [reduce(blocks[random.integers(0, len(blocks), (REPLICATES, len(blocks)))], axis=1) for blocks in per_process]
+    )
+    chosen = random.integers(0, count, (count, REPLICATES))
+    medians = np.median(np.take_along_axis(resampled, chosen, axis=0), axis=0)
+    stretched: Floats = value + _STRETCH.get(count, _STRETCH_OF_MANY) * (medians - value)
+    return np.maximum(stretched, 0.0)

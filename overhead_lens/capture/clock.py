@@ -1,0 +1,62 @@
+"""The clock instrument: blocks of the bare workload, with nothing of ours inside them. Runs in the worker."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from overhead_lens.capture.loop import reference_loop
+from overhead_lens.capture.workload import Workload
+
+
+def calls_per_block(call_ns: float, block_ns: int) -> int:
+    """How many calls of ``call_ns`` make a block of about ``block_ns``; at least one."""
+    return max(1, round(block_ns / max(call_ns, 1.0)))
+
+
+def measure_blocks(workload: Workload, count: int, block_count: int, budget_ns: int) -> list[dict[str, int]]:
+    """Time blocks of ``count`` calls, a run of the reference loop before each.
+
+    Args:
+        count: Calls per block.
+        block_count: Blocks wanted.
+        budget_ns: No further block starts after this much time, once there are three.
+
+    Returns:
+        One row per block: ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults`` (of the calling
+        thread), ``system_ns`` (time this thread spent in the operating system's kernel), ``compiles``.
+    """
+    rows: list[dict[str, int]] = []
+    started = time.perf_counter_ns()
+    while len(rows) < block_count and (len(rows) < 3 or time.perf_counter_ns() - started < budget_ns):
+        rows.append({"block": len(rows), **_measure_block(workload, count)})
+    return rows
+
+
+def _measure_block(workload: Workload, count: int) -> dict[str, int]:
+    before_reference = time.perf_counter_ns()
+    reference_loop()
+    reference_ns = time.perf_counter_ns() - before_reference
+    compiles = workload.compile_count()
+    faults, system_ns = _thread_usage()
+    wall_ns = workload.run(count)
+    faults_after, system_after_ns = _thread_usage()
+    return {
+        "calls": count,
+        "wall_ns": wall_ns,
+        "reference_ns": reference_ns,
+        "minor_faults": faults_after - faults,
+        "system_ns": system_after_ns - system_ns,
+        "compiles": workload.compile_count() - compiles,
+    }
+
+
+def _thread_usage() -> tuple[int, int]:
+    """Minor page faults and system time in ns of this thread since it began (getrusage(2), RUSAGE_THREAD)."""
+    if sys.platform != "linux":
+        return 0, 0
+    import resource
+
+    usage: Any = resource.getrusage(resource.RUSAGE_THREAD)
+    return usage.ru_minflt, round(usage.ru_stime * 1e9)

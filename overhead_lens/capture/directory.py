@@ -1,0 +1,176 @@
+"""A capture on disk: one directory whose ``meta.json``, written last, says that it is complete.
+
+====================  ================================================================================
+``meta.json``         what was measured, how, where; its presence means that the capture is complete
+``clock.parquet``     every timed block: process, block, calls, wall_ns, reference_ns, minor_faults, system_ns, compiles
+``kineto.json.gz``    torch.profiler's export of the measured loop, byte for byte what it wrote
+``kineto_stack.json.gz``  the same with Python stacks, a few calls: for the picture, not for numbers
+``stacks.txt.gz``     py-spy's folded stacks, a root frame ``sampler N`` before each
+``trace.pftrace``     all of it for the Perfetto UI
+``*.log``             what each worker printed
+====================  ================================================================================
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from overhead_lens.errors import MeasurementError, UsageError
+
+SCHEMA = "overhead-lens/capture/1"
+
+META = "meta.json"
+CLOCK = "clock.parquet"
+KINETO = "kineto.json.gz"
+KINETO_STACK = "kineto_stack.json.gz"
+STACKS = "stacks.txt.gz"
+PERFETTO = "trace.pftrace"
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A complete capture.
+
+    Attributes:
+        path: Its directory.
+        meta: Contents of ``meta.json``.
+        clock: Rows of ``clock.parquet``.
+        folded: Lines of ``stacks.txt.gz``; empty without samples.
+    """
+
+    path: Path
+    meta: Mapping[str, Any]
+    clock: pd.DataFrame
+    folded: tuple[str, ...]
+
+    @property
+    def kineto(self) -> Path | None:
+        """The plain trace; None where none was recorded."""
+        return _existing(self.path / KINETO)
+
+    @property
+    def kineto_stack(self) -> Path | None:
+        """The trace with Python stacks; None where none was recorded."""
+        return _existing(self.path / KINETO_STACK)
+
+
+def new_directory(parent: Path, label: str, now: datetime) -> Path:
+    """Make a directory that no other run has: ``label-YYYYmmdd-HHMMSS``, numbered where two runs start together.
+
+    Raises:
+        MeasurementError: The place cannot be written.
+    """
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", label).strip("-.") or "capture"
+    stem = f"{safe}-{now:%Y%m%d-%H%M%S}"
+    for attempt in range(1, 10_000):
+        path = parent / (stem if attempt == 1 else f"{stem}-{attempt}")
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir()
+        except FileExistsError:
+            if not parent.is_dir():
+                break
+            continue
+        except OSError as error:
+            raise MeasurementError(cannot_write(parent, error)) from error
+        return path
+    raise MeasurementError(f"cannot make a directory in {parent}; choose another place with --output")
+
+
+def claim_directory(path: Path) -> Path:
+    """Make the directory that the user named; it may exist if it is empty.
+
+    Raises:
+        UsageError: It holds something.
+        MeasurementError: It cannot be written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise UsageError(f"{path} is not empty; nothing is overwritten, name another --output")
+        # Two runs that were given the same empty directory: only one can create the mark.
+        (path / ".lens").open("x").close()
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UsageError(f"{path} is taken; nothing is overwritten, name another --output") from error
+    except OSError as error:
+        raise MeasurementError(cannot_write(path, error)) from error
+    return path
+
+
+def cannot_write(path: Path, error: OSError) -> str:
+    """The line for an output place that refuses."""
+    return f"cannot write to {path}: {error.strerror or error}; choose another place with --output"
+
+
+def write_clock(path: Path, rows: list[dict[str, int]]) -> None:
+    """Write the raw block timings."""
+    pd.DataFrame(rows).astype("int64").to_parquet(path / CLOCK, index=False)
+
+
+def write_stacks(path: Path, folded: list[str]) -> None:
+    """Write folded stacks of several samplers, each under a root frame of its own."""
+    with gzip.open(path / STACKS, "wt", encoding="utf-8") as target:
+        for number, text in enumerate(folded):
+            target.writelines(f"sampler {number} (py-spy:1);{line}\n" for line in text.splitlines() if line)
+
+
+def write_meta(path: Path, meta: Mapping[str, Any]) -> None:
+    """Write ``meta.json``, whole or not at all: with it the capture is complete."""
+    partial = path / f".{META}.partial"
+    partial.write_text(json.dumps({"schema": SCHEMA, **meta}, indent=1) + "\n", encoding="utf-8")
+    os.replace(partial, path / META)
+
+
+def read_capture(path: Path) -> Capture:
+    """Open a complete capture.
+
+    Raises:
+        UsageError: Not a capture, an interrupted one, one of an unknown schema, or a damaged one.
+    """
+    meta = _read_meta(path)
+    try:
+        clock = pd.read_parquet(path / CLOCK)
+        folded = _read_lines(path / STACKS)
+    except (OSError, EOFError, ValueError) as error:
+        raise UsageError(f"the capture {path} is damaged: {str(error).splitlines()[0]}") from error
+    missing = {"process", "block", "calls", "wall_ns", "reference_ns", "minor_faults"} - set(clock.columns)
+    if missing or clock.empty:
+        raise UsageError(f"the capture {path} is damaged: {CLOCK} has no {', '.join(sorted(missing)) or 'rows'}")
+    return Capture(path, meta, clock, folded)
+
+
+def _read_meta(path: Path) -> dict[str, Any]:
+    if not path.is_dir():
+        raise UsageError(f"no capture {path}")
+    try:
+        meta = json.loads((path / META).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{path} is not a complete capture: it has no {META} (was it interrupted?)") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the capture {path} is damaged: {META}: {error}") from error
+    schema = meta.get("schema") if isinstance(meta, dict) else None
+    if schema != SCHEMA:
+        raise UsageError(f"the capture {path} has schema {schema!r}; this version reads {SCHEMA!r}")
+    result: dict[str, Any] = meta
+    return result
+
+
+def _read_lines(path: Path) -> tuple[str, ...]:
+    if not path.exists():
+        return ()
+    with gzip.open(path, "rt", encoding="utf-8") as source:
+        return tuple(source)
+
+
+def _existing(path: Path) -> Path | None:
+    return path if path.exists() else None

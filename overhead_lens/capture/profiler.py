@@ -1,0 +1,98 @@
+"""The trace instrument: torch.profiler around the measured loop, its export kept byte for byte. Runs in the worker."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import statistics
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity
+
+from overhead_lens.capture.loop import LOOP_NAME
+from overhead_lens.capture.workload import Workload
+
+# A complete event is some 300 bytes of JSON; one more for safety with long kernel names.
+_BYTES_PER_EVENT = 400
+_BYTES_LIMIT = 20_000_000
+_STACK_BYTES_LIMIT = 4_000_000
+_MOST_CALLS = 2_000
+_MOST_STACK_CALLS = 20
+_TRACED_NS = 1_000_000_000
+
+
+def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
+    """Write ``kineto.json.gz`` (plain) and ``kineto_stack.json.gz`` (a few calls with Python stacks) into ``folder``.
+
+    The number of calls keeps the JSON under 20 MB. Bare blocks of as many calls before and after the traced one give
+    the wall time that the profiler's own cost is measured against.
+
+    Returns:
+        ``calls``, ``traced_wall_ns`` and ``bare_wall_ns`` (of that many calls), ``events``, ``stack_calls``;
+        ``operator_floor_ns``: the span of an operator on one element, the most that is not its kernel.
+    """
+    _, probe_events = _profile(workload, 1, None, with_stack=False)
+    calls = _calls_within(_BYTES_LIMIT, probe_events, min(_MOST_CALLS, int(_TRACED_NS / max(call_ns, 1.0))))
+    # Bare and traced blocks alternate: the ratio must not depend on the clock's drift or the order.
+    bare, traced = [workload.run(calls)], []
+    for last in (False, False, True):
+        wall_ns, events = _profile(workload, calls, Path(folder, "kineto.json.gz") if last else None, with_stack=False)
+        traced.append(wall_ns)
+        bare.append(workload.run(calls))
+    _, stack_events = _profile(workload, 1, None, with_stack=True)
+    stack_calls = _calls_within(_STACK_BYTES_LIMIT, stack_events, _MOST_STACK_CALLS)
+    _profile(workload, stack_calls, Path(folder, "kineto_stack.json.gz"), with_stack=True)
+    return {
+        "calls": calls,
+        "traced_wall_ns": round(statistics.median(traced)),
+        "bare_wall_ns": round(statistics.median(bare)),
+        "events": events,
+        "stack_calls": stack_calls,
+        "operator_floor_ns": _operator_floor_ns(),
+    }
+
+
+def _calls_within(limit_bytes: int, events_per_call: int, most: int) -> int:
+    return max(1, min(most, limit_bytes // (_BYTES_PER_EVENT * max(1, events_per_call))))
+
+
+def _profile(workload: Workload, calls: int, target: Path | None, *, with_stack: bool) -> tuple[int, int]:
+    """Run ``calls`` calls under the profiler; export to ``target``. Returns wall ns of the loop and events seen."""
+    activities = [ProfilerActivity.CPU]
+    if workload.synchronize is not None and torch.cuda.is_available():
+        activities.append(ProfilerActivity.CUDA)
+    with torch.profiler.profile(activities=activities, with_stack=with_stack) as profile:
+        # One annotation around all calls names the window; one per call would be an event more in each.
+        with torch.profiler.record_function(LOOP_NAME):
+            wall_ns = workload.run(calls)
+    events = _event_count(profile)
+    if target is not None:
+        _export(profile, target)
+    return wall_ns, events
+
+
+def _operator_floor_ns() -> float:
+    one = torch.ones(1)
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU]) as profile:
+        for _ in range(200):
+            torch.neg(one)
+    spans = [event.time_range.elapsed_us() * 1e3 for event in profile.events() if event.name == "aten::neg"]
+    return statistics.median(spans[20:])
+
+
+def _event_count(profile: Any) -> int:
+    results = getattr(getattr(profile, "profiler", None), "kineto_results", None)
+    return len(results.events()) if results is not None else len(profile.events())
+
+
+def _export(profile: Any, target: Path) -> None:
+    plain = target.with_name(f".{target.name}.{os.getpid()}.json")
+    try:
+        profile.export_chrome_trace(str(plain))
+        with plain.open("rb") as source, gzip.open(target, "wb", compresslevel=6) as compressed:
+            while chunk := source.read(1 << 20):
+                compressed.write(chunk)
+    finally:
+        plain.unlink(missing_ok=True)

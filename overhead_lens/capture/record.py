@@ -1,0 +1,238 @@
+"""The recorder: starts fresh workers, lets one at a time measure while all others are blocked, and writes the capture.
+
+Workers are warmed up side by side, as many as there are cores, and are ended before the next ones start, so that only a
+few copies of the inputs are in memory at once and the clock's processes are spread over the recording::
+
+    core 1   sampler: warm up | sampled  |        | clock 0: warm up | timed |       | clock 2: warm up | ...
+    core 2   tracer:  warm up |  py-spy  | traced | clock 1: warm up |       | timed | clock 3: warm up | ...
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Protocol
+
+from overhead_lens import __version__
+from overhead_lens.capture import directory
+from overhead_lens.capture.environment import describe_machine, git_commit
+from overhead_lens.capture.process import Worker
+from overhead_lens.capture.sampler import sample
+from overhead_lens.errors import MeasurementError
+
+BLOCK_NS = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much is measured; more effort, narrower intervals."""
+
+    processes: int = 5
+    blocks: int = 25
+    clock_budget_ns: int = 1_500_000_000
+    samples: int = 6_000
+
+
+STANDARD = Effort()
+QUICK = Effort(processes=3, blocks=15, clock_budget_ns=600_000_000, samples=2_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to record.
+
+    Attributes:
+        path: Scenario file.
+        variant: Variant name, None for the default.
+        params: Parameter name to text.
+        compile_options: Keyword arguments of torch.compile; None for eager.
+        output: Directory the user named; None for a new one under ``parent``.
+        parent: Where new captures go.
+        timeout_s: Limit for one step of one worker.
+    """
+
+    path: Path
+    variant: str | None
+    params: Mapping[str, str]
+    compile_options: Mapping[str, Any] | None
+    output: Path | None
+    parent: Path
+    timeout_s: float
+    effort: Effort = STANDARD
+    command: Sequence[str] = field(default_factory=tuple)
+
+
+class Listener(Protocol):
+    """Is told how far the recording has come."""
+
+    def begin(self, steps: int) -> None:
+        """``steps`` steps will follow."""
+
+    def step(self, text: str) -> None:
+        """The next step, in words."""
+
+
+def record(request: Request, listener: Listener) -> Path:
+    """Record one capture and return its directory.
+
+    Raises:
+        UsageError: The scenario, a parameter or the output place is wrong.
+        MeasurementError: The clock could not be read, or nothing can be written.
+    """
+    started = datetime.now(timezone.utc)
+    with ExitStack() as stack:
+        recording = _Recording(request, listener)
+        stack.callback(recording.end_workers)
+        try:
+            return recording.run(started)
+        except OSError as error:
+            raise MeasurementError(directory.cannot_write(recording.folder or request.parent, error)) from error
+
+
+@dataclass(slots=True)
+class _Recording:
+    """The state of one recording while it goes on."""
+
+    request: Request
+    listener: Listener
+    folder: Path | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+    rows: list[dict[str, int]] = field(default_factory=list)
+    samples: dict[str, Any] = field(default_factory=dict)
+    traced: dict[str, Any] = field(default_factory=dict)
+    guards: dict[str, Any] | None = None
+    peaks: dict[str, Any] = field(default_factory=dict)
+    runtime: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    workers: list[Worker] = field(default_factory=list)
+
+    def run(self, started: datetime) -> Path:
+        """All steps, in order; see the module's drawing."""
+        jobs = [self._sample, self._trace, *[self._clock] * self.request.effort.processes]
+        side_by_side = max(2, min(os.cpu_count() or 2, len(jobs)))
+        batches = [jobs[at : at + side_by_side] for at in range(0, len(jobs), side_by_side)]
+        self.listener.begin(len(jobs) + len(batches) + 1)
+        names = iter(["sampler", "tracer", *[f"clock-{number}" for number in range(self.request.effort.processes)]])
+        for batch in batches:
+            with self._warmed_up([next(names) for _ in batch]) as workers:
+                for job, worker in zip(batch, workers, strict=True):
+                    self.listener.step(f"measuring: {worker.name}")
+                    job(worker)
+        self.listener.step("writing the capture")
+        return self._write(started)
+
+    def end_workers(self) -> None:
+        """Kill whatever still runs."""
+        while self.workers:
+            self.workers.pop().end()
+
+    @contextmanager
+    def _warmed_up(self, names: Sequence[str]) -> Iterator[list[Worker]]:
+        """Workers that are loaded, compiled and settled, all blocked on their next request."""
+        self.listener.step(f"warming up: {', '.join(names)}")
+        first = self.folder is None
+        self.folder = self.folder or self._make_folder()
+        self.workers = [Worker(name, self.folder / f"{name}.log", self.request.timeout_s) for name in names]
+        for worker in self.workers:
+            self._send_load(worker)
+        descriptions = [worker.receive("load") for worker in self.workers]
+        if first:
+            self.about = descriptions[0]
+        for worker in self.workers:
+            worker.send("warm_up")
+        for worker in self.workers:
+            if not worker.receive("warm_up")["settled"]:
+                self.warnings.append(f"{worker.name} had not settled after its warm-up: its blocks may still drift")
+        yield self.workers
+        self.end_workers()
+
+    def _make_folder(self) -> Path:
+        request = self.request
+        if request.output is not None:
+            return directory.claim_directory(request.output)
+        label = "-".join(filter(None, [request.path.stem, request.variant, "compile" if request.compile_options is not None else ""]))
+        return directory.new_directory(request.parent, label, datetime.now())
+
+    def _send_load(self, worker: Worker) -> None:
+        request = self.request
+        worker.send(
+            "load",
+            path=str(request.path),
+            variant=request.variant,
+            params=dict(request.params),
+            compile_options=None if request.compile_options is None else dict(request.compile_options),
+        )
+
+    def _sample(self, worker: Worker) -> None:
+        assert self.folder is not None
+        self.runtime = worker.ask("environment")
+        if self.request.compile_options is not None:
+            self.guards = worker.ask("guards")
+        spinning = worker.ask("spin", chunk_ns=BLOCK_NS, tracer_pid=os.getpid())
+        try:
+            run = sample(spinning["pid"], self.request.effort.samples, self.folder, worker.name)
+        except MeasurementError as error:
+            self.samples = {"samples": 0, "reason": str(error)}
+            return
+        finally:
+            worker.stop_spinning()
+        directory.write_stacks(self.folder, [run.folded])
+        self.samples = {"samples": run.sample_count, "errors": run.error_count, "reason": None}
+
+    def _trace(self, worker: Worker) -> None:
+        assert self.folder is not None
+        try:
+            self.traced = {**worker.ask("trace", folder=str(self.folder)), "reason": None}
+        except MeasurementError as error:
+            self.traced = {"reason": str(error)}
+            self.warnings.append(f"no trace: {error}")
+
+    def _clock(self, worker: Worker) -> None:
+        effort = self.request.effort
+        process = len({row["process"] for row in self.rows})
+        rows = worker.ask("clock", block_ns=BLOCK_NS, blocks=effort.blocks, budget_ns=effort.clock_budget_ns)["rows"]
+        self.rows += [{"process": process, **row} for row in rows]
+        if process == effort.processes - 1:
+            self.peaks = worker.ask("peaks")
+
+    def _write(self, started: datetime) -> Path:
+        assert self.folder is not None
+        request = self.request
+        directory.write_clock(self.folder, self.rows)
+        meta = {
+            "version": __version__,
+            **self.about,
+            "compile": request.compile_options is not None,
+            "compile_options": request.compile_options,
+            "device": str(self.about["params"].get("device", "cpu")),
+            "published": [each for each in self.about["published"] if self._fits(each)],
+            "effort": asdict(request.effort),
+            "block_ns": BLOCK_NS,
+            "samples": self.samples,
+            "trace": self.traced,
+            "guards": self.guards,
+            "peaks": self.peaks,
+            "warnings": self.warnings,
+            "environment": self._environment(),
+            "command": shlex.join(request.command),
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+        }
+        directory.write_meta(self.folder, meta)
+        return self.folder
+
+    def _environment(self) -> dict[str, Any]:
+        return {**describe_machine(), **self.runtime, "git_commit": git_commit(self.request.path.parent)}
+
+    def _fits(self, published: Mapping[str, Any]) -> bool:
+        """Whether a reference figure is of this variant, mode and size."""
+        params = self.about["params"]
+        same_mode = published["compile"] == (self.request.compile_options is not None)
+        same_variant = published["variant"] == self.about["variant"]
+        return same_mode and same_variant and all(params.get(name) == value for name, value in published["params"].items())
+

@@ -1,0 +1,179 @@
+"""A scenario's variant made ready to be measured: loaded, checked, compiled and warmed up. Runs in the worker."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import random
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from overhead_lens import scenario as scenarios
+from overhead_lens.capture.loop import MeasuredLoop, make_measured_loop
+from overhead_lens.errors import MeasurementError, UsageError
+
+SEED = 20_240_229
+
+_BATCH_NS = 20_000_000
+_LEAST_WARM_UP_NS = 250_000_000
+_MOST_WARM_UP_NS = 2_500_000_000
+_SETTLED_SPREAD = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One callable with its arguments and the loop that measures it."""
+
+    scenario: scenarios.Scenario
+    variant: str
+    params: Any
+    call: Any
+    original: Any
+    args: tuple[Any, ...]
+    loop: MeasuredLoop
+    synchronize: Any
+
+    def run(self, count: int) -> int:
+        """Run the measured loop ``count`` times and return the wall time in ns, device work included."""
+        start = time.perf_counter_ns()
+        self.loop(self.call, self.args, count)
+        if self.synchronize is not None:
+            self.synchronize()
+        return time.perf_counter_ns() - start
+
+    def compile_count(self) -> int:
+        """Frames that Dynamo has looked at for compilation so far in this process (``torch/_dynamo/utils.py``)."""
+        utils = sys.modules.get("torch._dynamo.utils")
+        return 0 if utils is None else sum(utils.counters["frames"].values())
+
+
+def load(path: str, variant: str | None, assignments: Mapping[str, str], compile_options: Mapping[str, Any] | None) -> Workload:
+    """Load a scenario file, make its inputs, check the result of the uncompiled variant.
+
+    Args:
+        path: The scenario file.
+        variant: Variant name, None for the default.
+        assignments: Parameter name to text.
+        compile_options: Keyword arguments of torch.compile, None to measure eagerly.
+
+    Raises:
+        UsageError: The scenario or a parameter is wrong, or the check fails.
+        MeasurementError: The device is not there.
+    """
+    scenario = scenarios.load(Path(path))
+    name = scenario.variant(variant)
+    params = scenarios.make_params(scenario, assignments)
+    synchronize = _synchronizer(getattr(params, "device", "cpu"))
+    original = scenario.variants[name]
+    args = _inputs(scenario, params)
+    call = original if compile_options is None else torch.compile(original, **compile_options)
+    workload = Workload(scenario, name, params, call, original, args, make_measured_loop(len(args)), synchronize)
+    _check(workload, original)
+    return workload
+
+
+def describe(workload: Workload) -> dict[str, Any]:
+    """What the capture's metadata says of the workload, as JSON values."""
+    scenario = workload.scenario
+    work = scenario.work(workload.params) if scenario.work else scenarios.Work()
+    return {
+        "scenario": scenario.name,
+        "variant": workload.variant,
+        "summary": scenario.summary,
+        "params": dataclasses.asdict(workload.params),
+        "work": dataclasses.asdict(work),
+        "work_known": scenario.work is not None,
+        "published": [dataclasses.asdict(each) for each in scenario.published],
+    }
+
+
+def warm_up(workload: Workload) -> dict[str, Any]:
+    """Call until compilation and caches settle, then freeze the garbage collector.
+
+    Settled means: no compilation in the last three batches of about 20 ms, and their times within 5 % of one another.
+
+    Returns:
+        ``call_ns``: ns per call of the fastest of the last batches; ``settled``; ``compiles``: frames compiled.
+    """
+    started = time.perf_counter_ns()
+    if workload.call is not workload.original:
+        _check(workload, workload.call)
+    count, batches = 1, [(workload.compile_count(), 0.0)]
+    while True:
+        elapsed_ns = workload.run(count)
+        batches.append((workload.compile_count(), elapsed_ns / count))
+        spent_ns = time.perf_counter_ns() - started
+        settled = elapsed_ns >= _BATCH_NS and _has_settled(batches[-3:])
+        if settled and (spent_ns >= _LEAST_WARM_UP_NS) or spent_ns >= _MOST_WARM_UP_NS and len(batches) > 3:
+            break
+        if elapsed_ns < _BATCH_NS:
+            count = max(count + 1, min(10 * count, int(count * 1.1 * _BATCH_NS / max(elapsed_ns, 1))))
+    gc.collect()
+    gc.freeze()
+    return {"call_ns": min(ns for _, ns in batches[-3:]), "settled": settled, "compiles": workload.compile_count()}
+
+
+def _has_settled(batches: list[tuple[int, float]]) -> bool:
+    times = [ns for _, ns in batches]
+    return len(batches) == 3 and batches[0][0] == batches[-1][0] and max(times) <= (1 + _SETTLED_SPREAD) * min(times)
+
+
+def _compile_failure(error: Exception) -> str:
+    text = f"{type(error).__name__} {error}"
+    if "InvalidCxxCompiler" in text or "No working C++ compiler" in text:
+        return "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX), or leave --compile out"
+    return f"torch.compile failed: {_first_line(error)}"
+
+
+def _synchronizer(device: str) -> Any:
+    kind = str(device).partition(":")[0]
+    if kind == "cpu":
+        return None
+    module = getattr(torch, kind, None)
+    if module is None or not hasattr(module, "is_available"):
+        raise UsageError(f"this torch knows no device {device!r}")
+    if not module.is_available():
+        raise MeasurementError(f"no {kind} device can be used here (torch {torch.__version__}); run with --device cpu")
+    return module.synchronize
+
+
+def _inputs(scenario: scenarios.Scenario, params: Any) -> tuple[Any, ...]:
+    random.seed(SEED)
+    torch.manual_seed(SEED)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(SEED)
+    try:
+        args = scenario.inputs(params)
+    except Exception as error:
+        raise UsageError(f"scenario {scenario.name}: making the inputs failed: {_first_line(error)}") from error
+    if not isinstance(args, tuple):
+        raise UsageError(f"scenario {scenario.name}: inputs() must return a tuple, not {type(args).__name__}")
+    return args
+
+
+def _check(workload: Workload, call: Any) -> None:
+    """Call once and let the scenario check the output; ``call`` is the original or the compiled function."""
+    scenario, title = workload.scenario, f"{workload.scenario.name}:{workload.variant}"
+    try:
+        output = call(*workload.args)
+    except Exception as error:
+        if call is not workload.original:
+            raise MeasurementError(_compile_failure(error)) from error
+        raise UsageError(f"{title} failed: {_first_line(error)}") from error
+    if scenario.check is None:
+        return
+    try:
+        scenario.check(workload.params, workload.args, output)
+    except Exception as error:
+        raise UsageError(f"{title} gives a wrong result: {_first_line(error)}; nothing was timed") from error
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
