@@ -9,18 +9,21 @@ nothing but torch.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import importlib.util
 import math
+import re
 import sys
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from overhead_lens.errors import UsageError
+from overhead_lens.errors import OverheadLensError, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Work:
     Attributes:
         units: What the call processes (vectors, rows, elements), as named by the scenario's summary.
         flops: Floating-point operations of the algorithm, not of an implementation.
-        bytes: Bytes that must at least move between memory and registers: every input read once, every output written once.
+        bytes: Bytes that must at least cross to or from memory: each input read once, each output written once.
     """
 
     units: int = 1
@@ -52,7 +55,7 @@ class Published:
         variant: The variant it belongs to.
         compile: Whether it was measured under torch.compile.
         source: Document and machine.
-        params: Parameter values it holds for; empty means the defaults.
+        params: Parameter values it holds for, by field name; the others, or all when empty, at their defaults.
     """
 
     label: str
@@ -95,8 +98,16 @@ class Scenario:
         if not (isinstance(self.params, type) and dataclasses.is_dataclass(self.params)):
             raise UsageError(f"scenario {self.name}: params must be a dataclass type, not {self.params!r}")
         for each in dataclasses.fields(self.params):
-            if each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING:
+            if each.init and each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING:
                 raise UsageError(f"scenario {self.name}: parameter {each.name} needs a default")
+        self._check_published({each.name for each in dataclasses.fields(self.params)})
+
+    def _check_published(self, parameters: set[str]) -> None:
+        for each in self.published:
+            if each.variant not in self.variants:
+                raise UsageError(f"scenario {self.name}: figure {each.label!r} names no variant {each.variant!r}")
+            for unknown in sorted(set(each.params) - parameters):
+                raise UsageError(f"scenario {self.name}: figure {each.label!r} names no parameter {unknown!r}")
 
     def variant(self, name: str | None) -> str:
         """The variant called ``name``, or the default one.
@@ -146,9 +157,12 @@ def parse_target(text: str) -> Target:
     path = Path(name)
     if path.suffix == ".py" or len(path.parts) > 1:
         if not path.is_file():
-            raise UsageError(f"no scenario file {name}")
+            hint = f"; did you mean the built-in {path.stem!r}?" if path.stem in builtin else ""
+            raise UsageError(f"no scenario file {name}{hint}")
         return Target(path.resolve(), variant or None)
-    raise UsageError(f"no scenario {name!r}{_nearest(name, builtin)}; `overhead-lens scenarios` lists them")
+    close = difflib.get_close_matches(name, builtin, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise UsageError(f"no scenario {name!r}{hint} (`overhead-lens scenarios` lists them)")
 
 
 def load(path: Path) -> Scenario:
@@ -157,8 +171,17 @@ def load(path: Path) -> Scenario:
     Raises:
         UsageError: The file cannot be executed or defines no Scenario; the message names the line at fault.
     """
-    # Registered in sys.modules under its own name: Dynamo and dataclasses look a function's module up there.
-    module_name = f"overhead_lens_scenario_{path.stem}"
+    path = path.absolute()
+    module = _execute(path)
+    scenario = getattr(module, "SCENARIO", None)
+    if not isinstance(scenario, Scenario):
+        raise UsageError(f"{path} defines no SCENARIO = Scenario(...) (import it from overhead_lens.scenario)")
+    return scenario
+
+
+def _execute(path: Path) -> ModuleType:
+    # A module name of its own: Dynamo, dataclasses and typing look a function's or class's module up in sys.modules.
+    module_name = f"overhead_lens_scenario_{re.sub(r'[^0-9A-Za-z_]', '_', path.stem)}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} is not a Python file")
@@ -167,18 +190,28 @@ def load(path: Path) -> Scenario:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except SyntaxError as error:
-        raise UsageError(f"{path}:{error.lineno}: syntax error: {error.msg}") from error
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
-    except Exception as error:
-        raise UsageError(f"{path}:{_line_in(error, path)}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        del sys.modules[module_name]
+        raise UsageError(_why_not_executed(error, path)) from error
     finally:
-        sys.path.remove(str(path.parent))
-    scenario = getattr(module, "SCENARIO", None)
-    if not isinstance(scenario, Scenario):
-        raise UsageError(f"{path} defines no SCENARIO = Scenario(...) (import it from overhead_lens.scenario)")
-    return scenario
+        with contextlib.suppress(ValueError):
+            sys.path.remove(str(path.parent))
+    return module
+
+
+def _why_not_executed(error: BaseException, path: Path) -> str:
+    """One line that names the line of ``path`` at fault, also where the error is from a file that ``path`` imports."""
+    line = _line_in(error, path)
+    message = " ".join(str(error).split())
+    if isinstance(error, SyntaxError) and line is None:
+        return f"{path}:{error.lineno or 1}: syntax error: {error.msg}"
+    if isinstance(error, OSError) and line is None:
+        return f"cannot read {path}: {error.strerror or message}"
+    if isinstance(error, SystemExit):
+        return f"{path}:{line or 1}: the file ended the process; a scenario only defines SCENARIO"
+    if isinstance(error, OverheadLensError):
+        return f"{path}:{line or 1}: {message}"
+    return f"{path}:{line or 1}: {type(error).__name__}: {message}"
 
 
 def make_params(scenario: Scenario, assignments: Mapping[str, str]) -> Any:
@@ -187,28 +220,32 @@ def make_params(scenario: Scenario, assignments: Mapping[str, str]) -> Any:
     Raises:
         UsageError: An unknown field, or a text that is not of the field's type.
     """
-    hints = typing.get_type_hints(scenario.params)
+    known = [each.name for each in dataclasses.fields(scenario.params) if each.init]
     for name in assignments:
-        if name not in hints:
-            raise UsageError(f"scenario {scenario.name} has no parameter {name!r}{_nearest(name, hints)}")
+        if name not in known:
+            raise UsageError(f"scenario {scenario.name} has no parameter {name!r}{_nearest(name, known)}")
+    try:
+        hints = typing.get_type_hints(scenario.params)
+    except NameError as error:
+        raise UsageError(f"scenario {scenario.name}: the type of a parameter is unknown: {error}") from error
     values = {name: parse_value(name, hints[name], text) for name, text in assignments.items()}
     try:
         return scenario.params(**values)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"scenario {scenario.name}: bad parameters: {error}") from error
+    except (TypeError, ValueError, AssertionError) as error:
+        raise UsageError(f"scenario {scenario.name}: bad parameters: {' '.join(str(error).split())}") from error
 
 
 def parse_value(name: str, kind: Any, text: str) -> Any:
-    """``text`` as a value of ``kind`` (bool, int, float, str or a Literal of strings).
+    """``text`` as a value of ``kind`` (bool, int, float, str or a Literal).
 
     Raises:
         UsageError: The text is not of that kind.
     """
     if typing.get_origin(kind) is typing.Literal:
-        choices = typing.get_args(kind)
+        choices = {str(choice): choice for choice in typing.get_args(kind)}
         if text not in choices:
-            raise UsageError(f"parameter {name} must be one of {', '.join(map(str, choices))}, not {text!r}")
-        return text
+            raise UsageError(f"parameter {name} must be one of {', '.join(choices)}, not {text!r}")
+        return choices[text]
     if kind is bool:
         values = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
         if text.lower() not in values:
@@ -223,10 +260,10 @@ def parse_value(name: str, kind: Any, text: str) -> Any:
 
 def _parse_number(name: str, kind: type, text: str) -> int | float:
     try:
-        value = float(text) if kind is float else int(text.replace("_", ""))
+        value: int | float = float(text) if kind is float else int(text)
     except ValueError:
         raise UsageError(f"parameter {name} must be of type {kind.__name__}, not {text!r}") from None
-    if not math.isfinite(value):
+    if isinstance(value, float) and not math.isfinite(value):
         raise UsageError(f"parameter {name} must be finite, not {text!r}")
     return value
 
@@ -234,12 +271,12 @@ def _parse_number(name: str, kind: type, text: str) -> int | float:
 def _nearest(name: str, known: typing.Iterable[str]) -> str:
     known = list(known)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else f" (it has: {', '.join(known)})"
+    return f"; did you mean {close[0]!r}?" if close else f" (it has: {', '.join(known) or 'none'})"
 
 
-def _line_in(error: BaseException, path: Path) -> int:
-    """The last line of ``path`` in the error's traceback, 1 if there is none."""
-    line = 1
+def _line_in(error: BaseException, path: Path) -> int | None:
+    """The last line of ``path`` in the error's traceback, None if no frame of it is there."""
+    line = None
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(path):

@@ -51,7 +51,8 @@ def parse_frame(text: str) -> StackFrame:
     line = int(last) if colon and last.isdigit() else 0
     if line:
         location = path
-    native = bool(_LIBRARY.search(location)) or bool(_NATIVE_SOURCE.search(location)) or not line
+    python = location.endswith((".py", ".pyc", ")", ">"))
+    native = bool(_LIBRARY.search(location)) or bool(_NATIVE_SOURCE.search(location)) or not (line or python)
     return StackFrame("" if _ADDRESS.match(function) else function, location, line, native)
 
 

@@ -1,0 +1,56 @@
+"""The closed budget as a lane: what one call spends, category after category, to the nanosecond."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from overhead_lens.analysis.model import Breakdown, HostCategory
+from overhead_lens.export.lanes import Lane, Slice, Value
+from overhead_lens.export.names import readable
+
+BUDGET_LANE = "Budget of one call"
+CATEGORY = "host category"
+PART = "part"
+
+
+def budget_lane(breakdown: Breakdown) -> Lane:
+    """One slice per category that took time, its parts inside it; lengths are the budget's own integers.
+
+    The order is the taxonomy's and says nothing about the order of events inside a call::
+
+        | python                      | dispatcher      | allocation |
+        | user | binding |            | dispatch        | tensor     |
+        0                                                       wall.ns
+    """
+    mode = "compiled" if breakdown.compile else "eager"
+    description = (
+        f"{readable(breakdown.scenario)}:{readable(breakdown.variant)}, {mode}, {readable(breakdown.device_kind)}: one call"
+        f" takes {breakdown.wall.ns} ns unprofiled. The slices sum to it; their order is not the order of events."
+    )
+    return Lane(BUDGET_LANE, _slices(breakdown), description=description)
+
+
+def _slices(breakdown: Breakdown) -> Iterator[Slice]:
+    start_ns = 0
+    for each in breakdown.host:
+        if each.ns:
+            yield Slice(start_ns, start_ns + each.ns, each.category, CATEGORY, _arguments(each))
+            yield from _parts(each, start_ns)
+        start_ns += each.ns
+
+
+def _parts(category: HostCategory, start_ns: int) -> Iterator[Slice]:
+    for part in category.parts:
+        if part.ns:
+            yield Slice(start_ns, start_ns + part.ns, readable(part.name), PART)
+        start_ns += part.ns
+
+
+def _arguments(category: HostCategory) -> dict[str, Value]:
+    arguments: dict[str, Value] = {"evidence": readable(category.evidence)}
+    numbers = {"share": category.share, "ci95_low_ns": category.ci95_ns[0], "ci95_high_ns": category.ci95_ns[1]}
+    arguments.update({key: float(number) for key, number in numbers.items() if math.isfinite(number)})
+    if category.top:
+        arguments["top"] = [{"frame": readable(frame.frame), "ns": frame.ns} for frame in category.top]
+    return arguments

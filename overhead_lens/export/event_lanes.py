@@ -1,0 +1,114 @@
+"""Lanes read from frames: categories, Python frames and operators of each thread, work of each device stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from overhead_lens.errors import UsageError
+from overhead_lens.export.evidence import Evidence
+from overhead_lens.export.flows import Flows, find_flows
+from overhead_lens.export.lanes import Lane, Slice, ThreadKey, Value
+from overhead_lens.export.names import readable
+from overhead_lens.export.placement import ANNOTATIONS, LANE_KINDS, STREAM, placed_rows
+
+DEVICES = "Devices"
+
+_CHUNK_ROWS = 8192
+_INT64_MAX = 2**63 - 1
+
+_Positions: TypeAlias = npt.NDArray[np.int64]
+_Key: TypeAlias = tuple[str, str, str]
+
+
+def event_lanes(evidence: Evidence) -> list[Lane]:
+    """Lanes of the events and of the categories over them: threads in order of appearance, then device streams.
+
+    The earliest start among them becomes the zero of the timeline.
+
+    Raises:
+        UsageError: The events span more than int64 nanoseconds.
+    """
+    rows = placed_rows(evidence)
+    if rows.empty:
+        return []
+    zero_ns, flows, groups = _zero_ns(rows), find_flows(rows), _grouped(rows)
+    order = _lane_order(list(dict.fromkeys(key[:2] for key in groups)))
+    return [_lane(key, _slices(rows, groups[key], zero_ns, flows)) for key in sorted(groups, key=order)]
+
+
+def _zero_ns(rows: pd.DataFrame) -> int:
+    starts, durations = rows["start_ns"].to_numpy(), rows["dur_ns"].to_numpy()
+    zero_ns = int(starts.min())
+    # In Python's integers: int64 would wrap where this matters.
+    if max(int(starts.max()) - zero_ns, int(starts.max()) + int(durations.max())) - min(zero_ns, 0) > _INT64_MAX:
+        raise UsageError("the trace spans more than 292 years: its timestamps are damaged")
+    return zero_ns
+
+
+def _grouped(rows: pd.DataFrame) -> dict[_Key, _Positions]:
+    """Row positions of each lane, by start, the longer first, then in file order."""
+    number = rows.groupby(["pid", "tid", "kind"], sort=False).ngroup().to_numpy()
+    order = np.lexsort((-rows["dur_ns"].to_numpy(), rows["start_ns"].to_numpy(), number))
+    parts = np.split(order, np.flatnonzero(np.diff(number[order])) + 1)
+    keys = rows[["pid", "tid", "kind"]]
+    return {tuple(keys.iloc[part[0]]): part for part in parts}
+
+
+def _lane_order(threads: list[ThreadKey]) -> Callable[[_Key], tuple[object, ...]]:
+    appearance = {thread: index for index, thread in enumerate(threads)}
+
+    def order(key: _Key) -> tuple[object, ...]:
+        pid, tid, kind = key
+        if kind in (STREAM, ANNOTATIONS):
+            return 1, _natural(pid), _natural(tid), LANE_KINDS.index(kind)
+        return 0, appearance[pid, tid], LANE_KINDS.index(kind)
+
+    return order
+
+
+def _natural(text: str) -> tuple[int, str]:
+    return (int(text), "") if text.isdecimal() else (_INT64_MAX, text)
+
+
+def _lane(key: _Key, slices: Iterator[Slice]) -> Lane:
+    pid, tid, kind = key
+    if kind == STREAM:
+        return Lane(f"device {pid} / stream {tid}", slices, group=DEVICES)
+    if kind == ANNOTATIONS:
+        return Lane(f"device {pid} / stream {tid} {ANNOTATIONS}", slices, group=DEVICES)
+    return Lane(kind, slices, thread=(pid, tid))
+
+
+def _slices(rows: pd.DataFrame, positions: _Positions, zero_ns: int, flows: Flows) -> Iterator[Slice]:
+    """The slices of a lane, read a chunk at a time so that few exist at once."""
+    for first in range(0, len(positions), _CHUNK_ROWS):
+        here = positions[first : first + _CHUNK_ROWS]
+        chunk = rows.iloc[here]
+        names = ("start_ns", "dur_ns", "name", "cat", "correlation", "sequence")
+        for position, start_ns, dur_ns, name, category, *links in zip(
+            here.tolist(), *(chunk[column].tolist() for column in names), strict=True
+        ):
+            begin_ns = start_ns - zero_ns
+            yield Slice(
+                start_ns=begin_ns,
+                end_ns=begin_ns + dur_ns,
+                name=readable(name),
+                category=readable(category),
+                arguments=_arguments(*links),
+                flows_out=flows.leaving.get(position, ()),
+                flows_in=flows.arriving.get(position, ()),
+            )
+
+
+def _arguments(correlation: int, sequence: int) -> dict[str, Value]:
+    arguments: dict[str, Value] = {}
+    if correlation >= 0:
+        arguments["correlation"] = correlation
+    if sequence >= 0:
+        arguments["sequence"] = sequence
+    return arguments

@@ -1,0 +1,45 @@
+"""Files that appear complete or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TextIO, cast
+from io import TextIOWrapper
+
+from overhead_lens.errors import UsageError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A binary file beside ``path`` that takes its place at the end; on any error nothing is left of it.
+
+    Raises:
+        UsageError: The file cannot be written (no such directory, no permission, a full disk).
+    """
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+        os.replace(part, path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_text(path: Path) -> Iterator[TextIO]:
+    """The same for UTF-8 text, compressed where the name ends in ``.gz`` (same text, same bytes)."""
+    with replacing(path) as file:
+        if path.name.endswith(".gz"):
+            with gzip.GzipFile(filename="", mode="wb", compresslevel=5, fileobj=file, mtime=0) as packed:
+                with TextIOWrapper(cast(BinaryIO, packed), encoding="utf-8", newline="\n") as text:
+                    yield text
+        else:
+            with TextIOWrapper(file, encoding="utf-8", newline="\n") as text:
+                yield text

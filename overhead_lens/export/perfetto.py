@@ -1,0 +1,92 @@
+"""The budget and its evidence as one Perfetto trace (``.pftrace``).
+
+A million slices take about 9 s, 60 MB of disk and no memory that grows with them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from overhead_lens.analysis.model import Breakdown
+from overhead_lens.export.budget_lane import budget_lane
+from overhead_lens.export.counters import CLOCK, clock_counters
+from overhead_lens.export.event_lanes import event_lanes
+from overhead_lens.export.evidence import Evidence
+from overhead_lens.export.identities import Identities
+from overhead_lens.export.lanes import Lane, ThreadKey
+from overhead_lens.export.names import readable
+from overhead_lens.export.output import replacing
+from overhead_lens.export.perfetto_samples import write_samples
+from overhead_lens.export.perfetto_tracks import Tracks
+from overhead_lens.export.perfetto_writer import PacketSequence, PacketSink
+
+SAMPLES = "Sampled stacks"
+
+_EVENT_SEQUENCE = 1
+_SAMPLE_SEQUENCE = 2
+
+
+def write_perfetto(path: Path, breakdown: Breakdown | None, evidence: Evidence | None = None) -> None:
+    """Write a trace that ui.perfetto.dev and trace_processor read.
+
+    Every part starts at the timeline's zero: the budget of one call, the traced events, the clock's measured time and
+    the sampled stacks were taken by different instruments in different processes.
+
+    Args:
+        path: Replaced when the trace is complete.
+        breakdown: Its budget becomes the first track; None where only a trace was analyzed.
+        evidence: Drawn below it.
+
+    Raises:
+        UsageError: The file cannot be written, or the events' timestamps are damaged.
+    """
+    shown = evidence or Evidence()
+    lanes = event_lanes(shown)
+    numbers = Identities(lane.thread for lane in lanes if lane.thread is not None)
+    with replacing(path) as file:
+        sink = PacketSink(file)
+        tracks = Tracks(PacketSequence(sink, _EVENT_SEQUENCE))
+        if breakdown is not None:
+            tracks.lane(budget_lane(breakdown))
+        _write_lanes(tracks, lanes, numbers, readable(shown.process_name))
+        _write_counters(tracks, shown)
+        if shown.stacks:
+            _write_samples(sink, tracks, shown, numbers.fresh())
+        sink.flush()
+
+
+def _write_lanes(tracks: Tracks, lanes: list[Lane], numbers: Identities, process_name: str) -> None:
+    processes: set[str] = set()
+    threads: dict[ThreadKey, int] = {}
+    groups: dict[str, int] = {}
+    for lane in lanes:
+        if lane.thread is None:
+            if lane.group not in groups:
+                groups[lane.group] = tracks.group(lane.group)
+            tracks.lane(lane, groups[lane.group])
+            continue
+        pid, tid = lane.thread
+        if pid not in processes:
+            processes.add(pid)
+            tracks.process(numbers.process(pid), _process_name(process_name, pid, numbers.process(pid)))
+        if lane.thread not in threads:
+            threads[lane.thread] = tracks.thread(numbers.process(pid), numbers.thread(lane.thread), f"thread {tid}")
+        tracks.lane(lane, threads[lane.thread])
+
+
+def _process_name(name: str, pid: str, number: int) -> str:
+    """The process's name, and what the trace calls it where its number is a stand-in."""
+    return name if pid == str(number) else f"{name} ({pid})"
+
+
+def _write_counters(tracks: Tracks, evidence: Evidence) -> None:
+    group = 0
+    for counter in clock_counters(evidence.clock):
+        group = group or tracks.group(CLOCK)
+        tracks.counter(counter, group)
+
+
+def _write_samples(sink: PacketSink, tracks: Tracks, evidence: Evidence, number: int) -> None:
+    tracks.process(number, SAMPLES)
+    tracks.thread(number, number, SAMPLES)
+    write_samples(PacketSequence(sink, _SAMPLE_SEQUENCE), evidence.stacks, evidence.sample_period_ns, number)

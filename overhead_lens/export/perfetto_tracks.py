@@ -1,0 +1,128 @@
+"""Tracks of a Perfetto trace and what is on them: slices with arguments and arrows, and counters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto  # type: ignore[import-untyped, unused-ignore]
+
+from overhead_lens.export.counters import Counter
+from overhead_lens.export.lanes import Begin, End, Lane, Slice, Value, nest
+from overhead_lens.export.perfetto_writer import PacketSequence
+
+_BEGIN = proto.TrackEvent.TYPE_SLICE_BEGIN
+_END = proto.TrackEvent.TYPE_SLICE_END
+_COUNTER = proto.TrackEvent.TYPE_COUNTER
+
+
+class Tracks:
+    """Writes tracks; each is described before its first event.
+
+    Tracks without a parent, and the children of each, are shown in the order in which they were described.
+    """
+
+    def __init__(self, packets: PacketSequence) -> None:
+        self._packets = packets
+        self._numbers = count(1)
+
+    def group(self, name: str, *, parent: int = 0, description: str = "") -> int:
+        """A heading for other tracks. Returns its number, as the others do."""
+        return self._describe(name, parent, description).uuid
+
+    def process(self, number: int, name: str) -> int:
+        """A process; its threads and theirs find it by ``number``."""
+        descriptor = self._describe("", 0)
+        descriptor.process.pid = number
+        descriptor.process.process_name = name
+        return int(descriptor.uuid)
+
+    def thread(self, process: int, number: int, name: str) -> int:
+        """A thread of process number ``process``."""
+        descriptor = self._describe("", 0)
+        descriptor.thread.pid = process
+        descriptor.thread.tid = number
+        descriptor.thread.thread_name = name
+        return int(descriptor.uuid)
+
+    def lane(self, lane: Lane, parent: int = 0) -> None:
+        """The slices of a lane; further rows of it are sibling tracks of its name, which viewers merge."""
+        rows: list[int] = []
+        for step in nest(lane.slices):
+            if step.row == len(rows):
+                rows.append(self.group(lane.name, parent=parent, description=lane.description))
+            if isinstance(step, Begin):
+                self._begin(rows[step.row], step.slice)
+            else:
+                self._end(rows[step.row], step)
+
+    def counter(self, counter: Counter, parent: int = 0) -> None:
+        """A quantity over time."""
+        descriptor = self._describe(counter.name, parent)
+        descriptor.counter.unit_name = counter.unit
+        descriptor.counter.y_axis_share_key = counter.unit
+        track = descriptor.uuid
+        for time_ns, value in counter.points:
+            event = self._packets.packet(time_ns).track_event
+            event.type = _COUNTER
+            event.track_uuid = track
+            event.double_counter_value = value
+
+    def _describe(self, name: str, parent: int, description: str = "") -> Any:
+        number = next(self._numbers)
+        descriptor = self._packets.packet().track_descriptor
+        descriptor.uuid = number
+        descriptor.child_ordering = proto.TrackDescriptor.EXPLICIT
+        descriptor.sibling_order_rank = number
+        if name:
+            descriptor.name = name
+        if parent:
+            descriptor.parent_uuid = parent
+        if description:
+            descriptor.description = description
+        return descriptor
+
+    def _begin(self, track: int, each: Slice) -> None:
+        packet = self._packets.packet(each.start_ns)
+        event = packet.track_event
+        event.type = _BEGIN
+        event.track_uuid = track
+        event.name_iid = self._packets.name(packet, "event_names", each.name)
+        event.category_iids.append(self._packets.name(packet, "event_categories", each.category))
+        if each.arguments:
+            self._annotate(packet, event, each.arguments)
+        # The number of an arrow is at two slices only, so that neither end has to be marked as the last: a viewer takes
+        # the later one, and an arrow whose ends share an instant is no error.
+        if each.flows_out or each.flows_in:
+            event.flow_ids.extend((*each.flows_out, *each.flows_in))
+
+    def _end(self, track: int, step: End) -> None:
+        event = self._packets.packet(step.end_ns).track_event
+        event.type = _END
+        event.track_uuid = track
+
+    def _annotate(self, packet: Any, event: Any, arguments: Mapping[str, Value]) -> None:
+        for key, value in arguments.items():
+            annotation = event.debug_annotations.add()
+            annotation.name_iid = self._packets.name(packet, "debug_annotation_names", key)
+            self._fill(packet, annotation, value)
+
+    def _fill(self, packet: Any, annotation: Any, value: Value) -> None:
+        match value:
+            case bool():
+                annotation.bool_value = value
+            case int():
+                annotation.int_value = value
+            case float():
+                annotation.double_value = value
+            case str():
+                annotation.string_value = value
+            case list():
+                for each in value:
+                    self._fill(packet, annotation.array_values.add(), each)
+            case dict():
+                for key, each in value.items():
+                    entry = annotation.dict_entries.add()
+                    entry.name_iid = self._packets.name(packet, "debug_annotation_names", key)
+                    self._fill(packet, entry, each)

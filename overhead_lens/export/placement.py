@@ -1,0 +1,91 @@
+"""Trace events and category intervals in one frame, each row with the lane that it is drawn on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.export.evidence import Evidence
+from overhead_lens.export.names import readable
+
+CATEGORIES_LANE = "Categories"
+PYTHON_LANE = "Python"
+OPERATORS_LANE = "Operators"
+STREAM = "stream"
+ANNOTATIONS = "annotations"
+LANE_KINDS = (CATEGORIES_LANE, PYTHON_LANE, OPERATORS_LANE, STREAM, ANNOTATIONS)
+
+DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
+
+# Spans of a stream that are no work of it: they lie over its kernels and get a lane beside them.
+ANNOTATION_CATEGORIES = ("gpu_user_annotation", "cuda_sync")
+
+_COLUMNS = ["name", "cat", "pid", "tid", "kind", "start_ns", "dur_ns", "correlation", "sequence"]
+
+
+def placed_rows(evidence: Evidence) -> pd.DataFrame:
+    """Every event and category interval, in file order.
+
+    Returns:
+        Columns ``name``, ``cat`` (as given); ``pid``, ``tid`` (str: process and thread, for a device row its device and
+        stream); ``kind`` (str, one of ``LANE_KINDS``); ``start_ns``, ``dur_ns``, ``correlation``, ``sequence`` (int64, the
+        last two -1 where absent).
+    """
+    parts = [pd.DataFrame(columns=_COLUMNS)] if evidence.events is None else [_events(evidence.events)]
+    if evidence.categories is not None:
+        parts.append(_categories(evidence.categories, parts[0]))
+    parts = [part for part in parts if len(part)] or parts[:1]
+    return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+
+
+def _events(events: pd.DataFrame) -> pd.DataFrame:
+    category = events["cat"]
+    on_stream, annotates = category.isin(DEVICE_CATEGORIES), category.isin(ANNOTATION_CATEGORIES)
+    kind = np.select(
+        [on_stream, annotates, category == "python_function"], [STREAM, ANNOTATIONS, PYTHON_LANE], OPERATORS_LANE
+    )
+    of_device = on_stream | annotates
+    placed = events.assign(
+        kind=kind,
+        pid=_number_or_label(events, "device", "pid", of_device),
+        tid=_number_or_label(events, "stream", "tid", of_device).str.removeprefix("stream "),
+        correlation=_link(events, "correlation"),
+        sequence=_link(events, "sequence"),
+    )
+    return placed[_COLUMNS].reset_index(drop=True)
+
+
+def _categories(categories: pd.DataFrame, events: pd.DataFrame) -> pd.DataFrame:
+    """Category intervals as rows; without a process, that of the first event of the thread."""
+    thread = _labels(categories["tid"])
+    if "pid" in categories.columns:
+        process = _labels(categories["pid"])
+    else:
+        process = thread.map(events.drop_duplicates("tid").set_index("tid")["pid"]).fillna(thread)
+    placed = categories.assign(
+        name=categories["category"], cat="host category", kind=CATEGORIES_LANE, pid=process, tid=thread
+    )
+    return placed.assign(correlation=-1, sequence=-1)[_COLUMNS].reset_index(drop=True)
+
+
+def _number_or_label(events: pd.DataFrame, number: str, label: str, of_device: pd.Series[bool]) -> pd.Series[str]:
+    """``label`` as text, replaced by the device's ``number`` where there is one."""
+    labels = _labels(events[label])
+    if number not in events.columns:
+        return labels
+    return labels.mask(of_device & (events[number] >= 0), events[number].astype(str))
+
+
+def _labels(column: pd.Series) -> pd.Series[str]:
+    """A process or thread as the file names it (a number, text, or nothing) as text."""
+    codes, values = pd.factorize(column, use_na_sentinel=False)
+    return pd.Series(np.array([_label(value) for value in values], dtype=object)[codes], index=column.index)
+
+
+def _label(value: object) -> str:
+    is_whole = isinstance(value, float) and value.is_integer()
+    return readable(int(value) if is_whole else value)
+
+
+def _link(events: pd.DataFrame, column: str) -> pd.Series[int] | int:
+    return events[column] if column in events.columns else -1
