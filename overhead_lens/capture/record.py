@@ -232,7 +232,8 @@ class _Recording:
     def _fits(self, published: Mapping[str, Any]) -> bool:
         """Whether a reference figure is of this variant, mode and size."""
         params = self.about["params"]
+        wanted = {**self.about["default_params"], **published["params"]}
         same_mode = published["compile"] == (self.request.compile_options is not None)
         same_variant = published["variant"] == self.about["variant"]
-        return same_mode and same_variant and all(params.get(name) == value for name, value in published["params"].items())
+        return same_mode and same_variant and params == wanted
 

@@ -49,6 +49,12 @@ class Session:
         self._workload = workload.load(path, variant, params, compile_options)
         return workload.describe(self._workload)
 
+    def catalog(self, paths: dict[str, str]) -> dict[str, Any]:
+        """Load scenario files and reply with what each offers; one that fails is a row with its error."""
+        from overhead_lens.capture import catalog
+
+        return {"scenarios": catalog.describe_all(paths)}
+
     def warm_up(self) -> dict[str, Any]:
         """Compile and call until settled."""
         from overhead_lens.capture import workload

@@ -87,6 +87,7 @@ def describe(workload: Workload) -> dict[str, Any]:
         "variant": workload.variant,
         "summary": scenario.summary,
         "params": dataclasses.asdict(workload.params),
+        "default_params": dataclasses.asdict(scenario.params()),
         "work": dataclasses.asdict(work),
         "work_known": scenario.work is not None,
         "published": [dataclasses.asdict(each) for each in scenario.published],

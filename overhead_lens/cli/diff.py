@@ -1,0 +1,34 @@
+"""``overhead-lens diff``: what changed between two stored captures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from overhead_lens.errors import EXIT_REGRESSION, UsageError
+
+
+def diff(
+    base: Annotated[Path, typer.Argument(help="Capture to compare with.")],
+    new: Annotated[Path, typer.Argument(help="Capture that may be slower.")],
+    force: Annotated[bool, typer.Option("--force", help="Compare captures of different machines, versions or sizes.")] = False,
+    rules: Annotated[Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print the difference as JSON and nothing else.")] = False,
+) -> None:
+    """Compare two captures; exit 1 when the new one is slower."""
+    from overhead_lens.capture.directory import read_capture
+    from overhead_lens.categories import default_classifier
+    from overhead_lens.cli.present import show_delta
+    from overhead_lens.cli.store import budget_of
+    from overhead_lens.compare.difference import compare_budgets, differences
+
+    found = differences(read_capture(base).meta, read_capture(new).meta)
+    if found and not force:
+        raise UsageError(f"the captures differ in {'; '.join(found)}: --force compares them all the same")
+    classifier = default_classifier(rules)
+    delta = compare_budgets(budget_of(base, classifier), budget_of(new, classifier))
+    show_delta(delta, as_json=json_)
+    if delta.verdict == "slower":
+        raise typer.Exit(EXIT_REGRESSION)

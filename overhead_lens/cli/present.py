@@ -1,0 +1,45 @@
+"""Printing a result: JSON and nothing else on stdout, or the terminal report."""
+
+from __future__ import annotations
+
+import json
+
+from overhead_lens.analysis.model import Breakdown
+from overhead_lens.compare.model import Delta
+
+# Wide enough for the tables where stdout is a file or a pipe and has no width of its own.
+_FILE_WIDTH = 120
+
+
+def show_breakdown(breakdown: Breakdown, *, as_json: bool) -> None:
+    """Print a budget."""
+    if as_json:
+        from overhead_lens.report.json import breakdown_document
+
+        print(json.dumps(breakdown_document(breakdown), indent=1))
+        return
+    from overhead_lens.report.text import print_breakdown
+
+    print_breakdown(make_console(), breakdown)
+
+
+def show_delta(delta: Delta, *, as_json: bool) -> None:
+    """Print a difference."""
+    if as_json:
+        from overhead_lens.report.json import delta_document
+
+        print(json.dumps(delta_document(delta), indent=1))
+        return
+    from overhead_lens.report.text import print_delta
+
+    print_delta(make_console(), delta)
+
+
+def make_console():  # type: ignore[no-untyped-def]  # rich is imported only where something is drawn
+    """A console on stdout that invents no markup in names and no width for a file."""
+    import sys
+
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else _FILE_WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)

@@ -1,0 +1,79 @@
+"""``overhead-lens profile``: measure a scenario and print its closed budget."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from overhead_lens.errors import UsageError
+
+
+def profile(
+    target: Annotated[str, typer.Argument(help="A built-in scenario or a .py file, with :VARIANT for one of its variants.")],
+    compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of the variant.")] = False,
+    mode: Annotated[str | None, typer.Option(help="torch.compile's mode, with --compile.")] = None,
+    device: Annotated[str | None, typer.Option(help="Shorthand for -p device=DEVICE.")] = None,
+    param: Annotated[list[str] | None, typer.Option("-p", "--param", help="NAME=VALUE, a parameter of the scenario.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Half the time, wider intervals.")] = False,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Directory of the capture; new or empty.")] = None,
+    rules: Annotated[Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0)] = 300.0,
+    json_: Annotated[bool, typer.Option("--json", help="Print the budget as JSON and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Measure a scenario and print where its time goes."""
+    from overhead_lens.capture.record import QUICK, STANDARD, Request, record
+    from overhead_lens.categories import default_classifier
+    from overhead_lens.cli.present import show_breakdown
+    from overhead_lens.cli.progress import progress
+    from overhead_lens.cli.store import budget_of, draw
+    from overhead_lens.scenario import parse_target
+
+    if sys.platform == "win32":
+        raise UsageError("profile measures on Linux and macOS only; captures made there can be read here")
+    found = parse_target(target)
+    classifier = default_classifier(rules)
+    request = Request(
+        path=found.path,
+        variant=found.variant,
+        params=_assignments(param or [], device),
+        compile_options=_compile_options(compile_, mode),
+        output=output,
+        parent=Path("traces"),
+        timeout_s=timeout,
+        effort=QUICK if quick else STANDARD,
+        command=("overhead-lens", *sys.argv[1:]),
+    )
+    with progress(quiet=quiet) as listener:
+        path = record(request, listener)
+        listener.step("analyzing")
+        budget = budget_of(path, classifier)
+        draw(path, budget.breakdown, classifier)
+    show_breakdown(budget.breakdown, as_json=json_)
+
+
+def _assignments(texts: list[str], device: str | None) -> dict[str, str]:
+    assigned = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"-p takes NAME=VALUE, not {text!r}")
+        if name in assigned:
+            raise UsageError(f"parameter {name} is given twice")
+        assigned[name] = value
+    if device is not None:
+        if assigned.get("device", device) != device:
+            raise UsageError(f"--device {device} and -p device={assigned['device']} disagree")
+        assigned["device"] = device
+    return assigned
+
+
+def _compile_options(compile_: bool, mode: str | None) -> dict[str, Any] | None:
+    if not compile_:
+        if mode is not None:
+            raise UsageError("--mode belongs to --compile")
+        return None
+    return {} if mode is None else {"mode": mode}

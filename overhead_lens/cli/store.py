@@ -1,0 +1,56 @@
+"""From a capture directory to its budget and its picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
+from overhead_lens.analysis.model import Breakdown
+from overhead_lens.analysis.trace_budget import category_lane
+from overhead_lens.capture.directory import PERFETTO, read_capture
+from overhead_lens.capture.loop import LOOP_NAME
+from overhead_lens.categories import Classifier
+from overhead_lens.stack import Stack
+from overhead_lens.trace.kineto import read_events
+from overhead_lens.trace.stacks import inside, parse_stacks
+
+
+def budget_of(path: Path, classifier: Classifier) -> Budget:
+    """Analyze a stored capture.
+
+    Raises:
+        UsageError: It is not a complete capture.
+        MeasurementError: It holds no evidence of how its time divides.
+    """
+    capture = read_capture(path)
+    events = None if capture.kineto is None or capture.meta["trace"].get("reason") else read_events(capture.kineto)
+    evidence = Evidence(capture.meta, capture.clock, measured_stacks(capture.folded), events, str(path))
+    return make_budget(evidence, classifier)
+
+
+def measured_stacks(folded: tuple[str, ...]) -> list[Stack]:
+    """The sampled stacks of the measured loop."""
+    return inside(parse_stacks(folded), LOOP_NAME)
+
+
+def draw(path: Path, breakdown: Breakdown, classifier: Classifier) -> Path:
+    """Write ``trace.pftrace`` into the capture."""
+    return write_picture(path, path / PERFETTO, breakdown, classifier)
+
+
+def write_picture(path: Path, target: Path, breakdown: Breakdown, classifier: Classifier) -> Path:
+    """Write a capture as a native Perfetto trace to ``target``."""
+    from overhead_lens.export.evidence import Evidence as Drawn
+    from overhead_lens.export.perfetto import write_perfetto
+
+    capture = read_capture(path)
+    events = categories = None
+    source = capture.kineto_stack or capture.kineto
+    if source is not None:
+        events = read_events(source)
+        lane, _ = category_lane(events, classifier)
+        thread = events.loc[events["name"] == LOOP_NAME, ["pid", "tid"]].head(1)
+        categories = lane.assign(pid=thread["pid"].iloc[0], tid=thread["tid"].iloc[0]) if len(thread) else None
+    drawn = Drawn(events, categories, capture.clock, measured_stacks(capture.folded), process_name=f"worker of {breakdown.scenario}")
+    write_perfetto(target, breakdown, drawn)
+    return target

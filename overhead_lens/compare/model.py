@@ -1,0 +1,66 @@
+"""The difference of two budgets: frozen values whose constructor checks that the categories account for all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from overhead_lens.analysis.model import Breakdown, Interval, InvariantError
+from overhead_lens.categories import HOST_CATEGORIES
+
+SCHEMA = "overhead-lens/delta/1"
+
+VERDICTS = ("slower", "faster", "same", "inconclusive")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What moved inside a category: ``kind`` is ``frame`` or ``guard``."""
+
+    kind: str
+    name: str
+    delta_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How one category changed, in ns per call, new less base."""
+
+    category: str
+    delta_ns: int
+    ci95_ns: Interval
+    verdict: str
+    moved: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """The difference of two budgets, in ns per call, new less base.
+
+    Attributes:
+        verdict: One of ``VERDICTS``, for the wall time.
+        margin_share: Differences within this share of the base count as the same.
+        host: Every category of the taxonomy, in its order.
+        blame: Categories that moved significantly in the verdict's direction, largest first.
+        detectable_share: Half the width of the wall difference's interval, as a share of the base.
+    """
+
+    base: Breakdown
+    new: Breakdown
+    verdict: str
+    margin_share: float
+    wall_delta_ns: int
+    wall_ci95_ns: Interval
+    ratio: float | None
+    host: tuple[Change, ...]
+    blame: tuple[str, ...]
+    sentence: str
+    detectable_share: float
+    warnings: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if tuple(change.category for change in self.host) != HOST_CATEGORIES:
+            raise InvariantError("a difference lists every category once, in order")
+        if sum(change.delta_ns for change in self.host) != self.wall_delta_ns:
+            raise InvariantError("the categories' differences do not sum to the wall's")
+        if self.verdict not in VERDICTS:
+            raise InvariantError(f"no verdict {self.verdict!r}")

@@ -1,0 +1,106 @@
+"""The fixed JSON of a breakdown (``overhead-lens/breakdown/1``) and of a difference (``overhead-lens/delta/1``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from overhead_lens.analysis.model import SCHEMA, Breakdown, HostCategory
+from overhead_lens.compare.model import SCHEMA as DELTA_SCHEMA
+from overhead_lens.compare.model import Delta
+
+
+def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
+    """JSON values of a breakdown; every duration in ns per call."""
+    wall, closure = breakdown.wall, breakdown.closure
+    return {
+        "schema": SCHEMA,
+        "scenario": breakdown.scenario,
+        "variant": breakdown.variant,
+        "compile": breakdown.compile,
+        "device": breakdown.device_kind,
+        "params": dict(breakdown.params),
+        "per": "call",
+        "unit": "ns",
+        "wall": {
+            "ns": float(wall.ns),
+            "ci95_ns": _tenths(wall.ci95_ns),
+            "processes": wall.processes,
+            "blocks": wall.blocks,
+            "calls": wall.calls,
+            "floor_ns": round(wall.floor_ns, 3),
+        },
+        "host": [_category(each) for each in breakdown.host],
+        "device": breakdown.device,
+        "closure": {
+            "sum_ns": float(closure.sum_ns),
+            "residual_ns": float(closure.residual_ns),
+            "trace_sum_ns": None if closure.trace_sum_ns is None else float(closure.trace_sum_ns),
+            "trace_residual_share": _rounded(closure.trace_residual_share, 4),
+        },
+        "cross_checks": [
+            {
+                "category": check.category,
+                "samples_ns": _rounded(check.samples_ns, 1),
+                "trace_ns": _rounded(check.trace_ns, 1),
+                "ablation_ns": _rounded(check.ablation_ns, 1),
+                "agree": check.agree,
+            }
+            for check in breakdown.cross_checks
+        ],
+        "guards": [{"guard": guard.guard, "warm_ns": round(guard.warm_ns, 1)} for guard in breakdown.guards],
+        "warnings": list(breakdown.warnings),
+        "environment": dict(breakdown.environment),
+        "capture": breakdown.capture,
+    }
+
+
+def _category(category: HostCategory) -> dict[str, Any]:
+    return {
+        "category": category.category,
+        "ns": float(category.ns),
+        "ci95_ns": _tenths(category.ci95_ns),
+        "share": round(category.share, 5),
+        "evidence": category.evidence,
+        "parts": [{"name": part.name, "ns": float(part.ns)} for part in category.parts],
+        "top": [{"frame": frame.frame, "ns": float(frame.ns)} for frame in category.top],
+    }
+
+
+def delta_document(delta: Delta) -> dict[str, Any]:
+    """JSON values of a difference; ``base`` and ``new`` are breakdown documents."""
+    return {
+        "schema": DELTA_SCHEMA,
+        "base": breakdown_document(delta.base),
+        "new": breakdown_document(delta.new),
+        "verdict": delta.verdict,
+        "margin_share": delta.margin_share,
+        "wall": {
+            "base_ns": float(delta.base.wall.ns),
+            "new_ns": float(delta.new.wall.ns),
+            "delta_ns": float(delta.wall_delta_ns),
+            "ci95_ns": _tenths(delta.wall_ci95_ns),
+            "ratio": _rounded(delta.ratio, 4),
+        },
+        "host": [
+            {
+                "category": change.category,
+                "delta_ns": float(change.delta_ns),
+                "ci95_ns": _tenths(change.ci95_ns),
+                "verdict": change.verdict,
+                "moved": [{"kind": each.kind, "name": each.name, "delta_ns": float(each.delta_ns)} for each in change.moved],
+            }
+            for change in delta.host
+        ],
+        "blame": list(delta.blame),
+        "sentence": delta.sentence,
+        "detectable_share": round(delta.detectable_share, 5),
+        "warnings": list(delta.warnings),
+    }
+
+
+def _tenths(interval: tuple[float, float]) -> list[float]:
+    return [round(interval[0], 1), round(interval[1], 1)]
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(float(value), digits)

@@ -1,0 +1,253 @@
+"""The terminal report: one screen that a person reads at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from overhead_lens.analysis.model import Breakdown, HostCategory, Operator
+from overhead_lens.compare.model import Delta
+from overhead_lens.units import format_ns
+
+_BAR_WIDTH = 24
+_TOP = 5
+_MOST_GUARDS = 6
+_TREE_SHARE = 0.02
+_TREE_DEPTH = 5
+
+COLORS = {
+    "python": "yellow",
+    "guard": "magenta",
+    "dispatcher": "blue",
+    "allocation": "cyan",
+    "kernel": "green",
+    "launch": "bright_blue",
+    "wait": "red",
+    "compile": "bright_magenta",
+    "unattributed": "bright_black",
+}
+
+
+def print_breakdown(console: Console, breakdown: Breakdown) -> None:
+    """Print a budget: headline, categories with parts, costliest frames, guards, operators, warnings."""
+    console.print(_headline(breakdown))
+    console.print(_categories(breakdown))
+    console.print(Text(sentence(breakdown), style="bold"))
+    for section in (_frames(breakdown), _guards(breakdown), _operators(breakdown), _checks(breakdown), _published(breakdown)):
+        if section is not None:
+            console.print()
+            console.print(section)
+    _print_footnotes(console, breakdown.warnings)
+    if breakdown.capture:
+        console.print(Text(f"capture: {breakdown.capture}", style="dim"), soft_wrap=True)
+
+
+def print_delta(console: Console, delta: Delta) -> None:
+    """Print a difference of two budgets."""
+    base, new = delta.base, delta.new
+    console.print(Text(f"{_title(base)}  →  {_title(new)}", style="bold"))
+    ratio = "" if delta.ratio is None else f"  ({delta.ratio:.3f}x)"
+    wall = f"wall {format_ns(base.wall.ns)} → {format_ns(new.wall.ns)}{ratio}, difference {_interval(delta.wall_ci95_ns)}"
+    console.print(Text(wall))
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name, side in (("category", "left"), ("base", "right"), ("new", "right"), ("difference", "right")):
+        table.add_column(name, justify="right" if side == "right" else "left", no_wrap=True)
+    table.add_column("95 % interval", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("moved most", overflow="ellipsis", no_wrap=True)
+    for change, old, recent in zip(delta.host, base.host, new.host, strict=True):
+        if old.ns == recent.ns == 0:
+            continue
+        moved = f"{_signed(change.moved[0].delta_ns)} {change.moved[0].name}" if change.moved else ""
+        table.add_row(
+            Text(change.category, style=COLORS[change.category]),
+            format_ns(old.ns),
+            format_ns(recent.ns),
+            _signed(change.delta_ns),
+            _interval(change.ci95_ns),
+            change.verdict,
+            Text(moved, style="dim"),
+        )
+    console.print(table)
+    console.print(Text(f"{delta.verdict}: {delta.sentence}", style="bold"))
+    _print_footnotes(console, delta.warnings)
+
+
+def sentence(breakdown: Breakdown) -> str:
+    """What dominates, in words."""
+    ranked = sorted(breakdown.host, key=lambda each: -each.ns)
+    first = ranked[0]
+    if first.ns == 0:
+        return "Nothing was measured."
+    text = f"{first.category} dominates: {first.share:.0%} of the call"
+    biggest = max(first.parts, key=lambda part: part.ns, default=None)
+    if biggest is not None and biggest.ns > 0.4 * first.ns:
+        text += f", most of it {biggest.name} ({format_ns(biggest.ns)})"
+    elif first.top:
+        text += f", led by {first.top[0].frame} ({format_ns(first.top[0].ns)})"
+    if ranked[1].share >= 0.1:
+        text += f"; then {ranked[1].category} with {ranked[1].share:.0%}"
+    floor = breakdown.wall.floor_ns
+    if floor > 0:
+        ratio = breakdown.wall.ns / floor
+        text += f". The work itself needs at least {format_ns(floor)}: the call takes {ratio:,.0f}x that"
+    return text + "."
+
+
+def _headline(breakdown: Breakdown) -> Text:
+    wall = breakdown.wall
+    text = Text(_title(breakdown), style="bold")
+    text.append(f"   {format_ns(wall.ns)} per call", style="bold")
+    text.append(f"  [{_interval(wall.ci95_ns)}]")
+    if breakdown.units > 1:
+        text.append(f"   {format_ns(wall.ns / breakdown.units)} per unit of work ({breakdown.units:,} units)")
+    params = ", ".join(f"{name}={value}" for name, value in breakdown.params.items())
+    measured = f"{wall.processes} processes, {wall.blocks} blocks, {wall.calls:,} calls, unprofiled"
+    return text.append(f"\n{params}   {measured}", style="dim")
+
+
+def _title(breakdown: Breakdown) -> str:
+    mode = ", compiled" if breakdown.compile else ", eager"
+    variant = "" if breakdown.variant == breakdown.scenario else f":{breakdown.variant}"
+    return f"{breakdown.scenario}{variant}{mode}, {breakdown.device_kind}"
+
+
+def _categories(breakdown: Breakdown) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("where", no_wrap=True)
+    table.add_column("", width=_BAR_WIDTH, no_wrap=True)
+    table.add_column("share", justify="right", no_wrap=True)
+    table.add_column("per call", justify="right", no_wrap=True)
+    if breakdown.units > 1:
+        table.add_column("per unit", justify="right", no_wrap=True)
+    table.add_column("95 % interval", no_wrap=True)
+    for category in breakdown.host:
+        if category.ns or category.category == "unattributed":
+            for row in _category_rows(category, breakdown):
+                table.add_row(*row)
+    total = [Text("sum = wall", style="bold"), "", "100 %", format_ns(breakdown.wall.ns)]
+    total += [format_ns(breakdown.wall.ns / breakdown.units)] if breakdown.units > 1 else []
+    table.add_row(*total, _interval(breakdown.wall.ci95_ns))
+    return table
+
+
+def _category_rows(category: HostCategory, breakdown: Breakdown) -> Iterator[Sequence[RenderableType]]:
+    color = COLORS[category.category]
+    mark = " (trace)" if category.evidence == "trace" else ""
+    yield [
+        Text(category.category + mark, style=f"bold {color}"),
+        Text(bar(category.share), style=color),
+        f"{category.share:.1%}",
+        format_ns(category.ns),
+        *([format_ns(category.ns / breakdown.units)] if breakdown.units > 1 else []),
+        _interval(category.ci95_ns),
+    ]
+    for part in category.parts:
+        if part.ns:
+            share = part.ns / breakdown.wall.ns
+            unit = [Text(format_ns(part.ns / breakdown.units), style="dim")] if breakdown.units > 1 else []
+            name, size = Text(f"  {part.name}", style="dim"), Text(format_ns(part.ns), style="dim")
+            yield [name, Text(bar(share), style=f"dim {color}"), Text(f"{share:.1%}", style="dim"), size, *unit, ""]
+
+
+def bar(share: float) -> str:
+    """A bar of eighths of a cell; anything above zero shows."""
+    eighths = max(1, round(share * _BAR_WIDTH * 8)) if share > 0 else 0
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def _frames(breakdown: Breakdown) -> RenderableType | None:
+    frames = [(frame.ns, each.category, frame.frame) for each in breakdown.host for frame in each.top if frame.ns]
+    if not frames:
+        return None
+    table = _section_table("costliest frames (self time)")
+    for ns, category, frame in sorted(frames, key=lambda item: -item[0])[:_TOP]:
+        table.add_row(format_ns(ns), f"{ns / breakdown.wall.ns:.1%}", Text(category, style=COLORS[category]), Text(frame))
+    return table
+
+
+def _guards(breakdown: Breakdown) -> RenderableType | None:
+    if not breakdown.guards:
+        return None
+    table = _section_table(f"guards, warm ({len(breakdown.guards)} rows sum to guard)")
+    for guard in breakdown.guards[:_MOST_GUARDS]:
+        table.add_row(format_ns(guard.warm_ns), f"{guard.warm_ns / breakdown.wall.ns:.1%}", Text(guard.guard))
+    rest = breakdown.guards[_MOST_GUARDS:]
+    if rest:
+        rest_ns = sum(guard.warm_ns for guard in rest)
+        table.add_row(format_ns(rest_ns), f"{rest_ns / breakdown.wall.ns:.1%}", Text(f"{len(rest)} more", style="dim"))
+    return table
+
+
+def _section_table(title: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="dim", box=None, pad_edge=False, show_header=False)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    return table
+
+
+def _operators(breakdown: Breakdown) -> RenderableType | None:
+    root = breakdown.operators
+    if root is None or not root.children:
+        return None
+    tree = Tree(_operator_line(root, root.total_ns), guide_style="dim")
+    _grow(tree, root, root.total_ns, _TREE_DEPTH)
+    return Group(Text("operators (total, with its own time by category)", style="dim"), Padding(tree, (0, 0, 0, 1)))
+
+
+def _grow(tree: Tree, node: Operator, whole_ns: int, depth: int) -> None:
+    for child in node.children:
+        if depth and child.total_ns >= _TREE_SHARE * whole_ns:
+            _grow(tree.add(_operator_line(child, whole_ns)), child, whole_ns, depth - 1)
+
+
+def _operator_line(node: Operator, whole_ns: int) -> Text:
+    share = node.total_ns / whole_ns if whole_ns else 0.0
+    text = Text(f"{node.name} ", style="bold").append(f"{format_ns(node.total_ns)} {share:.0%}", style="default")
+    own = sorted(node.categories.items(), key=lambda item: -item[1])[:3]
+    for category, ns in own:
+        if ns >= _TREE_SHARE / 2 * whole_ns:
+            text.append(f"  {category} {format_ns(ns)}", style=COLORS[category])
+    return text.append(f"  from {node.called_from}", style="dim") if node.called_from else text
+
+
+def _checks(breakdown: Breakdown) -> RenderableType | None:
+    lines = []
+    closure = breakdown.closure
+    if closure.trace_sum_ns is not None and closure.trace_residual_share is not None:
+        lines.append(f"corrected trace: {format_ns(closure.trace_sum_ns)} per call, {closure.trace_residual_share:+.1%} of the wall")
+    for check in breakdown.cross_checks:
+        seen = (("samples", check.samples_ns), ("trace", check.trace_ns), ("ablation", check.ablation_ns))
+        figures = ", ".join(f"{name} {format_ns(ns)}" for name, ns in seen if ns is not None)
+        lines.append(f"{check.category}: {figures}: {'agree' if check.agree else 'DISAGREE'}")
+    return Text("checks: " + "; ".join(lines), style="dim") if lines else None
+
+
+def _published(breakdown: Breakdown) -> RenderableType | None:
+    if not breakdown.published:
+        return None
+    table = _section_table("published, beside this measurement (other machines: not a pass mark)")
+    for figure in breakdown.published:
+        ratio = breakdown.wall.ns / figure["ns"]
+        table.add_row(format_ns(figure["ns"]), f"{ratio:.2f}x", Text(f"{figure['label']} ({figure['source']})", style="dim"))
+    return table
+
+
+def _print_footnotes(console: Console, warnings: Sequence[str]) -> None:
+    if warnings:
+        console.print()
+    for number, warning in enumerate(warnings, 1):
+        console.print(Text(f"[{number}] {warning}", style="yellow"), soft_wrap=True)
+
+
+def _interval(interval: tuple[float, float]) -> str:
+    return f"{format_ns(interval[0])} .. {format_ns(interval[1])}"
+
+
+def _signed(ns: float) -> str:
+    return f"{'+' if ns >= 0 else '-'}{format_ns(abs(ns))}"
