@@ -57,7 +57,20 @@ NEUTRAL = "neutral"
 
 RULES_FILE = Path(__file__).with_name("categories.toml")
 
-_KEYS = {"category", "part", "native", "module", "file", "function", "event", "event_category", "under", "scope", "shown", "source"}
+_KEYS = {
+    "category",
+    "part",
+    "native",
+    "module",
+    "file",
+    "function",
+    "event",
+    "event_category",
+    "under",
+    "scope",
+    "shown",
+    "source",
+}
 
 
 @dataclass(frozen=True, slots=True)

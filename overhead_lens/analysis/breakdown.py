@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.analysis.floor import floor_ns
-from overhead_lens.analysis.guards import guard_costs
+from overhead_lens.analysis.guards import BACKEND_MATCH, guard_costs
 from overhead_lens.analysis.health import clock_warnings, share_warnings
-from overhead_lens.analysis.model import Breakdown, Closure, CrossCheck, Frame, HostCategory, Part, Wall
+from overhead_lens.analysis.model import Breakdown, Closure, CrossCheck, Frame, Guard, HostCategory, Part, Wall
 from overhead_lens.analysis.operators import operator_tree
 from overhead_lens.analysis.shares import Shares, shares_of_stacks, shares_of_time
 from overhead_lens.analysis.trace_budget import TraceBudget, trace_budget
-from overhead_lens.analysis.wall import Estimate, Floats, estimate_per_call
+from overhead_lens.analysis.wall import Estimate, Floats, estimate_per_call, undisturbed
 from overhead_lens.categories import HOST_CATEGORIES, PARTS, Classifier
 from overhead_lens.errors import MeasurementError
 from overhead_lens.stack import Stack
@@ -69,7 +69,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     Raises:
         MeasurementError: Neither samples nor a trace can say how the time divides.
     """
-    meta, clock = evidence.meta, evidence.clock
+    meta, clock = evidence.meta, undisturbed(evidence.clock)
     wall = estimate_per_call(clock, "wall_ns")
     traced = None if evidence.events is None else trace_budget(evidence.events, meta["trace"], classifier)
     verdicts = [classifier.classify(stack) for stack in evidence.stacks]
@@ -84,6 +84,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     wall_ns = round(wall.value)
     host = _host(wall_ns, shares, faults.value, drawn)
     listed = (meta.get("guards") or {}).get("guards", [])
+    guards = guard_costs(evidence.stacks, verdicts, listed, wall.value / shares.weight) if evidence.stacks else ()
     breakdown = Breakdown(
         scenario=meta["scenario"],
         variant=meta["variant"],
@@ -93,16 +94,23 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         wall=_wall(clock, wall, meta),
         host=host,
         closure=_closure(host, wall_ns, traced),
-        cross_checks=_cross_checks(host, shares, traced),
-        guards=guard_costs(evidence.stacks, verdicts, listed, wall.value / shares.weight) if evidence.stacks else (),
-        warnings=(*meta.get("warnings", ()), *clock_warnings(clock), *share_warnings(shares, wall.value, meta)),
+        cross_checks=_cross_checks(host, guards, shares, traced),
+        guards=guards,
+        warnings=(
+            *meta.get("warnings", ()),
+            *clock_warnings(evidence.clock, len(clock)),
+            *share_warnings(shares, wall.value, meta),
+        ),
         environment=meta.get("environment", {}),
         capture=evidence.name,
         operators=_operators(evidence, verdicts, wall_ns, traced),
         units=meta["work"]["units"],
         published=tuple(meta.get("published", ())),
     )
-    frames = {name: {frame: weight * wall.value / shares.weight for frame, weight in seen.items()} for name, seen in shares.frames.items()}
+    frames = {
+        name: {frame: weight * wall.value / shares.weight for frame, weight in seen.items()}
+        for name, seen in shares.frames.items()
+    }
     return Budget(breakdown, wall.replicates, drawn, frames)
 
 
@@ -161,7 +169,9 @@ def _category(name: str, ns: int, wall_ns: int, shares: Shares, fault_ns: float,
     frames = sorted(shares.frames.get(name, {}).items(), key=lambda item: -item[1])[:_TOP_FRAMES]
     top = tuple(Frame(frame, round(weight * scale)) for frame, weight in frames)
     parts = _parts(name, ns, shares, fault_ns, scale)
-    return HostCategory(name, ns, interval, ns / wall_ns if wall_ns else 0.0, shares.evidence if seen else "none", parts, top)
+    return HostCategory(
+        name, ns, interval, ns / wall_ns if wall_ns else 0.0, shares.evidence if seen else "none", parts, top
+    )
 
 
 def _parts(name: str, ns: int, shares: Shares, fault_ns: float, scale: float) -> tuple[Part, ...]:
@@ -185,10 +195,13 @@ def _closure(host: Sequence[HostCategory], wall_ns: int, traced: TraceBudget | N
     return Closure(total, wall_ns - total, round(traced.sum_ns), traced.sum_ns / wall_ns - 1 if wall_ns else None)
 
 
-def _cross_checks(host: Sequence[HostCategory], shares: Shares, traced: TraceBudget | None) -> tuple[CrossCheck, ...]:
-    """Guard time by samples and by its own trace event, the one category that both see whole.
+def _cross_checks(
+    host: Sequence[HostCategory], guards: Sequence[Guard], shares: Shares, traced: TraceBudget | None
+) -> tuple[CrossCheck, ...]:
+    """Guard time by samples and by its own trace event, which begins after the backend match: without that on both sides.
 
-    They agree when the trace's figure, give or take the cost of one event, meets the samples' interval.
+    They agree when the samples' interval meets the trace's figure give or take half the cost of one event, since how much
+    of it falls inside the event's span is not known.
     """
     guard = host[HOST_CATEGORIES.index("guard")]
     if shares.evidence != "samples" or traced is None or guard.ns == 0:
@@ -196,9 +209,12 @@ def _cross_checks(host: Sequence[HostCategory], shares: Shares, traced: TraceBud
     trace_ns = sum(ns for claim, ns in traced.claims.items() if claim.category == "guard")
     if trace_ns == 0:
         return ()
-    low, high = guard.ci95_ns
-    agree = low <= trace_ns + traced.event_cost_ns and trace_ns - traced.event_cost_ns <= high
-    return (CrossCheck("guard", float(guard.ns), trace_ns, None, agree),)
+    outside_ns = sum(each.warm_ns for each in guards if each.guard == BACKEND_MATCH)
+    low, high = (bound - outside_ns for bound in guard.ci95_ns)
+    half = traced.event_cost_ns / 2
+    return (
+        CrossCheck("guard", guard.ns - outside_ns, trace_ns, None, low <= trace_ns + half and trace_ns - half <= high),
+    )
 
 
 def _operators(evidence: Evidence, verdicts: Sequence[Any], wall_ns: int, traced: TraceBudget | None) -> Any:

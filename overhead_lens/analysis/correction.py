@@ -6,7 +6,7 @@ blocks, bare and traced, were timed in the same process, so the mean cost per ev
     cost = (traced wall - bare wall) / events
 
 Half is taken from the event's self time and half from its parent's, never more than is there; what a short event could
-not give is taken from everything in proportion, so that the corrected total is the bare wall.
+not give is taken from all others in proportion, so that exactly the events' whole cost is taken.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def event_cost_ns(traced_wall_ns: int, bare_wall_ns: int, event_count: int) -> f
 
 
 def corrected_self_ns(self_ns: Ints, parent: Ints, uncovered_ns: int, cost_ns: float) -> tuple[Floats, float]:
-    """Self times less the profiler's cost, before scaling.
+    """Self times less the profiler's cost.
 
     Args:
         self_ns: int64, shape ``(n,)``.
@@ -40,4 +40,7 @@ def corrected_self_ns(self_ns: Ints, parent: Ints, uncovered_ns: int, cost_ns: f
     children = np.bincount(parent[parent >= 0], minlength=len(self_ns)) if len(self_ns) else np.zeros(0)
     corrected = np.maximum(self_ns - half - half * children, 0.0)
     outside = max(0.0, uncovered_ns - half * int((parent < 0).sum()))
-    return corrected, outside
+    before = float(self_ns.sum()) + uncovered_ns
+    left = float(corrected.sum()) + outside
+    scale = max(0.0, before - cost_ns * len(self_ns)) / left if left > 0 else 1.0
+    return corrected * scale, outside * scale

@@ -16,8 +16,10 @@ from overhead_lens.categories import Classified
 from overhead_lens.stack import Stack, StackFrame
 
 _CLASS = re.compile(r"torch::dynamo::\(anonymous namespace\)::([A-Z][A-Z0-9_]+)::")
-_BY_HELPER = {"torch::dynamo::TensorCheck::check": "TENSOR_MATCH", "get_backend": "BACKEND_MATCH"}
-_TREE = "cache lookup and guard tree walk"
+BACKEND_MATCH = "BACKEND_MATCH"
+
+_BY_HELPER = {"torch::dynamo::TensorCheck::check": "TENSOR_MATCH", "get_backend": BACKEND_MATCH}
+_TREE = "cache lookup and walk of the guard tree"
 
 
 def guard_costs(
@@ -54,5 +56,5 @@ def _guard_class(frames: Sequence[StackFrame]) -> str:
 
 
 def _label(guard: Mapping[str, str]) -> str:
-    about = guard["source"] or guard["text"]
+    about = guard["source"] if guard["source"] not in ("", "L") else guard["text"]
     return f"{guard['type']} {about}".strip() if len(about) <= 100 else f"{guard['type']} {about[:99]}…"

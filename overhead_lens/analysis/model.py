@@ -83,7 +83,9 @@ class HostCategory:
     def __post_init__(self) -> None:
         _require(self.ns >= 0, f"{self.category} is negative")
         _require(self.ci95_ns[0] <= self.ci95_ns[1], f"{self.category}: interval {self.ci95_ns} is reversed")
-        _require(not self.parts or sum(part.ns for part in self.parts) == self.ns, f"parts of {self.category} do not sum")
+        _require(
+            not self.parts or sum(part.ns for part in self.parts) == self.ns, f"parts of {self.category} do not sum"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,9 @@ class Operator:
     called_from: str = ""
 
     def __post_init__(self) -> None:
-        _require(sum(self.categories.values()) == self.self_ns, f"categories of {self.name} do not sum to its self time")
+        _require(
+            sum(self.categories.values()) == self.self_ns, f"categories of {self.name} do not sum to its self time"
+        )
         children_ns = sum(child.total_ns for child in self.children)
         _require(self.self_ns + children_ns == self.total_ns, f"children and self time of {self.name} do not sum")
 

@@ -18,7 +18,9 @@ from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.units import round_to_sum
 
 _ENTRY = re.compile(r"at::_ops::(?P<name>\w+)::(?P<how>call|redispatch)")
-_FORWARDERS = re.compile(r"at::(_ops::|Tensor::|TensorBase::|[a-z]\w*$|native::to$|redispatch::)|c10::(impl|Dispatcher|Boxed|Kernel)|torch::|std::")
+_FORWARDERS = re.compile(
+    r"at::(_ops::|Tensor::|TensorBase::|[a-z]\w*$|native::to$|redispatch::)|c10::(impl|Dispatcher|Boxed|Kernel)|torch::|std::"
+)
 
 Step = tuple[str, str]
 

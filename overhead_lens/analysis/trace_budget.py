@@ -92,7 +92,9 @@ def category_lane(events: pd.DataFrame, classifier: Classifier) -> tuple[pd.Data
     """The category of every instant of the loop's window as traced: ``start_ns``, ``dur_ns``, ``category``."""
     host, window = loop_events(events)
     segments = sweep(host["start_ns"].to_numpy(), host["dur_ns"].to_numpy(), window)
-    claims = [classifier.classify_event(name, cat).category for name, cat in zip(host["name"], host["cat"], strict=True)]
+    claims = [
+        classifier.classify_event(name, cat).category for name, cat in zip(host["name"], host["cat"], strict=True)
+    ]
     categories = [claims[owner] if owner >= 0 else _LOOP.category for owner in segments.owner.tolist()]
     return pd.DataFrame({"start_ns": segments.start_ns, "dur_ns": segments.dur_ns, "category": categories}), segments
 

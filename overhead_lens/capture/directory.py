@@ -36,6 +36,8 @@ KINETO_STACK = "kineto_stack.json.gz"
 STACKS = "stacks.txt.gz"
 PERFETTO = "trace.pftrace"
 
+_MARK = ".claimed"
+
 
 @dataclass(frozen=True, slots=True)
 class Capture:
@@ -99,7 +101,7 @@ def claim_directory(path: Path) -> Path:
         if any(path.iterdir()):
             raise UsageError(f"{path} is not empty; nothing is overwritten, name another --output")
         # Two runs that were given the same empty directory: only one can create the mark.
-        (path / ".lens").open("x").close()
+        (path / _MARK).open("x").close()
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(f"{path} is taken; nothing is overwritten, name another --output") from error
     except OSError as error:
@@ -126,6 +128,10 @@ def write_stacks(path: Path, folded: list[str]) -> None:
 
 def write_meta(path: Path, meta: Mapping[str, Any]) -> None:
     """Write ``meta.json``, whole or not at all: with it the capture is complete."""
+    for log in path.glob("*.log"):
+        if log.stat().st_size == 0:
+            log.unlink()
+    (path / _MARK).unlink(missing_ok=True)
     partial = path / f".{META}.partial"
     partial.write_text(json.dumps({"schema": SCHEMA, **meta}, indent=1) + "\n", encoding="utf-8")
     os.replace(partial, path / META)

@@ -84,7 +84,9 @@ class Worker:
             line = self._replies.get(timeout=self._timeout_s)
         except queue.Empty:
             self.end()
-            message = f"{self.name} did not finish '{step}' within {self._timeout_s:.0f} s and was ended (raise --timeout)"
+            message = (
+                f"{self.name} did not finish '{step}' within {self._timeout_s:.0f} s and was ended (raise --timeout)"
+            )
             raise MeasurementError(message) from None
         if not line:
             raise MeasurementError(self._death(step))

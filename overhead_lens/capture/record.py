@@ -155,7 +155,9 @@ class _Recording:
         request = self.request
         if request.output is not None:
             return directory.claim_directory(request.output)
-        label = "-".join(filter(None, [request.path.stem, request.variant, "compile" if request.compile_options is not None else ""]))
+        label = "-".join(
+            filter(None, [request.path.stem, request.variant, "compile" if request.compile_options is not None else ""])
+        )
         return directory.new_directory(request.parent, label, datetime.now())
 
     def _send_load(self, worker: Worker) -> None:
@@ -236,4 +238,3 @@ class _Recording:
         same_mode = published["compile"] == (self.request.compile_options is not None)
         same_variant = published["variant"] == self.about["variant"]
         return same_mode and same_variant and params == wanted
-

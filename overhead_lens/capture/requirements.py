@@ -32,7 +32,14 @@ class Finding:
 def examine() -> list[Finding]:
     """Look for everything an instrument needs."""
     runtime = _runtime()
-    return [_torch(runtime), _sampling(), _compiler(), _program("valgrind", "instruction counts", "apt-get install valgrind"), _browser(), _gpu(runtime)]
+    return [
+        _torch(runtime),
+        _sampling(),
+        _compiler(),
+        _program("valgrind", "instruction counts", "apt-get install valgrind"),
+        _browser(),
+        _gpu(runtime),
+    ]
 
 
 def _runtime() -> dict[str, object] | str:
@@ -44,7 +51,11 @@ def _runtime() -> dict[str, object] | str:
 
 
 def _torch(runtime: dict[str, object] | str) -> Finding:
-    detail = runtime if isinstance(runtime, str) else f"torch {runtime['torch']}, Python {runtime['python']}, {runtime['threads']} threads"
+    detail = (
+        runtime
+        if isinstance(runtime, str)
+        else f"torch {runtime['torch']}, Python {runtime['python']}, {runtime['threads']} threads"
+    )
     return Finding("torch", not isinstance(runtime, str), str(detail), "nothing can be profiled", "pip install torch")
 
 
@@ -57,7 +68,11 @@ def _sampling() -> Finding:
     target = subprocess.Popen([sys.executable, "-c", _allowing_parent() + _SLEEPER], stdout=subprocess.DEVNULL)
     try:
         done = subprocess.run(
-            [executable, "dump", "--native", "--pid", str(target.pid)], capture_output=True, text=True, timeout=60, check=False
+            [executable, "dump", "--native", "--pid", str(target.pid)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding("samples", False, f"py-spy cannot run: {error}", without, remedy)
@@ -73,14 +88,18 @@ def _sampling() -> Finding:
 
 
 def _allowing_parent() -> str:
-    return f"import ctypes, sys\nif sys.platform == 'linux': ctypes.CDLL(None).prctl(0x59616D61, {os.getpid()}, 0, 0, 0)\n"
+    return (
+        f"import ctypes, sys\nif sys.platform == 'linux': ctypes.CDLL(None).prctl(0x59616D61, {os.getpid()}, 0, 0, 0)\n"
+    )
 
 
 def _compiler() -> Finding:
     names = [os.environ.get("CXX", ""), "g++", "clang++"]
     found = next((path for name in names if name and (path := shutil.which(name))), None)
     remedy = "Install g++ or clang++ (apt-get install g++), or set CXX"
-    return Finding("C++ compiler", found is not None, found or "no g++ or clang++", "--compile cannot work on a CPU", remedy)
+    return Finding(
+        "C++ compiler", found is not None, found or "no g++ or clang++", "--compile cannot work on a CPU", remedy
+    )
 
 
 def _program(name: str, purpose: str, remedy: str) -> Finding:
@@ -97,4 +116,10 @@ def _browser() -> Finding:
 
 def _gpu(runtime: dict[str, object] | str) -> Finding:
     device = None if isinstance(runtime, str) else runtime["device"]
-    return Finding("GPU", bool(device), str(device or "torch sees none"), "only --device cpu", "A CUDA or ROCm build of torch on a machine that has one")
+    return Finding(
+        "GPU",
+        bool(device),
+        str(device or "torch sees none"),
+        "only --device cpu",
+        "A CUDA or ROCm build of torch on a machine that has one",
+    )

@@ -12,7 +12,18 @@ import torch
 
 def describe_runtime() -> dict[str, Any]:
     """Versions, thread counts and the environment variables that change how torch runs."""
-    prefixes = ("OMP_", "MKL_", "KMP_", "GOMP_", "TORCH", "PYTORCH_", "CUDA_", "MALLOC_", "LD_PRELOAD", "PYTHONHASHSEED")
+    prefixes = (
+        "OMP_",
+        "MKL_",
+        "KMP_",
+        "GOMP_",
+        "TORCH",
+        "PYTORCH_",
+        "CUDA_",
+        "MALLOC_",
+        "LD_PRELOAD",
+        "PYTHONHASHSEED",
+    )
     environ = {name: value for name, value in sorted(os.environ.items()) if name.startswith(prefixes)}
     return {
         "python": platform.python_version(),

@@ -23,7 +23,7 @@ SEED = 20_240_229
 _BATCH_NS = 20_000_000
 _LEAST_WARM_UP_NS = 250_000_000
 _MOST_WARM_UP_NS = 2_500_000_000
-_SETTLED_SPREAD = 0.05
+_SETTLED_SPREAD = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,9 @@ class Workload:
         return 0 if utils is None else sum(utils.counters["frames"].values())
 
 
-def load(path: str, variant: str | None, assignments: Mapping[str, str], compile_options: Mapping[str, Any] | None) -> Workload:
+def load(
+    path: str, variant: str | None, assignments: Mapping[str, str], compile_options: Mapping[str, Any] | None
+) -> Workload:
     """Load a scenario file, make its inputs, check the result of the uncompiled variant.
 
     Args:
@@ -97,7 +99,8 @@ def describe(workload: Workload) -> dict[str, Any]:
 def warm_up(workload: Workload) -> dict[str, Any]:
     """Call until compilation and caches settle, then freeze the garbage collector.
 
-    Settled means: no compilation in the last three batches of about 20 ms, and their times within 5 % of one another.
+    Settled means: no compilation in the last three batches, of about 20 ms each, and the last within 20 % of the
+    fastest of all (other workers warm up beside this one).
 
     Returns:
         ``call_ns``: ns per call of the fastest of the last batches; ``settled``; ``compiles``: frames compiled.
@@ -110,7 +113,7 @@ def warm_up(workload: Workload) -> dict[str, Any]:
         elapsed_ns = workload.run(count)
         batches.append((workload.compile_count(), elapsed_ns / count))
         spent_ns = time.perf_counter_ns() - started
-        settled = elapsed_ns >= _BATCH_NS and _has_settled(batches[-3:])
+        settled = elapsed_ns >= _BATCH_NS and _has_settled(batches)
         if settled and (spent_ns >= _LEAST_WARM_UP_NS) or spent_ns >= _MOST_WARM_UP_NS and len(batches) > 3:
             break
         if elapsed_ns < _BATCH_NS:
@@ -121,14 +124,16 @@ def warm_up(workload: Workload) -> dict[str, Any]:
 
 
 def _has_settled(batches: list[tuple[int, float]]) -> bool:
-    times = [ns for _, ns in batches]
-    return len(batches) == 3 and batches[0][0] == batches[-1][0] and max(times) <= (1 + _SETTLED_SPREAD) * min(times)
+    fastest = min(ns for _, ns in batches[1:])
+    return len(batches) > 3 and batches[-3][0] == batches[-1][0] and batches[-1][1] <= (1 + _SETTLED_SPREAD) * fastest
 
 
 def _compile_failure(error: Exception) -> str:
     text = f"{type(error).__name__} {error}"
     if "InvalidCxxCompiler" in text or "No working C++ compiler" in text:
-        return "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX), or leave --compile out"
+        return (
+            "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX), or leave --compile out"
+        )
     return f"torch.compile failed: {_first_line(error)}"
 
 

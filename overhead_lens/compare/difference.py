@@ -67,7 +67,9 @@ def differences(base: Mapping[str, object], new: Mapping[str, object]) -> list[s
     old, recent = base.get("environment"), new.get("environment")
     if isinstance(old, dict) and isinstance(recent, dict):
         keys = ("host", "cpu", "torch", "python", "threads")
-        found += [f"{key}: {old.get(key)!r} against {recent.get(key)!r}" for key in keys if old.get(key) != recent.get(key)]
+        found += [
+            f"{key}: {old.get(key)!r} against {recent.get(key)!r}" for key in keys if old.get(key) != recent.get(key)
+        ]
     return found
 
 
@@ -100,7 +102,9 @@ def _moved(name: str, base: Budget, new: Budget) -> tuple[Move, ...]:
     if name == "guard":
         before = {guard.guard: guard.warm_ns for guard in base.breakdown.guards}
         after = {guard.guard: guard.warm_ns for guard in new.breakdown.guards}
-        moves += [Move("guard", each, round(after.get(each, 0.0) - before.get(each, 0.0))) for each in {*before, *after}]
+        moves += [
+            Move("guard", each, round(after.get(each, 0.0) - before.get(each, 0.0))) for each in {*before, *after}
+        ]
     moves = [move for move in moves if move.delta_ns]
     return tuple(sorted(moves, key=lambda move: (-abs(move.delta_ns), move.name))[:_MOVED])
 
@@ -111,7 +115,12 @@ def _blame(changes: tuple[Change, ...], verdict: str) -> tuple[str, ...]:
 
 
 def _sentence(
-    delta_ns: int, verdict: str, changes: tuple[Change, ...], blame: tuple[str, ...], interval: Interval, margin_ns: float
+    delta_ns: int,
+    verdict: str,
+    changes: tuple[Change, ...],
+    blame: tuple[str, ...],
+    interval: Interval,
+    margin_ns: float,
 ) -> str:
     if verdict == "same":
         return f"no difference beyond the margin of {format_ns(margin_ns)}: {_signed(delta_ns)}"

@@ -17,6 +17,7 @@ from overhead_lens.units import format_ns
 _BAR_WIDTH = 24
 _TOP = 5
 _MOST_GUARDS = 6
+_MOST_PUBLISHED = 5
 _TREE_SHARE = 0.02
 _TREE_DEPTH = 5
 
@@ -232,9 +233,13 @@ def _published(breakdown: Breakdown) -> RenderableType | None:
     if not breakdown.published:
         return None
     table = _section_table("published, beside this measurement (other machines: not a pass mark)")
-    for figure in breakdown.published:
+    for figure in breakdown.published[:_MOST_PUBLISHED]:
         ratio = breakdown.wall.ns / figure["ns"]
-        table.add_row(format_ns(figure["ns"]), f"{ratio:.2f}x", Text(f"{figure['label']} ({figure['source']})", style="dim"))
+        text = Text(f"{figure['label']} ({figure['source']})", style="dim", no_wrap=True, overflow="ellipsis")
+        table.add_row(format_ns(figure["ns"]), f"{ratio:.2f}x", text)
+    more = len(breakdown.published) - _MOST_PUBLISHED
+    if more > 0:
+        table.add_row("", "", Text(f"{more} more in the scenario's file", style="dim"))
     return table
 
 

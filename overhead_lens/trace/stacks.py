@@ -64,7 +64,9 @@ def inside(stacks: Iterable[Stack], function: str) -> list[Stack]:
     """
     found = []
     for stack in stacks:
-        depth = next((i for i, frame in enumerate(stack.frames) if frame.function == function and not frame.native), None)
+        depth = next(
+            (i for i, frame in enumerate(stack.frames) if frame.function == function and not frame.native), None
+        )
         if depth is not None:
             found.append(Stack(stack.frames[depth:], stack.count))
     return found
