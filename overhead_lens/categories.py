@@ -212,7 +212,7 @@ def default_classifier(extra: Path | None = None) -> Classifier:
 def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
     unknown = set(entry) - _KEYS
     if unknown:
-        raise UsageError(f"{where}: unknown key {sorted(unknown)[0]!r}")
+        raise UsageError(f"{where}: unknown key {min(unknown)!r}")
     category, part = entry.get("category"), entry.get("part")
     if category not in (*HOST_CATEGORIES, NEUTRAL):
         raise UsageError(f"{where}: no category {category!r}; it is one of {', '.join(HOST_CATEGORIES)}, {NEUTRAL}")
@@ -224,9 +224,22 @@ def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
     if not under <= set(HOST_CATEGORIES):
         raise UsageError(f"{where}: 'under' names an unknown category")
     names = ("native", "module", "file", "function", "event", "event_category")
-    patterns = {name: _pattern(entry.get(name), f"{where}, {name}") for name in names}
-    flags = {name: bool(entry.get(name)) for name in ("scope", "shown")}
-    return Rule(Claim(category, part), under=under, source=entry["source"], **flags, **patterns)
+    native, module, file, function, event, event_category = (
+        _pattern(entry.get(name), f"{where}, {name}") for name in names
+    )
+    return Rule(
+        Claim(category, part),
+        native,
+        module,
+        file,
+        function,
+        event,
+        event_category,
+        under,
+        scope=bool(entry.get("scope")),
+        shown=bool(entry.get("shown")),
+        source=entry["source"],
+    )
 
 
 def _pattern(texts: str | list[str] | None, where: str) -> re.Pattern[str] | None:

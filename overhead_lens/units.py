@@ -35,7 +35,7 @@ def format_ns(ns: float) -> str:
     """A duration with a unit that leaves one to four digits before the point: ``12.48 us``, ``950 ns``, ``1.20 s``."""
     size = abs(ns)
     if size < 999.5:
-        return f"{ns:.0f} ns" if size >= 10 or ns == int(ns) else f"{ns:.1f} ns"
+        return f"{ns:.0f} ns" if size >= 9.95 or ns == int(ns) else f"{ns:.{1 if size >= 0.95 else 2}f} ns"
     for limit_ns, unit_ns, unit in ((NS_PER_MS, NS_PER_US, "µs"), (NS_PER_S, NS_PER_MS, "ms")):
         if size < 0.9995 * limit_ns:
             return f"{ns / unit_ns:.{_decimals(size / unit_ns)}f} {unit}"

@@ -91,7 +91,7 @@ _compiled_loop: Callable[[Array], Any] = _compile_loop
 
 def _njit(function: Callable[[Array], Any]) -> Callable[[Array], Any]:
     try:
-        import numba  # noqa: PLC0415
+        import numba
     except ImportError as error:
         raise ModuleNotFoundError(f"the numba variants need numba in this interpreter ({error})") from error
     compiled: Callable[[Array], Any] = numba.njit(function)

@@ -177,7 +177,7 @@ def _category(name: str, ns: int, wall_ns: int, shares: Shares, fault_ns: float,
 def _parts(name: str, ns: int, shares: Shares, fault_ns: float, scale: float) -> tuple[Part, ...]:
     if name not in PARTS or ns == 0:
         return ()
-    raw = {part: 0.0 for part in PARTS[name]}
+    raw = dict.fromkeys(PARTS[name], 0.0)
     for claim, weight in shares.claims.items():
         if claim.category == name and claim.part is not None:
             raw[claim.part] += weight * scale

@@ -40,9 +40,8 @@ def share_warnings(shares: Shares, wall_ns: float, meta: Mapping[str, Any]) -> l
         found.append(f"no samples ({reason}): shares come from the corrected trace")
         found.append("evidence: trace, so the split of an operator into dispatcher, allocation and kernel is estimated")
     elif shares.weight < _LEAST_SAMPLES:
-        found.append(
-            f"only {shares.weight:.0f} samples: a category of 1 % is uncertain by {196 * (0.0099 / shares.weight) ** 0.5:.1f} points"
-        )
+        points = 196 * (0.01 * 0.99 / shares.weight) ** 0.5
+        found.append(f"only {shares.weight:.0f} samples: a category of 1 % is uncertain by {points:.1f} points")
     if shares.share("unattributed") > _UNATTRIBUTED_SHARE:
         share = shares.share("unattributed")
         found.append(

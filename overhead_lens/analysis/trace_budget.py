@@ -6,7 +6,7 @@ as much as a one-element operator takes in all is counted as dispatcher and the 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -59,12 +59,13 @@ def trace_budget(events: pd.DataFrame, timing: Mapping[str, float], classifier: 
     start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
     segments = sweep(start, dur, window)
     own, outside = corrected_self_ns(segments.self_ns(len(host)), parents(start, dur), segments.uncovered_ns(), cost_ns)
-    claims: Counter[Claim] = Counter({_LOOP: outside})  # type: ignore[dict-item]
-    frames: dict[str, Counter[str]] = {_LOOP.category: Counter({"outside of any event": outside})}  # type: ignore[dict-item]
+    claims: defaultdict[Claim, float] = defaultdict(float, {_LOOP: outside})
+    frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    frames[_LOOP.category]["outside of any event"] = outside
     for name, category, ns in zip(host["name"], host["cat"], own.tolist(), strict=True):
         for claim, part_ns in _split(classifier.classify_event(name, category), ns, timing["operator_floor_ns"]):
             claims[claim] += part_ns
-            frames.setdefault(claim.category, Counter())[name] += part_ns
+            frames[claim.category][name] += part_ns
     return TraceBudget(
         {claim: ns / calls for claim, ns in claims.items()},
         {category: {name: ns / calls for name, ns in names.items()} for category, names in frames.items()},

@@ -19,7 +19,7 @@ import pandas as pd
 REPLICATES = 2_000
 
 # A block counts while the reference loop beside it is within this share of its undisturbed time.
-_DISTURBED_SHARE = 0.08
+_DISTURBED_SHARE = 0.15
 _LEAST_BLOCKS = 3
 
 _STRETCH = {1: 1.0, 2: 12.6, 3: 4.2, 4: 1.6, 5: 1.2, 6: 1.15, 7: 1.5}
@@ -56,7 +56,8 @@ def undisturbed(clock: pd.DataFrame) -> pd.DataFrame:
     after = clock.groupby("process")["reference_ns"].shift(-1).fillna(clock["reference_ns"])
     disturbance = np.maximum(clock["reference_ns"], after) / clock["reference_ns"].quantile(0.25)
     rank = disturbance.groupby(clock["process"]).rank(method="first")
-    return clock[(disturbance <= 1 + _DISTURBED_SHARE) | (rank <= _LEAST_BLOCKS)]
+    kept: pd.DataFrame = clock[(disturbance <= 1 + _DISTURBED_SHARE) | (rank <= _LEAST_BLOCKS)]
+    return kept
 
 
 def estimate_per_call(clock: pd.DataFrame, column: str, *, statistic: str = "median") -> Estimate:

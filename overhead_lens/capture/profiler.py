@@ -73,10 +73,12 @@ def _profile(workload: Workload, calls: int, *, with_stack: bool) -> _Recording:
     activities = [ProfilerActivity.CPU]
     if workload.synchronize is not None and torch.cuda.is_available():
         activities.append(ProfilerActivity.CUDA)
-    with torch.profiler.profile(activities=activities, with_stack=with_stack) as profile:
-        # One annotation around all calls names the window; one per call would be an event more in each.
-        with torch.profiler.record_function(LOOP_NAME):
-            wall_ns = workload.run(calls)
+    # One annotation around all calls names the window; one per call would be an event more in each.
+    with (
+        torch.profiler.profile(activities=activities, with_stack=with_stack) as profile,
+        torch.profiler.record_function(LOOP_NAME),
+    ):
+        wall_ns = workload.run(calls)
     return _Recording(wall_ns, _event_count(profile), profile)
 
 
@@ -86,7 +88,8 @@ def _operator_floor_ns() -> float:
         for _ in range(200):
             torch.neg(one)
     spans = [event.time_range.elapsed_us() * 1e3 for event in profile.events() if event.name == "aten::neg"]
-    return statistics.median(spans[20:])
+    floor_ns: float = statistics.median(spans[20:])
+    return floor_ns
 
 
 def _event_count(profile: Any) -> int:

@@ -158,7 +158,7 @@ class _Recording:
         label = "-".join(
             filter(None, [request.path.stem, request.variant, "compile" if request.compile_options is not None else ""])
         )
-        return directory.new_directory(request.parent, label, datetime.now())
+        return directory.new_directory(request.parent, label, datetime.now().astimezone())
 
     def _send_load(self, worker: Worker) -> None:
         request = self.request
@@ -237,4 +237,4 @@ class _Recording:
         wanted = {**self.about["default_params"], **published["params"]}
         same_mode = published["compile"] == (self.request.compile_options is not None)
         same_variant = published["variant"] == self.about["variant"]
-        return same_mode and same_variant and params == wanted
+        return bool(same_mode and same_variant and params == wanted)

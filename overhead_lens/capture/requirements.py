@@ -115,7 +115,7 @@ def _browser() -> Finding:
 
 
 def _gpu(runtime: dict[str, object] | str) -> Finding:
-    device = None if isinstance(runtime, str) else runtime["device"]
+    device = None if isinstance(runtime, str) else runtime["gpu"]
     return Finding(
         "GPU",
         bool(device),

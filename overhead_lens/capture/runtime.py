@@ -36,6 +36,6 @@ def describe_runtime() -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "numpy": getattr(sys.modules.get("numpy"), "__version__", None),
         "numba": getattr(sys.modules.get("numba"), "__version__", None),
-        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "variables": environ,
     }

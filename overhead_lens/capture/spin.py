@@ -16,7 +16,8 @@ def allow_tracing_by(pid: int) -> bool:
     """Let process ``pid`` and its descendants attach where Yama forbids tracing anything but a child (prctl(2))."""
     if sys.platform != "linux":
         return False
-    return ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0) == 0
+    status: int = ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)
+    return status == 0
 
 
 def spin_until_input(workload: Workload, count: int, stream: Any) -> int:

@@ -28,7 +28,8 @@ def _import_package() -> None:
     spec = importlib.util.spec_from_file_location(
         "overhead_lens", package / "__init__.py", submodule_search_locations=[str(package)]
     )
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["overhead_lens"] = module
     spec.loader.exec_module(module)

@@ -114,7 +114,7 @@ def warm_up(workload: Workload) -> dict[str, Any]:
         batches.append((workload.compile_count(), elapsed_ns / count))
         spent_ns = time.perf_counter_ns() - started
         settled = elapsed_ns >= _BATCH_NS and _has_settled(batches)
-        if settled and (spent_ns >= _LEAST_WARM_UP_NS) or spent_ns >= _MOST_WARM_UP_NS and len(batches) > 3:
+        if (settled and (spent_ns >= _LEAST_WARM_UP_NS)) or (spent_ns >= _MOST_WARM_UP_NS and len(batches) > 3):
             break
         if elapsed_ns < _BATCH_NS:
             count = max(count + 1, min(10 * count, int(count * 1.1 * _BATCH_NS / max(elapsed_ns, 1))))

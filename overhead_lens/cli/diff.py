@@ -13,8 +13,12 @@ from overhead_lens.errors import EXIT_REGRESSION, UsageError
 def diff(
     base: Annotated[Path, typer.Argument(help="Capture to compare with.")],
     new: Annotated[Path, typer.Argument(help="Capture that may be slower.")],
-    force: Annotated[bool, typer.Option("--force", help="Compare captures of different machines, versions or sizes.")] = False,
-    rules: Annotated[Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare captures of different machines, versions or sizes.")
+    ] = False,
+    rules: Annotated[
+        Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the difference as JSON and nothing else.")] = False,
 ) -> None:
     """Compare two captures; exit 1 when the new one is slower."""

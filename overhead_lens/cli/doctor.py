@@ -25,6 +25,9 @@ def doctor(
     console = make_console()
     for finding in findings:
         mark, color = ("ok  ", "green") if finding.available else ("none", "yellow")
-        console.print(Text(f"{mark} ", style=color).append(f"{finding.name:<16}", style="bold").append(finding.detail), soft_wrap=True)
+        console.print(
+            Text(f"{mark} ", style=color).append(f"{finding.name:<16}", style="bold").append(finding.detail),
+            soft_wrap=True,
+        )
         if not finding.available:
             console.print(Text(f"     without it: {finding.without}. {finding.remedy}"), soft_wrap=True)

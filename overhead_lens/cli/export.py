@@ -25,7 +25,9 @@ _NAMES = {Format.chrome: "chrome.json.gz", Format.perfetto: "export.pftrace", Fo
 def export(
     capture: Annotated[Path, typer.Argument(help="A capture directory.")],
     to: Annotated[Format, typer.Option("--to", help="Format.")],
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write; by default one in the capture.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="File to write; by default one in the capture.")
+    ] = None,
 ) -> None:
     """Write a capture for another viewer."""
     from overhead_lens.capture.directory import read_capture

@@ -13,7 +13,9 @@ from overhead_lens.errors import UsageError
 
 def open_(
     target: Annotated[Path, typer.Argument(help="A capture directory or a trace file.")],
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Start a browser, or only print the address.")] = True,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Start a browser, or only print the address.")
+    ] = True,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the browser.", min=1.0)] = 600.0,
 ) -> None:
     """Show a trace in the Perfetto UI; it is handed over on this machine and leaves it for nowhere."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+
+from rich.console import Console
 
 from overhead_lens.analysis.model import Breakdown
 from overhead_lens.compare.model import Delta
@@ -35,11 +38,7 @@ def show_delta(delta: Delta, *, as_json: bool) -> None:
     print_delta(make_console(), delta)
 
 
-def make_console():  # type: ignore[no-untyped-def]  # rich is imported only where something is drawn
+def make_console() -> Console:
     """A console on stdout that invents no markup in names and no width for a file."""
-    import sys
-
-    from rich.console import Console
-
     width = None if sys.stdout.isatty() else _FILE_WIDTH
     return Console(width=width, highlight=False, markup=False, emoji=False)

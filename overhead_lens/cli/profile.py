@@ -12,14 +12,22 @@ from overhead_lens.errors import UsageError
 
 
 def profile(
-    target: Annotated[str, typer.Argument(help="A built-in scenario or a .py file, with :VARIANT for one of its variants.")],
+    target: Annotated[
+        str, typer.Argument(help="A built-in scenario or a .py file, with :VARIANT for one of its variants.")
+    ],
     compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of the variant.")] = False,
     mode: Annotated[str | None, typer.Option(help="torch.compile's mode, with --compile.")] = None,
     device: Annotated[str | None, typer.Option(help="Shorthand for -p device=DEVICE.")] = None,
-    param: Annotated[list[str] | None, typer.Option("-p", "--param", help="NAME=VALUE, a parameter of the scenario.")] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("-p", "--param", help="NAME=VALUE, a parameter of the scenario.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Half the time, wider intervals.")] = False,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Directory of the capture; new or empty.")] = None,
-    rules: Annotated[Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Directory of the capture; new or empty.")
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
+    ] = None,
     timeout: Annotated[float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0)] = 300.0,
     json_: Annotated[bool, typer.Option("--json", help="Print the budget as JSON and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,

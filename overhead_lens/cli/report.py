@@ -10,7 +10,9 @@ import typer
 
 def report(
     capture: Annotated[Path, typer.Argument(help="A capture directory.")],
-    rules: Annotated[Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the budget as JSON and nothing else.")] = False,
 ) -> None:
     """Print the budget of a stored capture."""

@@ -33,4 +33,7 @@ def scenarios(
             continue
         console.print(Text(row["name"], style="bold").append(f"  {row['summary']}", style="not bold"))
         console.print(Text(f"    variants: {', '.join(row['variants'])}"))
-        console.print(Text(f"    -p {' '.join(f'{name}={value}' for name, value in row['params'].items())}", style="dim"), soft_wrap=True)
+        console.print(
+            Text(f"    -p {' '.join(f'{name}={value}' for name, value in row['params'].items())}", style="dim"),
+            soft_wrap=True,
+        )

@@ -51,6 +51,12 @@ def write_picture(path: Path, target: Path, breakdown: Breakdown, classifier: Cl
         lane, _ = category_lane(events, classifier)
         thread = events.loc[events["name"] == LOOP_NAME, ["pid", "tid"]].head(1)
         categories = lane.assign(pid=thread["pid"].iloc[0], tid=thread["tid"].iloc[0]) if len(thread) else None
-    drawn = Drawn(events, categories, capture.clock, measured_stacks(capture.folded), process_name=f"worker of {breakdown.scenario}")
+    drawn = Drawn(
+        events,
+        categories,
+        capture.clock,
+        measured_stacks(capture.folded),
+        process_name=f"worker of {breakdown.scenario}",
+    )
     write_perfetto(target, breakdown, drawn)
     return target

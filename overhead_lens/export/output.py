@@ -7,9 +7,9 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
-from io import TextIOWrapper
 
 from overhead_lens.errors import UsageError
 

@@ -17,7 +17,6 @@ def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
         "scenario": breakdown.scenario,
         "variant": breakdown.variant,
         "compile": breakdown.compile,
-        "device": breakdown.device_kind,
         "params": dict(breakdown.params),
         "per": "call",
         "unit": "ns",
@@ -49,7 +48,7 @@ def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
         ],
         "guards": [{"guard": guard.guard, "warm_ns": round(guard.warm_ns, 1)} for guard in breakdown.guards],
         "warnings": list(breakdown.warnings),
-        "environment": dict(breakdown.environment),
+        "environment": {**breakdown.environment, "device": breakdown.device_kind},
         "capture": breakdown.capture,
     }
 
@@ -87,7 +86,9 @@ def delta_document(delta: Delta) -> dict[str, Any]:
                 "delta_ns": float(change.delta_ns),
                 "ci95_ns": _tenths(change.ci95_ns),
                 "verdict": change.verdict,
-                "moved": [{"kind": each.kind, "name": each.name, "delta_ns": float(each.delta_ns)} for each in change.moved],
+                "moved": [
+                    {"kind": each.kind, "name": each.name, "delta_ns": float(each.delta_ns)} for each in change.moved
+                ],
             }
             for change in delta.host
         ],

@@ -39,7 +39,13 @@ def print_breakdown(console: Console, breakdown: Breakdown) -> None:
     console.print(_headline(breakdown))
     console.print(_categories(breakdown))
     console.print(Text(sentence(breakdown), style="bold"))
-    for section in (_frames(breakdown), _guards(breakdown), _operators(breakdown), _checks(breakdown), _published(breakdown)):
+    for section in (
+        _frames(breakdown),
+        _guards(breakdown),
+        _operators(breakdown),
+        _checks(breakdown),
+        _published(breakdown),
+    ):
         if section is not None:
             console.print()
             console.print(section)
@@ -53,7 +59,9 @@ def print_delta(console: Console, delta: Delta) -> None:
     base, new = delta.base, delta.new
     console.print(Text(f"{_title(base)}  →  {_title(new)}", style="bold"))
     ratio = "" if delta.ratio is None else f"  ({delta.ratio:.3f}x)"
-    wall = f"wall {format_ns(base.wall.ns)} → {format_ns(new.wall.ns)}{ratio}, difference {_interval(delta.wall_ci95_ns)}"
+    wall = (
+        f"wall {format_ns(base.wall.ns)} → {format_ns(new.wall.ns)}{ratio}, difference {_interval(delta.wall_ci95_ns)}"
+    )
     console.print(Text(wall))
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name, side in (("category", "left"), ("base", "right"), ("new", "right"), ("difference", "right")):
@@ -131,7 +139,7 @@ def _categories(breakdown: Breakdown) -> Table:
         if category.ns or category.category == "unattributed":
             for row in _category_rows(category, breakdown):
                 table.add_row(*row)
-    total = [Text("sum = wall", style="bold"), "", "100 %", format_ns(breakdown.wall.ns)]
+    total: list[RenderableType] = [Text("sum = wall", style="bold"), "", "100 %", format_ns(breakdown.wall.ns)]
     total += [format_ns(breakdown.wall.ns / breakdown.units)] if breakdown.units > 1 else []
     table.add_row(*total, _interval(breakdown.wall.ci95_ns))
     return table
@@ -168,7 +176,9 @@ def _frames(breakdown: Breakdown) -> RenderableType | None:
         return None
     table = _section_table("costliest frames (self time)")
     for ns, category, frame in sorted(frames, key=lambda item: -item[0])[:_TOP]:
-        table.add_row(format_ns(ns), f"{ns / breakdown.wall.ns:.1%}", Text(category, style=COLORS[category]), Text(frame))
+        table.add_row(
+            format_ns(ns), f"{ns / breakdown.wall.ns:.1%}", Text(category, style=COLORS[category]), Text(frame)
+        )
     return table
 
 
@@ -221,7 +231,9 @@ def _checks(breakdown: Breakdown) -> RenderableType | None:
     lines = []
     closure = breakdown.closure
     if closure.trace_sum_ns is not None and closure.trace_residual_share is not None:
-        lines.append(f"corrected trace: {format_ns(closure.trace_sum_ns)} per call, {closure.trace_residual_share:+.1%} of the wall")
+        lines.append(
+            f"corrected trace: {format_ns(closure.trace_sum_ns)} per call, {closure.trace_residual_share:+.1%} of the wall"
+        )
     for check in breakdown.cross_checks:
         seen = (("samples", check.samples_ns), ("trace", check.trace_ns), ("ablation", check.ablation_ns))
         figures = ", ".join(f"{name} {format_ns(ns)}" for name, ns in seen if ns is not None)

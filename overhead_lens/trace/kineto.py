@@ -39,7 +39,8 @@ def read_events(path: Path) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=list(_EMPTY)).astype(_EMPTY)
     if len(frame):
         frame["start_ns"] -= frame["start_ns"].min()
-    return frame
+    result: pd.DataFrame = frame
+    return result
 
 
 _EMPTY = {
