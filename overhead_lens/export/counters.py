@@ -36,6 +36,9 @@ def clock_counters(clock: pd.DataFrame | None) -> Iterator[Counter]:
     for process, blocks in clock.sort_values("block", kind="stable").groupby("process"):
         spent_ns = (blocks["reference_ns"] + blocks["wall_ns"]).cumsum()
         starts_ns = (spent_ns - blocks["wall_ns"]).tolist()
-        for name, unit, column in (("wall time", "ns/call", "wall_ns"), ("minor faults", "faults/call", "minor_faults")):
+        for name, unit, column in (
+            ("wall time", "ns/call", "wall_ns"),
+            ("minor faults", "faults/call", "minor_faults"),
+        ):
             per_call = (blocks[column] / blocks["calls"]).tolist()
             yield Counter(f"process {process}: {name}", unit, tuple(zip(starts_ns, per_call, strict=True)))

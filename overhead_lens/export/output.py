@@ -37,9 +37,9 @@ def replacing_text(path: Path) -> Iterator[TextIO]:
     """The same for UTF-8 text, compressed where the name ends in ``.gz`` (same text, same bytes)."""
     with replacing(path) as file:
         if path.name.endswith(".gz"):
-            with gzip.GzipFile(filename="", mode="wb", compresslevel=5, fileobj=file, mtime=0) as packed:
-                with TextIOWrapper(cast(BinaryIO, packed), encoding="utf-8", newline="\n") as text:
-                    yield text
+            packed = cast(BinaryIO, gzip.GzipFile(filename="", mode="wb", compresslevel=5, fileobj=file, mtime=0))
+            with packed, TextIOWrapper(packed, encoding="utf-8", newline="\n") as text:
+                yield text
         else:
             with TextIOWrapper(file, encoding="utf-8", newline="\n") as text:
                 yield text

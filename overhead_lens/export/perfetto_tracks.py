@@ -29,7 +29,8 @@ class Tracks:
 
     def group(self, name: str, *, parent: int = 0, description: str = "") -> int:
         """A heading for other tracks. Returns its number, as the others do."""
-        return self._describe(name, parent, description).uuid
+        number: int = self._describe(name, parent, description).uuid
+        return number
 
     def process(self, number: int, name: str) -> int:
         """A process; its threads and theirs find it by ``number``."""

@@ -52,7 +52,8 @@ def _events(events: pd.DataFrame) -> pd.DataFrame:
         correlation=_link(events, "correlation"),
         sequence=_link(events, "sequence"),
     )
-    return placed[_COLUMNS].reset_index(drop=True)
+    rows: pd.DataFrame = placed[_COLUMNS].reset_index(drop=True)
+    return rows
 
 
 def _categories(categories: pd.DataFrame, events: pd.DataFrame) -> pd.DataFrame:
@@ -65,7 +66,8 @@ def _categories(categories: pd.DataFrame, events: pd.DataFrame) -> pd.DataFrame:
     placed = categories.assign(
         name=categories["category"], cat="host category", kind=CATEGORIES_LANE, pid=process, tid=thread
     )
-    return placed.assign(correlation=-1, sequence=-1)[_COLUMNS].reset_index(drop=True)
+    rows: pd.DataFrame = placed.assign(correlation=-1, sequence=-1)[_COLUMNS].reset_index(drop=True)
+    return rows
 
 
 def _number_or_label(events: pd.DataFrame, number: str, label: str, of_device: pd.Series[bool]) -> pd.Series[str]:
@@ -73,18 +75,19 @@ def _number_or_label(events: pd.DataFrame, number: str, label: str, of_device: p
     labels = _labels(events[label])
     if number not in events.columns:
         return labels
-    return labels.mask(of_device & (events[number] >= 0), events[number].astype(str))
+    numbered: pd.Series[str] = labels.mask(of_device & (events[number] >= 0), events[number].astype(str))
+    return numbered
 
 
 def _labels(column: pd.Series) -> pd.Series[str]:
     """A process or thread as the file names it (a number, text, or nothing) as text."""
     codes, values = pd.factorize(column, use_na_sentinel=False)
-    return pd.Series(np.array([_label(value) for value in values], dtype=object)[codes], index=column.index)
+    labelled: pd.Series[str] = pd.Series(np.array([_label(value) for value in values], dtype=object)[codes], index=column.index)
+    return labelled
 
 
 def _label(value: object) -> str:
-    is_whole = isinstance(value, float) and value.is_integer()
-    return readable(int(value) if is_whole else value)
+    return readable(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _link(events: pd.DataFrame, column: str) -> pd.Series[int] | int:

@@ -36,7 +36,7 @@ def read_events(path: Path) -> pd.DataFrame:
     if not isinstance(events, list):
         raise UsageError(f"{path} holds no traceEvents")
     rows = [_row(event) for event in events if isinstance(event, dict) and event.get("ph") == "X" and "dur" in event]
-    frame = pd.DataFrame(rows, columns=list(_EMPTY)).astype(_EMPTY)
+    frame = pd.DataFrame(rows, columns=list(_EMPTY), dtype=object).astype(_EMPTY)
     if len(frame):
         frame["start_ns"] -= frame["start_ns"].min()
     result: pd.DataFrame = frame

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pandas as pd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from overhead_lens.export.chrome import write_chrome
+from overhead_lens.export.evidence import Evidence
+from overhead_lens.export.speedscope import write_speedscope
+from overhead_lens.stack import Stack, StackFrame
+from tests.builders import breakdown
+from tests.export.trace_processor import Program
+
+
+def test_chrome_keeps_crossing_events_and_nanoseconds(tmp_path: Path, trace_processor: Program) -> None:
+    rows = [("A", "cpu_op", 41, 42, 1_000, 10_001), ("B", "cpu_op", 41, 42, 5_000, 10_003)]
+    events = pd.DataFrame(rows, columns=["name", "cat", "pid", "tid", "start_ns", "dur_ns"])
+    write_chrome(tmp_path / "t.json.gz", breakdown(python=700, kernel=41), Evidence(events=events))
+    loaded = trace_processor.load(tmp_path / "t.json.gz")
+    assert loaded.losses() == []
+    named = loaded.query("select name, dur from slice where name in ('A', 'B', 'python', 'kernel') order by name")
+    assert [tuple(row) for row in named] == [("A", 10_001), ("B", 10_003), ("kernel", 41), ("python", 700)]
+
+
+def test_chrome_is_compressed_by_its_name(tmp_path: Path) -> None:
+    write_chrome(tmp_path / "a.json", breakdown(python=5))
+    write_chrome(tmp_path / "a.json.gz", breakdown(python=5))
+    plain = (tmp_path / "a.json").read_bytes()
+    assert gzip.decompress((tmp_path / "a.json.gz").read_bytes()) == plain
+    assert [event["name"] for event in json.loads(plain)["traceEvents"] if event["ph"] == "X"] == ["python"]
+
+
+COUNTS = st.lists(st.integers(1, 10_000), min_size=1, max_size=30)
+
+
+@settings(deadline=None)
+@given(counts=COUNTS, wall_ns=st.integers(0, 10**9))
+def test_speedscope_weights_sum_to_the_wall(tmp_path_factory, counts: list[int], wall_ns: int) -> None:
+    stacks = [Stack((StackFrame(f"f{i}", "a.py", i, native=False),), count) for i, count in enumerate(counts)]
+    target = tmp_path_factory.mktemp("speedscope") / "s.json"
+    write_speedscope(target, breakdown(python=wall_ns), stacks)
+    (profile,) = json.loads(target.read_text())["profiles"]
+    assert sum(profile["weights"]) == wall_ns == profile["endValue"]
+    assert len(profile["weights"]) == len(profile["samples"]) == len(counts)
+
+
+def test_speedscope_shares_frames(tmp_path: Path) -> None:
+    root = StackFrame("loop", "a.py", 1, native=False)
+    leaf = StackFrame("", "libc.so.6", 0, native=True)
+    write_speedscope(tmp_path / "s.json", breakdown(python=100), [Stack((root,), 1), Stack((root, leaf), 3)])
+    document = json.loads((tmp_path / "s.json").read_text())
+    assert document["shared"]["frames"] == [
+        {"name": "loop", "file": "a.py", "line": 1},
+        {"name": "[unresolved]", "file": "libc.so.6"},
+    ]
+    assert document["profiles"][0]["samples"] == [[0], [0, 1]]
+    assert document["profiles"][0]["weights"] == [25, 75]
