@@ -45,7 +45,8 @@ def inputs(params: Params) -> tuple[Array]:
 
 
 def torch_sum(array: Array) -> float:
-    return torch.from_numpy(array).sum().item()
+    total: float = torch.from_numpy(array).sum().item()
+    return total
 
 
 def numpy_sum(array: Array) -> Any:

@@ -111,7 +111,7 @@ def test_launch_and_kernel_are_linked(tmp_path: Path, trace_processor: Program) 
     )
     write_perfetto(tmp_path / "t.pftrace", None, Evidence(events=launched))
     loaded = trace_processor.load(tmp_path / "t.pftrace")
-    sql = "select a.name, b.name from flow join slice a on slice_out = a.id join slice b on slice_in = b.id"
+    sql = "select a.name as launch, b.name as work from flow join slice a on slice_out = a.id join slice b on slice_in = b.id"
     assert trace_processor_rows(loaded, sql) == [("cudaLaunchKernel", "gemm")]
 
 
