@@ -6,7 +6,7 @@ import gzip
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
@@ -29,7 +29,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        part.unlink(missing_ok=True)
+        # Where the place itself is bad (a file for a directory), there is nothing to take away either.
+        with suppress(OSError):
+            part.unlink()
 
 
 @contextmanager
