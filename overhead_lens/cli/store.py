@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
+
 from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
 from overhead_lens.analysis.model import Breakdown
 from overhead_lens.analysis.trace_budget import category_lane
@@ -51,12 +53,23 @@ def write_picture(path: Path, target: Path, breakdown: Breakdown, classifier: Cl
         lane, _ = category_lane(events, classifier)
         thread = events.loc[events["name"] == LOOP_NAME, ["pid", "tid"]].head(1)
         categories = lane.assign(pid=thread["pid"].iloc[0], tid=thread["tid"].iloc[0]) if len(thread) else None
+    stacks = measured_stacks(capture.folded)
     drawn = Drawn(
         events,
         categories,
         capture.clock,
-        measured_stacks(capture.folded),
+        stacks,
+        sample_period_ns=_sample_period_ns(events, stacks),
         process_name=f"worker of {breakdown.scenario}",
     )
     write_perfetto(target, breakdown, drawn)
     return target
+
+
+def _sample_period_ns(events: pd.DataFrame | None, stacks: list[Stack]) -> int:
+    """Spreads the stacks over the traced window; the sampler keeps counts, so their places mean nothing anyway."""
+    count = sum(stack.count for stack in stacks)
+    if events is None or not len(events) or not count:
+        return 1_000_000
+    window_ns = int((events["start_ns"] + events["dur_ns"]).max())
+    return max(1, window_ns // count)

@@ -82,7 +82,9 @@ def _number_or_label(events: pd.DataFrame, number: str, label: str, of_device: p
 def _labels(column: pd.Series) -> pd.Series[str]:
     """A process or thread as the file names it (a number, text, or nothing) as text."""
     codes, values = pd.factorize(column, use_na_sentinel=False)
-    labelled: pd.Series[str] = pd.Series(np.array([_label(value) for value in values], dtype=object)[codes], index=column.index)
+    labelled: pd.Series[str] = pd.Series(
+        np.array([_label(value) for value in values], dtype=object)[codes], index=column.index
+    )
     return labelled
 
 
