@@ -8,10 +8,14 @@ from overhead_lens.analysis.model import Breakdown, Closure, Frame, HostCategory
 from overhead_lens.categories import HOST_CATEGORIES
 
 
-def breakdown(parts: Mapping[str, Mapping[str, int]] | None = None, /, scenario: str = "drawn", **host_ns: int) -> Breakdown:
+def breakdown(
+    parts: Mapping[str, Mapping[str, int]] | None = None, /, scenario: str = "drawn", **host_ns: int
+) -> Breakdown:
     """A budget of the given categories in ns; ``parts`` are those of each category."""
     wall_ns = sum(host_ns.values())
-    host = tuple(_category(name, host_ns.get(name, 0), wall_ns, (parts or {}).get(name, {})) for name in HOST_CATEGORIES)
+    host = tuple(
+        _category(name, host_ns.get(name, 0), wall_ns, (parts or {}).get(name, {})) for name in HOST_CATEGORIES
+    )
     return Breakdown(
         scenario=scenario,
         variant=scenario,

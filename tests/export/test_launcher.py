@@ -125,7 +125,9 @@ def test_browser_hands_the_trace_to_the_ui(trace: Path, tmp_path: Path) -> None:
             '[{"matches": ["http://127.0.0.1/*"], "js": ["click.js"], "run_at": "document_idle"}]}'
         )
         (clicker / "click.js").write_text("const b = document.getElementById('open'); if (b) b.click();")
-        flags = "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-sync"
+        flags = (
+            "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-sync"
+        )
         browser = subprocess.Popen(
             [
                 chromium,

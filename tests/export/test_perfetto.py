@@ -61,7 +61,9 @@ def trace_processor_rows(loaded, sql: str):
 def test_official_classes_know_every_field(tmp_path: Path) -> None:
     drawn = Evidence(
         events=events(("aten::add", "cpu_op", 0, 10), ("f", "python_function", 0, 20)),
-        clock=pd.DataFrame([{"process": 0, "block": 0, "calls": 2, "wall_ns": 10, "reference_ns": 5, "minor_faults": 4}]),
+        clock=pd.DataFrame(
+            [{"process": 0, "block": 0, "calls": 2, "wall_ns": 10, "reference_ns": 5, "minor_faults": 4}]
+        ),
         stacks=[Stack((StackFrame("f", "a.py", 3, native=False), StackFrame("g", "lib.so", 0, native=True)), 3)],
     )
     write_perfetto(tmp_path / "t.pftrace", breakdown(python=10), drawn)
@@ -98,7 +100,10 @@ def test_crossing_events_keep_their_length(tmp_path: Path, trace_processor: Prog
     crossing = events(("A", "cpu_op", 0, 10), ("B", "cpu_op", 5, 10))
     write_perfetto(tmp_path / "t.pftrace", None, Evidence(events=crossing))
     loaded = trace_processor.load(tmp_path / "t.pftrace")
-    assert trace_processor_rows(loaded, "select name, dur, depth from slice order by name") == [("A", 10, 0), ("B", 10, 0)]
+    assert trace_processor_rows(loaded, "select name, dur, depth from slice order by name") == [
+        ("A", 10, 0),
+        ("B", 10, 0),
+    ]
 
 
 def test_launch_and_kernel_are_linked(tmp_path: Path, trace_processor: Program) -> None:
@@ -125,7 +130,9 @@ def test_counters_are_exact(tmp_path: Path, trace_processor: Program) -> None:
     write_perfetto(tmp_path / "t.pftrace", None, Evidence(clock=clock))
     loaded = trace_processor.load(tmp_path / "t.pftrace")
     assert loaded.losses() == []
-    sql = "select c.value from counter c join counter_track t on c.track_id = t.id where t.name like '%{}%' order by c.ts"
+    sql = (
+        "select c.value from counter c join counter_track t on c.track_id = t.id where t.name like '%{}%' order by c.ts"
+    )
     assert [value for (value,) in loaded.query(sql.format("wall time"))][:2] == [1_000.0, 1_500.0]
     assert [value for (value,) in loaded.query(sql.format("minor faults"))][:2] == [0.5, 0.0]
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -64,7 +63,11 @@ class TraceProcessor:
         self._host = host
         self._sequence = 0
         self._answer = bytearray()
-        for function, arguments in (("emscripten_stack_init", ()), ("__wasm_call_ctors", ()), ("__main_argc_argv", (0, 0))):
+        for function, arguments in (
+            ("emscripten_stack_init", ()),
+            ("__wasm_call_ctors", ()),
+            ("__main_argc_argv", (0, 0)),
+        ):
             host.call(function, *arguments)
         self._buffer = host.call("trace_processor_rpc_init", host.add_callback(self._receive), _BUFFER_BYTES)
 

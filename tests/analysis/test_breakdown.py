@@ -1,0 +1,197 @@
+"""From drawn evidence to a budget: exact integers that close."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
+from overhead_lens.analysis.model import Breakdown, Closure, HostCategory, InvariantError, Operator, Part, Wall
+from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.errors import MeasurementError
+from overhead_lens.stack import Stack
+from tests.builders import breakdown
+from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
+
+KERNEL = "at::native::AVX2::copy_kernel (libtorch_cpu.so)"
+EMPTY = "at::detail::empty_cpu (libtorch_cpu.so)"
+TREE = "torch::dynamo::(anonymous namespace)::RootGuardManager::check_nopybind_template<F> (libtorch_python.so)"
+TENSOR = "torch::dynamo::(anonymous namespace)::TENSOR_MATCH::check_nopybind (libtorch_python.so)"
+
+
+def meta(**changes: Any) -> dict[str, Any]:
+    base = {
+        "scenario": "drawn",
+        "variant": "drawn",
+        "compile": False,
+        "device": "cpu",
+        "params": {},
+        "work": {"units": 1, "flops": 0, "bytes": 80},
+        "work_known": True,
+        "peaks": {"copy": [{"bytes": 1 << 20, "bytes_per_s": 4e10}], "flops_per_s": 1e11},
+        "trace": {"calls": 2, "traced_wall_ns": 200, "bare_wall_ns": 200, "operator_floor_ns": 30},
+        "samples": {},
+        "guards": None,
+    }
+    return {**base, **changes}
+
+
+def clock(wall_ns: int, *, faults: int = 0, system_ns: int = 0) -> pd.DataFrame:
+    row = {
+        "calls": 10,
+        "wall_ns": 10 * wall_ns,
+        "reference_ns": 100,
+        "minor_faults": 10 * faults,
+        "system_ns": 10 * system_ns,
+    }
+    return pd.DataFrame([{"process": process, "block": block, **row} for process in range(5) for block in range(4)])
+
+
+def budget(stacks: list[Stack], frame: pd.DataFrame, events: pd.DataFrame | None = None, **changes: Any) -> Budget:
+    return make_budget(Evidence(meta(**changes), frame, stacks, events, "traces/drawn"), CLASSIFIER)
+
+
+def ns(found: Budget) -> dict[str, int]:
+    return {each.category: each.ns for each in found.breakdown.host if each.ns}
+
+
+def parts(found: Budget, category: str) -> dict[str, int]:
+    return {part.name: part.ns for part in found.breakdown.category(category).parts if part.ns}
+
+
+def test_wall_times_shares() -> None:
+    stacks = [stack(USER, count=50), stack(USER, BINDING, count=10), stack(USER, BINDING, ENTRY, KERNEL, count=40)]
+    found = budget(stacks, clock(1_000))
+    assert ns(found) == {"python": 600, "kernel": 400}
+    assert parts(found, "python") == {"user": 500, "binding": 100}
+    assert found.breakdown.wall.floor_ns == 2.0
+    assert [frame.ns for frame in found.breakdown.category("python").top] == [500, 100]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    counts=st.lists(st.integers(0, 500), min_size=5, max_size=5).filter(any),
+    wall_ns=st.integers(20, 10**8),
+    faults=st.integers(0, 50),
+)
+def test_the_budget_always_closes(counts: list[int], wall_ns: int, faults: int) -> None:
+    paths = [
+        (USER,),
+        (USER, BINDING),
+        (USER, BINDING, ENTRY),
+        (USER, BINDING, ENTRY, EMPTY),
+        (USER, BINDING, ENTRY, KERNEL),
+    ]
+    stacks = [stack(*path, count=count) for path, count in zip(paths, counts, strict=True) if count]
+    found = budget(stacks, clock(wall_ns, faults=faults, system_ns=wall_ns // 3)).breakdown
+    assert sum(each.ns for each in found.host) == found.wall.ns == wall_ns
+    assert found.closure.residual_ns == 0
+    for each in found.host:
+        assert each.ci95_ns[0] <= each.ns <= each.ci95_ns[1]
+    assert found.operators is not None
+    assert found.operators.total_ns == wall_ns
+
+
+def test_page_faults_move_from_kernel_to_allocation() -> None:
+    stacks = [
+        stack(USER, BINDING, ENTRY, KERNEL, count=90),
+        stack(USER, BINDING, ENTRY, "munmap (libc.so.6)", count=10),
+    ]
+    found = budget(stacks, clock(100_000, faults=50, system_ns=40_000))
+    # 40,000 ns in the system, of which 10 % of the call are the sampled munmap: 30,000 ns of faults.
+    assert ns(found) == {"allocation": 40_000, "kernel": 60_000}
+    assert parts(found, "allocation") == {"storage": 10_000, "page_fault": 30_000}
+
+
+def test_system_time_without_faults_stays_where_it_is() -> None:
+    found = budget([stack(USER, BINDING, ENTRY, KERNEL)], clock(100_000, faults=0, system_ns=40_000))
+    assert ns(found) == {"kernel": 100_000}
+
+
+def test_guard_rows_sum_to_the_category() -> None:
+    listed = [
+        {"type": "TENSOR_MATCH", "text": "check_tensor(...)", "source": "L['x']"},
+        {"type": "TENSOR_MATCH", "text": "check_tensor(...)", "source": "L['y']"},
+        {"type": "GLOBAL_STATE", "text": "___check_global_state()", "source": "L"},
+    ]
+    lookup = "lookup (libtorch_python.so)"
+    stacks = [
+        stack(USER, count=40),
+        stack(lookup, TREE, count=10),
+        stack(lookup, TREE, TENSOR, count=30),
+        stack("get_backend (libtorch_python.so)", count=20),
+    ]
+    found = budget(stacks, clock(1_000), guards={"guards": listed}, compile=True).breakdown
+    assert [(guard.guard, guard.warm_ns) for guard in found.guards] == [
+        ("BACKEND_MATCH", 200.0),
+        ("TENSOR_MATCH L['x']", 150.0),
+        ("TENSOR_MATCH L['y']", 150.0),
+        ("cache lookup and walk of the guard tree", 100.0),
+        ("GLOBAL_STATE ___check_global_state()", 0.0),
+    ]
+    assert found.category("guard").ns == 600
+
+
+def events(*rows: tuple[str, str, int, int]) -> pd.DataFrame:
+    frame = pd.DataFrame(list(rows), columns=["name", "cat", "start_ns", "dur_ns"], dtype=object)
+    return frame.astype({"start_ns": "int64", "dur_ns": "int64"}).assign(pid=1, tid=1)
+
+
+TRACE = events(
+    ("measured_loop", "user_annotation", 0, 200),
+    ("aten::add", "cpu_op", 10, 80),
+    ("aten::empty", "cpu_op", 20, 20),
+    ("aten::add", "cpu_op", 110, 80),
+    ("aten::empty", "cpu_op", 120, 20),
+)
+
+
+def test_without_samples_the_trace_decides_and_says_so() -> None:
+    found = budget([], clock(100), TRACE, samples={"reason": "no permission"})
+    # Per call: 20 ns outside of any operator, 20 in empty, 60 in add: 30 of them what an operator takes at least.
+    assert ns(found) == {"python": 20, "dispatcher": 30, "allocation": 20, "kernel": 30}
+    assert {each.evidence for each in found.breakdown.host} == {"trace", "none"}
+    assert found.breakdown.closure.trace_sum_ns == 100
+    assert found.breakdown.operators is None
+    assert "no samples (no permission): shares come from the corrected trace" in found.breakdown.warnings
+
+
+def test_the_profilers_cost_is_taken_out() -> None:
+    timing = {"calls": 2, "traced_wall_ns": 200, "bare_wall_ns": 160, "operator_floor_ns": 1_000}
+    found = budget([], clock(80), TRACE, trace=timing)
+    # 10 ns per event, half of it in the event and half in its parent; per call: loop 20 - 5, add 60 - 10, empty 20 - 5.
+    assert ns(found) == {"python": 15, "dispatcher": 50, "allocation": 15}
+    assert found.breakdown.closure.trace_sum_ns == 80
+
+
+def test_no_evidence_at_all() -> None:
+    with pytest.raises(MeasurementError, match="holds neither samples nor a trace"):
+        budget([], clock(100))
+
+
+def test_recompile_in_the_window_is_said() -> None:
+    frame = clock(100).assign(compiles=0)
+    frame.loc[3, "compiles"] = 2
+    found = budget([stack(USER)], frame).breakdown
+    assert "2 compilations fell into the measured window: the wall time holds them" in found.warnings
+
+
+def test_constructors_refuse_what_does_not_close() -> None:
+    good = breakdown(python=10)
+    with pytest.raises(InvariantError, match="do not sum to the wall"):
+        Breakdown(
+            "s", "v", False, "cpu", {}, Wall(11, (1.0, 20.0), 1, 1, 1, 0.0), good.host, Closure(10, 0, None, None)
+        )
+    with pytest.raises(InvariantError, match="host categories are"):
+        Breakdown("s", "v", False, "cpu", {}, good.wall, good.host[::-1], Closure(10, 0, None, None))
+    with pytest.raises(InvariantError, match="parts of python do not sum"):
+        HostCategory("python", 10, (1.0, 20.0), 1.0, "samples", (Part("user", 9),))
+    with pytest.raises(InvariantError, match="is negative"):
+        HostCategory("python", -1, (0.0, 1.0), 0.0, "samples")
+    with pytest.raises(InvariantError, match="do not sum"):
+        Operator("aten::add", 10, 4, {"kernel": 4}, ())
+    assert tuple(each.category for each in good.host) == HOST_CATEGORIES

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from overhead_lens.analysis.timeline import Segments, parents, sweep
+
+
+def drawn(*rows: str) -> tuple[np.ndarray, np.ndarray]:
+    """Events from a drawing, one row each: ``[`` is the start, ``)`` the end, one column is one ns."""
+    starts = np.array([row.index("[") for row in rows], dtype=np.int64)
+    ends = np.array([row.index(")") for row in rows], dtype=np.int64)
+    return starts, ends - starts
+
+
+def swept(*rows: str, window: tuple[int, int] | None = None) -> tuple[list[int], int]:
+    starts, durations = drawn(*rows)
+    segments = sweep(starts, durations, window or (0, int((starts + durations).max())))
+    return segments.self_ns(len(rows)).tolist(), segments.uncovered_ns()
+
+
+def test_nested() -> None:
+    assert swept(
+        "[--------)",
+        " [--)     ",
+        "     [-)  ",
+    ) == ([4, 3, 2], 0)
+
+
+def test_crossing_belongs_to_the_one_that_started_last() -> None:
+    assert swept(
+        "  [------)   ",
+        "     [-----) ",
+    ) == ([3, 6], 2)
+
+
+def test_touching_siblings_and_a_gap() -> None:
+    assert swept(
+        "[--)        ",
+        "   [--)     ",
+        "        [--)",
+    ) == ([3, 3, 3], 2)
+
+
+def test_equal_starts_go_to_the_shorter() -> None:
+    assert swept(
+        "[----)",
+        "[--)  ",
+    ) == ([2, 3], 0)
+
+
+def test_events_are_cut_at_the_window() -> None:
+    assert swept("[---------)", window=(2, 5)) == ([3], 0)
+    assert swept("[-)        ", window=(5, 9)) == ([0], 4)
+
+
+def test_parents() -> None:
+    starts, durations = drawn(
+        "[--------)",
+        " [--)     ",
+        "  [)      ",
+        "     [-)  ",
+        "          [)",
+    )
+    assert parents(starts, durations).tolist() == [-1, 0, 1, 0, -1]
+
+
+EVENTS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 20)), max_size=20)
+
+
+def arrays(events: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.array(events, dtype=np.int64).reshape(-1, 2)
+    return rows[:, 0], rows[:, 1]
+
+
+def segments_of(events: list[tuple[int, int]], window: tuple[int, int]) -> Segments:
+    return sweep(*arrays(events), window)
+
+
+@given(events=EVENTS, window=st.tuples(st.integers(0, 30), st.integers(30, 70)))
+def test_segments_partition_the_window(events: list[tuple[int, int]], window: tuple[int, int]) -> None:
+    segments = segments_of(events, window)
+    assert int(segments.dur_ns.sum()) == window[1] - window[0]
+    assert (segments.dur_ns > 0).all()
+    edges = [*segments.start_ns.tolist(), window[1]]
+    assert [start + dur for start, dur in zip(segments.start_ns, segments.dur_ns, strict=True)] == edges[1:]
+    assert int(segments.self_ns(len(events)).sum()) + segments.uncovered_ns() == window[1] - window[0]
+
+
+@given(events=EVENTS)
+def test_every_instant_belongs_to_the_open_event_that_started_last(events: list[tuple[int, int]]) -> None:
+    segments = segments_of(events, (0, 60))
+    for start, dur, owner in zip(segments.start_ns, segments.dur_ns, segments.owner, strict=True):
+        for instant in range(start, start + dur):
+            open_starts = [s for s, d in events if s <= instant < s + d]
+            assert (owner == -1) == (not open_starts)
+            if open_starts:
+                assert events[owner][0] == max(open_starts)
+
+
+@given(events=EVENTS, shift=st.integers(-(10**15), 10**15))
+def test_a_shift_of_the_clock_changes_nothing(events: list[tuple[int, int]], shift: int) -> None:
+    moved = [(start + shift, dur) for start, dur in events]
+    here, there = segments_of(events, (0, 60)), segments_of(moved, (shift, 60 + shift))
+    assert here.owner.tolist() == there.owner.tolist()
+    assert here.dur_ns.tolist() == there.dur_ns.tolist()

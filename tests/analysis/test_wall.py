@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from overhead_lens.analysis.wall import estimate_per_call, undisturbed
+
+
+def clock(*processes: list[int], calls: int = 1, reference: int = 100) -> pd.DataFrame:
+    rows = [
+        {"process": process, "block": block, "calls": calls, "wall_ns": wall * calls, "reference_ns": reference}
+        for process, walls in enumerate(processes)
+        for block, wall in enumerate(walls)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_median_over_processes_of_the_median_block() -> None:
+    found = estimate_per_call(clock([10, 11, 99], [20, 20, 20], [30, 31, 32], calls=7), "wall_ns")
+    assert found.value == 20.0
+    low, high = found.interval()
+    assert low <= 20.0 <= high
+
+
+def test_equal_blocks_leave_no_uncertainty() -> None:
+    assert estimate_per_call(clock(*[[50, 50]] * 5), "wall_ns").interval() == (50.0, 50.0)
+
+
+def test_few_processes_give_a_wider_interval() -> None:
+    three = estimate_per_call(clock([90] * 5, [100] * 5, [110] * 5), "wall_ns").interval()
+    nine = estimate_per_call(clock(*([90] * 5, [100] * 5, [110] * 5) * 3), "wall_ns").interval()
+    assert three[1] - three[0] > 2 * (nine[1] - nine[0])
+
+
+@pytest.mark.parametrize("processes", [3, 5, 8])
+def test_the_interval_covers(processes: int) -> None:
+    random = np.random.default_rng(5)
+    covered = 0
+    for _ in range(200):
+        effects = random.normal(1_000, 30, processes)
+        walls = [np.maximum(1, random.normal(effect, 10, 9)).round().astype(int).tolist() for effect in effects]
+        low, high = estimate_per_call(clock(*walls), "wall_ns").interval()
+        covered += low <= 1_000 <= high
+    assert 0.90 <= covered / 200 <= 1.0
+
+
+def test_disturbed_blocks_are_left_out_by_the_reference_loop_alone() -> None:
+    frame = clock([10] * 6, [10] * 6)
+    frame.loc[3, "reference_ns"] = 160  # slow before block 3, and so after block 2
+    frame.loc[8, "wall_ns"] = 10_000  # slow itself, the reference beside it is not
+    kept = undisturbed(frame)
+    assert sorted(set(range(12)) - set(kept.index)) == [2, 3]
+
+
+def test_a_wholly_disturbed_process_keeps_its_three_best_blocks() -> None:
+    frame = clock([10] * 5, [10] * 5)
+    frame.loc[frame["process"] == 1, "reference_ns"] = [300, 290, 200, 210, 220]
+    kept = undisturbed(frame)
+    assert (kept["process"] == 0).sum() == 5
+    assert kept.loc[kept["process"] == 1, "block"].tolist() == [2, 3, 4]

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from overhead_lens.capture.directory import (
+    claim_directory,
+    new_directory,
+    read_capture,
+    write_clock,
+    write_meta,
+    write_stacks,
+)
+from overhead_lens.errors import MeasurementError, UsageError
+
+NOW = datetime(2026, 1, 2, 3, 4, 5)
+ROW = {
+    "process": 0,
+    "block": 0,
+    "calls": 5,
+    "wall_ns": 50,
+    "reference_ns": 7,
+    "minor_faults": 1,
+    "system_ns": 0,
+    "compiles": 0,
+}
+
+
+def test_runs_that_start_together_get_directories_of_their_own(tmp_path: Path) -> None:
+    names = [new_directory(tmp_path / "traces", "add1: x/y", NOW).name for _ in range(3)]
+    assert names == ["add1-x-y-20260102-030405", "add1-x-y-20260102-030405-2", "add1-x-y-20260102-030405-3"]
+
+
+def test_a_named_directory_must_be_empty_and_is_given_once(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    with pytest.raises(UsageError, match="is not empty; nothing is overwritten"):
+        claim_directory(tmp_path / "full")
+    assert claim_directory(tmp_path / "a" / "b") == tmp_path / "a" / "b"
+    with pytest.raises(UsageError):
+        claim_directory(tmp_path / "a" / "b")
+
+
+def test_a_file_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(MeasurementError, match="choose another place with --output$"):
+        new_directory(tmp_path / "file", "add1", NOW)
+    with pytest.raises(UsageError, match="is taken; nothing is overwritten"):
+        claim_directory(tmp_path / "file")
+
+
+def complete(path: Path) -> Path:
+    path.mkdir()
+    (path / "quiet.log").touch()
+    (path / "loud.log").write_text("said")
+    write_clock(path, [ROW])
+    write_stacks(path, ["a (a.py:1) 3\nb (b.py:2) 4", "c (c.py:3) 5"])
+    write_meta(path, {"scenario": "drawn"})
+    return path
+
+
+def test_written_and_read_back(tmp_path: Path) -> None:
+    capture = read_capture(complete(tmp_path / "c"))
+    assert capture.meta == {"schema": "overhead-lens/capture/1", "scenario": "drawn"}
+    assert capture.clock.to_dict("records") == [ROW]
+    assert [line.strip() for line in capture.folded] == [
+        "sampler 0 (py-spy:1);a (a.py:1) 3",
+        "sampler 0 (py-spy:1);b (b.py:2) 4",
+        "sampler 1 (py-spy:1);c (c.py:3) 5",
+    ]
+    assert capture.kineto is None
+    assert sorted(path.name for path in (tmp_path / "c").glob("*.log")) == ["loud.log"]
+
+
+def damage_meta(path: Path) -> None:
+    (path / "meta.json").write_text('{"schema"')
+
+
+def newer(path: Path) -> None:
+    (path / "meta.json").write_text(json.dumps({"schema": "overhead-lens/capture/9"}))
+
+
+def cut_clock(path: Path) -> None:
+    raw = (path / "clock.parquet").read_bytes()
+    (path / "clock.parquet").write_bytes(raw[: len(raw) // 2])
+
+
+def cut_stacks(path: Path) -> None:
+    raw = (path / "stacks.txt.gz").read_bytes()
+    (path / "stacks.txt.gz").write_bytes(raw[:-9])
+
+
+@pytest.mark.parametrize(
+    ("harm", "message"),
+    [
+        (
+            lambda path: (path / "meta.json").unlink(),
+            r"is not a complete capture: it has no meta\.json \(was it interrupted\?\)$",
+        ),
+        (damage_meta, "is damaged: meta.json: "),
+        (newer, "has schema 'overhead-lens/capture/9'; this version reads 'overhead-lens/capture/1'$"),
+        (cut_clock, "is damaged: "),
+        (cut_stacks, "is damaged: "),
+        (lambda path: (path / "clock.parquet").unlink(), "is damaged: "),
+    ],
+)
+def test_an_incomplete_capture_is_refused_by_name(tmp_path: Path, harm, message: str) -> None:
+    path = complete(tmp_path / "c")
+    harm(path)
+    with pytest.raises(UsageError, match=message) as caught:
+        read_capture(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_directory_at_all(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^no capture .*gone$"):
+        read_capture(tmp_path / "gone")

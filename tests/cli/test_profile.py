@@ -1,0 +1,274 @@
+"""The main job on a tiny scenario: measured once, then looked at from all sides."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pandas as pd
+import pytest
+
+from overhead_lens.categories import HOST_CATEGORIES
+from tests.cli.run import error_line, lens, scenario
+
+NUMBER, TEXT, MAYBE = {"type": "number"}, {"type": "string"}, {"type": ["number", "null"]}
+INTERVAL = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
+
+
+def fields(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def rows(**properties: Any) -> dict[str, Any]:
+    return {"type": "array", "items": fields(**properties)}
+
+
+BREAKDOWN = fields(
+    schema={"const": "overhead-lens/breakdown/1"},
+    scenario=TEXT,
+    variant=TEXT,
+    compile={"type": "boolean"},
+    device={"type": ["object", "null"]},
+    params={"type": "object"},
+    per={"const": "call"},
+    unit={"const": "ns"},
+    wall=fields(ns=NUMBER, ci95_ns=INTERVAL, processes=NUMBER, blocks=NUMBER, calls=NUMBER, floor_ns=NUMBER),
+    host=rows(
+        category={"enum": list(HOST_CATEGORIES)},
+        ns=NUMBER,
+        ci95_ns=INTERVAL,
+        share=NUMBER,
+        evidence={"enum": ["samples", "trace", "none"]},
+        parts=rows(name=TEXT, ns=NUMBER),
+        top=rows(frame=TEXT, ns=NUMBER),
+    ),
+    closure=fields(sum_ns=NUMBER, residual_ns={"const": 0.0}, trace_sum_ns=MAYBE, trace_residual_share=MAYBE),
+    cross_checks=rows(category=TEXT, samples_ns=MAYBE, trace_ns=MAYBE, ablation_ns=MAYBE, agree={"type": "boolean"}),
+    guards=rows(guard=TEXT, warm_ns=NUMBER),
+    warnings={"type": "array", "items": TEXT},
+    environment={"type": "object"},
+    capture=TEXT,
+)
+
+DELTA = fields(
+    schema={"const": "overhead-lens/delta/1"},
+    base=BREAKDOWN,
+    new=BREAKDOWN,
+    verdict={"enum": ["slower", "faster", "same", "inconclusive"]},
+    margin_share=NUMBER,
+    wall=fields(base_ns=NUMBER, new_ns=NUMBER, delta_ns=NUMBER, ci95_ns=INTERVAL, ratio=NUMBER),
+    host=rows(
+        category={"enum": list(HOST_CATEGORIES)},
+        delta_ns=NUMBER,
+        ci95_ns=INTERVAL,
+        verdict={"enum": ["slower", "faster", "same", "inconclusive"]},
+        moved=rows(kind=TEXT, name=TEXT, delta_ns=NUMBER),
+    ),
+    blame={"type": "array", "items": TEXT},
+    sentence=TEXT,
+    detectable_share=NUMBER,
+    warnings={"type": "array", "items": TEXT},
+)
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """One quick profile of a scenario that also prints, which must not reach stdout."""
+    folder = tmp_path_factory.mktemp("measured")
+    path = scenario(folder, body="print('chatter') if len(values) < 0 else None")
+    path.write_text("print('loading')\n" + path.read_text())
+    return folder / "out", lens("profile", path, "--quick", "--json", "-o", folder / "out", "-p", "size=60", cwd=folder)
+
+
+@pytest.fixture(scope="session")
+def document(measured: tuple[Path, subprocess.CompletedProcess[str]]) -> dict[str, Any]:
+    _, done = measured
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_json_is_the_contract_and_closes(document: dict[str, Any], measured: tuple[Path, Any]) -> None:
+    jsonschema.validate(document, BREAKDOWN)
+    assert [each["category"] for each in document["host"]] == list(HOST_CATEGORIES)
+    assert sum(each["ns"] for each in document["host"]) == document["wall"]["ns"] == document["closure"]["sum_ns"]
+    for each in document["host"]:
+        assert not each["parts"] or sum(part["ns"] for part in each["parts"]) == each["ns"]
+    assert document["params"] == {"size": 60}
+    assert (document["scenario"], document["variant"], document["compile"]) == ("tiny", "total", False)
+    assert document["wall"]["processes"] == 3
+    assert document["capture"] == str(measured[0])
+    assert measured[1].stderr == ""
+
+
+def test_a_python_sum_is_python(document: dict[str, Any]) -> None:
+    if document["host"][0]["evidence"] != "samples":
+        pytest.skip("py-spy may not attach here (see `overhead-lens doctor`)")
+    assert document["host"][0]["share"] > 0.9
+    assert document["host"][-1]["share"] <= 0.02
+
+
+def test_the_capture_holds_everything_raw(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
+    path = measured[0]
+    meta = json.loads((path / "meta.json").read_text())
+    assert meta["environment"]["cores"] == os.cpu_count()
+    assert meta["environment"]["torch"]
+    assert "profile" in meta["command"]
+    clock = pd.read_parquet(path / "clock.parquet")
+    assert set(clock["process"]) == {0, 1, 2}
+    assert document["wall"]["calls"] <= int(clock["calls"].sum())
+    events = json.loads(gzip.decompress((path / "kineto.json.gz").read_bytes()))["traceEvents"]
+    assert [event["name"] for event in events if event.get("name") == "measured_loop"] == ["measured_loop"]
+    assert (path / "trace.pftrace").stat().st_size > 1_000
+
+
+def test_report_says_the_same_again(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
+    assert json.loads(lens("report", measured[0], "--json", cwd=measured[0]).stdout) == document
+    text = lens("report", measured[0], cwd=measured[0]).stdout
+    assert "tiny:total, eager, cpu" in text
+    assert "python dominates" in text
+    assert "per unit of work (60 units)" in text
+
+
+def test_export_writes_once(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
+    path = measured[0]
+    for target in ("chrome", "perfetto"):
+        done = lens("export", path, "--to", target, cwd=path)
+        assert done.returncode == 0, done.stderr
+        again = lens("export", path, "--to", target, cwd=path)
+        assert error_line(again).endswith("nothing is overwritten, name another --output")
+    if document["host"][0]["evidence"] == "samples":
+        assert lens("export", path, "--to", "speedscope", cwd=path).returncode == 0
+        (profile,) = json.loads((path / "speedscope.json").read_text())["profiles"]
+        assert sum(profile["weights"]) == document["wall"]["ns"]
+
+
+def timed(path: Path, target: Path, call_ns: int) -> Path:
+    """A copy of a capture whose every block took ``call_ns`` per call."""
+    shutil.copytree(path, target)
+    clock = pd.read_parquet(target / "clock.parquet")
+    clock["wall_ns"] = clock["calls"] * call_ns
+    clock.to_parquet(target / "clock.parquet", index=False)
+    return target
+
+
+def test_diff_of_the_same_and_of_a_slower_one(measured: tuple[Path, Any], tmp_path: Path) -> None:
+    base, slow = timed(measured[0], tmp_path / "base", 1_000), timed(measured[0], tmp_path / "slow", 2_000)
+    same = lens("diff", base, base, "--json", cwd=tmp_path)
+    delta = json.loads(same.stdout)
+    jsonschema.validate(delta, DELTA)
+    assert delta["wall"]["delta_ns"] == 0
+    assert (delta["verdict"], same.returncode) == ("same", 0)
+    twice = lens("diff", base, slow, "--json", cwd=tmp_path)
+    delta = json.loads(twice.stdout)
+    jsonschema.validate(delta, DELTA)
+    assert sum(change["delta_ns"] for change in delta["host"]) == delta["wall"]["delta_ns"]
+    assert (delta["wall"]["delta_ns"], delta["wall"]["ratio"]) == (1_000, 2.0)
+    assert (delta["verdict"], twice.returncode) == ("slower", 1)
+    assert delta["blame"][0] == "python"
+
+
+def test_without_permission_to_sample_the_trace_decides(tmp_path: Path) -> None:
+    """A py-spy that is refused, found where a plain PATH install would be."""
+    fake = tmp_path / "py-spy"
+    fake.write_text('#!/bin/sh\necho "Permission Denied: Try running again with elevated permissions" >&2\nexit 1\n')
+    fake.chmod(fake.stat().st_mode | stat.S_IEXEC)
+    code = (
+        "import overhead_lens.capture.sampler as s, sys; fake = sys.argv.pop(1); s.find_sampler = lambda: fake; "
+        "from overhead_lens.cli.main import main; main()"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        str(fake),
+        "profile",
+        str(scenario(tmp_path)),
+        "--quick",
+        "--json",
+        "-o",
+        "out",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, BREAKDOWN)
+    assert {each["evidence"] for each in document["host"]} == {"trace", "none"}
+    assert any(warning.startswith("no samples (no permission to attach py-spy") for warning in document["warnings"])
+
+
+def children_of(parent: str) -> list[str]:
+    """Command lines of the workers of process ``parent``, which is their argument (proc(5))."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if len(words) > 2 and words[1].endswith("worker.py") and words[2] == parent:
+            found.append(" ".join(words))
+    return found
+
+
+def start(tmp_path: Path, body: str, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "overhead_lens", "profile", str(scenario(tmp_path, body=body)), "-o", "out", *more]
+    return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_workers(process: subprocess.Popen[str]) -> list[str]:
+    for _ in range(300):
+        found = children_of(str(process.pid))
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError("no worker was started")
+
+
+def wait_until_gone(pid: int) -> None:
+    for _ in range(100):
+        if not children_of(str(pid)):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"left behind: {children_of(str(pid))}")
+
+
+SLEEP = "import time; time.sleep(600)"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
+def test_ended_from_outside_leaves_no_process_and_no_capture(tmp_path: Path, number: int, code: int) -> None:
+    process = start(tmp_path, SLEEP)
+    wait_for_workers(process)
+    time.sleep(1.0)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert errors == ("" if number == signal.SIGKILL else "overhead-lens: interrupted\n")
+    wait_until_gone(process.pid)
+    assert "is not a complete capture" in error_line(lens("report", tmp_path / "out", cwd=tmp_path))
+
+
+def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
+    process = start(tmp_path, SLEEP, "--timeout", "6")
+    _, errors = process.communicate(timeout=120)
+    assert errors == "overhead-lens: sampler did not finish 'load' within 6 s and was ended (raise --timeout)\n"
+    assert process.returncode == 3
+    wait_until_gone(process.pid)
+
+
+def test_a_worker_that_dies_is_named(tmp_path: Path) -> None:
+    process = start(tmp_path, "import os; os.kill(os.getpid(), 11)")
+    _, errors = process.communicate(timeout=120)
+    assert errors == "overhead-lens: sampler was killed by signal SIGSEGV during 'load'\n"
+    assert process.returncode == 3
+    wait_until_gone(process.pid)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from overhead_lens.cli.main import app
+from tests.cli.run import lens
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILTIN = {"add1", "elementwise_sqrt", "gelu", "linear_loop", "row_col_sum", "split_stack", "sum_elements"}
+
+
+def commands() -> list[str]:
+    return [command.name or "" for command in app.registered_commands]
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['overhead-lens', '--help']\n"
+        "from overhead_lens.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print('HEAVY', sorted({'torch', 'pandas', 'numba', 'pyarrow', 'numpy', 'perfetto'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip().endswith("HEAVY []")
+    for command in commands():
+        assert command in done.stdout
+
+
+def test_the_readme_names_every_command() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [command for command in commands() if not re.search(rf"`{command}[ `]", readme)] == []
+
+
+def test_scenarios_lists_the_built_in_ones(tmp_path: Path) -> None:
+    listed = json.loads(lens("scenarios", "--json", cwd=tmp_path).stdout)
+    assert {row["name"] for row in listed} == BUILTIN
+    assert next(row for row in listed if row["name"] == "linear_loop")["variants"] == ["loop", "batched"]
+    text = lens("scenarios", cwd=tmp_path).stdout
+    assert BUILTIN <= set(text.split())
+
+
+def test_doctor_says_what_each_instrument_needs(tmp_path: Path) -> None:
+    findings = json.loads(lens("doctor", "--json", cwd=tmp_path).stdout)
+    assert [finding["name"] for finding in findings] == [
+        "torch",
+        "samples",
+        "C++ compiler",
+        "valgrind",
+        "browser",
+        "GPU",
+    ]
+    assert findings[0]["available"] is True
+    without = json.loads(lens("doctor", "--json", cwd=tmp_path, env={"PATH": "/nonexistent", "CXX": ""}).stdout)
+    compiler = next(finding for finding in without if finding["name"] == "C++ compiler")
+    assert compiler["available"] is False
+    assert compiler["remedy"] == "Install g++ or clang++ (apt-get install g++), or set CXX"

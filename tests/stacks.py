@@ -1,0 +1,26 @@
+"""Drawing sampled stacks: one string a stack, frames outermost first, as py-spy prints them."""
+
+from __future__ import annotations
+
+from overhead_lens.categories import Classifier, default_classifier
+from overhead_lens.stack import Stack
+from overhead_lens.trace.stacks import parse_stacks
+
+LOOP = "measured_loop (overhead_lens/capture/loop.py:4)"
+USER = "add1 (add1.py:50)"
+BINDING = "torch::autograd::THPVariable_add (libtorch_python.so)"
+ENTRY = "at::_ops::add_Tensor::call (libtorch_cpu.so)"
+
+CLASSIFIER: Classifier = default_classifier()
+
+
+def stack(*frames: str, count: int = 1) -> Stack:
+    """A stack below the measured loop."""
+    (found,) = parse_stacks([f"{';'.join((LOOP, *frames))} {count}"])
+    return found
+
+
+def claim(*frames: str) -> str:
+    """Category and part of a stack below the measured loop, ``python/user``."""
+    found = CLASSIFIER.classify(stack(*frames)).claim
+    return found.category if found.part is None else f"{found.category}/{found.part}"

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from overhead_lens.categories import HOST_CATEGORIES, PARTS, default_classifier, load_rules
+from overhead_lens.errors import UsageError
+from tests.stacks import BINDING, CLASSIFIER, ENTRY, LOOP, USER, claim, stack
+
+EVAL_FRAME = "dynamo__custom_eval_frame (libtorch_python.so)"
+LOOKUP = "lookup (libtorch_python.so)"
+TREE = "torch::dynamo::(anonymous namespace)::RootGuardManager::check_nopybind_template<FrameLocalsMapping> (libtorch_python.so)"
+MALLOC = "malloc (libc.so.6)"
+UNRESOLVED = "0x7f01 (libc.so.6)"
+GENERATED = "kernel (cmvoqdq57mc3kthe65v5rx45m2vqzirfanvvgbpf5kffjpr3aqza.main.cpp:40)"
+NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
+
+
+@pytest.mark.parametrize(
+    ("frames", "expected"),
+    [
+        ((), "python/user"),
+        ((USER,), "python/user"),
+        ((USER, "_PyEval_EvalFrameDefault (libpython3.11.so.1.0)"), "python/user"),
+        ((USER, "forward (torch/nn/modules/linear.py:125)"), "python/framework"),
+        ((USER, "__enter__ (contextlib.py:137)"), "python/user"),
+        ((USER, BINDING), "python/binding"),
+        ((USER, BINDING, MALLOC), "python/binding"),
+        ((USER, BINDING, ENTRY), "dispatcher/dispatch"),
+        ((USER, BINDING, ENTRY, "c10::impl::OperatorEntry::lookup (libtorch_cpu.so)"), "dispatcher/dispatch"),
+        ((USER, BINDING, ENTRY, "0x7f02 (libtorch_cpu.so)"), "dispatcher/dispatch"),
+        ((USER, BINDING, ENTRY, "at::TensorIteratorBase::build (libtorch_cpu.so)"), "dispatcher/op_setup"),
+        (
+            (
+                USER,
+                BINDING,
+                ENTRY,
+                "torch::autograd::VariableType::(anonymous namespace)::add_Tensor (libtorch_cpu.so)",
+            ),
+            "dispatcher/autograd",
+        ),
+        ((USER, BINDING, ENTRY, MALLOC), "allocation/storage"),
+        ((USER, BINDING, ENTRY, "at::detail::empty_cpu (libtorch_cpu.so)"), "allocation/tensor"),
+        (
+            (USER, BINDING, ENTRY, "at::detail::empty_cpu (libtorch_cpu.so)", "c10::impl::X (libc10.so)"),
+            "allocation/tensor",
+        ),
+        ((USER, BINDING, ENTRY, "at::detail::empty_cpu (libtorch_cpu.so)", MALLOC, UNRESOLVED), "allocation/tensor"),
+        (
+            (USER, BINDING, ENTRY, "at::detail::empty_cpu (libtorch_cpu.so)", "c10::alloc_cpu (libc10.so)", UNRESOLVED),
+            "allocation/storage",
+        ),
+        ((USER, BINDING, "c10::TensorImpl::~TensorImpl (libc10.so)", "free (libc.so.6)"), "allocation/tensor"),
+        ((USER, BINDING, ENTRY, "at::native::AVX2::copy_kernel (libtorch_cpu.so)"), "kernel"),
+        ((USER, BINDING, ENTRY, "at::TensorIteratorBase::for_each (libtorch_cpu.so)", "0x7 (libgomp.so.1)"), "kernel"),
+        ((USER, BINDING, ENTRY, "omp_get_max_threads (libgomp.so.1)"), "dispatcher/dispatch"),
+        ((USER, "mkl_vml_kernel_sErf_EXHAynn (libtorch_cpu.so)"), "kernel"),
+        ((EVAL_FRAME,), "python/compiled_runtime"),
+        ((EVAL_FRAME, "get_backend (libtorch_python.so)", "unicode_hash (libpython3.11.so.1.0)"), "guard"),
+        ((EVAL_FRAME, LOOKUP, TREE), "guard"),
+        (
+            (EVAL_FRAME, LOOKUP, TREE, "GuardBuilder.fn (torch/_dynamo/guards.py:10)", "helper (mine.py:3)", BINDING),
+            "guard",
+        ),
+        (("compile_wrapper (torch/_dynamo/eval_frame.py:1166)",), "python/compiled_runtime"),
+        (("Runner.call (csovpu7gtn2rljnkz3iohnunu5vaxyclbxiacphea63ffij56fxo.py:78)",), "python/compiled_runtime"),
+        (
+            ("_runtime_wrapper (torch/_functorch/_aot_autograd/subclass_codegen.py:codegen(x):3)",),
+            "python/compiled_runtime",
+        ),
+        ((GENERATED.replace("kernel ", "kernel_py "),), "python/binding"),
+        (
+            (GENERATED, "at::vec::Vectorized<float>::store (vec512_float.h:9)", "_mm512_storeu_ps (avx512fintrin.h:8)"),
+            "kernel",
+        ),
+        (("transform (torch/_dynamo/convert_frame.py:7)", "anything (torch/fx/graph.py:1)"), "compile"),
+        ((USER, f"DOUBLE_sqrt {NUMPY}"), "kernel"),
+        ((USER, f"ufunc_generic_fastcall {NUMPY}"), "dispatcher/op_setup"),
+        (
+            (USER, f"float_add {NUMPY}", f"npy_get_floatstatus_barrier {NUMPY}", "fetestexcept (libm.so.6)"),
+            "python/binding",
+        ),
+        ((USER, f"array_dealloc {NUMPY}", "free (libc.so.6)"), "allocation/tensor"),
+        ((USER, "0x7f04 (?)"), "kernel"),
+        ((USER, "Dispatcher::resolve (_dispatcher.cpp:300)"), "dispatcher/dispatch"),
+        ((USER, "secret_work (somebody_elses.so)"), "unattributed"),
+        ((USER, "secret_work (somebody_elses.so)", UNRESOLVED), "unattributed"),
+        ((USER, "cudaStreamSynchronize (libcudart.so.12)", "cuStreamSynchronize (libcuda.so.1)"), "wait"),
+        ((USER, "cudaLaunchKernel (libcudart.so.12)"), "launch"),
+    ],
+)
+def test_claims(frames: tuple[str, ...], expected: str) -> None:
+    assert claim(*frames) == expected
+
+
+@pytest.mark.parametrize(
+    ("frames", "shown"),
+    [
+        ((USER, UNRESOLVED), "add1 (add1.py)"),
+        (
+            (USER, BINDING, ENTRY, "c10::alloc_cpu (libc10.so)", "posix_memalign (libc.so.6)", UNRESOLVED),
+            "posix_memalign (libc.so.6)",
+        ),
+        ((EVAL_FRAME, LOOKUP, TREE, "fn (torch/_dynamo/guards.py:10)"), "fn (torch/_dynamo/guards.py)"),
+        ((), LOOP.replace(":4", "")),
+    ],
+)
+def test_shown_frame_is_the_innermost_that_says_something(frames: tuple[str, ...], shown: str) -> None:
+    assert str(CLASSIFIER.classify(stack(*frames)).frame) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "category", "expected"),
+    [
+        ("TorchDynamo Cache Lookup", "cpu_op", "guard"),
+        ("aten::empty_strided", "cpu_op", "allocation"),
+        ("aten::add", "cpu_op", "dispatcher"),
+        ("cudaLaunchKernel", "cuda_runtime", "launch"),
+        ("cudaDeviceSynchronize", "cuda_runtime", "wait"),
+        ("Torch-Compiled Region: 0/0", "cpu_op", "python"),
+        ("## Call CompiledFxGraph abc ##", "user_annotation", "python"),
+        ("compile_inner (dynamo_timed)", "user_annotation", "compile"),
+        ("train.py(3): f", "python_function", "python"),
+        ("something", "of_a_new_kind", "unattributed"),
+    ],
+)
+def test_events(name: str, category: str, expected: str) -> None:
+    assert CLASSIFIER.classify_event(name, category).category == expected
+
+
+def test_every_rule_is_justified_and_of_the_taxonomy() -> None:
+    rules = load_rules()
+    assert len(rules) > 30
+    for rule in rules:
+        assert rule.source
+        assert rule.claim.category in (*HOST_CATEGORIES, "neutral")
+        assert rule.claim.part in PARTS.get(rule.claim.category, (None,))
+
+
+def test_own_rules_come_first(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('[[rule]]\ncategory = "wait"\nmodule = "somebody"\nsource = "mine"\n')
+    frames = stack(USER, "secret_work (somebody_elses.so)")
+    assert default_classifier(own).classify(frames).claim.category == "wait"
+
+
+GOOD = 'category = "wait"\nnative = "x"\nsource = "s"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[rule]]\n" + GOOD + "colour = 1", "own.toml, rule 1: unknown key 'colour'"),
+        (
+            "[[rule]]\n" + GOOD + "[[rule]]\n" + GOOD.replace("wait", "waiting"),
+            "own.toml, rule 2: no category 'waiting'; it is",
+        ),
+        ("[[rule]]\n" + GOOD.replace("wait", "python"), "own.toml, rule 1: python needs a part of"),
+        ("[[rule]]\n" + GOOD.replace('"x"', '"("'), "own.toml, rule 1, native: bad pattern: "),
+        ("[[rule]]\n" + GOOD.replace('"s"', '""'), "own.toml, rule 1: say in 'source' which file justifies it"),
+        ("[[rule]]\n" + GOOD + 'under = ["nowhere"]', "own.toml, rule 1: 'under' names an unknown category"),
+        ("[[rule]\n", "own.toml is not TOML: "),
+        ("x = 1\n", "own.toml must hold [[rule]] entries and nothing else"),
+    ],
+)
+def test_bad_rules_say_which(tmp_path: Path, text: str, message: str) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load_rules(own)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_rules_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^cannot read rules .*gone\.toml: No such file or directory$"):
+        load_rules(tmp_path / "gone.toml")
