@@ -12,12 +12,22 @@ import pandas as pd
 from overhead_lens.analysis.floor import floor_ns
 from overhead_lens.analysis.guards import BACKEND_MATCH, guard_costs
 from overhead_lens.analysis.health import clock_warnings, share_warnings
-from overhead_lens.analysis.model import Breakdown, Closure, CrossCheck, Frame, Guard, HostCategory, Part, Wall
+from overhead_lens.analysis.model import (
+    Breakdown,
+    Closure,
+    CrossCheck,
+    Frame,
+    Guard,
+    HostCategory,
+    Operator,
+    Part,
+    Wall,
+)
 from overhead_lens.analysis.operators import operator_tree
-from overhead_lens.analysis.shares import Shares, shares_of_stacks, shares_of_time
+from overhead_lens.analysis.shares import Shares, shares_of_stacks, shares_of_time, with_page_faults
 from overhead_lens.analysis.trace_budget import TraceBudget, trace_budget
 from overhead_lens.analysis.wall import Estimate, Floats, estimate_per_call, undisturbed
-from overhead_lens.categories import HOST_CATEGORIES, PARTS, Classifier
+from overhead_lens.categories import HOST_CATEGORIES, PARTS, Classified, Classifier
 from overhead_lens.errors import MeasurementError
 from overhead_lens.stack import Stack
 from overhead_lens.units import round_to_sum
@@ -81,8 +91,11 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         raise MeasurementError(f"{evidence.name} holds neither samples nor a trace: nothing says how its time divides")
     faults = _page_fault_time(clock, wall, shares)
     drawn = _replicates(wall, shares, faults)
+    kernel_ns = shares.share("kernel") * wall.value
+    fault_share = faults.value / kernel_ns if kernel_ns else 0.0
+    shares = with_page_faults(shares, fault_share)
     wall_ns = round(wall.value)
-    host = _host(wall_ns, shares, faults.value, drawn)
+    host = _host(wall_ns, shares, drawn)
     listed = (meta.get("guards") or {}).get("guards", [])
     guards = guard_costs(evidence.stacks, verdicts, listed, wall.value / shares.weight) if evidence.stacks else ()
     breakdown = Breakdown(
@@ -103,7 +116,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         ),
         environment=meta.get("environment", {}),
         capture=evidence.name,
-        operators=_operators(evidence, verdicts, wall_ns, traced),
+        operators=_operators(evidence, verdicts, wall_ns, fault_share, traced),
         units=meta["work"]["units"],
         published=tuple(meta.get("published", ())),
     )
@@ -149,40 +162,34 @@ def _replicates(wall: Estimate, shares: Shares, faults: Estimate) -> Floats:
     return drawn
 
 
-def _host(wall_ns: int, shares: Shares, fault_ns: float, drawn: Floats) -> tuple[HostCategory, ...]:
-    raw = {name: shares.share(name) * wall_ns for name in HOST_CATEGORIES}
-    fault_ns = min(fault_ns, raw["kernel"])
-    raw["kernel"] -= fault_ns
-    raw["allocation"] += fault_ns
-    whole = round_to_sum([max(0.0, raw[name]) for name in HOST_CATEGORIES], wall_ns)
+def _host(wall_ns: int, shares: Shares, drawn: Floats) -> tuple[HostCategory, ...]:
+    whole = round_to_sum([shares.share(name) * wall_ns for name in HOST_CATEGORIES], wall_ns)
     return tuple(
-        _category(name, ns, wall_ns, shares, fault_ns, drawn[:, position])
+        _category(name, ns, wall_ns, shares, drawn[:, position])
         for position, (name, ns) in enumerate(zip(HOST_CATEGORIES, whole, strict=True))
     )
 
 
-def _category(name: str, ns: int, wall_ns: int, shares: Shares, fault_ns: float, drawn: Floats) -> HostCategory:
+def _category(name: str, ns: int, wall_ns: int, shares: Shares, drawn: Floats) -> HostCategory:
     low, high = (float(bound) for bound in np.quantile(drawn, [0.025, 0.975]))
     seen = ns > 0 or shares.share(name) > 0
     interval = (min(low, ns), max(high, ns)) if seen else (0.0, max(high, 0.0))
     scale = wall_ns / shares.weight
     frames = sorted(shares.frames.get(name, {}).items(), key=lambda item: -item[1])[:_TOP_FRAMES]
     top = tuple(Frame(frame, round(weight * scale)) for frame, weight in frames)
-    parts = _parts(name, ns, shares, fault_ns, scale)
+    parts = _parts(name, ns, shares)
     return HostCategory(
         name, ns, interval, ns / wall_ns if wall_ns else 0.0, shares.evidence if seen else "none", parts, top
     )
 
 
-def _parts(name: str, ns: int, shares: Shares, fault_ns: float, scale: float) -> tuple[Part, ...]:
+def _parts(name: str, ns: int, shares: Shares) -> tuple[Part, ...]:
     if name not in PARTS or ns == 0:
         return ()
     raw = dict.fromkeys(PARTS[name], 0.0)
     for claim, weight in shares.claims.items():
         if claim.category == name and claim.part is not None:
-            raw[claim.part] += weight * scale
-    if name == "allocation":
-        raw["page_fault"] += fault_ns
+            raw[claim.part] += weight
     total = sum(raw.values())
     whole = round_to_sum([value * ns / total for value in raw.values()], ns) if total else [0] * len(raw)
     return tuple(Part(part, part_ns) for part, part_ns in zip(raw, whole, strict=True))
@@ -217,12 +224,14 @@ def _cross_checks(
     )
 
 
-def _operators(evidence: Evidence, verdicts: Sequence[Any], wall_ns: int, traced: TraceBudget | None) -> Any:
+def _operators(
+    evidence: Evidence, verdicts: Sequence[Classified], wall_ns: int, fault_share: float, traced: TraceBudget | None
+) -> Operator | None:
     if not evidence.stacks:
         return None
-    names = traced.operator_names if traced else frozenset()
+    names: frozenset[str] = traced.operator_names if traced else frozenset()
     root = f"{evidence.meta['scenario']}:{evidence.meta['variant']}"
-    return operator_tree(evidence.stacks, verdicts, wall_ns, names, root)
+    return operator_tree(evidence.stacks, verdicts, wall_ns, names, root, fault_share)
 
 
 def _trace_spread(traced: TraceBudget, wall_ns: float) -> float:

@@ -8,7 +8,7 @@ same operator at its next dispatch key. The frame that called it is kept as well
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -29,12 +29,17 @@ Step = tuple[str, str]
 class _Node:
     """A node while samples are counted."""
 
-    weights: Counter[str] = field(default_factory=Counter)
+    weights: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     children: dict[Step, _Node] = field(default_factory=dict)
 
 
 def operator_tree(
-    stacks: Sequence[Stack], verdicts: Sequence[Classified], wall_ns: int, known_names: frozenset[str], root: str
+    stacks: Sequence[Stack],
+    verdicts: Sequence[Classified],
+    wall_ns: int,
+    known_names: frozenset[str],
+    root: str,
+    fault_share: float = 0.0,
 ) -> Operator:
     """The tree of all stacks, scaled to ``wall_ns``.
 
@@ -44,13 +49,17 @@ def operator_tree(
         wall_ns: Time of one call, of which each sample is an equal piece.
         known_names: Operator names of the same capture's trace (``aten::add``), to tell name from overload.
         root: Name of the measured call.
+        fault_share: Share of the kernel's time that page faults took; it is shown as allocation everywhere.
     """
     top = _Node()
     for stack, verdict in zip(stacks, verdicts, strict=True):
         node = top
         for step in operator_path(stack.frames, known_names):
             node = node.children.setdefault(step, _Node())
-        node.weights[verdict.claim.category] += stack.count
+        moved = fault_share * stack.count if verdict.claim.category == "kernel" else 0.0
+        node.weights[verdict.claim.category] += stack.count - moved
+        if moved:
+            node.weights["allocation"] += moved
     return _freeze((root, ""), top, wall_ns)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from overhead_lens.analysis.names import display_name
 from overhead_lens.analysis.wall import REPLICATES, Floats
 from overhead_lens.categories import HOST_CATEGORIES, UNCLAIMED, Claim, Classified
 from overhead_lens.stack import Stack
+
+KERNEL = Claim("kernel")
+PAGE_FAULT = Claim("allocation", "page_fault")
+
+_SEED = 20_240_301
 
 # System calls that give memory to the process or take it back: their time is in the system time of the thread.
 _MEMORY_CALLS = frozenset({"munmap", "mmap", "mmap64", "brk", "sbrk", "madvise", "mremap"})
@@ -60,6 +65,23 @@ def shares_of_stacks(stacks: Sequence[Stack], verdicts: Sequence[Classified]) ->
     return Shares("samples", total, claims, frames, memory_calls / total, _multinomial(counts))
 
 
+def with_page_faults(shares: Shares, moved_share: float) -> Shares:
+    """Move part of the kernel's weight to ``allocation/page_fault``; every kernel frame gives in proportion.
+
+    Args:
+        shares: From samples; their replicates are left as they are.
+        moved_share: Share of the kernel's weight that page faults took, 0 to 1.
+    """
+    if moved_share == 0:
+        return shares
+    moved = shares.share("kernel") * shares.weight * moved_share
+    claims = {claim: weight * (1 - moved_share * (claim == KERNEL)) for claim, weight in shares.claims.items()}
+    frames = {category: dict(seen) for category, seen in shares.frames.items()}
+    frames["kernel"] = {frame: weight * (1 - moved_share) for frame, weight in frames["kernel"].items()}
+    frames.setdefault("allocation", {})["page faults: first touch of fresh memory"] = moved
+    return replace(shares, claims={**claims, PAGE_FAULT: moved}, frames=frames)
+
+
 def shares_of_time(claims: Mapping[Claim, float], frames: Mapping[str, Mapping[str, float]], spread: float) -> Shares:
     """Shares of trace time.
 
@@ -70,7 +92,7 @@ def shares_of_time(claims: Mapping[Claim, float], frames: Mapping[str, Mapping[s
     """
     known = dict(claims) or {UNCLAIMED: 1.0}
     counts = np.array(_by_category(known), dtype=np.float64)
-    random = np.random.default_rng(20_240_229)
+    random = np.random.default_rng(_SEED)
     drawn = counts * np.exp(random.normal(0.0, spread, (REPLICATES, len(counts))))
     return Shares("trace", sum(known.values()), known, frames, 0.0, drawn / drawn.sum(axis=1, keepdims=True))
 
@@ -83,5 +105,5 @@ def _by_category(claims: Mapping[Claim, float]) -> list[float]:
 
 
 def _multinomial(counts: Iterable[float]) -> Floats:
-    random = np.random.default_rng(20_240_229)
+    random = np.random.default_rng(_SEED)
     return random.dirichlet(np.array(list(counts)) + 0.5, REPLICATES)

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -16,10 +16,13 @@ from overhead_lens.errors import OverheadLensError
 
 _INTERRUPTED = 130
 
+# What typer raises for a wrong command line. Newer releases carry a click of their own, so it is found by descent:
+# BadParameter is a UsageError, which is a ClickException.
+_CommandLineError: Any = typer.BadParameter.__mro__[2]
+
 app = typer.Typer(
     name="overhead-lens",
     help="Where every microsecond of a PyTorch call goes: a closed budget of real measurements.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -35,21 +38,28 @@ app.command("doctor")(doctor.doctor)
 
 @app.callback(invoke_without_command=True)
 def _options(
+    context: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
 ) -> None:
     if version:
         typer.echo(f"overhead-lens {__version__}")
-        raise typer.Exit
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+    else:
+        return
+    raise typer.Exit
 
 
 def main() -> None:
     """Run the program; never returns normally."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        app(standalone_mode=True)
+        sys.exit(app(standalone_mode=False))
+    except _CommandLineError as error:
+        _fail(error.format_message(), error.exit_code)
     except OverheadLensError as error:
         _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted", _INTERRUPTED)
     except BrokenPipeError:
         # The reader of stdout is gone (`| head`): nothing to say, and nothing more can be written at exit.

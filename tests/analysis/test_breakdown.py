@@ -105,6 +105,12 @@ def test_page_faults_move_from_kernel_to_allocation() -> None:
     # 40,000 ns in the system, of which 10 % of the call are the sampled munmap: 30,000 ns of faults.
     assert ns(found) == {"allocation": 40_000, "kernel": 60_000}
     assert parts(found, "allocation") == {"storage": 10_000, "page_fault": 30_000}
+    # The frames and the operator tree tell the same story as the categories.
+    assert [frame.ns for frame in found.breakdown.category("kernel").top] == [60_000]
+    assert [frame.ns for frame in found.breakdown.category("allocation").top] == [30_000, 10_000]
+    assert found.breakdown.operators is not None
+    (add,) = found.breakdown.operators.children
+    assert add.categories == {"kernel": 60_000, "allocation": 40_000}
 
 
 def test_system_time_without_faults_stays_where_it_is() -> None:

@@ -27,6 +27,17 @@ from tests.cli.run import TINY, error_line, lens, scenario
         (["report", "gone"], "no capture gone"),
         (["diff", "gone", "gone"], "no capture gone"),
         (["export", "gone", "--to", "chrome"], "no capture gone"),
+        (["profile"], "Missing argument 'target'."),
+        (["profil", "add1"], "No such command 'profil'. Did you mean 'profile'?"),
+        (["profile", "add1", "--fast"], "No such option: --fast"),
+        (
+            ["profile", "add1", "--timeout", "0"],
+            "Invalid value for '--timeout': Input should be greater than or equal to 1",
+        ),
+        (
+            ["export", "gone", "--to", "svg"],
+            "Invalid value for '--to': Value error, 'svg' is not one of 'chrome', 'perfetto', 'speedscope'.",
+        ),
         (["open", "gone.pftrace"], "no trace gone.pftrace"),
     ],
 )
