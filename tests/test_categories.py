@@ -88,6 +88,9 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ((USER, "secret_work (somebody_elses.so)", UNRESOLVED), "unattributed"),
         ((USER, "cudaStreamSynchronize (libcudart.so.12)", "cuStreamSynchronize (libcuda.so.1)"), "wait"),
         ((USER, "cudaLaunchKernel (libcudart.so.12)"), "launch"),
+        ((USER, "pysleep (libpython3.11.so.1.0)", "clock_nanosleep (libc.so.6)"), "wait"),
+        ((USER, BINDING, "take_gil (libpython3.11.so.1.0)", "pthread_cond_timedwait (libc.so.6)"), "wait"),
+        ((USER, BINDING, ENTRY, "0x7 (libgomp.so.1)", "pthread_cond_wait (libc.so.6)"), "kernel"),
     ],
 )
 def test_claims(frames: tuple[str, ...], expected: str) -> None:
