@@ -23,7 +23,7 @@ SEED = 20_240_229
 _BATCH_NS = 20_000_000
 _LEAST_WARM_UP_NS = 250_000_000
 _MOST_WARM_UP_NS = 2_500_000_000
-_SETTLED_SPREAD = 0.2
+_STILL_FALLING = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,8 @@ def load(
         UsageError: The scenario or a parameter is wrong, or the check fails.
         MeasurementError: The device is not there.
     """
+    # As for a script: what lies beside the file can be imported, at its start and inside its functions.
+    sys.path.insert(0, str(Path(path).parent))
     scenario = scenarios.load(Path(path))
     name = scenario.variant(variant)
     params = scenarios.make_params(scenario, assignments)
@@ -99,8 +101,8 @@ def describe(workload: Workload) -> dict[str, Any]:
 def warm_up(workload: Workload) -> dict[str, Any]:
     """Call until compilation and caches settle, then freeze the garbage collector.
 
-    Settled means: no compilation in the last three batches, of about 20 ms each, and the last within 20 % of the
-    fastest of all (other workers warm up beside this one).
+    Settled means: no compilation in the last three batches, of about 20 ms each, and the last not more than
+    10 % faster than the two before it.
 
     Returns:
         ``call_ns``: ns per call of the fastest of the last batches; ``settled``; ``compiles``: frames compiled.
@@ -124,8 +126,9 @@ def warm_up(workload: Workload) -> dict[str, Any]:
 
 
 def _has_settled(batches: list[tuple[int, float]]) -> bool:
-    fastest = min(ns for _, ns in batches[1:])
-    return len(batches) > 3 and batches[-3][0] == batches[-1][0] and batches[-1][1] <= (1 + _SETTLED_SPREAD) * fastest
+    if len(batches) < 4 or batches[-3][0] != batches[-1][0]:
+        return False
+    return batches[-1][1] >= (1 - _STILL_FALLING) * min(batches[-2][1], batches[-3][1])
 
 
 def _compile_failure(error: Exception) -> str:
