@@ -44,16 +44,21 @@ class Evidence:
     Attributes:
         meta: ``meta.json`` of the capture.
         clock: Block timings.
-        stacks: Sampled stacks cut to the measured loop; empty without samples.
+        samples: Sampled stacks cut to the measured loop, one sequence per process; empty without samples.
         events: Event frame of the plain trace; None without one.
         name: What the budget calls the capture.
     """
 
     meta: Mapping[str, Any]
     clock: pd.DataFrame
-    stacks: Sequence[Stack]
+    samples: Sequence[Sequence[Stack]]
     events: pd.DataFrame | None
     name: str
+
+    @property
+    def stacks(self) -> list[Stack]:
+        """The stacks of all processes."""
+        return [stack for stacks in self.samples for stack in stacks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +87,10 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     meta, clock = evidence.meta, undisturbed(evidence.clock)
     wall = estimate_per_call(clock, "wall_ns")
     traced = None if evidence.events is None else trace_budget(evidence.events, meta["trace"], classifier)
-    verdicts = [classifier.classify(stack) for stack in evidence.stacks]
-    if evidence.stacks:
-        shares = shares_of_stacks(evidence.stacks, verdicts)
+    stacks = evidence.stacks
+    verdicts = [classifier.classify(stack) for stack in stacks]
+    if stacks:
+        shares = shares_of_stacks(evidence.samples, classifier)
     elif traced is not None:
         shares = shares_of_time(traced.claims, traced.frames, _trace_spread(traced, wall.value))
     else:
@@ -97,7 +103,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     wall_ns = round(wall.value)
     host = _host(wall_ns, shares, drawn)
     listed = (meta.get("guards") or {}).get("guards", [])
-    guards = guard_costs(evidence.stacks, verdicts, listed, wall.value / shares.weight) if evidence.stacks else ()
+    guards = guard_costs(stacks, verdicts, listed, wall.value / shares.weight) if stacks else ()
     breakdown = Breakdown(
         scenario=meta["scenario"],
         variant=meta["variant"],

@@ -3,8 +3,11 @@
 Workers are warmed up side by side, as many as there are cores, and are ended before the next ones start, so that only a
 few copies of the inputs are in memory at once and the clock's processes are spread over the recording::
 
-    core 1   sampler: warm up | sampled  |        | clock 0: warm up | timed |       | clock 2: warm up | ...
-    core 2   tracer:  warm up |  py-spy  | traced | clock 1: warm up |       | timed | clock 3: warm up | ...
+    core 1   tracer:  warm up | traced |       |         | clock 1: warm up | timed | sampled |       | ...
+    core 2   clock 0: warm up |        | timed | sampled | clock 2: warm up |       |         | timed | ...
+
+A clock process is sampled once its blocks are timed, and ended then: what the sampler does to it touches no timing, and the
+shares of the call come from as many processes as its wall time, since address layout makes processes differ in both.
 """
 
 from __future__ import annotations
@@ -35,11 +38,11 @@ class Effort:
     processes: int = 5
     blocks: int = 25
     clock_budget_ns: int = 1_500_000_000
-    samples: int = 6_000
+    samples_per_process: int = 1_050
 
 
 STANDARD = Effort()
-QUICK = Effort(processes=3, blocks=15, clock_budget_ns=600_000_000, samples=2_000)
+QUICK = Effort(processes=3, blocks=15, clock_budget_ns=600_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,8 @@ class _Recording:
     folder: Path | None = None
     about: dict[str, Any] = field(default_factory=dict)
     rows: list[dict[str, int]] = field(default_factory=list)
-    samples: dict[str, Any] = field(default_factory=dict)
+    samples: dict[str, Any] = field(default_factory=lambda: {"samples": 0, "errors": 0, "reason": None})
+    folded: list[str] = field(default_factory=list)
     traced: dict[str, Any] = field(default_factory=dict)
     guards: dict[str, Any] | None = None
     peaks: dict[str, Any] = field(default_factory=dict)
@@ -113,11 +117,11 @@ class _Recording:
 
     def run(self, started: datetime) -> Path:
         """All steps, in order; see the module's drawing."""
-        jobs = [self._sample, self._trace, *[self._clock] * self.request.effort.processes]
+        jobs = [self._trace, *[self._clock] * self.request.effort.processes]
         side_by_side = max(2, min(os.cpu_count() or 2, len(jobs)))
         batches = [jobs[at : at + side_by_side] for at in range(0, len(jobs), side_by_side)]
         self.listener.begin(len(jobs) + len(batches) + 1)
-        names = iter(["sampler", "tracer", *[f"clock-{number}" for number in range(self.request.effort.processes)]])
+        names = iter(["tracer", *[f"clock-{number}" for number in range(self.request.effort.processes)]])
         for batch in batches:
             with self._warmed_up([next(names) for _ in batch]) as workers:
                 for job, worker in zip(batch, workers, strict=True):
@@ -171,23 +175,27 @@ class _Recording:
         )
 
     def _sample(self, worker: Worker) -> None:
+        """Stacks of a worker whose blocks are timed; after a refusal no other process is tried."""
+        assert self.folder is not None
+        if self.samples.get("reason"):
+            return
+        spinning = worker.ask("spin", chunk_ns=BLOCK_NS, tracer_pid=os.getpid())
+        try:
+            run = sample(spinning["pid"], self.request.effort.samples_per_process, self.folder, worker.name)
+        except MeasurementError as error:
+            self.samples["reason"] = str(error)
+            return
+        finally:
+            worker.stop_spinning()
+        self.folded.append(run.folded)
+        self.samples["samples"] += run.sample_count
+        self.samples["errors"] += run.error_count
+
+    def _trace(self, worker: Worker) -> None:
         assert self.folder is not None
         self.runtime = worker.ask("environment")
         if self.request.compile_options is not None:
             self.guards = worker.ask("guards")
-        spinning = worker.ask("spin", chunk_ns=BLOCK_NS, tracer_pid=os.getpid())
-        try:
-            run = sample(spinning["pid"], self.request.effort.samples, self.folder, worker.name)
-        except MeasurementError as error:
-            self.samples = {"samples": 0, "reason": str(error)}
-            return
-        finally:
-            worker.stop_spinning()
-        directory.write_stacks(self.folder, [run.folded])
-        self.samples = {"samples": run.sample_count, "errors": run.error_count, "reason": None}
-
-    def _trace(self, worker: Worker) -> None:
-        assert self.folder is not None
         try:
             self.traced = {**worker.ask("trace", folder=str(self.folder)), "reason": None}
         except MeasurementError as error:
@@ -199,6 +207,7 @@ class _Recording:
         process = len({row["process"] for row in self.rows})
         rows = worker.ask("clock", block_ns=BLOCK_NS, blocks=effort.blocks, budget_ns=effort.clock_budget_ns)["rows"]
         self.rows += [{"process": process, **row} for row in rows]
+        self._sample(worker)
         if process == effort.processes - 1:
             self.peaks = worker.ask("peaks")
 
@@ -206,6 +215,8 @@ class _Recording:
         assert self.folder is not None
         request = self.request
         directory.write_clock(self.folder, self.rows)
+        if self.folded:
+            directory.write_stacks(self.folder, self.folded)
         meta = {
             "version": __version__,
             **self.about,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from overhead_lens.errors import MeasurementError
 
-RATE_HZ = 1_000
+_LEAST_RATE_HZ = 1_000
 
 # Reading libtorch's symbols takes seconds before the first sample, and each sample pauses the target for about 1 ms.
 _START_S = 60.0
@@ -37,7 +37,9 @@ def find_sampler() -> str | None:
 
 
 def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
-    """Take ``sample_count`` stacks of process ``pid`` at 1000 Hz, native frames and waiting threads included.
+    """Take about ``sample_count`` stacks of process ``pid`` at about 1000 Hz, native frames and waiting threads included.
+
+    py-spy takes whole seconds only: the rate is what gives the number asked for in the fewest.
 
     Raises:
         MeasurementError: py-spy is missing, may not attach, or took no sample; the message says which.
@@ -46,11 +48,12 @@ def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
     if executable is None:
         raise MeasurementError("py-spy is not installed (pip install py-spy)")
     raw = folder / f".{name}.raw"
-    duration_s = max(1, -(-sample_count // RATE_HZ))
-    command = [executable, "record", "--native", "--idle", "--pid", str(pid), "--rate", str(RATE_HZ)]
+    duration_s = max(1, sample_count // _LEAST_RATE_HZ)
+    rate_hz = -(-sample_count // duration_s)
+    command = [executable, "record", "--native", "--idle", "--pid", str(pid), "--rate", str(rate_hz)]
     command += ["--duration", str(duration_s), "--format", "raw", "--output", str(raw)]
     try:
-        chatter = _run(command, _START_S + duration_s * RATE_HZ * _SLOWEST_SAMPLE_S)
+        chatter = _run(command, _START_S + sample_count * _SLOWEST_SAMPLE_S)
         folded = raw.read_text(encoding="utf-8", errors="replace") if raw.exists() else ""
     finally:
         with contextlib.suppress(OSError):

@@ -14,7 +14,7 @@ from overhead_lens.capture.loop import LOOP_NAME
 from overhead_lens.categories import Classifier
 from overhead_lens.stack import Stack
 from overhead_lens.trace.kineto import read_events
-from overhead_lens.trace.stacks import inside, parse_stacks
+from overhead_lens.trace.stacks import by_root, inside, parse_stacks
 
 
 def budget_of(path: Path, classifier: Classifier) -> Budget:
@@ -26,13 +26,18 @@ def budget_of(path: Path, classifier: Classifier) -> Budget:
     """
     capture = read_capture(path)
     events = None if capture.kineto is None or capture.meta["trace"].get("reason") else read_events(capture.kineto)
-    evidence = Evidence(capture.meta, capture.clock, measured_stacks(capture.folded), events, str(path))
+    evidence = Evidence(capture.meta, capture.clock, stacks_per_process(capture.folded), events, str(path))
     return make_budget(evidence, classifier)
 
 
+def stacks_per_process(folded: tuple[str, ...]) -> list[list[Stack]]:
+    """The sampled stacks of the measured loop, one list per process; none of a process that gave none."""
+    return [found for group in by_root(parse_stacks(folded)) if (found := inside(group, LOOP_NAME))]
+
+
 def measured_stacks(folded: tuple[str, ...]) -> list[Stack]:
-    """The sampled stacks of the measured loop."""
-    return inside(parse_stacks(folded), LOOP_NAME)
+    """The sampled stacks of the measured loop, of all processes."""
+    return [stack for stacks in stacks_per_process(folded) for stack in stacks]
 
 
 def draw(path: Path, breakdown: Breakdown, classifier: Classifier) -> Path:

@@ -104,7 +104,8 @@ def sentence(breakdown: Breakdown) -> str:
     floor = breakdown.wall.floor_ns
     if floor > 0:
         ratio = breakdown.wall.ns / floor
-        text += f". The work itself needs at least {format_ns(floor)}: the call takes {ratio:,.{0 if ratio >= 9.95 else 1}f}x that"
+        times = f"{ratio:,.{0 if ratio >= 9.95 else 1}f}x"
+        text += f". The work itself needs at least {format_ns(floor)}: the call takes {times} that"
     return text + "."
 
 

@@ -56,6 +56,14 @@ def parse_frame(text: str) -> StackFrame:
     return StackFrame("" if _ADDRESS.match(function) else function, location, line, native)
 
 
+def by_root(stacks: Iterable[Stack]) -> list[list[Stack]]:
+    """The stacks in groups of the same outermost function, in order of appearance: one group per sampled process."""
+    groups: dict[str, list[Stack]] = {}
+    for stack in stacks:
+        groups.setdefault(stack.frames[0].function, []).append(stack)
+    return list(groups.values())
+
+
 def inside(stacks: Iterable[Stack], function: str) -> list[Stack]:
     """The stacks that pass through Python function ``function``, cut to what it calls (itself first).
 

@@ -52,7 +52,7 @@ def clock(wall_ns: int, *, faults: int = 0, system_ns: int = 0) -> pd.DataFrame:
 
 
 def budget(stacks: list[Stack], frame: pd.DataFrame, events: pd.DataFrame | None = None, **changes: Any) -> Budget:
-    return make_budget(Evidence(meta(**changes), frame, stacks, events, "traces/drawn"), CLASSIFIER)
+    return make_budget(Evidence(meta(**changes), frame, [stacks] if stacks else [], events, "traces/drawn"), CLASSIFIER)
 
 
 def ns(found: Budget) -> dict[str, int]:

@@ -261,7 +261,7 @@ def test_ended_from_outside_leaves_no_process_and_no_capture(tmp_path: Path, num
 def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
     process = start(tmp_path, SLEEP, "--timeout", "6")
     _, errors = process.communicate(timeout=120)
-    assert errors == "overhead-lens: sampler did not finish 'load' within 6 s and was ended (raise --timeout)\n"
+    assert errors == "overhead-lens: tracer did not finish 'load' within 6 s and was ended (raise --timeout)\n"
     assert process.returncode == 3
     wait_until_gone(process.pid)
 
@@ -269,6 +269,6 @@ def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
 def test_a_worker_that_dies_is_named(tmp_path: Path) -> None:
     process = start(tmp_path, "import os; os.kill(os.getpid(), 11)")
     _, errors = process.communicate(timeout=120)
-    assert errors == "overhead-lens: sampler was killed by signal SIGSEGV during 'load'\n"
+    assert errors == "overhead-lens: tracer was killed by signal SIGSEGV during 'load'\n"
     assert process.returncode == 3
     wait_until_gone(process.pid)

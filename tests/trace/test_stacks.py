@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from overhead_lens.stack import Stack, StackFrame
-from overhead_lens.trace.stacks import inside, parse_frame, parse_stacks, split_frames
+from overhead_lens.trace.stacks import by_root, inside, parse_frame, parse_stacks, split_frames
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,12 @@ def test_only_the_measured_loop_counts_and_nothing_above_it() -> None:
     assert inside(parse_stacks(lines), "loop") == [
         Stack((StackFrame("loop", "l.py", 2, native=False), StackFrame("f", "f.py", 3, native=False)), 5)
     ]
+
+
+def test_processes_are_told_apart_by_their_root() -> None:
+    lines = [
+        "sampler 0 (py-spy:1);a (a.py:1) 1",
+        "sampler 1 (py-spy:1);a (a.py:1) 2",
+        "sampler 0 (py-spy:1);b (b.py:1) 4",
+    ]
+    assert [[stack.count for stack in group] for group in by_root(parse_stacks(lines))] == [[1, 4], [2]]
