@@ -50,16 +50,21 @@ def _options(
     raise typer.Exit
 
 
+class _InterruptedError(BaseException):
+    """Ctrl-C or SIGTERM; not KeyboardInterrupt, which typer turns into a silent exit."""
+
+
 def main() -> None:
     """Run the program; never returns normally."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
     try:
         sys.exit(app(standalone_mode=False))
     except _CommandLineError as error:
         _fail(error.format_message(), error.exit_code)
     except OverheadLensError as error:
         _fail(str(error), error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
+    except (_InterruptedError, typer.Abort):
         _fail("interrupted", _INTERRUPTED)
     except BrokenPipeError:
         # The reader of stdout is gone (`| head`): nothing to say, and nothing more can be written at exit.
@@ -73,4 +78,4 @@ def _fail(message: str, exit_code: int) -> NoReturn:
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    raise _InterruptedError

@@ -1,69 +1,112 @@
-"""A trace as Chrome's JSON (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
+"""The budget and its evidence as Chrome's JSON trace (``.json``, ``.json.gz``), for viewers that read nothing else.
 
-Viewers drop complete events of one thread that cross; here each row of a lane is a thread of its own, on which events
-nest. Times are microseconds since the first event, whose float64 holds every nanosecond of the first 104 days.
+Format: "Trace Event Format" of the Chromium project. Times are microseconds with the nanoseconds as exact decimals.
+Complete events (``X``) of one thread must nest, or viewers drop them; so every row of a lane is a thread of its own, with
+a number of its own, and says in its name which thread of the trace it is. Sampled stacks have no place in this format.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 from overhead_lens.analysis.model import Breakdown
-from overhead_lens.export.budget_lane import budget_lane
+from overhead_lens.export.budget_lane import BUDGET_LANE, budget_lane
+from overhead_lens.export.counters import CLOCK, clock_counters
 from overhead_lens.export.event_lanes import event_lanes
 from overhead_lens.export.evidence import Evidence
-from overhead_lens.export.lanes import Begin, Lane, nest
+from overhead_lens.export.identities import Identities
+from overhead_lens.export.lanes import Begin, Lane, Slice, Value, nest
 from overhead_lens.export.names import readable
 from overhead_lens.export.output import replacing_text
 from overhead_lens.units import NS_PER_US
 
+_Event = dict[str, "Value"]
+
 
 def write_chrome(path: Path, breakdown: Breakdown | None, evidence: Evidence | None = None) -> None:
-    """Write the budget and the events; compressed where the name ends in ``.gz``.
+    """Write a JSON trace with the lanes, arrows and counters of the native one; compressed for a name in ``.gz``.
+
+    Args:
+        path: Replaced when the trace is complete.
+        breakdown: Its budget becomes the first process; None where only a trace was analyzed.
+        evidence: Drawn below it.
 
     Raises:
-        UsageError: The file cannot be written.
+        UsageError: The file cannot be written, or the events' timestamps are damaged.
     """
-    lanes = [] if breakdown is None else [budget_lane(breakdown)]
-    lanes += event_lanes(evidence or Evidence())
+    shown = evidence or Evidence()
+    lanes = ([budget_lane(breakdown)] if breakdown is not None else []) + event_lanes(shown)
     with replacing_text(path) as file:
-        file.write('{"displayTimeUnit":"ns","traceEvents":[\n')
-        for number, event in enumerate(_events(lanes)):
-            file.write(("," if number else "") + json.dumps(event, separators=(",", ":")) + "\n")
-        file.write("]}\n")
+        file.write('{"displayTimeUnit":"ns","traceEvents":[')
+        separator = "\n"
+        for event in _events(lanes, shown):
+            file.write(separator + event)
+            separator = ",\n"
+        file.write("\n]}\n")
 
 
-def _events(lanes: list[Lane]) -> Iterator[dict[str, Any]]:
+def _events(lanes: list[Lane], evidence: Evidence) -> Iterator[str]:
+    numbers = Identities(lane.thread for lane in lanes if lane.thread is not None)
     processes: dict[str, int] = {}
-    thread = 0
+    rows = count(1)
     for lane in lanes:
-        owner = readable(lane.thread[0]) if lane.thread else lane.group or lane.name
-        if owner not in processes:
-            processes[owner] = len(processes) + 1
-            yield _name("process_name", processes[owner], 0, owner)
-        rows: dict[int, int] = {}
-        for step in nest(lane.slices):
-            if not isinstance(step, Begin):
-                continue
-            if step.row not in rows:
-                thread += 1
-                rows[step.row] = thread
-                label = lane.name if lane.thread is None else f"{lane.name} of {readable(lane.thread[1])}"
-                yield _name("thread_name", processes[owner], thread, label)
-            yield {
-                "ph": "X",
-                "name": step.slice.name,
-                "cat": step.slice.category,
-                "pid": processes[owner],
-                "tid": rows[step.row],
-                "ts": step.slice.start_ns / NS_PER_US,
-                "dur": (step.slice.end_ns - step.slice.start_ns) / NS_PER_US,
-                "args": dict(step.slice.arguments),
-            }
+        name = _process_name(lane, readable(evidence.process_name))
+        if name not in processes:
+            processes[name] = numbers.fresh() if lane.thread is None else numbers.process(lane.thread[0])
+            yield from _named("process", name, len(processes), processes[name], 0)
+        yield from _lane(lane, processes[name], rows)
+    yield from _counters(evidence, numbers.fresh())
 
 
-def _name(kind: str, process: int, thread: int, name: str) -> dict[str, Any]:
-    return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}
+def _process_name(lane: Lane, process_name: str) -> str:
+    if lane.thread is None:
+        return lane.group or BUDGET_LANE
+    return f"{process_name} ({lane.thread[0]})"
+
+
+def _lane(lane: Lane, process: int, rows: Iterator[int]) -> Iterator[str]:
+    name = lane.name if lane.thread is None else f"thread {lane.thread[1]}: {lane.name}"
+    threads: list[int] = []
+    for step in nest(lane.slices):
+        if not isinstance(step, Begin):
+            continue
+        if step.row == len(threads):
+            threads.append(next(rows))
+            yield from _named("thread", name, threads[-1], process, threads[-1])
+        yield from _slice(step.slice, process, threads[step.row])
+
+
+def _slice(each: Slice, process: int, thread: int) -> Iterator[str]:
+    event: _Event = {"ph": "X", "name": each.name, "cat": each.category, "pid": process, "tid": thread}
+    if each.arguments:
+        event["args"] = dict(each.arguments)
+    yield _timed(event, ts=each.start_ns, dur=each.end_ns - each.start_ns)
+    # An arrow binds to the slice that was written last on its thread; "bp" makes its end do so as well.
+    arrow: _Event = {"name": "flow", "cat": "flow", "pid": process, "tid": thread}
+    for number in each.flows_out:
+        yield _timed({"ph": "s", "id": number, **arrow}, ts=each.start_ns)
+    for number in each.flows_in:
+        yield _timed({"ph": "f", "bp": "e", "id": number, **arrow}, ts=each.start_ns)
+
+
+def _counters(evidence: Evidence, process: int) -> Iterator[str]:
+    for index, counter in enumerate(clock_counters(evidence.clock)):
+        if index == 0:
+            yield from _named("process", CLOCK, process, process, 0)
+        for time_ns, value in counter.points:
+            yield _timed({"ph": "C", "name": counter.name, "pid": process, "args": {counter.unit: value}}, ts=time_ns)
+
+
+def _named(what: str, name: str, order: int, process: int, thread: int) -> Iterator[str]:
+    """The name of a process or thread, and its place among the others."""
+    for key, field, value in ((f"{what}_name", "name", name), (f"{what}_sort_index", "sort_index", order)):
+        yield json.dumps({"ph": "M", "name": key, "pid": process, "tid": thread, "args": {field: value}})
+
+
+def _timed(event: _Event, **times_ns: int) -> str:
+    """The event as JSON with times in microseconds, as decimal text: a float would not hold every nanosecond."""
+    times = ",".join(f'"{key}":{ns // NS_PER_US}.{ns % NS_PER_US:03d}' for key, ns in times_ns.items())
+    return f"{json.dumps(event, separators=(',', ':'))[:-1]},{times}}}"
