@@ -10,6 +10,7 @@ from overhead_lens.export.lanes import Lane, Slice, Value
 from overhead_lens.export.names import readable
 
 BUDGET_LANE = "Budget of one call"
+BUDGET_GROUP = "Overhead Lens"
 CATEGORY = "host category"
 PART = "part"
 
@@ -28,7 +29,7 @@ def budget_lane(breakdown: Breakdown) -> Lane:
         f"{readable(breakdown.scenario)}:{readable(breakdown.variant)}, {mode}, {readable(breakdown.device_kind)}: one call"
         f" takes {breakdown.wall.ns} ns unprofiled. The slices sum to it; their order is not the order of events."
     )
-    return Lane(BUDGET_LANE, _slices(breakdown), description=description)
+    return Lane(BUDGET_LANE, _slices(breakdown), group=BUDGET_GROUP, description=description)
 
 
 def _slices(breakdown: Breakdown) -> Iterator[Slice]:

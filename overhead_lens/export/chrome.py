@@ -1,8 +1,8 @@
 """The budget and its evidence as Chrome's JSON trace (``.json``, ``.json.gz``), for viewers that read nothing else.
 
 Format: "Trace Event Format" of the Chromium project. Times are microseconds with the nanoseconds as exact decimals.
-Complete events (``X``) of one thread must nest, or viewers drop them; so every row of a lane is a thread of its own, with
-a number of its own, and says in its name which thread of the trace it is. Sampled stacks have no place in this format.
+Complete events (``X``) of one thread must nest, or viewers drop them; so every row of a lane is a thread with a number
+of its own, whose name says which thread of the trace it shows. Sampled stacks have no place in this format.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from overhead_lens.analysis.model import Breakdown
-from overhead_lens.export.budget_lane import BUDGET_LANE, budget_lane
+from overhead_lens.export.budget_lane import budget_lane
 from overhead_lens.export.counters import CLOCK, clock_counters
 from overhead_lens.export.event_lanes import event_lanes
 from overhead_lens.export.evidence import Evidence
@@ -23,7 +23,7 @@ from overhead_lens.export.names import readable
 from overhead_lens.export.output import replacing_text
 from overhead_lens.units import NS_PER_US
 
-_Event = dict[str, "Value"]
+_Event = dict[str, Value]
 
 
 def write_chrome(path: Path, breakdown: Breakdown | None, evidence: Evidence | None = None) -> None:
@@ -62,9 +62,7 @@ def _events(lanes: list[Lane], evidence: Evidence) -> Iterator[str]:
 
 
 def _process_name(lane: Lane, process_name: str) -> str:
-    if lane.thread is None:
-        return lane.group or BUDGET_LANE
-    return f"{process_name} ({lane.thread[0]})"
+    return lane.group if lane.thread is None else f"{process_name} ({lane.thread[0]})"
 
 
 def _lane(lane: Lane, process: int, rows: Iterator[int]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from overhead_lens.analysis.model import InvariantError
-from overhead_lens.trace.model import Stack
+from overhead_lens.stack import Stack
 
 EVENT_COLUMNS = ("name", "cat", "pid", "tid", "start_ns", "dur_ns")
 CATEGORY_COLUMNS = ("start_ns", "dur_ns", "category", "tid")

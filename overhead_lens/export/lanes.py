@@ -55,7 +55,7 @@ class Lane:
         name: What the lane shows, ``Operators``.
         slices: Ordered by start, longer first; read once.
         thread: The thread it belongs to; None for one that stands on its own.
-        group: Heading over lanes without a thread; empty for none.
+        group: Heading over lanes without a thread.
         description: Help text.
     """
 

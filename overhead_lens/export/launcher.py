@@ -2,14 +2,17 @@
 
 The UI answers PING with PONG once it listens, then takes ``{perfetto: {buffer, title, ...}}``
 (https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui). The trace goes from this machine's disk to a tab
-of this machine's browser. The server binds to the loopback address only, serves two paths under a secret name, refuses
-requests made out to another host (DNS rebinding), and stops once the tab has the trace.
+of this machine's browser, marked as local, so that the UI offers no way to share it. The server binds to the loopback
+address only, serves two paths under a secret name, refuses requests made out to another host (DNS rebinding), and stops
+once the tab has the trace.
 """
 
 from __future__ import annotations
 
 import html
 import json
+import os
+import re
 import secrets
 import shutil
 import threading
@@ -17,9 +20,10 @@ from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from overhead_lens.errors import UsageError
+from overhead_lens.export.budget_lane import BUDGET_LANE
 
 PERFETTO_UI = "https://ui.perfetto.dev"
 
@@ -33,35 +37,68 @@ _PAGE = """<!doctype html>
 <button id="open">Open in Perfetto</button>
 <p id="state">The trace is handed from this page to the tab that opens; it is sent nowhere else.</p>
 <script nonce="{nonce}">
-const ui = {ui}, title = {json_title}, state = document.getElementById("state");
-const trace = fetch("trace").then(answer => answer.arrayBuffer());
-document.getElementById("open").onclick = async () => {{
+const ui = {ui}, title = {json_title}, origin = new URL(ui).origin;
+const button = document.getElementById("open"), state = document.getElementById("state");
+const trace = fetch("trace").then(answer => answer.ok ? answer.arrayBuffer() : Promise.reject());
+trace.catch(() => {{ state.textContent = "The trace is no longer served: run the command again."; button.disabled = true; }});
+button.onclick = async () => {{
   const tab = window.open(ui);
   if (!tab) {{ state.textContent = "The browser blocked the new tab: allow pop-ups for this page."; return; }}
+  button.disabled = true;
   state.textContent = "Waiting for the Perfetto UI ...";
-  const buffer = await trace, origin = new URL(ui).origin;
-  const ping = setInterval(() => tab.postMessage("PING", origin), 50);
-  addEventListener("message", function answer(event) {{
-    if (event.source !== tab || event.origin !== origin || event.data !== "PONG") return;
+  const buffer = await trace;
+  const ping = setInterval(() => {{
+    if (!tab.closed) {{ tab.postMessage("PING", origin); return; }}
+    stop("The new tab was closed before it had the trace.");
+  }}, 50);
+  function stop(word) {{
     clearInterval(ping);
-    removeEventListener("message", answer);
-    tab.postMessage({{perfetto: {{buffer, title, fileName: title, keepApiOpen: true}}}}, origin);
-    state.textContent = "Sent. This page can be closed.";
+    removeEventListener("message", hear);
+    button.disabled = false;
+    state.textContent = word;
+  }}
+  function hear(event) {{
+    if (event.source !== tab || event.origin !== origin || event.data !== "PONG") return;
+    tab.postMessage({{perfetto: {{buffer, title, fileName: title, localOnly: true}}}}, origin);
+    stop("Sent. This page can be closed.");
+    button.disabled = true;
     fetch("done", {{method: "POST"}});
-  }});
+  }}
+  addEventListener("message", hear);
 }};
 </script>
 """
 
 
-def serve(trace: Path, *, timeout_s: float, on_ready: Callable[[str], None], ui: str = PERFETTO_UI) -> bool:
+_POLICY = (
+    "default-src 'none'; connect-src 'self'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def budget_view(ui: str = PERFETTO_UI, wall_ns: int | None = None) -> str:
+    """Address of a Perfetto UI that opens with the budget pinned above everything.
+
+    Args:
+        ui: Address of the UI.
+        wall_ns: Zoom to one call of this length. Beside traced events and sampled seconds it is too short to be seen;
+            None shows the whole trace.
+    """
+    pin = {"id": "dev.perfetto.PinTracksByRegex", "args": [f"^{re.escape(BUDGET_LANE)}$"]}
+    options = {"startupCommands": json.dumps([pin], separators=(",", ":"))}
+    if wall_ns:
+        options |= {"visStart": "0", "visEnd": str(wall_ns + wall_ns // 20)}
+    return f"{ui.rstrip('/')}/#!/viewer?{urlencode(options, quote_via=quote)}"
+
+
+def serve(trace: Path, *, timeout_s: float, on_ready: Callable[[str], None], ui: str | None = None) -> bool:
     """Serve the launcher page until the trace was handed over; whether it was.
 
     Args:
         trace: The file.
         timeout_s: Give up after so many seconds.
         on_ready: Is called once with the page's address.
-        ui: Address of the Perfetto UI.
+        ui: Address of the Perfetto UI that is opened; by default that of ``budget_view``.
 
     Raises:
         UsageError: The trace cannot be read.
@@ -70,7 +107,7 @@ def serve(trace: Path, *, timeout_s: float, on_ready: Callable[[str], None], ui:
         trace.open("rb").close()
     except OSError as error:
         raise UsageError(f"cannot read {trace}: {error.strerror or error}") from error
-    with _Launcher(trace, ui) as server:
+    with _Launcher(trace, budget_view() if ui is None else ui) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             on_ready(f"http://{server.host}/{server.secret}/")
@@ -92,11 +129,16 @@ class _Launcher(ThreadingHTTPServer):
         self.secret = secrets.token_urlsafe(24)
         self.handed_over = threading.Event()
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A browser that hangs up is no news."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     """The page, the trace and the word that it arrived, under the secret and for this host only."""
 
     server: _Launcher
+    server_version = "overhead-lens"
+    sys_version = ""
 
     def do_GET(self) -> None:
         """Serve the page or the trace."""
@@ -125,6 +167,8 @@ class _Handler(BaseHTTPRequestHandler):
         """Add what every answer carries."""
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Cross-Origin-Resource-Policy", "same-origin")
         super().end_headers()
 
     def _wanted(self) -> str | None:
@@ -141,11 +185,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_page(self) -> None:
         nonce = secrets.token_urlsafe(16)
         page = _page(self.server.trace.name, self.server.ui, nonce).encode()
-        policy = f"default-src 'none'; connect-src 'self'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'"
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.send_header("Content-Length", str(len(page)))
-        self.send_header("Content-Security-Policy", policy)
+        self.send_header("Content-Security-Policy", _POLICY.format(nonce=nonce))
         self.end_headers()
         self.wfile.write(page)
 
@@ -153,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.trace.open("rb") as source:
             self.send_response(HTTPStatus.OK)
             self.send_header("Content-Type", "application/octet-stream")
-            self.send_header("Content-Length", str(self.server.trace.stat().st_size))
+            self.send_header("Content-Length", str(os.fstat(source.fileno()).st_size))
             self.end_headers()
             shutil.copyfileobj(source, self.wfile)
 

@@ -1,6 +1,7 @@
 """The budget and its evidence as one Perfetto trace (``.pftrace``).
 
-A million slices take about 9 s, 60 MB of disk and no memory that grows with them.
+Packets are written as they are made. A million events take about 12 s and 40 MB of disk; memory grows by what sorting
+them takes, about 170 bytes an event, beside the frame that holds them.
 """
 
 from __future__ import annotations
@@ -41,13 +42,11 @@ def write_perfetto(path: Path, breakdown: Breakdown | None, evidence: Evidence |
         UsageError: The file cannot be written, or the events' timestamps are damaged.
     """
     shown = evidence or Evidence()
-    lanes = event_lanes(shown)
+    lanes = ([budget_lane(breakdown)] if breakdown is not None else []) + event_lanes(shown)
     numbers = Identities(lane.thread for lane in lanes if lane.thread is not None)
     with replacing(path) as file:
         sink = PacketSink(file)
         tracks = Tracks(PacketSequence(sink, _EVENT_SEQUENCE))
-        if breakdown is not None:
-            tracks.lane(budget_lane(breakdown))
         _write_lanes(tracks, lanes, numbers, readable(shown.process_name))
         _write_counters(tracks, shown)
         if shown.stacks:
@@ -68,15 +67,16 @@ def _write_lanes(tracks: Tracks, lanes: list[Lane], numbers: Identities, process
         pid, tid = lane.thread
         if pid not in processes:
             processes.add(pid)
-            tracks.process(numbers.process(pid), _process_name(process_name, pid, numbers.process(pid)))
+            tracks.process(numbers.process(pid), _named(process_name, pid, numbers.process(pid)))
         if lane.thread not in threads:
-            threads[lane.thread] = tracks.thread(numbers.process(pid), numbers.thread(lane.thread), f"thread {tid}")
+            number = numbers.thread(lane.thread)
+            threads[lane.thread] = tracks.thread(numbers.process(pid), number, _named("thread", tid, number))
         tracks.lane(lane, threads[lane.thread])
 
 
-def _process_name(name: str, pid: str, number: int) -> str:
-    """The process's name, and what the trace calls it where its number is a stand-in."""
-    return name if pid == str(number) else f"{name} ({pid})"
+def _named(name: str, key: str, number: int) -> str:
+    """A name, and what the trace calls its bearer where the number that viewers add to it is a stand-in."""
+    return name if key == str(number) else f"{name} ({key})"
 
 
 def _write_counters(tracks: Tracks, evidence: Evidence) -> None:

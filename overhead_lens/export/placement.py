@@ -7,6 +7,7 @@ import pandas as pd
 
 from overhead_lens.export.evidence import Evidence
 from overhead_lens.export.names import readable
+from overhead_lens.trace.model import DEVICE_CATEGORIES
 
 CATEGORIES_LANE = "Categories"
 PYTHON_LANE = "Python"
@@ -14,8 +15,6 @@ OPERATORS_LANE = "Operators"
 STREAM = "stream"
 ANNOTATIONS = "annotations"
 LANE_KINDS = (CATEGORIES_LANE, PYTHON_LANE, OPERATORS_LANE, STREAM, ANNOTATIONS)
-
-DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 
 # Spans of a stream that are no work of it: they lie over its kernels and get a lane beside them.
 ANNOTATION_CATEGORIES = ("gpu_user_annotation", "cuda_sync")
