@@ -15,7 +15,7 @@ from overhead_lens.capture.sampler import explain_failure, find_sampler
 from overhead_lens.errors import OverheadLensError
 
 _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
-_SLEEPER = "import time\ndef overhead_lens_probe():\n    time.sleep(30)\noverhead_lens_probe()\n"
+_SLEEPER = "import time\ndef overhead_lens_probe():\n    print(flush=True)\n    time.sleep(90)\noverhead_lens_probe()\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,11 @@ def _sampling() -> Finding:
     executable = find_sampler()
     if executable is None:
         return Finding("samples", False, "py-spy is not installed", without, remedy)
-    target = subprocess.Popen([sys.executable, "-c", _allowing_parent() + _SLEEPER], stdout=subprocess.DEVNULL)
+    target = subprocess.Popen([sys.executable, "-c", _allowing_parent() + _SLEEPER], stdout=subprocess.PIPE)
     try:
+        # py-spy refuses an interpreter that is still starting.
+        assert target.stdout is not None
+        target.stdout.readline()
         done = subprocess.run(
             [executable, "dump", "--native", "--pid", str(target.pid)],
             capture_output=True,
@@ -78,7 +81,7 @@ def _sampling() -> Finding:
         return Finding("samples", False, f"py-spy cannot run: {error}", without, remedy)
     finally:
         target.kill()
-        target.wait()
+        target.communicate()
     if done.returncode == 0:
         return Finding("samples", True, f"py-spy may attach ({executable})", without, remedy)
     remedy = "Run as root, give the container --cap-add=SYS_PTRACE"

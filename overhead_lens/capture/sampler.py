@@ -19,6 +19,10 @@ _LEAST_RATE_HZ = 1_000
 _START_S = 60.0
 _SLOWEST_SAMPLE_S = 0.02
 
+_REFUSED = re.compile(
+    r"permission denied|operation not permitted|\bEPERM\b|os error 1\b|(requires|run as) root", re.IGNORECASE
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SamplerRun:
@@ -66,22 +70,23 @@ def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
 
 def explain_failure(chatter: str) -> str:
     """One line for what py-spy printed when it could not sample."""
-    if re.search(r"permission denied|operation not permitted|EPERM|os error 1\b|root", chatter, re.IGNORECASE):
+    if _REFUSED.search(chatter):
         return "no permission to attach py-spy (ptrace): run as root, add CAP_SYS_PTRACE, or see `overhead-lens doctor`"
     lines = [line.strip() for line in chatter.splitlines() if line.strip() and "py-spy>" not in line]
     return f"py-spy failed: {lines[0] if lines else 'it said nothing'}"
 
 
 def _run(command: list[str], timeout_s: float) -> str:
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-    )
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    except OSError as error:
+        raise MeasurementError(f"py-spy could not run: {error.strerror or error} ({command[0]})") from error
     try:
         output, _ = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         raise MeasurementError(f"py-spy did not finish within {timeout_s:.0f} s") from None
-    except OSError as error:
-        raise MeasurementError(f"py-spy could not run: {error}") from error
     finally:
         if process.poll() is None:
             process.kill()

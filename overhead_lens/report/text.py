@@ -17,6 +17,8 @@ from overhead_lens.units import format_ns
 _BAR_WIDTH = 24
 _TOP = 5
 _MOST_GUARDS = 6
+# Longer names would take the width of the figures beside them.
+_MOVED_WIDTH = 40
 _MOST_PUBLISHED = 5
 _TREE_SHARE = 0.02
 _TREE_DEPTH = 5
@@ -68,11 +70,12 @@ def print_delta(console: Console, delta: Delta) -> None:
         table.add_column(name, justify="right" if side == "right" else "left", no_wrap=True)
     table.add_column("95 % interval", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("moved most", overflow="ellipsis", no_wrap=True)
+    table.add_column("moved most", no_wrap=True)
     for change, old, recent in zip(delta.host, base.host, new.host, strict=True):
         if old.ns == recent.ns == 0:
             continue
         moved = f"{_signed(change.moved[0].delta_ns)} {change.moved[0].name}" if change.moved else ""
+        moved = moved if len(moved) <= _MOVED_WIDTH else f"{moved[: _MOVED_WIDTH - 1]}…"
         table.add_row(
             Text(change.category, style=COLORS[change.category]),
             format_ns(old.ns),
@@ -83,7 +86,7 @@ def print_delta(console: Console, delta: Delta) -> None:
             Text(moved, style="dim"),
         )
     console.print(table)
-    console.print(Text(f"{delta.verdict}: {delta.sentence}", style="bold"))
+    console.print(Text(delta.sentence, style="bold"))
     _print_footnotes(console, delta.warnings)
 
 
