@@ -17,6 +17,7 @@ import gzip
 import json
 import os
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -37,6 +38,26 @@ STACKS = "stacks.txt.gz"
 PERFETTO = "trace.pftrace"
 
 _MARK = ".claimed"
+
+# What the analysis takes from meta.json, with its type; all else is for people.
+_REQUIRED: Mapping[str, type] = {
+    "scenario": str,
+    "variant": str,
+    "compile": bool,
+    "device": str,
+    "params": dict,
+    "work": dict,
+    "trace": dict,
+    "samples": dict,
+}
+_OPTIONAL: Mapping[str, tuple[type, ...]] = {
+    "guards": (dict, type(None)),
+    "peaks": (dict, type(None)),
+    "published": (list,),
+    "warnings": (list,),
+    "environment": (dict,),
+}
+_LEAST = {"process": 0, "block": 0, "calls": 1, "wall_ns": 0, "reference_ns": 1, "minor_faults": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,22 +168,45 @@ def read_capture(path: Path) -> Capture:
     try:
         clock = pd.read_parquet(path / CLOCK)
         folded = _read_lines(path / STACKS)
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise UsageError(f"the capture {path} is damaged: {str(error).splitlines()[0]}") from error
-    missing = {"process", "block", "calls", "wall_ns", "reference_ns", "minor_faults"} - set(clock.columns)
-    if missing or clock.empty:
-        raise UsageError(f"the capture {path} is damaged: {CLOCK} has no {', '.join(sorted(missing)) or 'rows'}")
+    fault = _fault_of_meta(meta) or _fault_of_clock(clock)
+    if fault:
+        raise UsageError(f"the capture {path} is damaged: {fault}")
     return Capture(path, meta, clock, folded)
 
 
+def _fault_of_meta(meta: Mapping[str, Any]) -> str | None:
+    for name, kind in _REQUIRED.items():
+        if not isinstance(meta.get(name), kind):
+            return f"{META}: {name} is {f'not of type {kind.__name__}' if name in meta else 'missing'}"
+    for name, kinds in _OPTIONAL.items():
+        if name in meta and not isinstance(meta[name], kinds):
+            return f"{META}: {name} is not of type {kinds[0].__name__}"
+    work = [meta["work"].get(name) for name in ("units", "flops", "bytes")]
+    if not all(isinstance(each, int) for each in work) or work[0] < 1:
+        return f"{META}: work is {meta['work']}"
+    return None
+
+
+def _fault_of_clock(clock: pd.DataFrame) -> str | None:
+    missing = sorted(set(_LEAST) - set(clock.columns))
+    if missing or clock.empty:
+        return f"{CLOCK} has no {', '.join(missing) or 'rows'}"
+    for name, least in _LEAST.items():
+        if not pd.api.types.is_integer_dtype(clock[name]) or clock[name].isna().any() or clock[name].min() < least:
+            return f"{CLOCK}: {name} must hold integers of at least {least}"
+    return None
+
+
 def _read_meta(path: Path) -> dict[str, Any]:
-    if not path.is_dir():
+    if not os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
         raise UsageError(f"no capture {path}")
     try:
         meta = json.loads((path / META).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{path} is not a complete capture: it has no {META} (was it interrupted?)") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"the capture {path} is damaged: {META}: {error}") from error
     schema = meta.get("schema") if isinstance(meta, dict) else None
     if schema != SCHEMA:

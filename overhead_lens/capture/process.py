@@ -19,6 +19,9 @@ from overhead_lens.errors import MeasurementError, UsageError
 _WORKER = Path(__file__).with_name("worker.py")
 _LOG_TAIL_BYTES = 4_000
 
+# Between the death of a worker and the last of what it wrote, or the other way round.
+_LAST_WORDS_S = 2.0
+
 
 class Worker:
     """One measuring process in a process group of its own.
@@ -44,7 +47,10 @@ class Worker:
                 encoding="utf-8",
                 start_new_session=True,
             )
-        threading.Thread(target=self._read_replies, daemon=True).start()
+        self._reader = threading.Thread(target=self._read_replies, daemon=True)
+        self._reader.start()
+        if hasattr(os, "waitid"):
+            threading.Thread(target=self._notice_death, daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -85,7 +91,7 @@ class Worker:
         except queue.Empty:
             self.end()
             message = (
-                f"{self.name} did not finish '{step}' within {self._timeout_s:.0f} s and was ended (raise --timeout)"
+                f"{self.name} did not finish '{step}' within {self._timeout_s:g} s and was ended (raise --timeout)"
             )
             raise MeasurementError(message) from None
         if not line:
@@ -124,14 +130,35 @@ class Worker:
         assert stdout is not None
         with contextlib.suppress(ValueError, OSError):
             for line in stdout:
-                self._replies.put(line)
+                # A reply that breaks off is the worker's death, which the end of the stream reports.
+                if line.endswith("\n"):
+                    self._replies.put(line)
+        self._replies.put("")
+
+    def _notice_death(self) -> None:
+        """The stream ends only with its last holder: a process that the workload forked may outlive the worker."""
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+        self._reader.join(_LAST_WORDS_S)
         self._replies.put("")
 
     def _death(self, step: str) -> str:
-        code = self._process.wait()
-        how = f"was killed by signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        how = self._how_it_ended()
         with self._log.open("rb") as log:
             log.seek(max(0, self._log.stat().st_size - _LOG_TAIL_BYTES))
             lines = log.read().decode(errors="replace").strip().splitlines()
         last = f": {lines[-1]}" if lines else ""
         return f"{self.name} {how} during '{step}'{last}"
+
+    def _how_it_ended(self) -> str:
+        try:
+            code = self._process.wait(_LAST_WORDS_S)
+        except subprocess.TimeoutExpired:
+            self.end()
+            return "closed its connection and was ended"
+        if code >= 0:
+            return f"ended with exit code {code}"
+        try:
+            return f"was killed by signal {signal.Signals(-code).name}"
+        except ValueError:
+            return f"was killed by signal {-code}"

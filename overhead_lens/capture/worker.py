@@ -10,6 +10,7 @@ and stderr are sent to a log, so that neither a scenario nor torch can write int
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -148,7 +149,11 @@ def main(parent_pid: int) -> None:
     _import_package()
 
     def reply(answer: dict[str, Any]) -> None:
-        replies.write(json.dumps(answer) + "\n")
+        # The worker is ended by a signal, which takes what is still in a buffer with it.
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            sys.stdout.flush()
+        # A parameter may be of any type, a torch.dtype for one: its text is what metadata can say of it.
+        replies.write(json.dumps(answer, default=str) + "\n")
         replies.flush()
 
     session = Session(requests)

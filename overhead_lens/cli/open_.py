@@ -16,7 +16,7 @@ def open_(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Start a browser, or only print the address.")
     ] = True,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for the browser.", min=1.0)] = 600.0,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for the browser.", min=1.0, max=1e6)] = 600.0,
 ) -> None:
     """Show a trace in the Perfetto UI; it is handed over on this machine and leaves it for nowhere."""
     from overhead_lens.capture.directory import PERFETTO, read_capture

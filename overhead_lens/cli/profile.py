@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from overhead_lens.errors import UsageError
+from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
+
+if TYPE_CHECKING:
+    from overhead_lens.analysis.model import Breakdown
+    from overhead_lens.categories import Classifier
 
 
 def profile(
@@ -28,7 +32,9 @@ def profile(
     rules: Annotated[
         Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
     ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0)] = 300.0,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)
+    ] = 300.0,
     json_: Annotated[bool, typer.Option("--json", help="Print the budget as JSON and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
@@ -37,7 +43,7 @@ def profile(
     from overhead_lens.categories import default_classifier
     from overhead_lens.cli.present import show_breakdown
     from overhead_lens.cli.progress import progress
-    from overhead_lens.cli.store import budget_of, draw
+    from overhead_lens.cli.store import budget_of
     from overhead_lens.scenario import parse_target
 
     if sys.platform == "win32":
@@ -59,8 +65,21 @@ def profile(
         path = record(request, listener)
         listener.step("analyzing")
         budget = budget_of(path, classifier)
-        draw(path, budget.breakdown, classifier)
+        not_drawn = _draw(path, budget.breakdown, classifier)
     show_breakdown(budget.breakdown, as_json=json_)
+    if not_drawn is not None:
+        raise MeasurementError(f"{not_drawn}; the capture is complete but for this picture") from not_drawn
+
+
+def _draw(path: Path, breakdown: Breakdown, classifier: Classifier) -> OverheadLensError | None:
+    """Write the picture; a failure is returned, since what was measured is to be shown all the same."""
+    from overhead_lens.cli.store import draw
+
+    try:
+        draw(path, breakdown, classifier)
+    except OverheadLensError as error:
+        return error
+    return None
 
 
 def _assignments(texts: list[str], device: str | None) -> dict[str, str]:

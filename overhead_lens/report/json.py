@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from overhead_lens.analysis.model import SCHEMA, Breakdown, HostCategory
@@ -17,7 +18,7 @@ def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
         "scenario": breakdown.scenario,
         "variant": breakdown.variant,
         "compile": breakdown.compile,
-        "params": dict(breakdown.params),
+        "params": {name: _finite(value) for name, value in breakdown.params.items()},
         "per": "call",
         "unit": "ns",
         "wall": {
@@ -97,6 +98,11 @@ def delta_document(delta: Delta) -> dict[str, Any]:
         "detectable_share": round(delta.detectable_share, 5),
         "warnings": list(delta.warnings),
     }
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN: as text."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _tenths(interval: tuple[float, float]) -> list[float]:

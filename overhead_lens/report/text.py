@@ -12,6 +12,7 @@ from rich.tree import Tree
 
 from overhead_lens.analysis.model import Breakdown, HostCategory, Operator
 from overhead_lens.compare.model import Delta
+from overhead_lens.report.plain import plain
 from overhead_lens.units import format_ns
 
 _BAR_WIDTH = 24
@@ -53,7 +54,7 @@ def print_breakdown(console: Console, breakdown: Breakdown) -> None:
             console.print(section)
     _print_footnotes(console, breakdown.warnings)
     if breakdown.capture:
-        console.print(Text(f"capture: {breakdown.capture}", style="dim"), soft_wrap=True)
+        console.print(Text(f"capture: {plain(breakdown.capture)}", style="dim"), soft_wrap=True)
 
 
 def print_delta(console: Console, delta: Delta) -> None:
@@ -74,7 +75,7 @@ def print_delta(console: Console, delta: Delta) -> None:
     for change, old, recent in zip(delta.host, base.host, new.host, strict=True):
         if old.ns == recent.ns == 0:
             continue
-        moved = f"{_signed(change.moved[0].delta_ns)} {change.moved[0].name}" if change.moved else ""
+        moved = f"{_signed(change.moved[0].delta_ns)} {plain(change.moved[0].name)}" if change.moved else ""
         moved = moved if len(moved) <= _MOVED_WIDTH else f"{moved[: _MOVED_WIDTH - 1]}…"
         table.add_row(
             Text(change.category, style=COLORS[change.category]),
@@ -86,7 +87,7 @@ def print_delta(console: Console, delta: Delta) -> None:
             Text(moved, style="dim"),
         )
     console.print(table)
-    console.print(Text(delta.sentence, style="bold"))
+    console.print(Text(plain(delta.sentence), style="bold"))
     _print_footnotes(console, delta.warnings)
 
 
@@ -101,7 +102,7 @@ def sentence(breakdown: Breakdown) -> str:
     if biggest is not None and biggest.ns > 0.4 * first.ns:
         text += f", most of it {biggest.name} ({format_ns(biggest.ns)})"
     elif first.top:
-        text += f", led by {first.top[0].frame} ({format_ns(first.top[0].ns)})"
+        text += f", led by {plain(first.top[0].frame)} ({format_ns(first.top[0].ns)})"
     if ranked[1].share >= 0.1:
         text += f"; then {ranked[1].category} with {ranked[1].share:.0%}"
     floor = breakdown.wall.floor_ns
@@ -119,7 +120,7 @@ def _headline(breakdown: Breakdown) -> Text:
     text.append(f"  [{_interval(wall.ci95_ns)}]")
     if breakdown.units > 1:
         text.append(f"   {format_ns(wall.ns / breakdown.units)} per unit of work ({breakdown.units:,} units)")
-    params = ", ".join(f"{name}={value}" for name, value in breakdown.params.items())
+    params = ", ".join(f"{plain(name)}={plain(str(value))}" for name, value in breakdown.params.items())
     measured = f"{wall.processes} processes, {wall.blocks} blocks, {wall.calls:,} calls, unprofiled"
     return text.append(f"\n{params}   {measured}", style="dim")
 
@@ -127,7 +128,7 @@ def _headline(breakdown: Breakdown) -> Text:
 def _title(breakdown: Breakdown) -> str:
     mode = ", compiled" if breakdown.compile else ", eager"
     variant = "" if breakdown.variant == breakdown.scenario else f":{breakdown.variant}"
-    return f"{breakdown.scenario}{variant}{mode}, {breakdown.device_kind}"
+    return plain(f"{breakdown.scenario}{variant}{mode}, {breakdown.device_kind}")
 
 
 def _categories(breakdown: Breakdown) -> Table:
@@ -181,7 +182,7 @@ def _frames(breakdown: Breakdown) -> RenderableType | None:
     table = _section_table("costliest frames (self time)")
     for ns, category, frame in sorted(frames, key=lambda item: -item[0])[:_TOP]:
         table.add_row(
-            format_ns(ns), f"{ns / breakdown.wall.ns:.1%}", Text(category, style=COLORS[category]), Text(frame)
+            format_ns(ns), f"{ns / breakdown.wall.ns:.1%}", Text(category, style=COLORS[category]), Text(plain(frame))
         )
     return table
 
@@ -191,7 +192,7 @@ def _guards(breakdown: Breakdown) -> RenderableType | None:
         return None
     table = _section_table(f"guards, warm ({len(breakdown.guards)} rows sum to guard)")
     for guard in breakdown.guards[:_MOST_GUARDS]:
-        table.add_row(format_ns(guard.warm_ns), f"{guard.warm_ns / breakdown.wall.ns:.1%}", Text(guard.guard))
+        table.add_row(format_ns(guard.warm_ns), f"{guard.warm_ns / breakdown.wall.ns:.1%}", Text(plain(guard.guard)))
     rest = breakdown.guards[_MOST_GUARDS:]
     if rest:
         rest_ns = sum(guard.warm_ns for guard in rest)
@@ -223,12 +224,12 @@ def _grow(tree: Tree, node: Operator, whole_ns: int, depth: int) -> None:
 
 def _operator_line(node: Operator, whole_ns: int) -> Text:
     share = node.total_ns / whole_ns if whole_ns else 0.0
-    text = Text(f"{node.name} ", style="bold").append(f"{format_ns(node.total_ns)} {share:.0%}", style="default")
+    text = Text(f"{plain(node.name)} ", style="bold").append(f"{format_ns(node.total_ns)} {share:.0%}", style="default")
     own = sorted(node.categories.items(), key=lambda item: -item[1])[:3]
     for category, ns in own:
         if ns >= _TREE_SHARE / 2 * whole_ns:
             text.append(f"  {category} {format_ns(ns)}", style=COLORS[category])
-    return text.append(f"  from {node.called_from}", style="dim") if node.called_from else text
+    return text.append(f"  from {plain(node.called_from)}", style="dim") if node.called_from else text
 
 
 def _checks(breakdown: Breakdown) -> RenderableType | None:
@@ -251,7 +252,7 @@ def _published(breakdown: Breakdown) -> RenderableType | None:
     table = _section_table("published, beside this measurement (other machines: not a pass mark)")
     for figure in breakdown.published[:_MOST_PUBLISHED]:
         ratio = breakdown.wall.ns / figure["ns"]
-        text = Text(f"{figure['label']} ({figure['source']})", style="dim", no_wrap=True, overflow="ellipsis")
+        text = Text(plain(f"{figure['label']} ({figure['source']})"), style="dim", no_wrap=True, overflow="ellipsis")
         table.add_row(format_ns(figure["ns"]), f"{ratio:.2f}x", text)
     more = len(breakdown.published) - _MOST_PUBLISHED
     if more > 0:
@@ -263,7 +264,7 @@ def _print_footnotes(console: Console, warnings: Sequence[str]) -> None:
     if warnings:
         console.print()
     for number, warning in enumerate(warnings, 1):
-        console.print(Text(f"[{number}] {warning}", style="yellow"), soft_wrap=True)
+        console.print(Text(f"[{number}] {plain(warning)}", style="yellow"), soft_wrap=True)
 
 
 def _interval(interval: tuple[float, float]) -> str:

@@ -4,6 +4,7 @@ import json
 from datetime import datetime
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from overhead_lens.capture.directory import (
@@ -12,21 +13,12 @@ from overhead_lens.capture.directory import (
     read_capture,
     write_clock,
     write_meta,
-    write_stacks,
 )
 from overhead_lens.errors import MeasurementError, UsageError
+from tests.captures import META, ROW
+from tests.captures import complete as fill
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)
-ROW = {
-    "process": 0,
-    "block": 0,
-    "calls": 5,
-    "wall_ns": 50,
-    "reference_ns": 7,
-    "minor_faults": 1,
-    "system_ns": 0,
-    "compiles": 0,
-}
 
 
 def test_runs_that_start_together_get_directories_of_their_own(tmp_path: Path) -> None:
@@ -56,15 +48,12 @@ def complete(path: Path) -> Path:
     path.mkdir()
     (path / "quiet.log").touch()
     (path / "loud.log").write_text("said")
-    write_clock(path, [ROW])
-    write_stacks(path, ["a (a.py:1) 3\nb (b.py:2) 4", "c (c.py:3) 5"])
-    write_meta(path, {"scenario": "drawn"})
-    return path
+    return fill(path, [ROW], ["a (a.py:1) 3\nb (b.py:2) 4", "c (c.py:3) 5"])
 
 
 def test_written_and_read_back(tmp_path: Path) -> None:
     capture = read_capture(complete(tmp_path / "c"))
-    assert capture.meta == {"schema": "overhead-lens/capture/1", "scenario": "drawn"}
+    assert capture.meta == {"schema": "overhead-lens/capture/1", **META}
     assert capture.clock.to_dict("records") == [ROW]
     assert [line.strip() for line in capture.folded] == [
         "sampler 0 (py-spy:1);a (a.py:1) 3",
@@ -88,6 +77,16 @@ def cut_clock(path: Path) -> None:
     (path / "clock.parquet").write_bytes(raw[: len(raw) // 2])
 
 
+def torn_stacks(path: Path) -> None:
+    raw = bytearray((path / "stacks.txt.gz").read_bytes())
+    raw[25:40] = bytes(15)
+    (path / "stacks.txt.gz").write_bytes(raw)
+
+
+def deep_meta(path: Path) -> None:
+    (path / "meta.json").write_text("[" * 100_000)
+
+
 def cut_stacks(path: Path) -> None:
     raw = (path / "stacks.txt.gz").read_bytes()
     (path / "stacks.txt.gz").write_bytes(raw[:-9])
@@ -104,6 +103,8 @@ def cut_stacks(path: Path) -> None:
         (newer, "has schema 'overhead-lens/capture/9'; this version reads 'overhead-lens/capture/1'$"),
         (cut_clock, "is damaged: "),
         (cut_stacks, "is damaged: "),
+        (torn_stacks, "is damaged: "),
+        (deep_meta, "is damaged: meta.json: "),
         (lambda path: (path / "clock.parquet").unlink(), "is damaged: "),
     ],
 )
@@ -119,3 +120,53 @@ def test_an_incomplete_capture_is_refused_by_name(tmp_path: Path, harm, message:
 def test_no_directory_at_all(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"^no capture .*gone$"):
         read_capture(tmp_path / "gone")
+
+
+@pytest.mark.parametrize(
+    ("meta", "fault"),
+    [
+        ({"scenario": None}, "scenario is not of type str"),
+        ({"params": [1]}, "params is not of type dict"),
+        ({"work": {}}, "work is {}"),
+        ({"work": {"units": 0, "flops": 0, "bytes": 0}}, "work is {'units': 0, 'flops': 0, 'bytes': 0}"),
+        ({"trace": None}, "trace is not of type dict"),
+        ({"guards": [1]}, "guards is not of type dict"),
+        ({"warnings": None}, "warnings is not of type list"),
+    ],
+)
+def test_metadata_that_no_analysis_could_use(tmp_path: Path, meta: dict[str, object], fault: str) -> None:
+    path = complete(tmp_path / "c")
+    write_meta(path, {**META, **meta})
+    with pytest.raises(UsageError) as caught:
+        read_capture(path)
+    assert str(caught.value) == f"the capture {path} is damaged: meta.json: {fault}"
+
+
+@pytest.mark.parametrize("name", ["scenario", "variant", "compile", "device", "params", "work", "trace", "samples"])
+def test_metadata_with_a_gap(tmp_path: Path, name: str) -> None:
+    path = complete(tmp_path / "c")
+    write_meta(path, {key: value for key, value in META.items() if key != name})
+    with pytest.raises(UsageError, match=f"is damaged: meta.json: {name} is missing$"):
+        read_capture(path)
+
+
+@pytest.mark.parametrize(
+    ("column", "least"), [("process", 0), ("calls", 1), ("wall_ns", 0), ("reference_ns", 1), ("minor_faults", 0)]
+)
+def test_a_clock_that_cannot_be(tmp_path: Path, column: str, least: int) -> None:
+    path = complete(tmp_path / "c")
+    message = f"is damaged: clock.parquet: {column} must hold integers of at least {least}$"
+    write_clock(path, [ROW, {**ROW, column: least - 1}])
+    with pytest.raises(UsageError, match=message):
+        read_capture(path)
+    for value in ("x", 1.5, None):
+        pd.DataFrame([ROW, {**ROW, column: value}], dtype=None).astype(
+            {column: "str" if value == "x" else "float"}
+        ).to_parquet(path / "clock.parquet")
+        with pytest.raises(UsageError, match=message):
+            read_capture(path)
+
+
+def test_a_name_too_long_is_no_capture() -> None:
+    with pytest.raises(UsageError, match="^no capture x+$"):
+        read_capture(Path("x" * 300))

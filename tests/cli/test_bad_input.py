@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead_lens.capture.directory import write_clock, write_meta
-from tests.capture.test_directory import ROW
+from tests.captures import draw_capture
 from tests.cli.run import TINY, error_line, lens, scenario
 
 
@@ -139,17 +139,29 @@ def test_a_full_disk(tmp_path: Path) -> None:
         subprocess.run(["umount", place], check=True)
 
 
-def capture(path: Path, **meta: object) -> Path:
-    path.mkdir()
-    write_clock(path, [ROW])
-    write_meta(path, {"scenario": "drawn", "params": {}, "device": "cpu", "environment": {}, **meta})
-    return path
-
-
 def test_captures_that_cannot_be_compared(tmp_path: Path) -> None:
-    base, new = capture(tmp_path / "a"), capture(tmp_path / "b", params={"size": 2})
+    base, new = draw_capture(tmp_path / "a"), draw_capture(tmp_path / "b", params={"size": 2})
     done = lens("diff", base, new, cwd=tmp_path)
     assert (
-        error_line(done) == "the captures differ in params: {} against {'size': 2}: --force compares them all the same"
+        error_line(done)
+        == "the captures differ in params: {'size': 10} against {'size': 2}: --force compares them all the same"
+    )
+    assert done.returncode == 2
+    forced = lens("diff", base, new, "--force", "--json", cwd=tmp_path)
+    assert forced.returncode == 0, forced.stderr
+    assert json.loads(forced.stdout)["verdict"] == "same"
+
+
+def test_a_damaged_capture_is_named_by_every_command(tmp_path: Path) -> None:
+    path = draw_capture(tmp_path / "c")
+    (path / "clock.parquet").write_text("not parquet")
+    for arguments in (["report", path], ["diff", path, path], ["export", path, "--to", "chrome"], ["open", path]):
+        done = lens(*arguments, cwd=tmp_path)
+        assert error_line(done).startswith(f"the capture {path} is damaged: ")
+        assert done.returncode == 2
+    (path / "meta.json").write_text('{"schema": "overhead-lens/capture/9"}')
+    done = lens("report", path, cwd=tmp_path)
+    assert error_line(done) == (
+        f"the capture {path} has schema 'overhead-lens/capture/9'; this version reads 'overhead-lens/capture/1'"
     )
     assert done.returncode == 2
