@@ -1,0 +1,145 @@
+"""A worker as the recorder sees it, with a stand-in that speaks the protocol and misbehaves on request."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from overhead_lens.capture import process
+from overhead_lens.capture.process import Worker
+from overhead_lens.errors import MeasurementError, UsageError
+from tests.cli.run import scenario
+
+STAND_IN = """
+import json, os, signal, sys, time
+def reply(**answer):
+    print(json.dumps(answer), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    step = request["do"]
+    if step == "double":
+        reply(ok={"value": 2 * request["value"]})
+    elif step in ("usage", "measurement"):
+        reply(error={"kind": step, "message": "said so"})
+    elif step == "sleep":
+        time.sleep(600)
+    elif step == "exit":
+        print("last words\\n\\n", file=sys.stderr)
+        sys.exit(7)
+    elif step == "signal":
+        os.kill(os.getpid(), request["number"])
+    elif step == "half":
+        os.write(1, b'{"ok": {"val')
+        os._exit(7)
+    elif step == "fork":
+        if os.fork():
+            os._exit(7)
+        time.sleep(600)
+    elif step == "hang_up":
+        os.close(1)
+        time.sleep(600)
+"""
+
+
+@pytest.fixture
+def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
+    (tmp_path / "stand_in.py").write_text(STAND_IN)
+    monkeypatch.setattr(process, "_WORKER", tmp_path / "stand_in.py")
+    monkeypatch.setattr(process, "_LAST_WORDS_S", 0.5)
+    with Worker("clock-3", tmp_path / "log", 20.0) as found:
+        yield found
+    assert not group_of(found.pid)
+
+
+def group_of(leader: int) -> list[int]:
+    """Processes of a group that still run (proc(5): state is the field after the name, the group two further)."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, group = path.read_text().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue
+        if int(group) == leader and state != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+def test_asked_and_answered(worker: Worker) -> None:
+    assert worker.ask("double", value=21) == {"value": 42}
+    with pytest.raises(UsageError, match="^said so$"):
+        worker.ask("usage")
+    with pytest.raises(MeasurementError, match="^said so$"):
+        worker.ask("measurement")
+    assert worker.ask("double", value=1) == {"value": 2}
+
+
+@pytest.mark.parametrize(
+    ("step", "arguments", "how"),
+    [
+        ("exit", {}, "ended with exit code 7 during 'exit': last words"),
+        ("signal", {"number": 9}, "was killed by signal SIGKILL during 'signal'"),
+        ("signal", {"number": 40}, "was killed by signal 40 during 'signal'"),
+        ("half", {}, "ended with exit code 7 during 'half'"),
+        ("fork", {}, "ended with exit code 7 during 'fork'"),
+        ("hang_up", {}, "closed its connection and was ended during 'hang_up'"),
+    ],
+)
+def test_a_death_is_told_from_every_other(worker: Worker, step: str, arguments: dict[str, int], how: str) -> None:
+    with pytest.raises(MeasurementError) as caught:
+        worker.ask(step, **arguments)
+    assert str(caught.value) == f"clock-3 {how}"
+
+
+def test_asking_the_dead(worker: Worker) -> None:
+    with pytest.raises(MeasurementError):
+        worker.ask("exit")
+    with pytest.raises(MeasurementError, match="^clock-3 ended with exit code 7 during 'double': last words$"):
+        worker.ask("double", value=1)
+
+
+def test_a_step_that_takes_too_long(worker: Worker) -> None:
+    worker._timeout_s = 0.25
+    with pytest.raises(MeasurementError) as caught:
+        worker.ask("sleep")
+    assert str(caught.value) == "clock-3 did not finish 'sleep' within 0.25 s and was ended (raise --timeout)"
+    assert not group_of(worker.pid)
+
+
+def test_ended_twice(worker: Worker) -> None:
+    worker.send("sleep")
+    worker.end()
+    worker.end()
+    with pytest.raises(MeasurementError, match="was killed by signal SIGKILL"):
+        worker.send("double", value=1)
+
+
+PARAMETERS_OF_ANY_TYPE = """
+import os, sys
+from dataclasses import dataclass
+import torch
+from overhead_lens.scenario import Scenario
+
+@dataclass(frozen=True)
+class Params:
+    dtype: torch.dtype = torch.float32
+    size: int = 3
+
+print("printed at import")
+os.write(1, b"written to stdout\\n")
+SCENARIO = Scenario(name="typed", summary="", source="", params=Params, variants={"neg": torch.neg},
+                    inputs=lambda params: (torch.ones(params.size, dtype=params.dtype),))
+"""
+
+
+def test_the_real_worker_keeps_its_protocol_clean(tmp_path: Path) -> None:
+    path = scenario(tmp_path, text=PARAMETERS_OF_ANY_TYPE)
+    with Worker("tracer", tmp_path / "log", 120.0) as worker:
+        about = worker.ask("load", path=str(path), variant=None, params={"size": "4"}, compile_options=None)
+        assert about["params"] == {"dtype": "torch.float32", "size": 4}
+        assert os.getpgid(worker.pid) == worker.pid
+        assert set((tmp_path / "log").read_text().splitlines()) >= {"printed at import", "written to stdout"}
+        with pytest.raises(MeasurementError, match="^no_such_step failed: AttributeError: "):
+            worker.ask("no_such_step")
