@@ -179,29 +179,34 @@ def _frames(breakdown: Breakdown) -> RenderableType | None:
     frames = [(frame.ns, each.category, frame.frame) for each in breakdown.host for frame in each.top if frame.ns]
     if not frames:
         return None
-    table = _section_table("costliest frames (self time)")
+    table = _section_table()
     for ns, category, frame in sorted(frames, key=lambda item: -item[0])[:_TOP]:
         table.add_row(
             format_ns(ns), f"{ns / breakdown.wall.ns:.1%}", Text(category, style=COLORS[category]), Text(plain(frame))
         )
-    return table
+    return _section("costliest frames (self time)", table)
 
 
 def _guards(breakdown: Breakdown) -> RenderableType | None:
     if not breakdown.guards:
         return None
-    table = _section_table(f"guards, warm ({len(breakdown.guards)} rows sum to guard)")
+    table = _section_table()
     for guard in breakdown.guards[:_MOST_GUARDS]:
         table.add_row(format_ns(guard.warm_ns), f"{guard.warm_ns / breakdown.wall.ns:.1%}", Text(plain(guard.guard)))
     rest = breakdown.guards[_MOST_GUARDS:]
     if rest:
         rest_ns = sum(guard.warm_ns for guard in rest)
         table.add_row(format_ns(rest_ns), f"{rest_ns / breakdown.wall.ns:.1%}", Text(f"{len(rest)} more", style="dim"))
-    return table
+    return _section(f"guards, warm ({len(breakdown.guards)} rows sum to guard)", table)
 
 
-def _section_table(title: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="dim", box=None, pad_edge=False, show_header=False)
+def _section(title: str, body: RenderableType) -> Group:
+    """A title of its own line: a table's own title is broken at the table's width."""
+    return Group(Text(title, style="dim"), body)
+
+
+def _section_table() -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     return table
@@ -213,7 +218,7 @@ def _operators(breakdown: Breakdown) -> RenderableType | None:
         return None
     tree = Tree(_operator_line(root, root.total_ns), guide_style="dim")
     _grow(tree, root, root.total_ns, _TREE_DEPTH)
-    return Group(Text("operators (total, with its own time by category)", style="dim"), Padding(tree, (0, 0, 0, 1)))
+    return _section("operators (total, with its own time by category)", Padding(tree, (0, 0, 0, 1)))
 
 
 def _grow(tree: Tree, node: Operator, whole_ns: int, depth: int) -> None:
@@ -249,7 +254,7 @@ def _checks(breakdown: Breakdown) -> RenderableType | None:
 def _published(breakdown: Breakdown) -> RenderableType | None:
     if not breakdown.published:
         return None
-    table = _section_table("published, beside this measurement (other machines: not a pass mark)")
+    table = _section_table()
     for figure in breakdown.published[:_MOST_PUBLISHED]:
         ratio = breakdown.wall.ns / figure["ns"]
         text = Text(plain(f"{figure['label']} ({figure['source']})"), style="dim", no_wrap=True, overflow="ellipsis")
@@ -257,7 +262,7 @@ def _published(breakdown: Breakdown) -> RenderableType | None:
     more = len(breakdown.published) - _MOST_PUBLISHED
     if more > 0:
         table.add_row("", "", Text(f"{more} more in the scenario's file", style="dim"))
-    return table
+    return _section("published, beside this measurement (other machines: not a pass mark)", table)
 
 
 def _print_footnotes(console: Console, warnings: Sequence[str]) -> None:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import io
+import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
-from overhead_lens.analysis.model import CrossCheck, Frame, Guard, Operator
-from overhead_lens.report.text import bar, print_breakdown
+from overhead_lens.analysis.model import Breakdown, Closure, CrossCheck, Frame, Guard, Operator
+from overhead_lens.compare.model import Change, Delta, Move
+from overhead_lens.report.json import breakdown_document, delta_document
+from overhead_lens.report.text import bar, print_breakdown, print_delta
 from tests.builders import breakdown
 
 GOLDEN = Path(__file__).with_name("golden")
 
 
-def printed(made) -> str:
+def printed(made: Breakdown | Delta) -> str:
     console = Console(file=io.StringIO(), width=100, highlight=False, markup=False, emoji=False, color_system=None)
-    print_breakdown(console, made)
+    if isinstance(made, Delta):
+        print_delta(console, made)
+    else:
+        print_breakdown(console, made)
     text: str = console.file.getvalue()
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
@@ -25,11 +32,12 @@ def printed(made) -> str:
 def expect(name: str, text: str) -> None:
     golden = GOLDEN / name
     if not golden.exists() or golden.read_text(encoding="utf-8") != text:
-        golden.with_suffix(".got").write_text(text, encoding="utf-8")
+        golden.with_name(f"{name}.got").write_text(text, encoding="utf-8")
     assert golden.read_text(encoding="utf-8") == text
 
 
-def test_report() -> None:
+def full() -> Breakdown:
+    """A budget in which every field holds something."""
     made = breakdown({"python": {"user": 3_000, "binding": 4_000}}, python=7_000, guard=2_000, kernel=1_000)
     tree = Operator(
         "add1:add1",
@@ -38,26 +46,105 @@ def test_report() -> None:
         {"python": 7_000, "guard": 2_000},
         (Operator("aten::add", 1_000, 1_000, {"kernel": 1_000}),),
     )
-    made = replace(
+    return replace(
         made,
         compile=True,
+        closure=Closure(10_000, 0, 9_800, -0.02),
         operators=tree,
         units=100,
         guards=(Guard("TENSOR_MATCH L['x']", 1_500.0), Guard("GLOBAL_STATE", 500.0)),
-        cross_checks=(CrossCheck("guard", 2_000.0, 1_900.0, None, agree=True),),
+        cross_checks=(CrossCheck("guard", 2_000.0, 1_900.04, None, agree=True),),
         warnings=("only 3 clock processes",),
         published=({"label": "compiled", "ns": 14_000.0, "source": "an issue"},),
+        environment={"torch": "2.9", "gpu": None},
         capture="traces/drawn",
     )
-    expect("report.txt", printed(made))
+
+
+def difference(base: Breakdown, new: Breakdown, verdict: str = "slower", moved: str = "checked_add") -> Delta:
+    """``new`` less ``base``: every category that grew is slower, with one frame that did it."""
+    host = tuple(
+        Change(
+            old.category,
+            recent.ns - old.ns,
+            (0.9 * (recent.ns - old.ns), 1.1 * (recent.ns - old.ns)),
+            verdict if recent.ns != old.ns else "same",
+            (Move("frame", moved, recent.ns - old.ns),) if recent.ns != old.ns else (),
+        )
+        for old, recent in zip(base.host, new.host, strict=True)
+    )
+    grown = new.wall.ns - base.wall.ns
+    return Delta(
+        base=base,
+        new=new,
+        verdict=verdict,
+        margin_share=0.01,
+        wall_delta_ns=grown,
+        wall_ci95_ns=(0.9 * grown, 1.1 * grown),
+        ratio=new.wall.ns / base.wall.ns if base.wall.ns else None,
+        host=host,
+        blame=tuple(change.category for change in host if change.delta_ns),
+        sentence=f"the call is {verdict}: {moved} moved",
+        detectable_share=0.012345678,
+        warnings=("base: only 3 clock processes",),
+    )
+
+
+def test_report() -> None:
+    expect("report.txt", printed(full()))
+
+
+def test_difference() -> None:
+    slower = breakdown(python=7_000, guard=2_000, allocation=3_000, kernel=1_000)
+    expect("difference.txt", printed(difference(replace(full(), units=1), slower)))
+
+
+def test_documents() -> None:
+    slower = replace(breakdown(python=7_000, guard=2_000, allocation=3_000, kernel=1_000), params={"beta": math.inf})
+    expect("breakdown.json", json.dumps(breakdown_document(full()), indent=1) + "\n")
+    text = json.dumps(delta_document(difference(full(), slower)), indent=1, allow_nan=False) + "\n"
+    expect("difference.json", text)
+    assert list(json.loads(text)["new"]) == list(breakdown_document(full()))
+
+
+def hostile(name: str) -> Breakdown:
+    """A budget that holds ``name`` wherever a name comes from outside."""
+    made = breakdown(python=100, kernel=100, scenario=f"{name}1")
+    first = replace(made.host[0], top=(Frame(f"{name}2", 100),))
+    child = Operator(f"{name}3", 100, 100, {"kernel": 100}, called_from=f"{name}4")
+    return replace(
+        made,
+        params={f"{name}5": f"{name}6"},
+        host=(first, *made.host[1:]),
+        guards=(Guard(f"{name}7", 10.0),),
+        operators=Operator(f"{name}8", 200, 100, {"python": 100}, (child,)),
+        warnings=(f"{name}9",),
+        published=({"label": f"{name}a", "source": f"{name}b", "ns": 100.0},),
+        capture=f"{name}c",
+    )
 
 
 def test_names_are_never_markup() -> None:
-    made = breakdown(python=100, scenario="[bold red]x[/]")
-    hostile = replace(made.host[0], top=(Frame("[link=http://evil]f[/link] (a.py)", 100),))
-    text = printed(replace(made, host=(hostile, *made.host[1:])))
-    assert "[bold red]x[/]" in text
-    assert "[link=http://evil]f[/link] (a.py)" in text
+    text = printed(hostile("[bold]x[/]:tada:"))
+    for mark in "123456789abc":
+        assert f"[bold]x[/]:tada:{mark}" in text
+    moved = printed(difference(breakdown(python=100), hostile("[red]y"), moved="[bold]x[/]:tada:"))
+    assert "+100 ns [bold]x[/]:tada:" in moved
+    assert "[red]y1" in moved
+
+
+def test_names_are_never_obeyed() -> None:
+    text = printed(hostile("\x1b[2J\n"))
+    assert "\x1b" not in text
+    for mark in "123456789abc":
+        assert f"\\x1b[2J\\n{mark}" in text
+    assert "\x1b" not in printed(difference(breakdown(python=100), hostile("\x1b[2J"), moved="\x1b[2J"))
+
+
+def test_nothing_measured() -> None:
+    text = printed(breakdown())
+    assert "Nothing was measured." in text
+    assert "unattributed" in printed(difference(breakdown(), breakdown(unattributed=5)))
 
 
 def test_bars() -> None:
