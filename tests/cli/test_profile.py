@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,11 @@ import jsonschema
 import pandas as pd
 import pytest
 
+from overhead_lens.capture import record
 from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.cli.profile import profile
+from overhead_lens.errors import MeasurementError
+from tests.captures import draw_capture
 from tests.cli.run import error_line, lens, scenario
 
 NUMBER, TEXT, MAYBE = {"type": "number"}, {"type": "string"}, {"type": ["number", "null"]}
@@ -221,54 +226,100 @@ def children_of(parent: str) -> list[str]:
 
 
 def start(tmp_path: Path, body: str, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "overhead_lens", "profile", str(scenario(tmp_path, body=body)), "-o", "out", *more]
-    return subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    """``profile`` of a scenario with that body, in a process group of its own as a shell would start it."""
+    command = [sys.executable, "-m", "overhead_lens", "profile", str(scenario(tmp_path, body=body)), *more]
+    return subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
 
 
-def wait_for_workers(process: subprocess.Popen[str]) -> list[str]:
-    for _ in range(300):
-        found = children_of(str(process.pid))
-        if found:
-            return found
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    for _ in range(600):
+        if condition():
+            return
         time.sleep(0.1)
-    raise AssertionError("no worker was started")
+    raise AssertionError(f"{what} within a minute")
 
 
 def wait_until_gone(pid: int) -> None:
-    for _ in range(100):
-        if not children_of(str(pid)):
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"left behind: {children_of(str(pid))}")
+    wait_for(lambda: not children_of(str(pid)), f"workers of {pid} were not gone")
 
 
-SLEEP = "import time; time.sleep(600)"
+def hang(at_call: int) -> str:
+    """A body that leaves a file and sleeps from its ``at_call``-th call on: the first is the check, the rest warm up."""
+    return (
+        "import os, time; count = total.__dict__['count'] = total.__dict__.get('count', 0) + 1\n"
+        f"    if count >= {at_call}: open(f'asleep-{{os.getpid()}}', 'w').close(); time.sleep(600)"
+    )
+
+
+def asleep(folder: Path, count: int) -> None:
+    """Wait until that many workers sleep in the middle of their call."""
+    wait_for(lambda: len(list(folder.glob("asleep-*"))) >= count, f"{count} workers did not reach their call")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
-def test_ended_from_outside_leaves_no_process_and_no_capture(tmp_path: Path, number: int, code: int) -> None:
-    process = start(tmp_path, SLEEP)
-    wait_for_workers(process)
-    time.sleep(1.0)
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
+def test_ended_during_warm_up_leaves_no_process_and_no_capture(tmp_path: Path, number: int, code: int) -> None:
+    process = start(tmp_path, hang(2), "-o", "out")
+    asleep(tmp_path, 2)
+    os.killpg(process.pid, number)
+    output, errors = process.communicate(timeout=30)
     assert process.returncode == code
-    assert errors == ("" if number == signal.SIGKILL else "overhead-lens: interrupted\n")
+    assert (output, errors) == ("", "" if number == signal.SIGKILL else "overhead-lens: interrupted\n")
     wait_until_gone(process.pid)
-    assert "is not a complete capture" in error_line(lens("report", tmp_path / "out", cwd=tmp_path))
+    assert error_line(lens("report", "out", cwd=tmp_path)) == (
+        "out is not a complete capture: it has no meta.json (was it interrupted?)"
+    )
 
 
-def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
-    process = start(tmp_path, SLEEP, "--timeout", "6")
+@pytest.mark.parametrize(("at_call", "step"), [(1, "load"), (2, "warm_up")])
+def test_a_worker_that_hangs_is_ended(tmp_path: Path, at_call: int, step: str) -> None:
+    process = start(tmp_path, hang(at_call), "--timeout", "10", "-o", "out")
+    output, errors = process.communicate(timeout=120)
+    assert errors == f"overhead-lens: tracer did not finish '{step}' within 10 s and was ended (raise --timeout)\n"
+    assert (output, process.returncode) == ("", 3)
+    wait_until_gone(process.pid)
+    assert not (tmp_path / "out" / "meta.json").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
+def test_a_worker_that_dies_is_named(tmp_path: Path, number: signal.Signals) -> None:
+    process = start(tmp_path, f"import os; os.kill(os.getpid(), {number})", "-o", "out")
     _, errors = process.communicate(timeout=120)
-    assert errors == "overhead-lens: tracer did not finish 'load' within 6 s and was ended (raise --timeout)\n"
+    assert errors == f"overhead-lens: tracer was killed by signal {number.name} during 'load'\n"
     assert process.returncode == 3
     wait_until_gone(process.pid)
 
 
-def test_a_worker_that_dies_is_named(tmp_path: Path) -> None:
-    process = start(tmp_path, "import os; os.kill(os.getpid(), 11)")
-    _, errors = process.communicate(timeout=120)
-    assert errors == "overhead-lens: tracer was killed by signal SIGSEGV during 'load'\n"
+def test_a_worker_killed_from_outside_is_named(tmp_path: Path) -> None:
+    process = start(tmp_path, hang(2), "-o", "out")
+    asleep(tmp_path, 2)
+    for mark in tmp_path.glob("asleep-*"):
+        os.kill(int(mark.name.removeprefix("asleep-")), signal.SIGKILL)
+    _, errors = process.communicate(timeout=30)
+    assert errors == "overhead-lens: tracer was killed by signal SIGKILL during 'warm_up'\n"
     assert process.returncode == 3
-    wait_until_gone(process.pid)
+
+
+def test_runs_that_start_together_do_not_meet(tmp_path: Path) -> None:
+    both = [start(tmp_path, hang(1)) for _ in range(2)]
+    asleep(tmp_path, 4)
+    for process in both:
+        process.send_signal(signal.SIGINT)
+    assert [process.communicate(timeout=30)[1] for process in both] == ["overhead-lens: interrupted\n"] * 2
+    places = sorted(path.name for path in (tmp_path / "traces").iterdir())
+    assert len(places) == 2
+    for name in places:
+        assert name.startswith("tiny-")
+        assert error_line(lens("report", f"traces/{name}", cwd=tmp_path)).startswith(f"traces/{name} is not a complete")
+
+
+def test_a_picture_that_cannot_be_drawn_does_not_hide_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = draw_capture(tmp_path / "c")
+    (stored / "trace.pftrace").mkdir()
+    monkeypatch.setattr(record, "record", lambda *_: stored)
+    with pytest.raises(MeasurementError, match="the capture is complete but for this picture$"):
+        profile("add1", json_=True, quiet=True)
+    assert json.loads(capsys.readouterr().out)["wall"]["ns"] == 1_000
