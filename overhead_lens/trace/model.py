@@ -1,26 +1,88 @@
-"""The event frame: what the reader of torch.profiler's exports yields as one pandas frame.
+"""What the readers yield: stacks, and a trace with its events in one pandas frame.
 
-One row per complete event, in file order:
+The event frame holds one row per complete event, in file order:
 
-===============  ========  =====================================================================
-``name``         object    event name
-``cat``          object    Kineto category (``cpu_op``, ``user_annotation``, ``python_function``, ...)
-``pid, tid``     object    process and thread as the file names them
-``start_ns``     int64     start; the smallest of the file is 0
-``dur_ns``       int64     duration, >= 0
-``correlation``  int64     links a launch to its device events; -1 where absent
-``sequence``     int64     links a forward to its backward operator; -1 where absent
-``device``       int64     device of a device event; -1 on the host
-``stream``       int64     stream of a device event; -1 on the host
-===============  ========  =====================================================================
+===============  ===========  =====================================================================
+``name``         categorical  event name (object categories: names may hold lone surrogates)
+``cat``          categorical  category as the file spells it (``cpu_op``, ``kernel``, ``Kernel``, ...)
+``pid, tid``     categorical  process and thread, as text
+``start_ns``     int64        start; the smallest of the file is 0
+``dur_ns``       int64        duration, >= 0
+``correlation``  int64        links a launch to its device events; -1 where absent
+``sequence``     int64        links a forward to its backward operator; -1 where absent
+``device``       int64        device of a device event (``args.device``, else ``pid``); -1 on the host
+``stream``       int64        stream of a device event (``args.stream``, else ``tid``); -1 on the host
+===============  ===========  =====================================================================
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
 from overhead_lens.stack import Stack, StackFrame
 
-__all__ = ["DEVICE_CATEGORIES", "EVENT_COLUMNS", "Stack", "StackFrame"]
+__all__ = ["COPY_CATEGORIES", "DEVICE_CATEGORIES", "EVENT_COLUMNS", "Stack", "StackFrame", "Trace"]
 
-DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
+COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
+
+DEVICE_CATEGORIES = frozenset({"kernel", "Kernel"}) | COPY_CATEGORIES
+"""Categories of work on a device (third_party/kineto, ActivityType.cpp), new and old spelling.
+
+Nothing else is: ``cuda_sync``, Triton's ``cpu_op`` events and runtime calls may carry a ``stream`` argument and are the
+host's; ``gpu_user_annotation`` repeats the host's annotations over the kernels they launched.
+"""
 
 EVENT_COLUMNS = ("name", "cat", "pid", "tid", "start_ns", "dur_ns", "correlation", "sequence", "device", "stream")
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One file that torch.profiler exported.
+
+    Attributes:
+        path: The file.
+        events: The event frame.
+        event_count: Entries of ``traceEvents``, of every phase.
+        raw_bytes: Size of the JSON text, decompressed.
+        origin_ns: What the file calls the time of ``start_ns`` 0; with ``baseTimeNanoseconds`` added where the file has it.
+        issues: What the reader dropped or repaired, by reason, in events; no zeros.
+        thread_names: (pid, tid) to the name the file gives the thread.
+        metadata: Values of the document beside ``traceEvents``, as parsed.
+        arguments: ``args`` of the given rows of the frame, decoded on demand (shapes, stacks, group names).
+    """
+
+    path: str
+    events: pd.DataFrame
+    event_count: int
+    raw_bytes: int
+    origin_ns: int
+    issues: Mapping[str, int] = field(default_factory=dict)
+    thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Callable[[Sequence[int]], list[Mapping[str, Any]]] = lambda rows: [{} for _ in rows]
+
+    @property
+    def rank(self) -> int | None:
+        """The rank in its distributed job; None where the file does not say."""
+        return self._distributed("rank")
+
+    @property
+    def world_size(self) -> int | None:
+        """Number of ranks of the job; None where the file does not say."""
+        return self._distributed("world_size")
+
+    @property
+    def device_names(self) -> Mapping[int, str]:
+        """Device number to its name."""
+        listed = self.metadata.get("deviceProperties")
+        entries = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        return {each["id"]: str(each.get("name", "")) for each in entries if isinstance(each.get("id"), int)}
+
+    def _distributed(self, key: str) -> int | None:
+        information = self.metadata.get("distributedInfo")
+        value = information.get(key) if isinstance(information, dict) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,19 @@
+"""Many traces: one after another here, or spread over a Dask cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from overhead_lens.analysis.trace_analysis import analyze_trace
+from overhead_lens.analysis.trace_model import TraceAnalysis, TraceFailure
+from overhead_lens.categories import default_classifier
+from overhead_lens.errors import OverheadLensError
+from overhead_lens.trace.kineto import read_trace
+
+
+def analyze_file(path: Path, rules: Path | None = None) -> TraceAnalysis | TraceFailure:
+    """The analysis of one file; a file that cannot be read is a failure with its reason, never an exception."""
+    try:
+        return analyze_trace(read_trace(path), default_classifier(rules))
+    except OverheadLensError as error:
+        return TraceFailure(str(path), str(error))
