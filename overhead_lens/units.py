@@ -14,6 +14,7 @@ NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
 
 _INT64_MAX = 2**63 - 1
+_SAFE_DIGITS = 15
 
 
 def ns_from_us_text(text: str) -> int:
@@ -22,6 +23,9 @@ def ns_from_us_text(text: str) -> int:
     Raises:
         ValueError: Not a finite decimal number, or outside int64 nanoseconds.
     """
+    whole, _, fraction = text.partition(".")
+    if len(whole) <= _SAFE_DIGITS and whole.isascii() and whole.isdigit() and fraction.isascii() and fraction.isdigit():
+        return int(whole) * NS_PER_US + int(f"{fraction}00"[:3])
     try:
         scaled = Decimal(text).scaleb(3)
     except InvalidOperation:

@@ -1,82 +1,88 @@
-"""Reader of torch.profiler's exported JSON into the event frame of ``model.py``.
+"""Reader of what torch.profiler exports (Kineto's Chrome trace JSON), plain or gzipped, sound or damaged.
 
-The subset that is read: the object's ``traceEvents`` (or a bare list), of these the complete events (``ph`` = ``X``)
-with ``name``, ``cat``, ``pid``, ``tid``, ``ts`` and ``dur`` (decimal microseconds, read as text), and of ``args``
-``correlation``, ``Sequence number``, ``device`` and ``stream``.
+The subset that is read:
+
+- the document: an object with ``traceEvents``, or a bare list of events; what stands beside the events is kept as
+  metadata (``deviceProperties``, ``distributedInfo``, ``baseTimeNanoseconds``, ``with_stack``, ...);
+- complete events (``ph`` = ``X``): ``name``, ``cat``, ``pid``, ``tid``, ``ts`` and ``dur`` (decimal microseconds, read as
+  text into int64 ns), and of ``args`` ``correlation``, ``Sequence number``, ``device`` and ``stream``; the other
+  arguments are left as text and decoded on demand;
+- of the metadata events (``M``) the names of threads. Flow events (``s``, ``f``) repeat what ``correlation`` and
+  ``Sequence number`` say; they and instants (``i``) are counted and not kept.
+
+What each value may look like, and what is dropped or repaired under which reason, is defined in ``event.py``. A sound
+file that is small is decoded as a whole (``document.py``); a large or damaged one is scanned as it is decompressed
+(``stream.py``), so that every sound event of a damaged file is read and the rest is counted.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import numpy as np
 import pandas as pd
 
 from overhead_lens.errors import UsageError
-from overhead_lens.trace.model import DEVICE_CATEGORIES
-from overhead_lens.units import ns_from_us_text
+from overhead_lens.trace.columns import Framed, Ints, framed
+from overhead_lens.trace.document import decode
+from overhead_lens.trace.model import Trace
+from overhead_lens.trace.source import opened
+
+SMALL_BYTES = 128 << 20
+"""Up to here decoding as a whole takes less time than loading the compiled scanner saves."""
 
 
 def read_events(path: Path) -> pd.DataFrame:
-    """The complete events of a trace file, in file order.
+    """The event frame of a trace file.
 
     Raises:
         UsageError: The file cannot be read or is not such a trace.
     """
-    try:
-        raw = path.read_bytes()
-        text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-        document = json.loads(text, parse_float=str)
-    except (OSError, EOFError, ValueError) as error:
-        raise UsageError(f"cannot read the trace {path}: {error}") from error
-    events = document.get("traceEvents") if isinstance(document, dict) else document
-    if not isinstance(events, list):
-        raise UsageError(f"{path} holds no traceEvents")
-    rows = [_row(event) for event in events if isinstance(event, dict) and event.get("ph") == "X" and "dur" in event]
-    frame = pd.DataFrame(rows, columns=list(_EMPTY), dtype=object).astype(_EMPTY)
-    if len(frame):
-        frame["start_ns"] -= frame["start_ns"].min()
-    result: pd.DataFrame = frame
-    return result
+    return read_trace(path).events
 
 
-_EMPTY = {
-    "name": object,
-    "cat": object,
-    "pid": object,
-    "tid": object,
-    "start_ns": "int64",
-    "dur_ns": "int64",
-    "correlation": "int64",
-    "sequence": "int64",
-    "device": "int64",
-    "stream": "int64",
-}
+def read_trace(path: Path) -> Trace:
+    """A trace file.
 
-
-def _row(event: Mapping[str, Any]) -> tuple[Any, ...]:
-    args = event.get("args") or {}
-    category = event.get("cat", "")
-    on_device = category in DEVICE_CATEGORIES
-    return (
-        str(event.get("name", "")),
-        str(category),
-        event.get("pid"),
-        event.get("tid"),
-        ns_from_us_text(str(event.get("ts", 0))),
-        max(0, ns_from_us_text(str(event["dur"]))),
-        _integer(args.get("correlation")),
-        _integer(args.get("Sequence number")),
-        _integer(args.get("device")) if on_device else -1,
-        _integer(args.get("stream")) if on_device else -1,
+    Raises:
+        UsageError: The file cannot be read or is not such a trace.
+    """
+    with opened(path) as source:
+        head = np.empty(SMALL_BYTES, dtype=np.uint8)
+        size = source.fill(memoryview(head))
+        document = decode(memoryview(head)[:size]) if size < SMALL_BYTES and not source.broken else None
+        if document is None:
+            raise UsageError(f"{path} is not a trace")
+    result = framed(document.columns)
+    return Trace(
+        path=str(path),
+        events=result.events,
+        event_count=document.event_count,
+        raw_bytes=size,
+        origin_ns=result.earliest_ns + _base_ns(document.metadata),
+        issues=document.issues,
+        thread_names=result.thread_names,
+        metadata=document.metadata,
+        arguments=_decoder(document.arguments, result.rows),
     )
 
 
-def _integer(value: Any) -> int:
-    try:
-        return int(str(value), 0)
-    except ValueError:
-        return -1
+def _base_ns(metadata: Mapping[str, Any]) -> int:
+    base_ns = metadata.get("baseTimeNanoseconds")
+    return base_ns if isinstance(base_ns, int) and not isinstance(base_ns, bool) else 0
+
+
+def _decoder(texts: Sequence[msgspec.Raw], rows: Ints) -> Callable[[Sequence[int]], list[Mapping[str, Any]]]:
+    def arguments(wanted: Sequence[int]) -> list[Mapping[str, Any]]:
+        return [_arguments(bytes(texts[rows[row]])) for row in wanted]
+
+    return arguments
+
+
+def _arguments(text: bytes) -> Mapping[str, Any]:
+    value = json.loads(text) if text else {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,111 @@
+"""From columns of numbers and interned text to the event frame of ``model.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from overhead_lens.trace.event import ABSENT, COMPLETE, LABEL
+from overhead_lens.trace.model import DEVICE_CATEGORIES
+
+CODES = ("name", "cat", "pid", "tid")
+NUMBERS = ("start_ns", "dur_ns", "correlation", "sequence", "device", "stream")
+
+Ints = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Rows of a trace before they become a frame.
+
+    Attributes:
+        kind: int8, shape ``(n,)``: ``COMPLETE`` or ``LABEL``.
+        values: Per name of ``CODES`` int32 numbers of ``texts``, per name of ``NUMBERS`` int64; each of shape ``(n,)``. In a
+            label's row, ``name`` is the thread's name.
+        texts: Every text once or more often; equal texts become one category.
+    """
+
+    kind: Ints
+    values: Mapping[str, Ints]
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """The event frame with what was read beside it.
+
+    Attributes:
+        events: The frame, its earliest start at 0.
+        earliest_ns: That start as the file has it; 0 for no event.
+        thread_names: (pid, tid) to name.
+        rows: int64: which row of the columns each row of the frame was.
+    """
+
+    events: pd.DataFrame
+    earliest_ns: int
+    thread_names: Mapping[tuple[str, str], str]
+    rows: Ints
+
+
+def framed(columns: Columns) -> Framed:
+    """The frame of the complete events; the columns' arrays are taken over."""
+    rows = np.flatnonzero(columns.kind == COMPLETE)
+    texts, number_of = _distinct(columns.texts)
+    all_rows = len(rows) == len(columns.kind)
+    values = {name: column if all_rows else column[rows] for name, column in columns.values.items()}
+    starts = values["start_ns"]
+    earliest_ns = int(starts.min()) if len(starts) else 0
+    starts -= earliest_ns
+    frame: dict[str, Any] = {name: _categorical(number_of[values[name]], texts) for name in CODES}
+    frame |= {name: values[name] for name in NUMBERS}
+    _place_on_devices(frame)
+    return Framed(pd.DataFrame(frame, copy=False), earliest_ns, _thread_names(columns), rows)
+
+
+def _distinct(texts: Sequence[str]) -> tuple[list[str], Ints]:
+    """Every text once, and for each given text its number among these."""
+    known: dict[str, int] = {}
+    numbers = [known.setdefault(text, len(known)) for text in texts]
+    return list(known), np.array(numbers or [0], dtype=np.int32)
+
+
+def _categorical(codes: Ints, texts: Sequence[str]) -> pd.Categorical:
+    """The codes with the texts that they use, in the order of the texts."""
+    used = np.flatnonzero(np.bincount(codes, minlength=len(texts)))
+    new_code = np.zeros(max(1, len(texts)), dtype=np.int32)
+    new_code[used] = np.arange(len(used))
+    categories = pd.Index([texts[number] for number in used], dtype=object)
+    return pd.Categorical.from_codes(new_code[codes], categories=categories, validate=False)
+
+
+def _place_on_devices(frame: dict[str, Any]) -> None:
+    """Device and stream only for device work; where ``args`` lack them, process and thread say them."""
+    cat = frame["cat"]
+    work = np.isin(cat.codes, [code for code, name in enumerate(cat.categories) if name in DEVICE_CATEGORIES])
+    for name, stand_in in (("device", frame["pid"]), ("stream", frame["tid"])):
+        numbers = frame[name]
+        numbers[~work] = ABSENT
+        absent = np.flatnonzero(work & (numbers == ABSENT))
+        if len(absent):
+            known = np.array([_number(text) for text in stand_in.categories], dtype=np.int64)
+            numbers[absent] = known[stand_in.codes[absent]]
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return ABSENT
+
+
+def _thread_names(columns: Columns) -> dict[tuple[str, str], str]:
+    values, texts = columns.values, columns.texts
+    return {
+        (texts[values["pid"][row]], texts[values["tid"][row]]): texts[values["name"][row]]
+        for row in np.flatnonzero(columns.kind == LABEL)
+    }
