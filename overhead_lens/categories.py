@@ -156,6 +156,7 @@ class Classifier:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules = tuple(rules)
+        self._event_rules = tuple(rule for rule in self._rules if rule.event is not None or rule.event_category is not None)
         self._frame_rule = lru_cache(maxsize=None)(self._find_frame_rule)
         self._event_claim = lru_cache(maxsize=None)(self._find_event_claim)
 
@@ -177,13 +178,18 @@ class Classifier:
 
     def classify_event(self, name: str, event_category: str) -> Claim:
         """The claim of a trace event's self time."""
+        return self.event_verdict(name, event_category)[0]
+
+    def event_verdict(self, name: str, event_category: str) -> tuple[Claim, bool]:
+        """The claim of a trace event's self time, and whether it is a scope: all events below it belong to it too."""
         return self._event_claim(name, event_category)
 
     def _find_frame_rule(self, frame: StackFrame, current: Claim) -> Rule | None:
         return next((rule for rule in self._rules if rule.fits_frame(frame, current)), None)
 
-    def _find_event_claim(self, name: str, event_category: str) -> Claim:
-        return next((rule.claim for rule in self._rules if rule.fits_event(name, event_category)), UNCLAIMED)
+    def _find_event_claim(self, name: str, event_category: str) -> tuple[Claim, bool]:
+        rule = next((rule for rule in self._event_rules if rule.fits_event(name, event_category)), None)
+        return (UNCLAIMED, False) if rule is None else (rule.claim, rule.scope)
 
 
 def load_rules(path: Path = RULES_FILE) -> tuple[Rule, ...]:

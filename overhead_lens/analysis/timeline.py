@@ -9,17 +9,25 @@ nobody, so the self times and the uncovered time sum to the window exactly::
     B             [---------)                   self 20             (10-30)
     C                            [----)         crosses A: self 10  (40-50); starts at 40
     uncovered: none inside 0-50
+
+The open events are a stack: the one that started last is on top, and one that has ended is dropped when it surfaces.
 """
 
 from __future__ import annotations
 
-import heapq
+from collections.abc import MutableSequence, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from overhead_lens.analysis.kernels import run
+
 Ints = npt.NDArray[np.int64]
+
+_Input: TypeAlias = Sequence[int]
+_Output: TypeAlias = MutableSequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,61 +46,153 @@ class Segments:
 
     def self_ns(self, event_count: int) -> Ints:
         """Self time per event, int64, shape ``(event_count,)``."""
-        owned = self.owner >= 0
-        totals = np.zeros(event_count, dtype=np.int64)
-        np.add.at(totals, self.owner[owned], self.dur_ns[owned])
-        return totals
+        return sum_by(self.owner + 1, self.dur_ns, event_count + 1)[1:]
 
     def uncovered_ns(self) -> int:
         """Time of the window that no event covers."""
         return int(self.dur_ns[self.owner < 0].sum())
 
 
+def sum_by(group: Ints, values: Ints, group_count: int) -> Ints:
+    """Exact sums of int64 ``values`` per group number, shape ``(group_count,)``."""
+    # bincount adds float64, which holds integers below 2**53: 134 million values of the low half, all of real durations.
+    high, low = values >> 26, values & ((1 << 26) - 1)
+    sums = [np.bincount(group, weights=half, minlength=group_count).astype(np.int64) for half in (high, low)]
+    return (sums[0] << 26) + sums[1]
+
+
 def sweep(start_ns: Ints, dur_ns: Ints, window: tuple[int, int]) -> Segments:
     """Divide ``window`` (start, end in ns) among the events of one thread; events are cut at the window's edges."""
     window_start, window_end = window
-    starts = np.clip(start_ns, window_start, window_end)
-    ends = np.clip(start_ns + dur_ns, window_start, window_end)
-    rows = np.flatnonzero(ends > starts)
-    # Latest start first out of the heap; among equal starts the shortest, then the last of the file.
-    order = rows[np.lexsort((rows, -ends[rows], starts[rows]))]
-    pieces: list[tuple[int, int, int]] = []
-    open_events: list[tuple[int, int, int]] = []
-    now = window_start
-    for rank, row in enumerate(order.tolist()):
-        now = _advance(now, int(starts[row]), open_events, pieces)
-        heapq.heappush(open_events, (-rank, int(ends[row]), row))
-    _advance(now, window_end, open_events, pieces)
-    merged = np.array(pieces, dtype=np.int64).reshape(-1, 3)
-    return Segments(merged[:, 0], merged[:, 1], merged[:, 2])
+    ends = start_ns + dur_ns
+    rows = np.flatnonzero((dur_ns > 0) & (ends > window_start) & (start_ns < window_end))
+    rows = rows[nesting_order(start_ns[rows], ends[rows])]
+    pieces = [np.empty(2 * len(rows) + 1, dtype=np.int64) for _ in range(3)]
+    stack = np.empty(len(rows) + 1, dtype=np.int64)
+    count = run(
+        _sweep, (start_ns[rows], ends[rows], rows, window_start, window_end), (*pieces, stack), len(rows)
+    )
+    return Segments(*(piece[:count] for piece in pieces))
 
 
-def _advance(now: int, until: int, open_events: list[tuple[int, int, int]], pieces: list[tuple[int, int, int]]) -> int:
-    """Emit the pieces between ``now`` and ``until``; events that ended are dropped lazily. Returns ``until``."""
-    while now < until:
-        while open_events and open_events[0][1] <= now:
-            heapq.heappop(open_events)
-        if open_events:
-            _, end, row = open_events[0]
-            piece_end = min(end, until)
-            pieces.append((now, piece_end - now, row))
-        else:
-            piece_end = until
-            pieces.append((now, piece_end - now, -1))
-        now = piece_end
-    return now
+def nesting_order(start_ns: Ints, end_ns: Ints) -> Ints:
+    """Positions by start; among equal starts the longer first, then in the order given."""
+    order = np.argsort(start_ns, kind="stable")
+    starts, ends = start_ns[order], end_ns[order]
+    same = starts[1:] == starts[:-1]
+    if not (same & (ends[1:] > ends[:-1])).any():
+        return order
+    # Only runs of equal starts need the second key; traces come nearly sorted, so they are few and short.
+    tied = np.flatnonzero(np.concatenate(([False], same)) | np.concatenate((same, [False])))
+    order[tied] = order[tied][np.lexsort((-ends[tied], starts[tied]))]
+    return order
+
+
+class Nesting:
+    """Which event began inside which.
+
+    Args:
+        start_ns: int64, shape ``(n,)``.
+        dur_ns: int64, shape ``(n,)``.
+
+    Attributes:
+        parent: int64, shape ``(n,)``: the open event that started last before each, -1 for none.
+    """
+
+    def __init__(self, start_ns: Ints, dur_ns: Ints) -> None:
+        self._ends = start_ns + dur_ns
+        self._order = nesting_order(start_ns, self._ends)
+        self._count = len(self._order)
+        self.parent = np.empty(self._count, dtype=np.int64)
+        stack = np.empty(self._count + 1, dtype=np.int64)
+        ordered = (start_ns[self._order], self._ends[self._order], self._order)
+        run(_parents, ordered, (self.parent, stack), self._count)
+
+    def crossing_count(self, chosen: Ints) -> int:
+        """Number of chosen events (bool per event) that end after a chosen event that they began in."""
+        inside = np.flatnonzero(chosen & (self.parent >= 0))
+        inside = inside[chosen[self.parent[inside]]]
+        return int((self._ends[inside] > self._ends[self.parent[inside]]).sum())
+
+    def inherit(self, claim: Ints, is_scope: Ints) -> Ints:
+        """Claims in which every event below a scope has the claim of the outermost scope above it."""
+        inherited, scoped = claim.astype(np.int64), is_scope.astype(np.int64)
+        if is_scope.any():
+            run(_inherit, (self._order, self.parent), (inherited, scoped), self._count)
+        return inherited
+
+    def mark_above(self, marked: Ints) -> Ints:
+        """Bool per event: whether it or any event below it is marked."""
+        found = marked.astype(np.int64)
+        if found.any():
+            run(_mark, (self._order, self.parent), (found,), self._count)
+        return found > 0
 
 
 def parents(start_ns: Ints, dur_ns: Ints) -> Ints:
     """The open event that started last before each event, -1 for none: int64, shape ``(n,)``."""
-    order = np.lexsort((np.arange(len(start_ns)), -dur_ns, start_ns))
-    found = np.full(len(start_ns), -1, dtype=np.int64)
-    stack: list[tuple[int, int]] = []
-    for row in order.tolist():
-        start, end = int(start_ns[row]), int(start_ns[row] + dur_ns[row])
-        while stack and stack[-1][0] <= start:
-            stack.pop()
-        if stack:
-            found[row] = stack[-1][1]
-        stack.append((end, row))
-    return found
+    return Nesting(start_ns, dur_ns).parent
+
+
+def _sweep(
+    starts: _Input,
+    ends: _Input,
+    rows: _Input,
+    window_start: int,
+    window_end: int,
+    piece_start: _Output,
+    piece_dur: _Output,
+    piece_owner: _Output,
+    stack: _Output,
+) -> int:
+    count = 0
+    depth = 0
+    now = window_start
+    for at in range(len(starts) + 1):
+        until = starts[at] if at < len(starts) else window_end
+        while now < until:
+            while depth > 0 and ends[stack[depth - 1]] <= now:
+                depth -= 1
+            piece_end = until
+            owner = -1
+            if depth > 0:
+                top = stack[depth - 1]
+                owner = rows[top]
+                if ends[top] < until:
+                    piece_end = ends[top]
+            piece_start[count] = now
+            piece_dur[count] = piece_end - now
+            piece_owner[count] = owner
+            count += 1
+            now = piece_end
+        stack[depth] = at
+        depth += 1
+    return count
+
+
+def _parents(starts: _Input, ends: _Input, rows: _Input, found: _Output, stack: _Output) -> int:
+    depth = 0
+    for at in range(len(starts)):
+        while depth > 0 and ends[stack[depth - 1]] <= starts[at]:
+            depth -= 1
+        found[rows[at]] = rows[stack[depth - 1]] if depth > 0 else -1
+        stack[depth] = at
+        depth += 1
+    return len(starts)
+
+
+def _inherit(order: _Input, parent: _Input, claim: _Output, scoped: _Output) -> int:
+    for row in order:
+        above = parent[row]
+        if above >= 0 and scoped[above]:
+            claim[row] = claim[above]
+            scoped[row] = 1
+    return len(order)
+
+
+def _mark(order: _Input, parent: _Input, found: _Output) -> int:
+    for at in range(len(order) - 1, -1, -1):
+        row = order[at]
+        if found[row] and parent[row] >= 0:
+            found[parent[row]] = 1
+    return len(order)

@@ -1,0 +1,195 @@
+"""Budget of a host thread over any window inside the trace.
+
+What no event covers
+
+- between two events of the busiest thread is Python that was not recorded (``between events``), if its operators were
+  recorded at all;
+- between two events of an autograd thread is waiting for work;
+- is ``unattributed`` anywhere else: before a thread's first and after its last event nobody knows what it did.
+
+An operator's span holds its dispatch and, on a CPU, its kernel. Where it launched nothing, as much of its self time as a view
+operator of the same trace takes (views compute nothing) counts as dispatcher and the rest as kernel: an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from overhead_lens.analysis.host import HostEvents, ThreadTimeline
+from overhead_lens.analysis.model import Frame, HostCategory, Part
+from overhead_lens.analysis.timeline import Ints, sum_by
+from overhead_lens.categories import HOST_CATEGORIES, PARTS, Claim
+
+BETWEEN = "(between events)"
+OUTSIDE = "(before the first and after the last event)"
+IDLE = "(waiting for work)"
+
+_DISPATCH = Claim("dispatcher", "dispatch")
+_KERNEL = Claim("kernel")
+_GAPS = (
+    (Claim("python", "user"), BETWEEN),
+    (Claim("wait"), IDLE),
+    (Claim("unattributed"), BETWEEN),
+    (Claim("unattributed"), OUTSIDE),
+)
+_PYTHON_GAP, _WAIT_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP = range(len(_GAPS))
+VIEWS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "view", "_unsafe_view", "as_strided", "transpose", "t", "permute", "expand", "squeeze", "unsqueeze", "select",
+        "slice", "narrow", "detach", "alias", "_reshape_alias", "unbind", "split",
+    )
+)  # fmt: skip
+_MOST_FRAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadPieces:
+    """A thread's window in consecutive pieces, each with its claim and the name that stands for it.
+
+    Attributes:
+        start_ns, dur_ns: int64, shape ``(n,)``; ``dur_ns`` > 0.
+        owner: int64: position among the thread's events; -1 for uncovered time.
+        claim: int64: number in ``claims``.
+        name: int64: number in ``names``.
+        is_gap: bool: uncovered by any event.
+    """
+
+    timeline: ThreadTimeline
+    start_ns: Ints
+    dur_ns: Ints
+    owner: Ints
+    claim: Ints
+    name: Ints
+    claims: Sequence[Claim]
+    names: Sequence[str]
+
+    @property
+    def is_gap(self) -> Ints:
+        """Bool per piece: uncovered by any event."""
+        return self.owner < 0
+
+    def categories(self) -> Ints:
+        """Category per piece, as a number in ``HOST_CATEGORIES``."""
+        numbers = np.array([HOST_CATEGORIES.index(claim.category) for claim in self.claims], dtype=np.int64)
+        return numbers[self.claim]
+
+
+def thread_pieces(timeline: ThreadTimeline, *, is_main: bool) -> ThreadPieces:
+    """The pieces of a thread; ``is_main`` where gaps between its events are Python that was not recorded."""
+    host, segments = timeline.host, timeline.segments
+    claims, names = [*host.claims, *(claim for claim, _ in _GAPS)], [*host.names, *(name for _, name in _GAPS)]
+    first, last = timeline.extent
+    inside = (segments.start_ns >= first) & (segments.start_ns < last)
+    if is_main and timeline.has_operators:
+        between = _PYTHON_GAP
+    else:
+        between = _WAIT_GAP if timeline.is_autograd else _UNKNOWN_GAP
+    gap = np.where(inside, between, _OUTSIDE_GAP)
+    claim, name = gap + len(host.claims), gap + len(host.names)
+    owned = segments.owner >= 0
+    owner = segments.owner[owned]
+    claim[owned] = timeline.claim[owner]
+    name[owned] = host.name[timeline.at[owner]]
+    return ThreadPieces(timeline, segments.start_ns, segments.dur_ns, segments.owner, claim, name, claims, names)
+
+
+def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
+    """Median self time of the trace's view operators, which dispatch and compute nothing; None where it has none."""
+    samples = [timeline.self_ns[_named(timeline.host, VIEWS)[timeline.at] & ~timeline.launches_below] for timeline in timelines]
+    views = np.concatenate(samples) if samples else np.zeros(0, dtype=np.int64)
+    return int(np.percentile(views, 50, method="lower")) if len(views) else None
+
+
+def computing(timeline: ThreadTimeline) -> Ints:
+    """Bool per event of the thread: operators that launched nothing and are no views: they may hold a CPU kernel."""
+    host = timeline.host
+    dispatch = np.array([claim == _DISPATCH for claim in host.claims] or [False])
+    collectives = np.array([name.startswith(("c10d::", "nccl:")) for name in host.names] or [False])
+    excluded = (_named(host, VIEWS) | collectives[host.name])[timeline.at]
+    return host.operator[timeline.at] & dispatch[timeline.claim] & ~timeline.launches_below & ~excluded
+
+
+def host_budget(
+    pieces: ThreadPieces, window: tuple[int, int], splittable: Ints, floor_ns: int | None
+) -> tuple[HostCategory, ...]:
+    """Every host category over ``window`` (start, end in ns, inside the trace's); they sum to it exactly.
+
+    Args:
+        splittable: Bool per event of the thread: ``computing``.
+        floor_ns: What dispatching one operator takes; None for no estimate.
+    """
+    first = int(np.searchsorted(pieces.start_ns + pieces.dur_ns, window[0], "right"))
+    last = int(np.searchsorted(pieces.start_ns, window[1], "left"))
+    cut = slice(first, last)
+    start_ns = np.maximum(pieces.start_ns[cut], window[0])
+    dur_ns = np.minimum(pieces.start_ns[cut] + pieces.dur_ns[cut], window[1]) - start_ns
+    totals = _totals(pieces.claim[cut], pieces.name[cut], dur_ns, len(pieces.names))
+    sums = {(pieces.claims[claim], pieces.names[name]): ns for (claim, name), ns in totals.items()}
+    for name, kernel_ns in _kernel_estimate(pieces, cut, dur_ns, splittable, floor_ns).items():
+        sums[_DISPATCH, name] -= kernel_ns
+        sums[_KERNEL, name] = sums.get((_KERNEL, name), 0) + kernel_ns
+    return _categories(sums, window[1] - window[0], estimated=floor_ns is not None)
+
+
+def _totals(claim: Ints, name: Ints, dur_ns: Ints, name_count: int) -> dict[tuple[int, int], int]:
+    if not len(claim):
+        return {}
+    keys, number = np.unique(claim * name_count + name, return_inverse=True)
+    sums = sum_by(number, dur_ns, len(keys))
+    return {divmod(key, name_count): ns for key, ns in zip(keys.tolist(), sums.tolist(), strict=True)}
+
+
+def _kernel_estimate(
+    pieces: ThreadPieces, cut: slice, dur_ns: Ints, splittable: Ints, floor_ns: int | None
+) -> dict[str, int]:
+    """By operator name the time beyond ``floor_ns`` of each event."""
+    owner = pieces.owner[cut]
+    chosen = np.flatnonzero(owner >= 0)
+    if floor_ns is None or not len(chosen):
+        return {}
+    owner, dur_ns = owner[chosen], dur_ns[chosen]
+    first = int(owner.min())
+    self_ns = sum_by(owner - first, dur_ns, int(owner.max()) - first + 1)
+    beyond_ns = np.where(splittable[first : first + len(self_ns)], self_ns - floor_ns, 0)
+    events = np.flatnonzero(beyond_ns > 0)
+    host, timeline = pieces.timeline.host, pieces.timeline
+    by_name = sum_by(host.name[timeline.at[events + first]], beyond_ns[events], len(host.names))
+    return {host.names[name]: int(by_name[name]) for name in np.flatnonzero(by_name)}
+
+
+def _categories(
+    sums: dict[tuple[Claim, str], int], wall_ns: int, *, estimated: bool
+) -> tuple[HostCategory, ...]:
+    found = []
+    for category in HOST_CATEGORIES:
+        mine = {key: ns for key, ns in sums.items() if key[0].category == category and ns}
+        ns = sum(mine.values())
+        parts: Any = {part: 0 for part in PARTS.get(category, ())} if mine else {}
+        frames: dict[str, int] = {}
+        for (claim, name), part_ns in mine.items():
+            if claim.part is not None:
+                parts[claim.part] += part_ns
+            frames[name] = frames.get(name, 0) + part_ns
+        top = sorted(frames.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FRAMES]
+        by_estimate = estimated and any(claim == _KERNEL for claim, _ in mine)
+        found.append(
+            HostCategory(
+                category,
+                ns,
+                (ns, ns),
+                ns / wall_ns if wall_ns else 0.0,
+                "none" if not ns else "estimate" if by_estimate else "trace",
+                tuple(Part(part, part_ns) for part, part_ns in parts.items()),
+                tuple(Frame(name, frame_ns) for name, frame_ns in top),
+            )
+        )
+    return tuple(found)
+
+
+def _named(host: HostEvents, names: frozenset[str]) -> Ints:
+    return np.array([name in names for name in host.names] or [False])[host.name]

@@ -1,0 +1,101 @@
+"""From device events back to the calls that launched them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.analysis.host import RUNTIME
+from overhead_lens.analysis.timeline import Ints
+from overhead_lens.analysis.trace_model import Launches
+
+_GRAPH = "GraphLaunch"
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """Device events and their launches.
+
+    Attributes:
+        rows: int64: rows of the device events in the event frame.
+        launch: int64: row of the launching call per device event, -1 where it is not in the trace.
+        is_graph: bool: whether that call launched a captured graph.
+    """
+
+    rows: Ints
+    launch: Ints
+    is_graph: Ints
+
+
+def link(events: pd.DataFrame) -> Linked:
+    """Find the launch of every device event: the runtime or driver call with its correlation.
+
+    Of several calls with one correlation (a runtime call and the driver call inside it) the first to start is the launch.
+    """
+    correlation, start_ns = events["correlation"].to_numpy(), events["start_ns"].to_numpy()
+    rows = np.flatnonzero(events["device"].to_numpy() >= 0)
+    cat = events["cat"].cat
+    is_runtime = np.array([each in RUNTIME for each in cat.categories] or [False])[cat.codes.to_numpy()] if len(events) else []
+    calls = np.flatnonzero(np.asarray(is_runtime, dtype=bool) & (correlation >= 0))
+    calls = calls[np.lexsort((start_ns[calls], correlation[calls]))]
+    launch = np.full(len(rows), -1, dtype=np.int64)
+    if len(calls):
+        wanted = correlation[rows]
+        at = np.minimum(np.searchsorted(correlation[calls], wanted, "left"), len(calls) - 1)
+        linked = (correlation[calls[at]] == wanted) & (wanted >= 0)
+        launch[linked] = calls[at[linked]]
+    name = events["name"].cat
+    graph = np.array([_GRAPH in each for each in name.categories] or [False])
+    is_graph = np.zeros(len(rows), dtype=bool)
+    is_graph[launch >= 0] = graph[name.codes.to_numpy()[launch[launch >= 0]]]
+    return Linked(rows, launch, is_graph)
+
+
+def launch_statistics(events: pd.DataFrame, linked: Linked, chosen: Ints, window: tuple[int, int]) -> Launches:
+    """Statistics of the launches of some device events.
+
+    Args:
+        chosen: Bool per device event.
+        window: (start, end) in ns: only launches whose first device event starts in it.
+    """
+    start_ns = events["start_ns"].to_numpy()
+    rows, launch, is_graph = linked.rows[chosen], linked.launch[chosen], linked.is_graph[chosen]
+    here = (start_ns[rows] >= window[0]) & (start_ns[rows] < window[1])
+    rows, launch, is_graph = rows[here], launch[here], is_graph[here]
+    known = launch >= 0
+    calls, number = np.unique(launch[known], return_inverse=True)
+    first_ns = np.full(len(calls), np.iinfo(np.int64).max)
+    np.minimum.at(first_ns, number, start_ns[rows[known]])
+    latency_ns = first_ns - start_ns[calls]
+    repaired = latency_ns < 0
+    latency_ns = np.sort(np.where(repaired, 0, latency_ns))
+    called_ns = np.minimum(start_ns[calls], first_ns)
+    return Launches(
+        count=len(calls),
+        median_ns=_rank(latency_ns, 0.5),
+        p99_ns=_rank(latency_ns, 0.99),
+        max_ns=_rank(latency_ns, 1.0),
+        graph_launches=len(np.unique(launch[known & is_graph])),
+        graph_events=int((known & is_graph).sum()),
+        repaired=int(repaired.sum()),
+        unlinked=int((~known).sum()),
+        queue_depth_max=int(queue_depth(called_ns, first_ns)[1].max(initial=0)),
+        queue_depth_mean=round(float(latency_ns.sum()) / max(1, window[1] - window[0]), 3),
+    )
+
+
+def queue_depth(called_ns: Ints, started_ns: Ints) -> tuple[Ints, Ints]:
+    """Launches that were called and have not started on the device: times and the depth from each on."""
+    times = np.concatenate((called_ns, started_ns))
+    change = np.concatenate((np.ones(len(called_ns), dtype=np.int64), -np.ones(len(started_ns), dtype=np.int64)))
+    order = np.lexsort((change, times))
+    times, depth = times[order], np.cumsum(change[order])
+    last = np.flatnonzero(np.append(times[1:] != times[:-1], True)) if len(times) else np.zeros(0, dtype=np.int64)
+    return times[last], depth[last]
+
+
+def _rank(sorted_ns: Ints, share: float) -> int:
+    """Nearest-rank percentile of sorted values; 0 for none."""
+    return int(sorted_ns[max(0, int(np.ceil(share * len(sorted_ns))) - 1)]) if len(sorted_ns) else 0
