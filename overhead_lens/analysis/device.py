@@ -190,7 +190,7 @@ def _host_blame(start_ns: Ints, end_ns: Ints, thread: ThreadPieces, busiest: Thr
     blame = _BLAME_OF_CATEGORY[thread.categories()][found.piece]
     if thread is busiest:
         return [(found.start_ns, found.dur_ns, blame)]
-    idle = thread.is_gap[found.piece]
+    idle = thread.is_idle[found.piece]
     asked = found.start_ns[idle]
     return [
         (found.start_ns[~idle], found.dur_ns[~idle], blame[~idle]),

@@ -127,8 +127,10 @@ class ThreadTimeline:
         claim: int64 per event: number in ``host.claims``, scopes considered.
         segments: Pieces of the window; the owner is a position in ``at``.
         self_ns: int64 per event.
+        covered_ns: Time covered by any of its events.
+        working_ns: Self time of its operators and runtime calls.
         launches_below: bool per event: whether it is a runtime call or anything that it called is.
-        crossing_count: Events, annotations aside, that end after the event they began in.
+        crossing_count: Events that end after the event they began in.
         extent: Start of the first and end of the last event that lasts.
         is_autograd: Whether most of what begins on the thread is autograd's engine evaluating a node.
         has_operators: Whether operators or Python functions were recorded on it.
@@ -147,7 +149,9 @@ class ThreadTimeline:
         self.segments = _owned(start_ns, dur_ns, annotation, bounds)
         self.self_ns = self.segments.self_ns(len(self.at))
         self.covered_ns = window.wall_ns - self.segments.uncovered_ns()
-        self.crossing_count = nesting.crossing_count(~annotation)
+        self.crossing_count = nesting.crossing_count
+        works = host.operator[self.at] | runtime
+        self.working_ns = int(self.self_ns[works].sum())
         lasting = np.flatnonzero(dur_ns > 0)
         ends = start_ns[lasting] + dur_ns[lasting]
         self.extent = (int(start_ns[lasting].min()), int(ends.max())) if len(lasting) else (0, 0)

@@ -4,8 +4,15 @@ What no event covers
 
 - between two events of the busiest thread is Python that was not recorded (``between events``), if its operators were
   recorded at all;
-- between two events of an autograd thread is waiting for work;
+- while a backward pass runs on an autograd thread, is waiting on the busiest thread (``backward()`` blocks its caller:
+  torch/csrc/autograd/engine.cpp, ``Engine::execute``) and the engine's own work on the autograd thread;
+- between two events of an autograd thread is otherwise waiting for work;
 - is ``unattributed`` anywhere else: before a thread's first and after its last event nobody knows what it did.
+
+A backward pass runs from the first to the last event of the autograd threads within one gap of the busiest thread::
+
+    busiest    [op] [op]..........wait............python [op]
+    autograd             [node] [node]   [node]
 
 An operator's span holds its dispatch and, on a CPU, its kernel. Where it launched nothing, as much of its self time as a view
 operator of the same trace takes (views compute nothing) counts as dispatcher and the rest as kernel: an estimate.
@@ -27,16 +34,21 @@ from overhead_lens.categories import HOST_CATEGORIES, PARTS, Claim
 BETWEEN = "(between events)"
 OUTSIDE = "(before the first and after the last event)"
 IDLE = "(waiting for work)"
+BACKWARD = "(backward pass on another thread)"
+ENGINE = "(between nodes of the backward pass)"
 
 _DISPATCH = Claim("dispatcher", "dispatch")
 _KERNEL = Claim("kernel")
 _GAPS = (
     (Claim("python", "user"), BETWEEN),
+    (Claim("wait"), BACKWARD),
+    (Claim("dispatcher", "autograd"), ENGINE),
     (Claim("wait"), IDLE),
     (Claim("unattributed"), BETWEEN),
     (Claim("unattributed"), OUTSIDE),
 )
-_PYTHON_GAP, _WAIT_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP = range(len(_GAPS))
+_PYTHON_GAP, _BACKWARD_GAP, _ENGINE_GAP, _IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP = range(len(_GAPS))
+_RUN_BACKWARD = "run_backward of torch._C._EngineBase"
 VIEWS = frozenset(
     f"aten::{name}"
     for name in (
@@ -56,7 +68,7 @@ class ThreadPieces:
         owner: int64: position among the thread's events; -1 for uncovered time.
         claim: int64: number in ``claims``.
         name: int64: number in ``names``.
-        is_gap: bool: uncovered by any event.
+        is_idle: bool: the thread had nothing to do, or nobody knows what.
     """
 
     timeline: ThreadTimeline
@@ -65,13 +77,9 @@ class ThreadPieces:
     owner: Ints
     claim: Ints
     name: Ints
+    is_idle: Ints
     claims: Sequence[Claim]
     names: Sequence[str]
-
-    @property
-    def is_gap(self) -> Ints:
-        """Bool per piece: uncovered by any event."""
-        return self.owner < 0
 
     def categories(self) -> Ints:
         """Category per piece, as a number in ``HOST_CATEGORIES``."""
@@ -79,23 +87,91 @@ class ThreadPieces:
         return numbers[self.claim]
 
 
-def thread_pieces(timeline: ThreadTimeline, *, is_main: bool) -> ThreadPieces:
-    """The pieces of a thread; ``is_main`` where gaps between its events are Python that was not recorded."""
+@dataclass(frozen=True, slots=True)
+class BackwardPasses:
+    """When the busiest thread waited for the autograd threads; disjoint, ascending, int64 ns."""
+
+    start_ns: Ints
+    end_ns: Ints
+
+
+def backward_passes(busiest: ThreadTimeline, autograd: Sequence[ThreadTimeline]) -> BackwardPasses:
+    """The passes on ``autograd`` threads, each within one piece of time in which the busiest thread shows no work."""
+    none = np.zeros(0, dtype=np.int64)
+    if not autograd:
+        return BackwardPasses(none, none)
+    starts = np.concatenate([each.host.start_ns[each.at] for each in autograd])
+    ends = starts + np.concatenate([each.host.dur_ns[each.at] for each in autograd])
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], ends[order]
+    open_start, open_end = _unworked(busiest)
+    first, last = np.searchsorted(starts, open_start, "left"), np.searchsorted(starts, open_end, "left")
+    has = last > first
+    first, last = first[has], last[has]
+    reached = np.maximum.reduceat(np.append(ends, 0), np.column_stack((first, last)).ravel())[::2] if len(first) else none
+    return BackwardPasses(starts[first], np.minimum(reached, open_end[has]))
+
+
+def _unworked(timeline: ThreadTimeline) -> tuple[Ints, Ints]:
+    """Intervals in which the thread shows no work: covered by nothing but annotations and the call of a backward pass."""
+    segments = timeline.segments
+    open_pieces = ~_works(timeline)
+    edges = np.diff(np.concatenate(([False], open_pieces, [False])).astype(np.int8))
+    begins, past = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+    return segments.start_ns[begins], segments.start_ns[past] + segments.dur_ns[past]
+
+
+def _works(timeline: ThreadTimeline) -> Ints:
+    """Bool per segment: an event other than an annotation or ``run_backward`` owns it."""
+    host, owner = timeline.host, timeline.segments.owner
+    calls_backward = np.array([_RUN_BACKWARD in name for name in host.names] or [False])
+    soft = host.annotation[timeline.at] | calls_backward[host.name[timeline.at]]
+    works = owner >= 0
+    works[works] = ~soft[owner[works]]
+    return works
+
+
+def thread_pieces(timeline: ThreadTimeline, passes: BackwardPasses, *, is_busiest: bool) -> ThreadPieces:
+    """The pieces of a thread."""
     host, segments = timeline.host, timeline.segments
-    claims, names = [*host.claims, *(claim for claim, _ in _GAPS)], [*host.names, *(name for _, name in _GAPS)]
-    first, last = timeline.extent
-    inside = (segments.start_ns >= first) & (segments.start_ns < last)
-    if is_main and timeline.has_operators:
-        between = _PYTHON_GAP
-    else:
-        between = _WAIT_GAP if timeline.is_autograd else _UNKNOWN_GAP
-    gap = np.where(inside, between, _OUTSIDE_GAP)
+    # Cut where a pass begins or ends, so that every piece is inside one or outside of all.
+    edges = np.concatenate((passes.start_ns, passes.end_ns))
+    end_ns = int(segments.start_ns[-1] + segments.dur_ns[-1]) if len(segments.start_ns) else 0
+    starts = np.union1d(segments.start_ns, edges[(edges > 0) & (edges < end_ns)]) if len(segments.start_ns) else segments.start_ns
+    starts = starts[starts >= segments.start_ns[0]] if len(starts) else starts
+    segment = np.searchsorted(segments.start_ns, starts, "right") - 1
+    owner = segments.owner[segment]
+    in_pass = np.searchsorted(passes.start_ns, starts, "right") > np.searchsorted(passes.end_ns, starts, "right")
+    gap = _gap_kinds(timeline, starts, in_pass, is_busiest=is_busiest)
+    soft = ~_works(timeline)[segment]
     claim, name = gap + len(host.claims), gap + len(host.names)
-    owned = segments.owner >= 0
-    owner = segments.owner[owned]
-    claim[owned] = timeline.claim[owner]
-    name[owned] = host.name[timeline.at[owner]]
-    return ThreadPieces(timeline, segments.start_ns, segments.dur_ns, segments.owner, claim, name, claims, names)
+    # A backward pass elsewhere is what an annotation around its call waits for.
+    owned = (owner >= 0) & ~(soft & in_pass & is_busiest)
+    claim[owned] = timeline.claim[owner[owned]]
+    name[owned] = host.name[timeline.at[owner[owned]]]
+    return ThreadPieces(
+        timeline,
+        starts,
+        np.diff(np.append(starts, end_ns)),
+        np.where(owned, owner, -1),
+        claim,
+        name,
+        ~owned & np.isin(gap, (_IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP)),
+        [*host.claims, *(claim for claim, _ in _GAPS)],
+        [*host.names, *(name for _, name in _GAPS)],
+    )
+
+
+def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Ints, *, is_busiest: bool) -> Ints:
+    """What uncovered time is, per piece."""
+    first, last = timeline.extent
+    inside = (starts >= first) & (starts < last)
+    if is_busiest:
+        kind = np.where(in_pass, _BACKWARD_GAP, _PYTHON_GAP if timeline.has_operators else _UNKNOWN_GAP)
+        return np.where(inside | in_pass, kind, _OUTSIDE_GAP)
+    if timeline.is_autograd:
+        return np.where(inside, np.where(in_pass, _ENGINE_GAP, _IDLE_GAP), _OUTSIDE_GAP)
+    return np.where(inside, _UNKNOWN_GAP, _OUTSIDE_GAP)
 
 
 def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:

@@ -33,24 +33,38 @@ def link(events: pd.DataFrame) -> Linked:
     """Find the launch of every device event: the runtime or driver call with its correlation.
 
     Of several calls with one correlation (a runtime call and the driver call inside it) the first to start is the launch.
+    Old traces of AMD devices have no correlation and use ``External id`` in its place.
     """
-    correlation, start_ns = events["correlation"].to_numpy(), events["start_ns"].to_numpy()
     rows = np.flatnonzero(events["device"].to_numpy() >= 0)
-    cat = events["cat"].cat
-    is_runtime = np.array([each in RUNTIME for each in cat.categories] or [False])[cat.codes.to_numpy()] if len(events) else []
-    calls = np.flatnonzero(np.asarray(is_runtime, dtype=bool) & (correlation >= 0))
-    calls = calls[np.lexsort((start_ns[calls], correlation[calls]))]
+    calls = runtime_rows(events)
     launch = np.full(len(rows), -1, dtype=np.int64)
-    if len(calls):
-        wanted = correlation[rows]
-        at = np.minimum(np.searchsorted(correlation[calls], wanted, "left"), len(calls) - 1)
-        linked = (correlation[calls[at]] == wanted) & (wanted >= 0)
-        launch[linked] = calls[at[linked]]
+    start_ns, correlation = events["start_ns"].to_numpy(), events["correlation"].to_numpy()
+    for column in ("correlation", "external"):
+        key = events[column].to_numpy()
+        able = (key >= 0) & ((column == "correlation") | (correlation < 0))
+        _match(launch, np.flatnonzero(able[rows] & (launch < 0)), rows, calls[able[calls]], key, start_ns)
     name = events["name"].cat
     graph = np.array([_GRAPH in each for each in name.categories] or [False])
     is_graph = np.zeros(len(rows), dtype=bool)
     is_graph[launch >= 0] = graph[name.codes.to_numpy()[launch[launch >= 0]]]
     return Linked(rows, launch, is_graph)
+
+
+def runtime_rows(events: pd.DataFrame) -> Ints:
+    """Rows of runtime and driver calls."""
+    cat = events["cat"].cat
+    return np.flatnonzero(np.isin(cat.codes.to_numpy(), [at for at, each in enumerate(cat.categories) if each in RUNTIME]))
+
+
+def _match(launch: Ints, asking: Ints, rows: Ints, calls: Ints, key: Ints, start_ns: Ints) -> None:
+    """Enter for the device events at ``asking`` the first call with the same key."""
+    if not len(asking) or not len(calls):
+        return
+    calls = calls[np.lexsort((start_ns[calls], key[calls]))]
+    wanted = key[rows[asking]]
+    at = np.minimum(np.searchsorted(key[calls], wanted, "left"), len(calls) - 1)
+    found = key[calls[at]] == wanted
+    launch[asking[found]] = calls[at[found]]
 
 
 def launch_statistics(events: pd.DataFrame, linked: Linked, chosen: Ints, window: tuple[int, int]) -> Launches:

@@ -108,10 +108,10 @@ class Nesting:
         ordered = (start_ns[self._order], self._ends[self._order], self._order)
         run(_parents, ordered, (self.parent, stack), self._count)
 
-    def crossing_count(self, chosen: Ints) -> int:
-        """Number of chosen events (bool per event) that end after a chosen event that they began in."""
-        inside = np.flatnonzero(chosen & (self.parent >= 0))
-        inside = inside[chosen[self.parent[inside]]]
+    @property
+    def crossing_count(self) -> int:
+        """Number of events that end after the event they began in."""
+        inside = np.flatnonzero(self.parent >= 0)
         return int((self._ends[inside] > self._ends[self.parent[inside]]).sum())
 
     def inherit(self, claim: Ints, is_scope: Ints) -> Ints:

@@ -12,7 +12,14 @@ import pandas as pd
 from overhead_lens.analysis.costs import collectives, kernel_costs, operator_costs
 from overhead_lens.analysis.device import DeviceTimeline
 from overhead_lens.analysis.host import HOST_EVENTS, ThreadTimeline, host_events
-from overhead_lens.analysis.host_budget import ThreadPieces, computing, host_budget, operator_floor_ns, thread_pieces
+from overhead_lens.analysis.host_budget import (
+    ThreadPieces,
+    backward_passes,
+    computing,
+    host_budget,
+    operator_floor_ns,
+    thread_pieces,
+)
 from overhead_lens.analysis.launches import link, queue_depth
 from overhead_lens.analysis.trace_health import trace_issues, trace_notes
 from overhead_lens.analysis.trace_model import BLAME, Step, ThreadBudget, TraceAnalysis, Window
@@ -53,7 +60,7 @@ class Analyzer:
             collectives=collectives(self._trace),
         )
         issues = trace_issues(self._trace, analysis, [each.timeline for each in self.threads.values()], self._linked)
-        notes = trace_notes(self._trace, analysis, issues, has_floor=self._floor_ns is not None)
+        notes = trace_notes(self._trace, analysis, self._linked, has_floor=self._floor_ns is not None)
         return TraceAnalysis(
             **{name: getattr(analysis, name) for name in TraceAnalysis.__slots__ if name not in ("issues", "notes")},
             issues=issues,
@@ -93,11 +100,17 @@ class Analyzer:
 
     @cached_property
     def threads(self) -> dict[tuple[str, str], ThreadPieces]:
-        """Every host thread, the busiest first."""
+        """Every host thread, the busiest first: the most time in operators and runtime calls.
+
+        Autograd's threads come last: they work for the thread that called ``backward()`` and waits for them.
+        """
         timelines = [ThreadTimeline(self._host, number, self.window) for number in range(len(self._host.threads))]
-        timelines.sort(key=lambda each: (-each.covered_ns, self._host.threads[each.number]))
+        timelines.sort(key=lambda each: (each.is_autograd, -each.working_ns, -each.covered_ns, self._host.threads[each.number]))
+        passes = backward_passes(timelines[0], [each for each in timelines[1:] if each.is_autograd]) if timelines else None
         return {
-            self._host.threads[each.number]: thread_pieces(each, is_main=at == 0) for at, each in enumerate(timelines)
+            self._host.threads[each.number]: thread_pieces(each, passes, is_busiest=at == 0)
+            for at, each in enumerate(timelines)
+            if passes is not None
         }
 
     @cached_property

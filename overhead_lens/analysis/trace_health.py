@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from overhead_lens.analysis.host import HOST_EVENTS, RUNTIME, ThreadTimeline
-from overhead_lens.analysis.launches import Linked
+from overhead_lens.analysis.host import HOST_EVENTS, ThreadTimeline
+from overhead_lens.analysis.launches import Linked, runtime_rows
 from overhead_lens.analysis.timeline import Ints
 from overhead_lens.analysis.trace_model import TraceAnalysis
 from overhead_lens.trace.model import DEVICE_CATEGORIES, Trace
@@ -45,7 +45,7 @@ def trace_issues(
 
 
 def trace_notes(
-    trace: Trace, analysis: TraceAnalysis, issues: Mapping[str, int], *, has_floor: bool
+    trace: Trace, analysis: TraceAnalysis, linked: Linked, *, has_floor: bool
 ) -> tuple[str, ...]:
     """Sentences that a reader of the numbers must know."""
     notes = []
@@ -58,7 +58,7 @@ def trace_notes(
     if analysis.host and not has_floor and any(each.category == "dispatcher" for each in analysis.operators):
         notes.append("no view operator shows what dispatch costs here: kernels on the CPU are counted with dispatcher")
     notes += _warm_up(analysis)
-    if _ends_unsynchronized(trace):
+    if _ends_unsynchronized(trace, linked):
         notes.append("the recording ends with launches that have no device event: synchronize the device before the profiler stops")
     return tuple(notes)
 
@@ -73,10 +73,10 @@ def _warm_up(analysis: TraceAnalysis) -> list[str]:
 
 def _launch_rows(trace: Trace) -> Ints:
     """Rows of runtime and driver calls that launch a kernel or a graph."""
-    name, cat = trace.events["name"].cat, trace.events["cat"].cat
+    name = trace.events["name"].cat
     names = [code for code, each in enumerate(name.categories) if "LaunchKernel" in each or "GraphLaunch" in each]
-    cats = [code for code, each in enumerate(cat.categories) if each in RUNTIME]
-    return np.flatnonzero(np.isin(name.codes.to_numpy(), names) & np.isin(cat.codes.to_numpy(), cats))
+    calls = runtime_rows(trace.events)
+    return calls[np.isin(name.codes.to_numpy()[calls], names)]
 
 
 def _unanswered(trace: Trace, linked: Linked) -> Ints:
@@ -85,10 +85,7 @@ def _unanswered(trace: Trace, linked: Linked) -> Ints:
     return launches[~np.isin(launches, linked.launch)] if len(linked.rows) else launches[:0]
 
 
-def _ends_unsynchronized(trace: Trace) -> bool:
-    from overhead_lens.analysis.launches import link
-
-    linked = link(trace.events)
+def _ends_unsynchronized(trace: Trace, linked: Linked) -> bool:
     launches = _launch_rows(trace)
     if not len(launches) or not len(linked.rows):
         return False

@@ -14,7 +14,7 @@ from overhead_lens.trace.event import ABSENT, COMPLETE, LABEL
 from overhead_lens.trace.model import DEVICE_CATEGORIES
 
 CODES = ("name", "cat", "pid", "tid")
-NUMBERS = ("start_ns", "dur_ns", "correlation", "sequence", "device", "stream")
+NUMBERS = ("start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external")
 
 Ints = npt.NDArray[Any]
 

@@ -33,6 +33,8 @@ class _Arguments(msgspec.Struct, gc=False):
     sequence: Any = msgspec.field(default=None, name="Sequence number")
     device: Any = None
     stream: Any = None
+    external: Any = msgspec.field(default=None, name="External id")
+    old_external: Any = msgspec.field(default=None, name="external id")
     name: Any = None
 
 
@@ -110,6 +112,7 @@ class _Reading:
                 read.sequence,
                 read.device,
                 read.stream,
+                read.external,
             )
         )
         self._arguments.append(entry.args)
@@ -132,6 +135,7 @@ def _row(entry: _Event) -> Row:
         arguments.sequence,
         arguments.device,
         arguments.stream,
+        arguments.external if arguments.external is not None else arguments.old_external,
     )
 
 

@@ -46,6 +46,7 @@ class Row(NamedTuple):
     sequence: int = ABSENT
     device: int = ABSENT
     stream: int = ABSENT
+    external: int = ABSENT
     issue: str | None = None
 
 
@@ -70,6 +71,7 @@ def parse_row(text: bytes) -> Row:
         *(event.get(key) for key in ("name", "cat", "pid", "tid", "ts")),
         event.get("dur", MISSING),
         *(arguments.get(key) for key in ("correlation", "Sequence number", "device", "stream")),
+        arguments.get("External id", arguments.get("external id")),
     )
 
 
@@ -84,6 +86,7 @@ def complete_row(  # noqa: PLR0917 - the fields in the order of the row
     sequence: Any,
     device: Any,
     stream: Any,
+    external: Any,
 ) -> Row:
     """The row of a complete event from its values as decoded; ``ts`` and ``dur`` are integers or text.
 
@@ -112,6 +115,7 @@ def complete_row(  # noqa: PLR0917 - the fields in the order of the row
         _integer(sequence),
         _integer(device),
         _integer(stream),
+        _integer(external),
         issue,
     )
 

@@ -12,6 +12,7 @@ The event frame holds one row per complete event, in file order:
 ``sequence``     int64        links a forward to its backward operator; -1 where absent
 ``device``       int64        device of a device event (``args.device``, else ``pid``); -1 on the host
 ``stream``       int64        stream of a device event (``args.stream``, else ``tid``); -1 on the host
+``external``     int64        ``External id``: links a runtime call to its operator, and in old traces to its kernel
 ===============  ===========  =====================================================================
 """
 
@@ -36,7 +37,9 @@ Nothing else is: ``cuda_sync``, Triton's ``cpu_op`` events and runtime calls may
 host's; ``gpu_user_annotation`` repeats the host's annotations over the kernels they launched.
 """
 
-EVENT_COLUMNS = ("name", "cat", "pid", "tid", "start_ns", "dur_ns", "correlation", "sequence", "device", "stream")
+EVENT_COLUMNS = (
+    "name", "cat", "pid", "tid", "start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
