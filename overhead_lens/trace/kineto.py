@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -28,11 +28,14 @@ import pandas as pd
 
 from overhead_lens.errors import UsageError
 from overhead_lens.trace.columns import Framed, Ints, framed
-from overhead_lens.trace.document import decode
+from overhead_lens.trace.document import Document, decode
 from overhead_lens.trace.model import Trace
 from overhead_lens.trace.source import opened
 
-SMALL_BYTES = 128 << 20
+if TYPE_CHECKING:
+    from overhead_lens.trace.stream import Streamed
+
+SMALL_BYTES = 32 << 20
 """Up to here decoding as a whole takes less time than loading the compiled scanner saves."""
 
 
@@ -54,20 +57,42 @@ def read_trace(path: Path) -> Trace:
     with opened(path) as source:
         head = np.empty(SMALL_BYTES, dtype=np.uint8)
         size = source.fill(memoryview(head))
+        if size == 0:
+            raise UsageError(f"{path} is empty" if not source.broken else f"{path} is no gzip file that can be read")
         document = decode(memoryview(head)[:size]) if size < SMALL_BYTES and not source.broken else None
-        if document is None:
-            raise UsageError(f"{path} is not a trace")
+        if document is not None:
+            return _decoded(path, document, size)
+        # Loading the compiled scanner takes half a second: only where it is needed.
+        from overhead_lens.trace.stream import arguments_reader, scan
+
+        streamed = scan(source, head, size, path)
+    result = framed(streamed.columns)
+    arguments = arguments_reader(path, streamed, result.rows)
+    return _trace(path, result, streamed, streamed.raw_bytes, arguments)
+
+
+def _decoded(path: Path, document: Document, raw_bytes: int) -> Trace:
     result = framed(document.columns)
+    return _trace(path, result, document, raw_bytes, _decoder(document.arguments, result.rows))
+
+
+def _trace(
+    path: Path,
+    result: Framed,
+    read: Document | Streamed,
+    raw_bytes: int,
+    arguments: Callable[[Sequence[int]], list[Mapping[str, Any]]],
+) -> Trace:
     return Trace(
         path=str(path),
         events=result.events,
-        event_count=document.event_count,
-        raw_bytes=size,
-        origin_ns=result.earliest_ns + _base_ns(document.metadata),
-        issues=document.issues,
+        event_count=read.event_count,
+        raw_bytes=raw_bytes,
+        origin_ns=result.earliest_ns + _base_ns(read.metadata),
+        issues=read.issues,
         thread_names=result.thread_names,
-        metadata=document.metadata,
-        arguments=_decoder(document.arguments, result.rows),
+        metadata=read.metadata,
+        arguments=arguments,
     )
 
 

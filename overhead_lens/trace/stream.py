@@ -1,0 +1,325 @@
+"""A large or damaged trace, scanned block by block while the next block is decompressed on another thread."""
+
+from __future__ import annotations
+
+import json
+import queue
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from overhead_lens.errors import UsageError
+from overhead_lens.trace import scanner
+from overhead_lens.trace.columns import CODES, NUMBERS, Columns, Ints
+from overhead_lens.trace.event import (
+    BEGIN_END,
+    DAMAGED,
+    MISSING_DURATION,
+    NEGATIVE_DURATION,
+    NO_PHASE,
+    OTHER,
+    parse_row,
+)
+from overhead_lens.trace.source import Source, opened
+from overhead_lens.trace.texts import Texts
+
+TRUNCATED = "truncated"
+STRAY_COMMA = "stray_comma"
+
+_BLOCK_BYTES = 4 << 20
+_ROOM_BYTES = 1 << 20
+_BLOCKS = 3
+_CHUNK_ROWS = 1 << 16
+_MOST_BESIDE_BYTES = 64 << 20
+_MOST_ENTRY_BYTES = 256 << 20
+_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+_COUNTED = (
+    (scanner.DAMAGED, DAMAGED),
+    (scanner.NO_PHASE, NO_PHASE),
+    (scanner.BEGIN_END, BEGIN_END),
+    (scanner.MISSING_DURATION, MISSING_DURATION),
+    (scanner.NEGATIVE_DURATION, NEGATIVE_DURATION),
+    (scanner.STRAY_COMMA, STRAY_COMMA),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """What was scanned.
+
+    Attributes:
+        arguments_at, arguments_size: int64 per row of ``columns``: where its ``args`` stand in the decompressed text; a
+            negative size is that of the whole entry.
+    """
+
+    columns: Columns
+    event_count: int
+    raw_bytes: int
+    issues: Mapping[str, int]
+    metadata: Mapping[str, Any]
+    arguments_at: Ints
+    arguments_size: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Text of the file from ``offset`` on, with room before it: ``data[start : start + size]``."""
+
+    data: Ints
+    start: int
+    size: int
+    offset: int
+
+
+def scan(source: Source, head: Ints, head_size: int, path: Path) -> Streamed:
+    """Scan a trace of which ``head`` was read already.
+
+    Raises:
+        UsageError: There are no events in it.
+    """
+    return _Scan(path).run(source, head, head_size)
+
+
+class _Scan:
+    """One scan in the making."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._texts = Texts()
+        self._field, self._keys = scanner.scratch()
+        self._counters = np.zeros(scanner.COUNTER_COUNT, dtype=np.int64)
+        self._issues: dict[str, int] = {}
+        self._full: list[tuple[Ints, Ints, Ints, int]] = []
+        self._rows = _new_rows()
+        self._row = 0
+        self._at_end = False
+        self._before = b""
+        self._after: list[bytes] = []
+
+    def run(self, source: Source, head: Ints, head_size: int) -> Streamed:
+        raw_bytes = 0
+        rest = np.zeros(0, dtype=np.uint8)
+        begun = False
+        for block, final in _with_final(_blocks(source, head, head_size)):
+            raw_bytes = block.offset + block.size
+            joined = _joined(block, rest)
+            start = joined.start
+            if not begun:
+                start = self._find_events(joined, final=final)
+                begun = start >= 0
+                start = max(start, joined.start)
+            if begun and not self._at_end:
+                start = self._scan(joined, start, final=final)
+            rest = joined.data[start : joined.start + joined.size].copy()
+            if self._at_end:
+                self._after.append(rest.tobytes())
+                rest = rest[:0]
+            elif len(rest) > _MOST_ENTRY_BYTES:
+                raise UsageError(f"{self._path}: one entry is larger than {_MOST_ENTRY_BYTES >> 20} MB: no trace")
+        if not begun:
+            raise UsageError(f"{self._path} is no trace of torch.profiler: it holds no traceEvents")
+        return self._result(raw_bytes, cut_off=source.broken or not self._at_end)
+
+    def _find_events(self, block: _Block, *, final: bool) -> int:
+        """Where the entries begin; -1 for not in this block."""
+        text = block.data[block.start : block.start + block.size].tobytes()
+        if text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+            return block.start + text.index(b"[") + 1
+        match = _EVENTS.search(text)
+        if match is not None:
+            self._before = text[: match.end()]
+            return block.start + match.end()
+        if final or block.size > _MOST_BESIDE_BYTES or not text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+            raise UsageError(f"{self._path} is no trace of torch.profiler: it holds no traceEvents")
+        return -1
+
+    def _scan(self, block: _Block, at: int, *, final: bool) -> int:
+        end = block.start + block.size
+        while True:
+            first = self._row
+            status, at, self._row = scanner.scan(
+                block.data,
+                at,
+                end,
+                final,
+                *self._rows,
+                self._row,
+                self._field,
+                self._keys,
+                *self._texts.table,
+                self._counters,
+            )
+            self._settle(block, first)
+            if status == scanner.NEED_ROWS:
+                self._full.append((*self._rows, self._row))
+                self._rows, self._row = _new_rows(), 0
+            elif status == scanner.NEED_TABLE:
+                self._texts.grow(block.size)
+            else:
+                self._at_end = status == scanner.END_OF_ARRAY
+                return int(at)
+
+    def _settle(self, block: _Block, first: int) -> None:
+        """Read the deferred rows from ``first`` on, and make places of arguments places in the file."""
+        kind, codes, numbers = self._rows
+        for row in (first + np.flatnonzero(kind[first : self._row] == scanner.DEFERRED)).tolist():
+            at = int(numbers[scanner.ARGS_AT, row])
+            read = parse_row(block.data[at : at - int(numbers[scanner.ARGS_SIZE, row])].tobytes())
+            if read.issue is not None:
+                self._issues[read.issue] = self._issues.get(read.issue, 0) + 1
+            kind[row] = read.kind
+            if read.kind != OTHER:
+                codes[:, row] = [self._texts.number(text) for text in (read.name, read.cat, read.pid, read.tid)]
+                numbers[: scanner.ARGS_AT, row] = [getattr(read, name) for name in NUMBERS]
+        numbers[scanner.ARGS_AT, first : self._row] += block.offset - block.start
+
+    def _result(self, raw_bytes: int, *, cut_off: bool) -> Streamed:
+        chunks = [*self._full, (*self._rows, self._row)]
+        self._full, self._rows = [], _new_rows(0)
+        kind = np.concatenate([chunk[0][: chunk[3]] for chunk in chunks])
+        # One column at a time, so that no more than one is in memory twice.
+        values: dict[str, Ints] = {}
+        for at, name in enumerate(CODES):
+            values[name] = np.concatenate([chunk[1][at, : chunk[3]] for chunk in chunks])
+        for at, name in enumerate((*NUMBERS, "arguments_at", "arguments_size")):
+            values[name] = np.concatenate([chunk[2][at, : chunk[3]] for chunk in chunks])
+        for number, reason in _COUNTED:
+            if self._counters[number]:
+                self._issues[reason] = self._issues.get(reason, 0) + int(self._counters[number])
+        if cut_off:
+            self._issues[TRUNCATED] = 1
+        places = values.pop("arguments_at"), values.pop("arguments_size")
+        columns = Columns(kind, values, self._texts.decoded())
+        entries = int(self._counters[scanner.ENTRIES])
+        return Streamed(columns, entries, raw_bytes, self._issues, self._metadata(), *places)
+
+    def _metadata(self) -> dict[str, Any]:
+        """The values beside the events, as far as their text is sound."""
+        found: dict[str, Any] = {}
+        for text in (self._before + b"]}", b'{"traceEvents":[]' + b"".join(self._after)):
+            try:
+                found |= json.loads(text.decode("utf-8", "replace"))
+            except (ValueError, RecursionError):
+                continue
+        found.pop("traceEvents", None)
+        return found
+
+
+def _new_rows(count: int = _CHUNK_ROWS) -> tuple[Ints, Ints, Ints]:
+    return (
+        np.zeros(count, dtype=np.int8),
+        np.empty((scanner.CODE_COUNT, count), dtype=np.int32),
+        np.empty((scanner.NUMBER_COUNT, count), dtype=np.int64),
+    )
+
+
+def _joined(block: _Block, rest: Ints) -> _Block:
+    """The block with ``rest``, which came before it, in front."""
+    if len(rest) <= block.start:
+        block.data[block.start - len(rest) : block.start] = rest
+        return _Block(block.data, block.start - len(rest), block.size + len(rest), block.offset - len(rest))
+    data = np.concatenate((rest, block.data[block.start : block.start + block.size]))
+    return _Block(data, 0, len(data), block.offset - len(rest))
+
+
+def _with_final(blocks: Iterator[_Block]) -> Iterator[tuple[_Block, bool]]:
+    """Blocks, and whether each is the last: an empty one ends the file."""
+    for block in blocks:
+        yield block, block.size == 0
+
+
+def _blocks(source: Source, head: Ints, head_size: int) -> Iterator[_Block]:
+    """The head, then what follows, read ahead by another thread into buffers that are used again; an empty block ends it."""
+    free: queue.Queue[Ints] = queue.Queue()
+    ready: queue.Queue[tuple[Ints, int] | BaseException] = queue.Queue()
+    stop = threading.Event()
+    for _ in range(_BLOCKS):
+        free.put(np.empty(_ROOM_BYTES + _BLOCK_BYTES, dtype=np.uint8))
+
+    def read_ahead() -> None:
+        try:
+            while not stop.is_set():
+                data = free.get()
+                size = source.fill(memoryview(data)[_ROOM_BYTES:])
+                ready.put((data, size))
+                if size == 0:
+                    break
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits for it
+            ready.put(error)
+
+    reader = threading.Thread(target=read_ahead, name="decompress", daemon=True)
+    reader.start()
+    try:
+        yield _Block(head, 0, head_size, 0)
+        offset = head_size
+        while True:
+            item = ready.get()
+            if isinstance(item, BaseException):
+                raise item
+            data, size = item
+            yield _Block(data, _ROOM_BYTES, size, offset)
+            if size == 0:
+                return
+            offset += size
+            free.put(data)
+    finally:
+        stop.set()
+        free.put(np.empty(_ROOM_BYTES + 1, dtype=np.uint8))
+        reader.join()
+
+
+def arguments_reader(path: Path, streamed: Streamed, rows: Ints) -> Callable[[Sequence[int]], list[Mapping[str, Any]]]:
+    """Decodes ``args`` of rows of the frame by reading the file again as far as needed.
+
+    Args:
+        rows: Which row of the columns each row of the frame was.
+    """
+    places, sizes = streamed.arguments_at[rows], streamed.arguments_size[rows]
+
+    def arguments(wanted: Sequence[int]) -> list[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = [{} for _ in wanted]
+        order = sorted((index for index, row in enumerate(wanted) if sizes[row]), key=lambda index: places[wanted[index]])
+        with opened(path) as source:
+            text = _Text(source)
+            for index in order:
+                size = int(sizes[wanted[index]])
+                found[index] = _arguments(text.part(int(places[wanted[index]]), abs(size)), is_entry=size < 0)
+        return found
+
+    return arguments
+
+
+class _Text:
+    """Parts of a stream, asked for in ascending order; they may overlap."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._buffer = b""
+        self._offset = 0
+
+    def part(self, at: int, size: int) -> bytes:
+        while self._offset + len(self._buffer) < at + size:
+            keep = max(0, at - self._offset)
+            self._offset += min(keep, len(self._buffer))
+            block = bytearray(_BLOCK_BYTES)
+            count = self._source.fill(memoryview(block))
+            self._buffer = self._buffer[keep:] + bytes(block[:count])
+            if not count:
+                break
+        return self._buffer[at - self._offset : at - self._offset + size]
+
+
+def _arguments(text: bytes, *, is_entry: bool) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text.decode("utf-8", "surrogateescape"), strict=False)
+    except (ValueError, RecursionError):
+        return {}
+    value = value.get("args") if is_entry and isinstance(value, dict) else value
+    return value if isinstance(value, dict) else {}
+
+
