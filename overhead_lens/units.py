@@ -14,7 +14,7 @@ NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
 
 _INT64_MAX = 2**63 - 1
-_SAFE_DIGITS = 15
+_US_DIGITS = 16
 
 
 def ns_from_us_text(text: str) -> int:
@@ -23,9 +23,12 @@ def ns_from_us_text(text: str) -> int:
     Raises:
         ValueError: Not a finite decimal number, or outside int64 nanoseconds.
     """
-    whole, _, fraction = text.partition(".")
-    if len(whole) <= _SAFE_DIGITS and whole.isascii() and whole.isdigit() and fraction.isascii() and fraction.isdigit():
-        return int(whole) * NS_PER_US + int(f"{fraction}00"[:3])
+    whole, point, fraction = text.partition(".")
+    digits = whole + fraction
+    if digits.isascii() and digits.isdigit() and len(whole) <= _US_DIGITS and bool(fraction) == bool(point) and whole:
+        ns = int(whole) * NS_PER_US + int(f"{fraction}000"[:3])
+        if ns <= _INT64_MAX:
+            return ns
     try:
         scaled = Decimal(text).scaleb(3)
     except InvalidOperation:

@@ -45,7 +45,10 @@ _FIELD_COUNT = 23
 _MORE, _BROKEN = -1, -2
 _QUOTE, _BACKSLASH, _COMMA, _COLON, _MINUS, _POINT = 34, 92, 44, 58, 45, 46
 _OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST, _ZERO, _NINE = 123, 125, 91, 93, 48, 57
-_SAFE_DIGITS = 15
+_MOST_US = 9_223_372_036_854_774  # int64 nanoseconds
+_US_DIGITS = 16
+_HEX_DIGITS = 15
+_DECIMAL_DIGITS = 18
 _MOST_DEPTH = 60
 _KEPT = 64
 
@@ -197,9 +200,9 @@ def _nanoseconds(text, begin, end):
     while at < end and _ZERO <= text[at] <= _NINE:
         whole = whole * 10 + (int(text[at]) - _ZERO)
         at += 1
-        if at - begin > _SAFE_DIGITS:
+        if at - begin > _US_DIGITS:
             return False, 0
-    if at == begin:
+    if at == begin or whole > _MOST_US:
         return False, 0
     thousandths, unit = 0, 100
     if at < end and text[at] == _POINT:
@@ -228,7 +231,7 @@ def _integer(text, begin, end):
         return False, 0
     value = 0
     if quoted and text[begin] == _ZERO and end - begin > 1:
-        if end - begin > 2 + _SAFE_DIGITS or end - begin < 3 or text[begin + 1] | 32 != 120:
+        if end - begin > 2 + _HEX_DIGITS or end - begin < 3 or text[begin + 1] | 32 != 120:
             return False, 0
         for at in range(begin + 2, end):
             letter = int(text[at])
@@ -237,7 +240,7 @@ def _integer(text, begin, end):
                 return False, 0
             value = value * 16 + digit
         return True, sign * value
-    if end - begin > _SAFE_DIGITS + 3:
+    if end - begin > _DECIMAL_DIGITS:
         return False, 0
     for at in range(begin, end):
         if text[at] < _ZERO or text[at] > _NINE:
