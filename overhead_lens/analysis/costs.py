@@ -57,14 +57,13 @@ def collectives(trace: Trace) -> tuple[Collective, ...]:
     events = trace.events
     rows = np.flatnonzero((events["device"].to_numpy() >= 0) & (device_kinds(events) == COMMUNICATION))
     rows = rows[np.argsort(events["start_ns"].to_numpy()[rows], kind="stable")]
-    name = events["name"].cat
+    names = events["name"].cat.categories[events["name"].cat.codes.to_numpy()[rows]]
+    times = zip(*(events[column].to_numpy()[rows].tolist() for column in ("start_ns", "dur_ns")), strict=True)
     seen: dict[tuple[str, str], int] = {}
     found = []
-    for row, arguments in zip(rows.tolist(), trace.arguments(rows.tolist()), strict=True):
+    for name, (start_ns, dur_ns), arguments in zip(names, times, trace.arguments(rows.tolist()), strict=True):
         group = next((str(arguments[key]) for key in _GROUP_KEYS if arguments.get(key)), "")
-        called = str(arguments.get("Collective name") or name.categories[name.codes.iloc[row]])
+        called = str(arguments.get("Collective name") or name)
         index = seen[called, group] = seen.get((called, group), -1) + 1
-        found.append(
-            Collective(called, group, index, int(events["start_ns"].iat[row]), int(events["dur_ns"].iat[row]))
-        )
+        found.append(Collective(called, group, index, start_ns, dur_ns))
     return tuple(found)

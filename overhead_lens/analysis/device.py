@@ -21,10 +21,10 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.analysis.host_budget import ThreadPieces
-from overhead_lens.analysis.intervals import Union, cut, union
+from overhead_lens.analysis.intervals import Union, cut, overlapping, union
 from overhead_lens.analysis.launches import Linked, launch_statistics
 from overhead_lens.analysis.timeline import Ints, sum_by
-from overhead_lens.analysis.trace_model import BLAME, DeviceBudget, Kinds
+from overhead_lens.analysis.trace_model import BLAME, DeviceBudget, Kinds, Launches
 from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.trace.model import COPY_CATEGORIES
 
@@ -48,7 +48,7 @@ class Idle:
     """Idle time of a device in pieces.
 
     Attributes:
-        start_ns, dur_ns: int64, shape ``(n,)``; ``dur_ns`` > 0.
+        start_ns, dur_ns: int64, shape ``(n,)``, ascending and disjoint; ``dur_ns`` > 0.
         blame: int64: number in ``BLAME``.
     """
 
@@ -58,9 +58,10 @@ class Idle:
 
     def by_blame(self, window: tuple[int, int]) -> dict[str, int]:
         """Time in ``window`` per key of ``BLAME``."""
-        starts = np.maximum(self.start_ns, window[0])
-        inside = np.maximum(0, np.minimum(self.start_ns + self.dur_ns, window[1]) - starts)
-        return dict(zip(BLAME, sum_by(self.blame, inside, len(BLAME)).tolist(), strict=True))
+        chosen = overlapping(self.start_ns, self.start_ns + self.dur_ns, window)
+        start_ns, end_ns = self.start_ns[chosen], self.start_ns[chosen] + self.dur_ns[chosen]
+        inside = np.minimum(end_ns, window[1]) - np.maximum(start_ns, window[0])
+        return dict(zip(BLAME, sum_by(self.blame[chosen], inside, len(BLAME)).tolist(), strict=True))
 
 
 class DeviceTimeline:
@@ -90,11 +91,13 @@ class DeviceTimeline:
     ) -> None:
         self.number = device
         self._events = events
-        self._linked = linked
-        self._chosen = events["device"].to_numpy()[linked.rows] == device
-        self._rows = linked.rows[self._chosen]
+        chosen = np.flatnonzero(events["device"].to_numpy()[linked.rows] == device)
+        chosen = chosen[np.argsort(events["start_ns"].to_numpy()[linked.rows[chosen]], kind="stable")]
+        self._linked = linked.chosen(chosen)
+        self._rows = self._linked.rows
         self._start_ns = events["start_ns"].to_numpy()[self._rows]
         self._dur_ns = events["dur_ns"].to_numpy()[self._rows]
+        self._reached_ns = np.maximum.accumulate(self._start_ns + self._dur_ns)
         self.busy = union(self._start_ns, self._dur_ns)
         self.span = (int(self._start_ns.min()), int((self._start_ns + self._dur_ns).max()))
         kind = device_kinds(events)[self._rows]
@@ -105,7 +108,9 @@ class DeviceTimeline:
 
     def budget(self, name: str, window: tuple[int, int]) -> DeviceBudget:
         """The device over ``window`` (start, end)."""
-        inside = np.minimum(self._start_ns + self._dur_ns, window[1]) > np.maximum(self._start_ns, window[0])
+        first = int(np.searchsorted(self._reached_ns, window[0], "right"))
+        last = int(np.searchsorted(self._start_ns, window[1], "left"))
+        inside = self._start_ns[first:last] + self._dur_ns[first:last] > window[0]
         compute, communication, copy = (each.within(window) for each in self._by_kind)
         return DeviceBudget(
             device=str(self.number),
@@ -117,14 +122,18 @@ class DeviceTimeline:
                 compute, communication, copy, compute + communication - self._compute_or_communication.within(window)
             ),
             idle_blame=self.idle.by_blame(window),
-            launch=launch_statistics(self._events, self._linked, self._chosen, (window[0], window[1] + (window == self.span))),
+            launch=self._launches(window),
         )
+
+    def _launches(self, window: tuple[int, int]) -> Launches:
+        first, last = np.searchsorted(self._start_ns, (window[0], window[1] + (window == self.span)), "left")
+        return launch_statistics(self._events, self._linked.chosen(slice(first, last)), window[1] - window[0])
 
     def _blamed(self, threads: Mapping[tuple[str, str], ThreadPieces], window: tuple[int, int]) -> Idle:
         gap_start = np.concatenate(([window[0]], self.busy.end_ns)).astype(np.int64)
         gap_end = np.concatenate((self.busy.start_ns, [window[1]])).astype(np.int64)
         gap_end = np.maximum(gap_end, gap_start)
-        launch = np.append(self._linked.launch[self._chosen][self.busy.first], -1)
+        launch = np.append(self._linked.launch[self.busy.first], -1)
         start_ns, dur_ns = self._events["start_ns"].to_numpy(), self._events["dur_ns"].to_numpy()
         linked = launch >= 0
         called = np.where(linked, np.clip(start_ns[launch], gap_start, gap_end), gap_start)
@@ -151,16 +160,14 @@ class DeviceTimeline:
         """Number in ``keys`` of the thread of each launch; the first for no launch."""
         if not keys:
             return np.full(len(launch), -1, dtype=np.int64)
-        number = {key: at for at, key in enumerate(keys)}
         pid, tid = self._events["pid"].cat, self._events["tid"].cat
-        pids, tids = pid.codes.to_numpy(), tid.codes.to_numpy()
-        return np.array(
-            [
-                number.get((pid.categories[pids[row]], tid.categories[tids[row]]), 0) if row >= 0 else 0
-                for row in launch.tolist()
-            ],
-            dtype=np.int64,
-        )
+        count = max(1, len(tid.categories))
+        pids, tids = ({name: code for code, name in enumerate(each.categories)} for each in (pid, tid))
+        codes = np.array([pids[key[0]] * count + tids[key[1]] for key in keys], dtype=np.int64)
+        order = np.argsort(codes)
+        wanted = pid.codes.to_numpy()[launch].astype(np.int64) * count + tid.codes.to_numpy()[launch]
+        at = order[np.minimum(np.searchsorted(codes[order], wanted), len(codes) - 1)]
+        return np.where((launch >= 0) & (codes[at] == wanted), at, 0)
 
 
 def device_kinds(events: pd.DataFrame) -> Ints:

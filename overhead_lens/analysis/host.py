@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from overhead_lens.analysis.intervals import merged
 from overhead_lens.analysis.timeline import Ints, Nesting, Segments, sweep
 from overhead_lens.analysis.trace_model import Window
 from overhead_lens.categories import Claim, Classifier
@@ -180,7 +181,7 @@ def _renumbered(segments: Segments, rows: Ints) -> Segments:
 
 def _laid_over(upper: Segments, lower: Segments) -> Segments:
     """The pieces of ``upper``, and where they are uncovered those of ``lower``; both partition the same window."""
-    starts = np.union1d(upper.start_ns, lower.start_ns)
+    starts = merged(upper.start_ns, lower.start_ns)
     if not len(starts):
         return upper
     owner = upper.owner[np.searchsorted(upper.start_ns, starts, "right") - 1]

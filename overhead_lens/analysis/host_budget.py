@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from overhead_lens.analysis.host import HostEvents, ThreadTimeline
+from overhead_lens.analysis.intervals import merged
 from overhead_lens.analysis.model import Frame, HostCategory, Part
 from overhead_lens.analysis.timeline import Ints, sum_by
 from overhead_lens.categories import HOST_CATEGORIES, PARTS, Claim
@@ -135,10 +136,11 @@ def thread_pieces(timeline: ThreadTimeline, passes: BackwardPasses, *, is_busies
     """The pieces of a thread."""
     host, segments = timeline.host, timeline.segments
     # Cut where a pass begins or ends, so that every piece is inside one or outside of all.
-    edges = np.concatenate((passes.start_ns, passes.end_ns))
-    end_ns = int(segments.start_ns[-1] + segments.dur_ns[-1]) if len(segments.start_ns) else 0
-    starts = np.union1d(segments.start_ns, edges[(edges > 0) & (edges < end_ns)]) if len(segments.start_ns) else segments.start_ns
-    starts = starts[starts >= segments.start_ns[0]] if len(starts) else starts
+    starts = segments.start_ns
+    end_ns = int(starts[-1] + segments.dur_ns[-1]) if len(starts) else 0
+    if len(passes.start_ns) and len(starts):
+        edges = merged(passes.start_ns, passes.end_ns)
+        starts = merged(starts, edges[(edges > starts[0]) & (edges < end_ns)])
     segment = np.searchsorted(segments.start_ns, starts, "right") - 1
     owner = segments.owner[segment]
     in_pass = np.searchsorted(passes.start_ns, starts, "right") > np.searchsorted(passes.end_ns, starts, "right")

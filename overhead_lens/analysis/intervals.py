@@ -29,8 +29,21 @@ class Union:
 
     def within(self, window: tuple[int, int]) -> int:
         """Length of the part inside ``window``."""
-        inside = np.minimum(self.end_ns, window[1]) - np.maximum(self.start_ns, window[0])
-        return int(inside[inside > 0].sum())
+        chosen = overlapping(self.start_ns, self.end_ns, window)
+        inside = np.minimum(self.end_ns[chosen], window[1]) - np.maximum(self.start_ns[chosen], window[0])
+        return int(inside.sum())
+
+
+def overlapping(start_ns: Ints, end_ns: Ints, window: tuple[int, int]) -> slice:
+    """Which of the intervals overlap ``window``, where both starts and ends ascend."""
+    return slice(int(np.searchsorted(end_ns, window[0], "right")), int(np.searchsorted(start_ns, window[1], "left")))
+
+
+def merged(one: Ints, other: Ints) -> Ints:
+    """The distinct values of two ascending arrays, ascending."""
+    values = np.concatenate((one, other))
+    values.sort(kind="stable")  # two runs: merged in one pass
+    return values[np.concatenate(([True], values[1:] != values[:-1]))] if len(values) else values
 
 
 def union(start_ns: Ints, dur_ns: Ints) -> Union:

@@ -28,6 +28,10 @@ class Linked:
     launch: Ints
     is_graph: Ints
 
+    def chosen(self, which: Ints | slice) -> Linked:
+        """Some of the device events."""
+        return Linked(self.rows[which], self.launch[which], self.is_graph[which])
+
 
 def link(events: pd.DataFrame) -> Linked:
     """Find the launch of every device event: the runtime or driver call with its correlation.
@@ -67,21 +71,18 @@ def _match(launch: Ints, asking: Ints, rows: Ints, calls: Ints, key: Ints, start
     launch[asking[found]] = calls[at[found]]
 
 
-def launch_statistics(events: pd.DataFrame, linked: Linked, chosen: Ints, window: tuple[int, int]) -> Launches:
+def launch_statistics(events: pd.DataFrame, linked: Linked, span_ns: int) -> Launches:
     """Statistics of the launches of some device events.
 
     Args:
-        chosen: Bool per device event.
-        window: (start, end) in ns: only launches whose first device event starts in it.
+        linked: These, in order of start.
+        span_ns: Time over which the mean queue depth is taken.
     """
     start_ns = events["start_ns"].to_numpy()
-    rows, launch, is_graph = linked.rows[chosen], linked.launch[chosen], linked.is_graph[chosen]
-    here = (start_ns[rows] >= window[0]) & (start_ns[rows] < window[1])
-    rows, launch, is_graph = rows[here], launch[here], is_graph[here]
+    rows, launch, is_graph = linked.rows, linked.launch, linked.is_graph
     known = launch >= 0
-    calls, number = np.unique(launch[known], return_inverse=True)
-    first_ns = np.full(len(calls), np.iinfo(np.int64).max)
-    np.minimum.at(first_ns, number, start_ns[rows[known]])
+    calls, first = np.unique(launch[known], return_index=True)
+    first_ns = start_ns[rows[known][first]]
     latency_ns = first_ns - start_ns[calls]
     repaired = latency_ns < 0
     latency_ns = np.sort(np.where(repaired, 0, latency_ns))
@@ -96,7 +97,7 @@ def launch_statistics(events: pd.DataFrame, linked: Linked, chosen: Ints, window
         repaired=int(repaired.sum()),
         unlinked=int((~known).sum()),
         queue_depth_max=int(queue_depth(called_ns, first_ns)[1].max(initial=0)),
-        queue_depth_mean=round(float(latency_ns.sum()) / max(1, window[1] - window[0]), 3),
+        queue_depth_mean=round(float(latency_ns.sum()) / max(1, span_ns), 3),
     )
 
 

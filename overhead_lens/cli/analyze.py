@@ -1,0 +1,194 @@
+"""``overhead-lens analyze``: the budget of traces that torch.profiler exported, anywhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overhead_lens.errors import EXIT_USAGE, UsageError
+
+if TYPE_CHECKING:
+    from overhead_lens.analysis.trace_model import TraceAnalysis, TraceFailure
+
+
+
+def analyze(
+    traces: Annotated[
+        list[Path], typer.Argument(help="Exported traces, plain or gzipped; a directory stands for those in it.")
+    ],
+    pftrace: Annotated[
+        Path | None, typer.Option(help="Write the one trace, annotated, for the Perfetto UI.", metavar="OUT")
+    ] = None,
+    dask: Annotated[
+        str | None, typer.Option(help="Spread many traces: 'local', or the address of a Dask scheduler.")
+    ] = None,
+    parquet: Annotated[Path | None, typer.Option(help="Write the results as parquet tables.", metavar="DIR")] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="What changed from the first trace to the second.")] = False,
+    query: Annotated[
+        str | None, typer.Option(help="DuckDB SQL over tables events, kernels, launches, steps, host, ...")
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print the analysis as JSON and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Where the time of recorded traces goes: host, device, and who let the device idle."""
+    if rules is not None:
+        from overhead_lens.categories import load_rules
+
+        load_rules(rules)
+    _check_combination(diff=diff, query=query, pftrace=pftrace, dask=dask, parquet=parquet)
+    paths = find_traces(traces)
+    if diff:
+        _show_structure(paths, rules, as_json=json_)
+    elif query is not None:
+        _show_query(query, paths, rules, as_json=json_)
+    else:
+        if parquet is not None:
+            from overhead_lens.cluster import check_directory
+
+            check_directory(parquet)
+        _show_analyses(_analyzed(paths, dask, pftrace, rules, quiet=quiet), parquet, as_json=json_)
+
+
+def find_traces(given: Sequence[Path]) -> list[Path]:
+    """The files, and for a directory the traces in it, by name.
+
+    Raises:
+        UsageError: A path does not exist, or a directory holds no trace.
+    """
+    found: list[Path] = []
+    for path in given:
+        if path.is_dir():
+            inside = sorted(each for each in path.iterdir() if each.is_file() and _is_trace_name(each.name))
+            if not inside:
+                raise UsageError(f"{path} holds no traces (*.json, *.json.gz)")
+            found += inside
+        elif path.exists():
+            found.append(path)
+        else:
+            raise UsageError(f"{path} does not exist")
+    return list(dict.fromkeys(found))
+
+
+def _is_trace_name(name: str) -> bool:
+    return name.lower().endswith((".json", ".json.gz"))
+
+
+def _check_combination(**options: object) -> None:
+    """Options that cannot go together."""
+    given = {name for name, value in options.items() if value}
+    for one, others in (("diff", {"query", "pftrace", "dask", "parquet"}), ("query", {"pftrace", "dask", "parquet"}), ("pftrace", {"dask"})):
+        clash = sorted(others & given)
+        if one in given and clash:
+            raise UsageError(f"--{one} and --{clash[0]} do not go together")
+
+
+def _analyzed(
+    paths: Sequence[Path], dask: str | None, pftrace: Path | None, rules: Path | None, *, quiet: bool
+) -> list[TraceAnalysis | TraceFailure]:
+    """The analyses in the order of the paths."""
+    from overhead_lens.cli.progress import progress
+
+    with progress(quiet=quiet) as listener:
+        if pftrace is not None:
+            if len(paths) != 1:
+                raise UsageError(f"--pftrace draws one trace, not {len(paths)}")
+            return [_drawn(paths[0], pftrace, rules)]
+        from overhead_lens.cluster import analyze_here, analyze_on
+
+        listener.begin(len(paths))
+        results = analyze_here(paths, rules) if dask is None else analyze_on(dask, paths, rules)
+        found = {}
+        for result in results:
+            found[result.path] = result
+            listener.step(Path(result.path).name)
+    return [found[str(path)] for path in paths]
+
+
+def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
+    from overhead_lens.analysis.trace_analysis import Analyzer
+    from overhead_lens.categories import default_classifier
+    from overhead_lens.export.perfetto_analysis import write_analysis_perfetto
+    from overhead_lens.trace.kineto import read_trace
+
+    if out.exists():
+        raise UsageError(f"{out} exists; name a new file")
+    trace = read_trace(path)
+    analyzer = Analyzer(trace, default_classifier(rules))
+    analysis = analyzer.analysis()
+    write_analysis_perfetto(out, trace, analysis, analyzer.pieces())
+    return analysis
+
+
+def _show_analyses(
+    results: Sequence[TraceAnalysis | TraceFailure], parquet: Path | None, *, as_json: bool
+) -> None:
+    from overhead_lens.analysis.ranks import compare_ranks
+    from overhead_lens.analysis.trace_model import TraceAnalysis, TraceFailure
+
+    if parquet is not None:
+        from overhead_lens.cluster import write_parquet
+
+        write_parquet(parquet, results)
+    failures = [each for each in results if isinstance(each, TraceFailure)]
+    if len(failures) == len(results) == 1:
+        raise UsageError(failures[0].error)
+    analyses = [each for each in results if isinstance(each, TraceAnalysis)]
+    ranks = compare_ranks(analyses) if len(analyses) > 1 else None
+    if as_json:
+        from overhead_lens.report.analysis_json import analysis_document
+        from overhead_lens.report.ranks_json import ranks_document
+
+        document = analysis_document(results)
+        print(json.dumps({**document, "ranks": None if ranks is None else ranks_document(ranks)}, indent=1))
+    else:
+        from overhead_lens.cli.present import make_console
+        from overhead_lens.report.analysis_text import print_analysis, print_failure
+        from overhead_lens.report.ranks_text import print_ranks
+
+        console = make_console()
+        for result in results:
+            if isinstance(result, TraceFailure):
+                print_failure(console, result)
+            else:
+                print_analysis(console, result)
+        if ranks is not None:
+            print_ranks(console, ranks)
+    if failures and not analyses:
+        raise UsageError(f"none of the {len(results)} traces could be read")
+    if failures:
+        raise typer.Exit(EXIT_USAGE)
+
+
+def _show_structure(paths: Sequence[Path], rules: Path | None, *, as_json: bool) -> None:
+    from overhead_lens.analysis.trace_analysis import analyze_trace
+    from overhead_lens.categories import default_classifier
+    from overhead_lens.compare.structure import compare_structure
+    from overhead_lens.trace.kineto import read_trace
+
+    if len(paths) != 2:
+        raise UsageError(f"--diff takes two traces, not {len(paths)}")
+    classifier = default_classifier(rules)
+    base, new = (read_trace(path) for path in paths)
+    delta = compare_structure(base, new, analyze_trace(base, classifier), analyze_trace(new, classifier))
+    if as_json:
+        from overhead_lens.report.structure_json import structure_document
+
+        print(json.dumps(structure_document(delta), indent=1))
+        return
+    from overhead_lens.cli.present import make_console
+    from overhead_lens.report.structure_text import print_structure
+
+    print_structure(make_console(), delta)
+
+
+def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, as_json: bool) -> None:
+    from overhead_lens.cli.query import show_query
+
+    show_query(query, paths, rules, as_json=as_json)
