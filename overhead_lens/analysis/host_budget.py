@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from overhead_lens.analysis.host import HostEvents, ThreadTimeline
 from overhead_lens.analysis.intervals import merged
@@ -217,9 +218,9 @@ def host_budget(
 def _totals(claim: Ints, name: Ints, dur_ns: Ints, name_count: int) -> dict[tuple[int, int], int]:
     if not len(claim):
         return {}
-    keys, number = np.unique(claim * name_count + name, return_inverse=True)
-    sums = sum_by(number, dur_ns, len(keys))
-    return {divmod(key, name_count): ns for key, ns in zip(keys.tolist(), sums.tolist(), strict=True)}
+    key = claim * name_count + name
+    codes, keys = pd.factorize(key)
+    return {divmod(key, name_count): ns for key, ns in zip(keys.tolist(), sum_by(codes, dur_ns, len(keys)).tolist(), strict=True)}
 
 
 def _kernel_estimate(

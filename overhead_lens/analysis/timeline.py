@@ -65,27 +65,41 @@ def sweep(start_ns: Ints, dur_ns: Ints, window: tuple[int, int]) -> Segments:
     """Divide ``window`` (start, end in ns) among the events of one thread; events are cut at the window's edges."""
     window_start, window_end = window
     ends = start_ns + dur_ns
-    rows = np.flatnonzero((dur_ns > 0) & (ends > window_start) & (start_ns < window_end))
-    rows = rows[nesting_order(start_ns[rows], ends[rows])]
-    pieces = [np.empty(2 * len(rows) + 1, dtype=np.int64) for _ in range(3)]
-    stack = np.empty(len(rows) + 1, dtype=np.int64)
-    count = run(
-        _sweep, (start_ns[rows], ends[rows], rows, window_start, window_end), (*pieces, stack), len(rows)
-    )
-    return Segments(*(piece[:count] for piece in pieces))
+    inside = (dur_ns > 0) & (ends > window_start) & (start_ns < window_end)
+    rows = None if inside.all() else np.flatnonzero(inside)
+    starts, ends = (start_ns, ends) if rows is None else (start_ns[rows], ends[rows])
+    order = nesting_order(starts, ends)
+    if order is not None:
+        starts, ends = starts[order], ends[order]
+        rows = order if rows is None else rows[order]
+    count = len(starts)
+    pieces = [np.empty(2 * count + 1, dtype=np.int64) for _ in range(3)]
+    stack = np.empty(count + 1, dtype=np.int64)
+    filled = run(_sweep, (starts, ends, window_start, window_end), (*pieces, stack), count)
+    start, dur, owner = (piece[:filled] for piece in pieces)
+    if rows is not None:
+        owned = owner >= 0
+        owner[owned] = rows[owner[owned]]
+    return Segments(start, dur, owner)
 
 
-def nesting_order(start_ns: Ints, end_ns: Ints) -> Ints:
-    """Positions by start; among equal starts the longer first, then in the order given."""
+def nesting_order(start_ns: Ints, end_ns: Ints) -> Ints | None:
+    """Positions by start; among equal starts the longer first, then in the order given. None where they are in order."""
+    if _in_order(start_ns, end_ns):
+        return None
     order = np.argsort(start_ns, kind="stable")
     starts, ends = start_ns[order], end_ns[order]
-    same = starts[1:] == starts[:-1]
-    if not (same & (ends[1:] > ends[:-1])).any():
-        return order
-    # Only runs of equal starts need the second key; traces come nearly sorted, so they are few and short.
-    tied = np.flatnonzero(np.concatenate(([False], same)) | np.concatenate((same, [False])))
-    order[tied] = order[tied][np.lexsort((-ends[tied], starts[tied]))]
+    if not _in_order(starts, ends):
+        # Only runs of equal starts need the second key; they are few and short.
+        same = starts[1:] == starts[:-1]
+        tied = np.flatnonzero(np.concatenate(([False], same)) | np.concatenate((same, [False])))
+        order[tied] = order[tied][np.lexsort((-ends[tied], starts[tied]))]
     return order
+
+
+def _in_order(starts: Ints, ends: Ints) -> bool:
+    step = starts[1:] - starts[:-1]
+    return bool((step > 0).all() or ((step >= 0) & ((step > 0) | (ends[1:] <= ends[:-1]))).all())
 
 
 class Nesting:
@@ -101,12 +115,13 @@ class Nesting:
 
     def __init__(self, start_ns: Ints, dur_ns: Ints) -> None:
         self._ends = start_ns + dur_ns
-        self._order = nesting_order(start_ns, self._ends)
-        self._count = len(self._order)
+        order = nesting_order(start_ns, self._ends)
+        self._count = len(start_ns)
+        self._order = np.arange(self._count) if order is None else order
         self.parent = np.empty(self._count, dtype=np.int64)
         stack = np.empty(self._count + 1, dtype=np.int64)
-        ordered = (start_ns[self._order], self._ends[self._order], self._order)
-        run(_parents, ordered, (self.parent, stack), self._count)
+        ordered = (start_ns, self._ends) if order is None else (start_ns[order], self._ends[order])
+        run(_parents, (*ordered, self._order), (self.parent, stack), self._count)
 
     @property
     def crossing_count(self) -> int:
@@ -137,7 +152,6 @@ def parents(start_ns: Ints, dur_ns: Ints) -> Ints:
 def _sweep(
     starts: _Input,
     ends: _Input,
-    rows: _Input,
     window_start: int,
     window_end: int,
     piece_start: _Output,
@@ -157,7 +171,7 @@ def _sweep(
             owner = -1
             if depth > 0:
                 top = stack[depth - 1]
-                owner = rows[top]
+                owner = top
                 if ends[top] < until:
                     piece_end = ends[top]
             piece_start[count] = now
