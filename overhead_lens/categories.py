@@ -156,7 +156,9 @@ class Classifier:
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules = tuple(rules)
-        self._event_rules = tuple(rule for rule in self._rules if rule.event is not None or rule.event_category is not None)
+        self._event_rules = tuple(
+            rule for rule in self._rules if rule.event is not None or rule.event_category is not None
+        )
         self._frame_rule = lru_cache(maxsize=None)(self._find_frame_rule)
         self._event_claim = lru_cache(maxsize=None)(self._find_event_claim)
 

@@ -21,16 +21,22 @@ def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline]) -> tup
     """Operators of all threads by self time, the costliest ``_MOST``."""
     self_ns = np.zeros(len(host.rows), dtype=np.int64)
     for timeline in timelines:
-        self_ns[timeline.at] = timeline.self_ns
+        self_ns[timeline.events] = timeline.self_ns
     chosen = np.flatnonzero(host.operator)
-    return _costs(host.name[chosen], self_ns[chosen], host.dur_ns[chosen], host.names, [host.claims[each].category for each in _first_claims(host, chosen)])
+    return _costs(
+        host.name[chosen],
+        self_ns[chosen],
+        host.dur_ns[chosen],
+        host.names,
+        [host.claims[each].category for each in _first_claims(host, chosen)],
+    )
 
 
 def _first_claims(host: HostEvents, chosen: Ints) -> list[int]:
     """A claim per name: that of its first event."""
     claims = np.zeros(len(host.names), dtype=np.int64)
     claims[host.name[chosen[::-1]]] = host.claim[chosen[::-1]]
-    return claims.tolist()
+    return [int(each) for each in claims]
 
 
 def kernel_costs(events: pd.DataFrame) -> tuple[Cost, ...]:
@@ -43,13 +49,17 @@ def kernel_costs(events: pd.DataFrame) -> tuple[Cost, ...]:
     return _costs(codes, dur_ns, dur_ns, list(name.categories), [KINDS[each] for each in kinds.tolist()])
 
 
-def _costs(name: Ints, self_ns: Ints, total_ns: Ints, names: Sequence[str], categories: Sequence[str]) -> tuple[Cost, ...]:
+def _costs(
+    name: Ints, self_ns: Ints, total_ns: Ints, names: Sequence[str], categories: Sequence[str]
+) -> tuple[Cost, ...]:
     if not len(name):
         return ()
     own, total = (sum_by(name, values, len(names)) for values in (self_ns, total_ns))
     count = np.bincount(name, minlength=len(names))
     order = [each for each in np.lexsort((-count, -own)).tolist() if count[each]][:_MOST]
-    return tuple(Cost(names[each], categories[each], int(count[each]), int(own[each]), int(total[each])) for each in order)
+    return tuple(
+        Cost(names[each], categories[each], int(count[each]), int(own[each]), int(total[each])) for each in order
+    )
 
 
 def collectives(trace: Trace) -> tuple[Collective, ...]:

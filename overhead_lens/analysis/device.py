@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.analysis.host_budget import ThreadPieces
-from overhead_lens.analysis.intervals import Union, cut, overlapping, union
+from overhead_lens.analysis.intervals import cut, overlapping, union
 from overhead_lens.analysis.launches import Linked, launch_statistics
 from overhead_lens.analysis.timeline import Ints, sum_by
 from overhead_lens.analysis.trace_model import BLAME, DeviceBudget, Kinds, Launches

@@ -13,14 +13,18 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.analysis.intervals import merged
-from overhead_lens.analysis.timeline import Ints, Nesting, Segments, sweep
+from overhead_lens.analysis.timeline import Bools, Ints, Nesting, Segments, sweep
 from overhead_lens.analysis.trace_model import Window
 from overhead_lens.categories import Claim, Classifier
 
 OPERATORS = frozenset({"cpu_op", "Operator", "operator"})
 RUNTIME = frozenset(
     {
-        *(f"{vendor}_{level}" for vendor in ("cuda", "hip", "xpu", "mtia", "privateuse1") for level in ("runtime", "driver")),
+        *(
+            f"{vendor}_{level}"
+            for vendor in ("cuda", "hip", "xpu", "mtia", "privateuse1")
+            for level in ("runtime", "driver")
+        ),
         "Runtime",
         "runtime",
     }
@@ -54,9 +58,9 @@ class HostEvents:
     name: Ints
     claim: Ints
     scope: Ints
-    operator: Ints
-    runtime: Ints
-    annotation: Ints
+    operator: Bools
+    runtime: Bools
+    annotation: Bools
     threads: Sequence[tuple[str, str]]
     names: Sequence[str]
     claims: Sequence[Claim]
@@ -72,7 +76,9 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     pair, pairs = distinct(name_codes * len(cat.categories) + cat_codes)
     claims: dict[Claim, int] = {}
     verdicts = [
-        classifier.event_verdict(name.categories[each // len(cat.categories)], cat.categories[each % len(cat.categories)])
+        classifier.event_verdict(
+            name.categories[each // len(cat.categories)], cat.categories[each % len(cat.categories)]
+        )
         for each in pairs.tolist()
     ]
     claim = np.array([claims.setdefault(each, len(claims)) for each, _ in verdicts] or [0], dtype=np.int64)
@@ -111,8 +117,10 @@ def _threads(events: pd.DataFrame, rows: Ints) -> tuple[Ints, list[tuple[str, st
     return number, [(pid.categories[each // count], tid.categories[each % count]) for each in found.tolist()]
 
 
-def _in(codes: Ints, categories: pd.Index, wanted: frozenset[str]) -> Ints:
-    return np.array([each in wanted for each in categories] or [False])[codes] if len(codes) else np.zeros(0, dtype=bool)
+def _in(codes: Ints, categories: pd.Index, wanted: frozenset[str]) -> Bools:
+    return (
+        np.array([each in wanted for each in categories] or [False])[codes] if len(codes) else np.zeros(0, dtype=bool)
+    )
 
 
 class ThreadTimeline:
@@ -124,9 +132,9 @@ class ThreadTimeline:
         window: Of the whole trace.
 
     Attributes:
-        at: int64: the thread's events, as positions in ``host``; arrays per event are of this length.
+        events: int64: the thread's events, as positions in ``host``; arrays per event are of this length.
         claim: int64 per event: number in ``host.claims``, scopes considered.
-        segments: Pieces of the window; the owner is a position in ``at``.
+        segments: Pieces of the window; the owner is a position in ``events``.
         self_ns: int64 per event.
         covered_ns: Time covered by any of its events.
         working_ns: Self time of its operators and runtime calls.
@@ -140,29 +148,29 @@ class ThreadTimeline:
     def __init__(self, host: HostEvents, number: int, window: Window) -> None:
         self.host = host
         self.number = number
-        self.at = np.flatnonzero(host.thread == number)
-        start_ns, dur_ns = host.start_ns[self.at], host.dur_ns[self.at]
-        annotation, runtime = host.annotation[self.at], host.runtime[self.at]
+        self.events = np.flatnonzero(host.thread == number)
+        start_ns, dur_ns = host.start_ns[self.events], host.dur_ns[self.events]
+        annotation, runtime = host.annotation[self.events], host.runtime[self.events]
         bounds = (window.start_ns, window.start_ns + window.wall_ns)
         nesting = Nesting(start_ns, dur_ns)
-        self.claim = nesting.inherit(host.claim[self.at], host.scope[self.at])
+        self.claim = nesting.inherit(host.claim[self.events], host.scope[self.events])
         self.launches_below = nesting.mark_above(runtime)
         self.segments = _owned(start_ns, dur_ns, annotation, bounds)
-        self.self_ns = self.segments.self_ns(len(self.at))
+        self.self_ns = self.segments.self_ns(len(self.events))
         self.covered_ns = window.wall_ns - self.segments.uncovered_ns()
         self.crossing_count = nesting.crossing_count
-        works = host.operator[self.at] | runtime
+        works = host.operator[self.events] | runtime
         self.working_ns = int(self.self_ns[works].sum())
         lasting = np.flatnonzero(dur_ns > 0)
         ends = start_ns[lasting] + dur_ns[lasting]
         self.extent = (int(start_ns[lasting].min()), int(ends.max())) if len(lasting) else (0, 0)
-        top = host.name[self.at[nesting.parent < 0]]
+        top = host.name[self.events[nesting.parent < 0]]
         engine = np.array([name.startswith("autograd::engine") for name in host.names] or [False])
         self.is_autograd = bool(len(top)) and bool(engine[top].sum() * 2 >= len(top))
         self.has_operators = bool((~annotation & ~runtime).any())
 
 
-def _owned(start_ns: Ints, dur_ns: Ints, annotation: Ints, bounds: tuple[int, int]) -> Segments:
+def _owned(start_ns: Ints, dur_ns: Ints, annotation: Bools, bounds: tuple[int, int]) -> Segments:
     """Pieces of the window; annotations own what nothing else covers."""
     if not annotation.any():
         return sweep(start_ns, dur_ns, bounds)

@@ -30,7 +30,7 @@ import pandas as pd
 from overhead_lens.analysis.host import HostEvents, ThreadTimeline
 from overhead_lens.analysis.intervals import merged
 from overhead_lens.analysis.model import Frame, HostCategory, Part
-from overhead_lens.analysis.timeline import Ints, sum_by
+from overhead_lens.analysis.timeline import Bools, Ints, sum_by
 from overhead_lens.categories import HOST_CATEGORIES, PARTS, Claim
 
 BETWEEN = "(between events)"
@@ -79,7 +79,7 @@ class ThreadPieces:
     owner: Ints
     claim: Ints
     name: Ints
-    is_idle: Ints
+    is_idle: Bools
     claims: Sequence[Claim]
     names: Sequence[str]
 
@@ -102,15 +102,17 @@ def backward_passes(busiest: ThreadTimeline, autograd: Sequence[ThreadTimeline])
     none = np.zeros(0, dtype=np.int64)
     if not autograd:
         return BackwardPasses(none, none)
-    starts = np.concatenate([each.host.start_ns[each.at] for each in autograd])
-    ends = starts + np.concatenate([each.host.dur_ns[each.at] for each in autograd])
+    starts = np.concatenate([each.host.start_ns[each.events] for each in autograd])
+    ends = starts + np.concatenate([each.host.dur_ns[each.events] for each in autograd])
     order = np.argsort(starts, kind="stable")
     starts, ends = starts[order], ends[order]
     open_start, open_end = _unworked(busiest)
     first, last = np.searchsorted(starts, open_start, "left"), np.searchsorted(starts, open_end, "left")
     has = last > first
     first, last = first[has], last[has]
-    reached = np.maximum.reduceat(np.append(ends, 0), np.column_stack((first, last)).ravel())[::2] if len(first) else none
+    reached = (
+        np.maximum.reduceat(np.append(ends, 0), np.column_stack((first, last)).ravel())[::2] if len(first) else none
+    )
     return BackwardPasses(starts[first], np.minimum(reached, open_end[has]))
 
 
@@ -123,11 +125,11 @@ def _unworked(timeline: ThreadTimeline) -> tuple[Ints, Ints]:
     return segments.start_ns[begins], segments.start_ns[past] + segments.dur_ns[past]
 
 
-def _works(timeline: ThreadTimeline) -> Ints:
+def _works(timeline: ThreadTimeline) -> Bools:
     """Bool per segment: an event other than an annotation or ``run_backward`` owns it."""
     host, owner = timeline.host, timeline.segments.owner
     calls_backward = np.array([_RUN_BACKWARD in name for name in host.names] or [False])
-    soft = host.annotation[timeline.at] | calls_backward[host.name[timeline.at]]
+    soft = host.annotation[timeline.events] | calls_backward[host.name[timeline.events]]
     works = owner >= 0
     works[works] = ~soft[owner[works]]
     return works
@@ -151,7 +153,7 @@ def thread_pieces(timeline: ThreadTimeline, passes: BackwardPasses, *, is_busies
     # A backward pass elsewhere is what an annotation around its call waits for.
     owned = (owner >= 0) & ~(soft & in_pass & is_busiest)
     claim[owned] = timeline.claim[owner[owned]]
-    name[owned] = host.name[timeline.at[owner[owned]]]
+    name[owned] = host.name[timeline.events[owner[owned]]]
     return ThreadPieces(
         timeline,
         starts,
@@ -165,7 +167,7 @@ def thread_pieces(timeline: ThreadTimeline, passes: BackwardPasses, *, is_busies
     )
 
 
-def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Ints, *, is_busiest: bool) -> Ints:
+def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Bools, *, is_busiest: bool) -> Ints:
     """What uncovered time is, per piece."""
     first, last = timeline.extent
     inside = (starts >= first) & (starts < last)
@@ -179,22 +181,26 @@ def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Ints, *, is_busi
 
 def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
     """Median self time of the trace's view operators, which dispatch and compute nothing; None where it has none."""
-    samples = [timeline.self_ns[_named(timeline.host, VIEWS)[timeline.at] & ~timeline.launches_below] for timeline in timelines]
+    samples = [
+        timeline.self_ns[_named(timeline.host, VIEWS)[timeline.events] & ~timeline.launches_below]
+        for timeline in timelines
+    ]
     views = np.concatenate(samples) if samples else np.zeros(0, dtype=np.int64)
     return int(np.percentile(views, 50, method="lower")) if len(views) else None
 
 
-def computing(timeline: ThreadTimeline) -> Ints:
+def computing(timeline: ThreadTimeline) -> Bools:
     """Bool per event of the thread: operators that launched nothing and are no views: they may hold a CPU kernel."""
     host = timeline.host
     dispatch = np.array([claim == _DISPATCH for claim in host.claims] or [False])
     collectives = np.array([name.startswith(("c10d::", "nccl:")) for name in host.names] or [False])
-    excluded = (_named(host, VIEWS) | collectives[host.name])[timeline.at]
-    return host.operator[timeline.at] & dispatch[timeline.claim] & ~timeline.launches_below & ~excluded
+    excluded = (_named(host, VIEWS) | collectives[host.name])[timeline.events]
+    found: Bools = host.operator[timeline.events] & dispatch[timeline.claim] & ~timeline.launches_below & ~excluded
+    return found
 
 
 def host_budget(
-    pieces: ThreadPieces, window: tuple[int, int], splittable: Ints, floor_ns: int | None
+    pieces: ThreadPieces, window: tuple[int, int], splittable: Bools, floor_ns: int | None
 ) -> tuple[HostCategory, ...]:
     """Every host category over ``window`` (start, end in ns, inside the trace's); they sum to it exactly.
 
@@ -220,11 +226,14 @@ def _totals(claim: Ints, name: Ints, dur_ns: Ints, name_count: int) -> dict[tupl
         return {}
     key = claim * name_count + name
     codes, keys = pd.factorize(key)
-    return {divmod(key, name_count): ns for key, ns in zip(keys.tolist(), sum_by(codes, dur_ns, len(keys)).tolist(), strict=True)}
+    return {
+        divmod(key, name_count): ns
+        for key, ns in zip(keys.tolist(), sum_by(codes, dur_ns, len(keys)).tolist(), strict=True)
+    }
 
 
 def _kernel_estimate(
-    pieces: ThreadPieces, cut: slice, dur_ns: Ints, splittable: Ints, floor_ns: int | None
+    pieces: ThreadPieces, cut: slice, dur_ns: Ints, splittable: Bools, floor_ns: int | None
 ) -> dict[str, int]:
     """By operator name the time beyond ``floor_ns`` of each event."""
     owner = pieces.owner[cut]
@@ -237,18 +246,16 @@ def _kernel_estimate(
     beyond_ns = np.where(splittable[first : first + len(self_ns)], self_ns - floor_ns, 0)
     events = np.flatnonzero(beyond_ns > 0)
     host, timeline = pieces.timeline.host, pieces.timeline
-    by_name = sum_by(host.name[timeline.at[events + first]], beyond_ns[events], len(host.names))
-    return {host.names[name]: int(by_name[name]) for name in np.flatnonzero(by_name)}
+    by_name = sum_by(host.name[timeline.events[events + first]], beyond_ns[events], len(host.names))
+    return {host.names[name]: int(by_name[name]) for name in np.flatnonzero(by_name).tolist()}
 
 
-def _categories(
-    sums: dict[tuple[Claim, str], int], wall_ns: int, *, estimated: bool
-) -> tuple[HostCategory, ...]:
+def _categories(sums: dict[tuple[Claim, str], int], wall_ns: int, *, estimated: bool) -> tuple[HostCategory, ...]:
     found = []
     for category in HOST_CATEGORIES:
         mine = {key: ns for key, ns in sums.items() if key[0].category == category and ns}
         ns = sum(mine.values())
-        parts: Any = {part: 0 for part in PARTS.get(category, ())} if mine else {}
+        parts: Any = dict.fromkeys(PARTS.get(category, ()), 0) if mine else {}
         frames: dict[str, int] = {}
         for (claim, name), part_ns in mine.items():
             if claim.part is not None:
@@ -270,5 +277,5 @@ def _categories(
     return tuple(found)
 
 
-def _named(host: HostEvents, names: frozenset[str]) -> Ints:
+def _named(host: HostEvents, names: frozenset[str]) -> Bools:
     return np.array([name in names for name in host.names] or [False])[host.name]

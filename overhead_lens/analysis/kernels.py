@@ -7,7 +7,7 @@ a plain function of sequences, integers and output sequences, run as it stands f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ def run(loop: Callable[..., int], inputs: Sequence[Array | int], outputs: Sequen
     return filled
 
 
-@lru_cache(maxsize=None)
+@cache
 def _compiled(loop: Callable[..., int]) -> Callable[..., int]:
     from numba import njit
 

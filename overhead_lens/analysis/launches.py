@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.analysis.host import RUNTIME
-from overhead_lens.analysis.timeline import Ints
+from overhead_lens.analysis.timeline import Bools, Ints
 from overhead_lens.analysis.trace_model import Launches
 
 _GRAPH = "GraphLaunch"
@@ -26,7 +26,7 @@ class Linked:
 
     rows: Ints
     launch: Ints
-    is_graph: Ints
+    is_graph: Bools
 
     def chosen(self, which: Ints | slice) -> Linked:
         """Some of the device events."""
@@ -57,7 +57,9 @@ def link(events: pd.DataFrame) -> Linked:
 def runtime_rows(events: pd.DataFrame) -> Ints:
     """Rows of runtime and driver calls."""
     cat = events["cat"].cat
-    return np.flatnonzero(np.isin(cat.codes.to_numpy(), [at for at, each in enumerate(cat.categories) if each in RUNTIME]))
+    return np.flatnonzero(
+        np.isin(cat.codes.to_numpy(), [at for at, each in enumerate(cat.categories) if each in RUNTIME])
+    )
 
 
 def _match(launch: Ints, asking: Ints, rows: Ints, calls: Ints, key: Ints, start_ns: Ints) -> None:

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from overhead_lens.analysis.kernels import run
 
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 _Input: TypeAlias = Sequence[int]
 _Output: TypeAlias = MutableSequence[int]
@@ -136,7 +137,7 @@ class Nesting:
             run(_inherit, (self._order, self.parent), (inherited, scoped), self._count)
         return inherited
 
-    def mark_above(self, marked: Ints) -> Ints:
+    def mark_above(self, marked: Bools) -> Bools:
         """Bool per event: whether it or any event below it is marked."""
         found = marked.astype(np.int64)
         if found.any():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -21,8 +20,9 @@ from overhead_lens.analysis.host_budget import (
     thread_pieces,
 )
 from overhead_lens.analysis.launches import link, queue_depth
+from overhead_lens.analysis.model import HostCategory
 from overhead_lens.analysis.trace_health import trace_issues, trace_notes
-from overhead_lens.analysis.trace_model import BLAME, Step, ThreadBudget, TraceAnalysis, Window
+from overhead_lens.analysis.trace_model import BLAME, DeviceBudget, Step, ThreadBudget, TraceAnalysis, Window
 from overhead_lens.analysis.trace_pieces import TracePieces
 from overhead_lens.categories import HOST_CATEGORIES, Classifier
 from overhead_lens.trace.model import Trace
@@ -72,8 +72,12 @@ class Analyzer:
         hosts = [
             pd.DataFrame(
                 {
-                    "pid": pd.Categorical.from_codes(np.zeros(len(each.start_ns), dtype=np.int8), pd.Index([key[0]], dtype=object)),
-                    "tid": pd.Categorical.from_codes(np.zeros(len(each.start_ns), dtype=np.int8), pd.Index([key[1]], dtype=object)),
+                    "pid": pd.Categorical.from_codes(
+                        np.zeros(len(each.start_ns), dtype=np.int8), pd.Index([key[0]], dtype=object)
+                    ),
+                    "tid": pd.Categorical.from_codes(
+                        np.zeros(len(each.start_ns), dtype=np.int8), pd.Index([key[1]], dtype=object)
+                    ),
                     "start_ns": each.start_ns,
                     "dur_ns": each.dur_ns,
                     "category": np.array(HOST_CATEGORIES, dtype=object)[each.categories()],
@@ -82,7 +86,7 @@ class Analyzer:
             for key, each in self.threads.items()
         ]
         return TracePieces(
-            pd.concat(hosts) if hosts else pd.DataFrame(columns=["pid", "tid", "start_ns", "dur_ns", "category"]),
+            _joined(hosts, ["pid", "tid", "start_ns", "dur_ns", "category"]),
             self._idle_frame(),
             self._queue_frame(),
         )
@@ -105,8 +109,12 @@ class Analyzer:
         Autograd's threads come last: they work for the thread that called ``backward()`` and waits for them.
         """
         timelines = [ThreadTimeline(self._host, number, self.window) for number in range(len(self._host.threads))]
-        timelines.sort(key=lambda each: (each.is_autograd, -each.working_ns, -each.covered_ns, self._host.threads[each.number]))
-        passes = backward_passes(timelines[0], [each for each in timelines[1:] if each.is_autograd]) if timelines else None
+        timelines.sort(
+            key=lambda each: (each.is_autograd, -each.working_ns, -each.covered_ns, self._host.threads[each.number])
+        )
+        passes = (
+            backward_passes(timelines[0], [each for each in timelines[1:] if each.is_autograd]) if timelines else None
+        )
         return {
             self._host.threads[each.number]: thread_pieces(each, passes, is_busiest=at == 0)
             for at, each in enumerate(timelines)
@@ -134,12 +142,12 @@ class Analyzer:
         host = host_budget(pieces, whole, self._computing[at], self._floor_ns)
         return ThreadBudget(*key, self._trace.thread_names.get(key, ""), pieces.timeline.covered_ns, host)
 
-    def _device_budget(self, device: DeviceTimeline, window: tuple[int, int]):
+    def _device_budget(self, device: DeviceTimeline, window: tuple[int, int]) -> DeviceBudget:
         return device.budget(self._trace.device_names.get(device.number, ""), window)
 
     def _step(self, number: int, window: Window) -> Step:
         bounds = (window.start_ns, window.start_ns + window.wall_ns)
-        host = ()
+        host: tuple[HostCategory, ...] = ()
         if self.threads:
             host = host_budget(next(iter(self.threads.values())), bounds, self._computing[0], self._floor_ns)
         return Step(number, window, host, tuple(self._device_budget(each, bounds) for each in self.devices))
@@ -159,7 +167,7 @@ class Analyzer:
                     }
                 )
             )
-        return pd.concat(frames) if frames else pd.DataFrame(columns=["device", "start_ns", "dur_ns", "blame"])
+        return _joined(frames, ["device", "start_ns", "dur_ns", "blame"])
 
     def _queue_frame(self) -> pd.DataFrame:
         start_ns = self._events["start_ns"].to_numpy()
@@ -171,7 +179,12 @@ class Analyzer:
             called = np.minimum(start_ns[launches.index.to_numpy()], started)
             times, depth = queue_depth(called, started)
             frames.append(pd.DataFrame({"device": device.number, "start_ns": times, "depth": depth}))
-        return pd.concat(frames) if frames else pd.DataFrame(columns=["device", "start_ns", "depth"])
+        return _joined(frames, ["device", "start_ns", "depth"])
+
+
+def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+    joined: pd.DataFrame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+    return joined
 
 
 def step_windows(events: pd.DataFrame) -> list[tuple[int, Window]]:
@@ -184,4 +197,6 @@ def step_windows(events: pd.DataFrame) -> list[tuple[int, Window]]:
     rows = rows[np.argsort(events["start_ns"].to_numpy()[rows], kind="stable")]
     start_ns, dur_ns = events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows]
     steps = [numbers[code] for code in name.codes.to_numpy()[rows].tolist()]
-    return [(step, Window(start, dur)) for step, start, dur in zip(steps, start_ns.tolist(), dur_ns.tolist(), strict=True)]
+    return [
+        (step, Window(start, dur)) for step, start, dur in zip(steps, start_ns.tolist(), dur_ns.tolist(), strict=True)
+    ]

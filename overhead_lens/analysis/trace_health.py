@@ -44,22 +44,27 @@ def trace_issues(
     return {reason: count for reason, count in found.items() if count}
 
 
-def trace_notes(
-    trace: Trace, analysis: TraceAnalysis, linked: Linked, *, has_floor: bool
-) -> tuple[str, ...]:
+def trace_notes(trace: Trace, analysis: TraceAnalysis, linked: Linked, *, has_floor: bool) -> tuple[str, ...]:
     """Sentences that a reader of the numbers must know."""
     notes = []
     if trace.metadata.get("with_stack"):
         notes.append("recorded with Python stacks (with_stack): host times are inflated, short calls up to three-fold")
     if trace.metadata.get("profile_memory"):
-        notes.append("recorded with memory events (profile_memory): every allocation took longer than it does unprofiled")
+        notes.append(
+            "recorded with memory events (profile_memory): every allocation took longer than it does unprofiled"
+        )
     if analysis.host and analysis.host[4].ns and has_floor:
-        notes.append("operators' time is divided between dispatcher and kernel by an estimate: what a view operator of this trace takes is dispatch")
+        notes.append(
+            "operators' time is divided between dispatcher and kernel by an estimate: "
+            "what a view operator of this trace takes is dispatch"
+        )
     if analysis.host and not has_floor and any(each.category == "dispatcher" for each in analysis.operators):
         notes.append("no view operator shows what dispatch costs here: kernels on the CPU are counted with dispatcher")
     notes += _warm_up(analysis)
     if _ends_unsynchronized(trace, linked):
-        notes.append("the recording ends with launches that have no device event: synchronize the device before the profiler stops")
+        notes.append(
+            "the recording ends with launches that have no device event: synchronize the device before the profiler stops"
+        )
     return tuple(notes)
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from overhead_lens.analysis.trace_model import TraceAnalysis, TraceFailure
 
 
-
 def analyze(
     traces: Annotated[
         list[Path], typer.Argument(help="Exported traces, plain or gzipped; a directory stands for those in it.")
@@ -83,7 +82,11 @@ def _is_trace_name(name: str) -> bool:
 def _check_combination(**options: object) -> None:
     """Options that cannot go together."""
     given = {name for name, value in options.items() if value}
-    for one, others in (("diff", {"query", "pftrace", "dask", "parquet"}), ("query", {"pftrace", "dask", "parquet"}), ("pftrace", {"dask"})):
+    for one, others in (
+        ("diff", {"query", "pftrace", "dask", "parquet"}),
+        ("query", {"pftrace", "dask", "parquet"}),
+        ("pftrace", {"dask"}),
+    ):
         clash = sorted(others & given)
         if one in given and clash:
             raise UsageError(f"--{one} and --{clash[0]} do not go together")
@@ -126,9 +129,7 @@ def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
     return analysis
 
 
-def _show_analyses(
-    results: Sequence[TraceAnalysis | TraceFailure], parquet: Path | None, *, as_json: bool
-) -> None:
+def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Path | None, *, as_json: bool) -> None:
     from overhead_lens.analysis.ranks import compare_ranks
     from overhead_lens.analysis.trace_model import TraceAnalysis, TraceFailure
 

@@ -74,13 +74,14 @@ def _distinct(texts: Sequence[str]) -> tuple[list[str], Ints]:
     return list(known), np.array(numbers or [0], dtype=np.int32)
 
 
-def _categorical(codes: Ints, texts: Sequence[str]) -> pd.Categorical:
+def _categorical(codes: Ints, texts: Sequence[str]) -> Any:
     """The codes with the texts that they use, in the order of the texts."""
     used = np.flatnonzero(np.bincount(codes, minlength=len(texts)))
     new_code = np.zeros(max(1, len(texts)), dtype=np.int32)
     new_code[used] = np.arange(len(used))
-    categories = pd.Index([texts[number] for number in used], dtype=object)
-    return pd.Categorical.from_codes(new_code[codes], categories=categories, validate=False)
+    categories: Any = pd.Index([texts[number] for number in used.tolist()], dtype=object)  # type: ignore[arg-type, unused-ignore]
+    made: Any = pd.Categorical.from_codes(new_code[codes], categories=categories, validate=False)
+    return made
 
 
 def _place_on_devices(frame: dict[str, Any]) -> None:
@@ -107,5 +108,5 @@ def _thread_names(columns: Columns) -> dict[tuple[str, str], str]:
     values, texts = columns.values, columns.texts
     return {
         (texts[values["pid"][row]], texts[values["tid"][row]]): texts[values["name"][row]]
-        for row in np.flatnonzero(columns.kind == LABEL)
+        for row in np.flatnonzero(columns.kind == LABEL).tolist()
     }

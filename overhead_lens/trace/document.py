@@ -119,7 +119,7 @@ class _Reading:
 
 
 def _row(entry: _Event) -> Row:
-    if entry.ph != "X" and entry.ph != "M":
+    if entry.ph not in ("X", "M"):
         return other_row(entry.ph)
     arguments = _ARGUMENTS.decode(entry.args) if bytes(memoryview(entry.args)[:1]) == b"{" else _NO_ARGUMENTS
     if entry.ph == "M":
@@ -130,7 +130,7 @@ def _row(entry: _Event) -> Row:
         entry.pid,
         entry.tid,
         _text(entry.ts),
-        _text(entry.dur) if len(memoryview(entry.dur)) else MISSING,
+        _text(entry.dur) if len(memoryview(entry.dur)) > 0 else MISSING,
         arguments.correlation,
         arguments.sequence,
         arguments.device,

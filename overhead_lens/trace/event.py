@@ -68,14 +68,21 @@ def parse_row(text: bytes) -> Row:
     if phase != "X":
         return other_row(phase)
     return complete_row(
-        *(event.get(key) for key in ("name", "cat", "pid", "tid", "ts")),
+        event.get("name"),
+        event.get("cat"),
+        event.get("pid"),
+        event.get("tid"),
+        event.get("ts"),
         event.get("dur", MISSING),
-        *(arguments.get(key) for key in ("correlation", "Sequence number", "device", "stream")),
+        arguments.get("correlation"),
+        arguments.get("Sequence number"),
+        arguments.get("device"),
+        arguments.get("stream"),
         arguments.get("External id", arguments.get("external id")),
     )
 
 
-def complete_row(  # noqa: PLR0917 - the fields in the order of the row
+def complete_row(
     name: Any,
     cat: Any,
     pid: Any,

@@ -56,10 +56,10 @@ def read_trace(path: Path) -> Trace:
     """
     with opened(path) as source:
         head = np.empty(SMALL_BYTES, dtype=np.uint8)
-        size = source.fill(memoryview(head))
+        size = source.fill(memoryview(head.data))
         if size == 0:
             raise UsageError(f"{path} is empty" if not source.broken else f"{path} is no gzip file that can be read")
-        document = decode(memoryview(head)[:size]) if size < SMALL_BYTES and not source.broken else None
+        document = decode(memoryview(head.data)[:size]) if size < SMALL_BYTES and not source.broken else None
         if document is not None:
             return _decoded(path, document, size)
         # Loading the compiled scanner takes half a second: only where it is needed.

@@ -26,7 +26,9 @@ DEFERRED = 3
 END_OF_ARRAY, NEED_TEXT, NEED_ROWS, NEED_TABLE = 0, 1, 2, 3
 
 # Counters.
-ENTRIES, DAMAGED, NO_PHASE, BEGIN_END, MISSING_DURATION, NEGATIVE_DURATION, STRAY_COMMA, CUT_OFF, LOST, COMMA = range(10)
+ENTRIES, DAMAGED, NO_PHASE, BEGIN_END, MISSING_DURATION, NEGATIVE_DURATION, STRAY_COMMA, CUT_OFF, LOST, COMMA = range(
+    10
+)
 COUNTER_COUNT = 10
 
 # Numbers of a row, one column each.
@@ -161,7 +163,12 @@ def _skip_brackets(text, at, end):
             at = (found >> 1) + 1
             continue
         if letter == _OPEN or letter == _OPEN_LIST:
-            if depth > 0 and depth <= _MOST_DEPTH and (objects >> (depth - 1)) & 1 and _letter_before(text, at) != _COLON:
+            if (
+                depth > 0
+                and depth <= _MOST_DEPTH
+                and (objects >> (depth - 1)) & 1
+                and _letter_before(text, at) != _COLON
+            ):
                 return _BROKEN
             if depth < _MOST_DEPTH:
                 objects = objects & ~(1 << depth) | (int(letter == _OPEN) << depth)
@@ -250,7 +257,9 @@ def _integer(text, begin, end):
 
 
 @_jit
-def _read_arguments(text, at, end, field, key_correlation, key_sequence, key_device, key_stream, key_external, key_old, key_name):
+def _read_arguments(
+    text, at, end, field, key_correlation, key_sequence, key_device, key_stream, key_external, key_old, key_name
+):
     """Scan the object ``args``; the position behind it."""
     at = _skip_blank(text, at + 1, end)
     if at < end and text[at] == _CLOSE:
@@ -341,7 +350,9 @@ def _read_entry(text, at, end, field, keys):
         first = text[key]
         if size == 4 and first == 97 and text[key + 1] == 114 and text[key + 2] == 103 and text[key + 3] == 115:  # args
             if text[value] == _OPEN:
-                at = _read_arguments(text, value, end, field, keys[0], keys[1], keys[2], keys[3], keys[4], keys[5], keys[6])
+                at = _read_arguments(
+                    text, value, end, field, keys[0], keys[1], keys[2], keys[3], keys[4], keys[5], keys[6]
+                )
                 field[_NUMBER + ARGS_AT], field[_NUMBER + ARGS_SIZE] = value, at - value
             else:
                 at = _skip_value(text, value, end)

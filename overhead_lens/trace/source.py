@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +11,14 @@ from typing import Any, BinaryIO
 
 from overhead_lens.errors import UsageError
 
+_DAMAGE: tuple[type[Exception], ...] = (EOFError, zlib.error, gzip.BadGzipFile)
 try:
-    from isal import igzip as gzip
-    from isal.isal_zlib import IsalError as DeflateError
-except ImportError:  # a platform without wheels of isal: slower, the same bytes
-    import gzip  # type: ignore[no-redef]
+    from isal import igzip, isal_zlib
 
-    DeflateError = zlib.error
+    _open_gzip: Any = igzip.GzipFile
+    _DAMAGE = (*_DAMAGE, isal_zlib.IsalError)
+except ImportError:  # a platform without wheels of isal: slower, the same bytes
+    _open_gzip = gzip.GzipFile
 
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -31,7 +33,7 @@ class Source:
     def __init__(self, file: BinaryIO) -> None:
         compressed = file.read(2) == GZIP_MAGIC
         file.seek(0)
-        self._file: Any = gzip.GzipFile(fileobj=file, mode="rb") if compressed else file
+        self._file: Any = _open_gzip(fileobj=file, mode="rb") if compressed else file
         self.broken = False
 
     def fill(self, view: memoryview) -> int:
@@ -40,7 +42,7 @@ class Source:
         while filled < len(view) and not self.broken:
             try:
                 count = self._file.readinto(view[filled:])
-            except (EOFError, DeflateError, zlib.error, gzip.BadGzipFile):
+            except _DAMAGE:
                 self.broken = True
                 break
             if not count:

@@ -200,14 +200,17 @@ class _Scan:
 
     def _metadata(self) -> dict[str, Any]:
         """The values beside the events, as far as their text is sound."""
-        found: dict[str, Any] = {}
-        for text in (self._before + b"]}", b'{"traceEvents":[]' + b"".join(self._after)):
-            try:
-                found |= json.loads(text.decode("utf-8", "replace"))
-            except (ValueError, RecursionError):
-                continue
-        found.pop("traceEvents", None)
-        return found
+        before, after = _object(self._before + b"]}"), _object(b'{"traceEvents":[]' + b"".join(self._after))
+        return {name: value for name, value in (before | after).items() if name != "traceEvents"}
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    """The JSON object of a text; an empty one where it is none."""
+    try:
+        value = json.loads(text.decode("utf-8", "replace"), strict=False)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _new_rows(count: int = _CHUNK_ROWS) -> tuple[Ints, Ints, Ints]:
@@ -245,11 +248,11 @@ def _blocks(source: Source, head: Ints, head_size: int) -> Iterator[_Block]:
         try:
             while not stop.is_set():
                 data = free.get()
-                size = source.fill(memoryview(data)[_ROOM_BYTES:])
+                size = source.fill(memoryview(data.data)[_ROOM_BYTES:])
                 ready.put((data, size))
                 if size == 0:
                     break
-        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits for it
+        except BaseException as error:
             ready.put(error)
 
     reader = threading.Thread(target=read_ahead, name="decompress", daemon=True)
@@ -283,7 +286,9 @@ def arguments_reader(path: Path, streamed: Streamed, rows: Ints) -> Callable[[Se
 
     def arguments(wanted: Sequence[int]) -> list[Mapping[str, Any]]:
         found: list[Mapping[str, Any]] = [{} for _ in wanted]
-        order = sorted((index for index, row in enumerate(wanted) if sizes[row]), key=lambda index: places[wanted[index]])
+        order = sorted(
+            (index for index, row in enumerate(wanted) if sizes[row]), key=lambda index: places[wanted[index]]
+        )
         with opened(path) as source:
             text = _Text(source)
             for index in order:
@@ -315,11 +320,6 @@ class _Text:
 
 
 def _arguments(text: bytes, *, is_entry: bool) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text.decode("utf-8", "surrogateescape"), strict=False)
-    except (ValueError, RecursionError):
-        return {}
+    value: Any = _object(text)
     value = value.get("args") if is_entry and isinstance(value, dict) else value
     return value if isinstance(value, dict) else {}
-
-
