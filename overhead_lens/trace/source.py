@@ -16,7 +16,7 @@ try:
     from isal import igzip, isal_zlib
 
     _open_gzip: Any = igzip.GzipFile
-    _DAMAGE = (*_DAMAGE, isal_zlib.IsalError)
+    _DAMAGE = (*_DAMAGE, isal_zlib.IsalError)  # type: ignore[arg-type, unused-ignore]
 except ImportError:  # a platform without wheels of isal: slower, the same bytes
     _open_gzip = gzip.GzipFile
 
