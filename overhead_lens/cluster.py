@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from overhead_lens.analysis.trace_analysis import analyze_trace
@@ -17,3 +18,9 @@ def analyze_file(path: Path, rules: Path | None = None) -> TraceAnalysis | Trace
         return analyze_trace(read_trace(path), default_classifier(rules))
     except OverheadLensError as error:
         return TraceFailure(str(path), str(error))
+
+
+def analyze_here(paths: Sequence[Path], rules: Path | None = None) -> Iterator[TraceAnalysis | TraceFailure]:
+    """The analyses one after another, in this process."""
+    for path in paths:
+        yield analyze_file(path, rules)

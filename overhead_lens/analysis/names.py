@@ -17,11 +17,13 @@ def display_name(frame: StackFrame) -> str:
     """``function (file or module)``; long template arguments and argument lists are cut to ``...``."""
     if not frame.function:
         return f"[unresolved] ({frame.location})"
-    name = _shorten(frame.function) if frame.native else frame.function.replace(".<locals>", "")
+    name = short_symbol(frame.function) if frame.native else frame.function.replace(".<locals>", "")
     return f"{name} ({frame.location})"
 
 
-def _shorten(symbol: str) -> str:
+@lru_cache(maxsize=65_536)
+def short_symbol(symbol: str) -> str:
+    """A C++ symbol without what makes it long: template arguments, argument lists, anonymous namespaces."""
     symbol = _NOISE.sub("", symbol)
     if len(symbol) <= _KEPT:
         return symbol

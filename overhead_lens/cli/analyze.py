@@ -103,10 +103,10 @@ def _analyzed(
             if len(paths) != 1:
                 raise UsageError(f"--pftrace draws one trace, not {len(paths)}")
             return [_drawn(paths[0], pftrace, rules)]
-        from overhead_lens.cluster import analyze_here, analyze_on
+        from overhead_lens import cluster
 
         listener.begin(len(paths))
-        results = analyze_here(paths, rules) if dask is None else analyze_on(dask, paths, rules)
+        results = cluster.analyze_here(paths, rules) if dask is None else cluster.analyze_on(dask, paths, rules)
         found = {}
         for result in results:
             found[result.path] = result
@@ -130,7 +130,6 @@ def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
 
 
 def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Path | None, *, as_json: bool) -> None:
-    from overhead_lens.analysis.ranks import compare_ranks
     from overhead_lens.analysis.trace_model import TraceAnalysis, TraceFailure
 
     if parquet is not None:
@@ -141,17 +140,13 @@ def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Pat
     if len(failures) == len(results) == 1:
         raise UsageError(failures[0].error)
     analyses = [each for each in results if isinstance(each, TraceAnalysis)]
-    ranks = compare_ranks(analyses) if len(analyses) > 1 else None
     if as_json:
         from overhead_lens.report.analysis_json import analysis_document
-        from overhead_lens.report.ranks_json import ranks_document
 
-        document = analysis_document(results)
-        print(json.dumps({**document, "ranks": None if ranks is None else ranks_document(ranks)}, indent=1))
+        print(json.dumps({**analysis_document(results), "ranks": _ranks_document(analyses)}, indent=1))
     else:
         from overhead_lens.cli.present import make_console
         from overhead_lens.report.analysis_text import print_analysis, print_failure
-        from overhead_lens.report.ranks_text import print_ranks
 
         console = make_console()
         for result in results:
@@ -159,12 +154,24 @@ def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Pat
                 print_failure(console, result)
             else:
                 print_analysis(console, result)
-        if ranks is not None:
-            print_ranks(console, ranks)
+        if len(analyses) > 1:
+            from overhead_lens.analysis.ranks import compare_ranks
+            from overhead_lens.report.ranks_text import print_ranks
+
+            print_ranks(console, compare_ranks(analyses))
     if failures and not analyses:
         raise UsageError(f"none of the {len(results)} traces could be read")
     if failures:
         raise typer.Exit(EXIT_USAGE)
+
+
+def _ranks_document(analyses: Sequence[TraceAnalysis]) -> object:
+    if len(analyses) < 2:
+        return None
+    from overhead_lens.analysis.ranks import compare_ranks
+    from overhead_lens.report.ranks_json import ranks_document
+
+    return ranks_document(compare_ranks(analyses))
 
 
 def _show_structure(paths: Sequence[Path], rules: Path | None, *, as_json: bool) -> None:

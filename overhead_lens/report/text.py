@@ -184,7 +184,7 @@ def _frames(breakdown: Breakdown) -> RenderableType | None:
         table.add_row(
             format_ns(ns), f"{ns / breakdown.wall.ns:.1%}", Text(category, style=COLORS[category]), Text(plain(frame))
         )
-    return _section("costliest frames (self time)", table)
+    return section("costliest frames (self time)", table)
 
 
 def _guards(breakdown: Breakdown) -> RenderableType | None:
@@ -197,10 +197,10 @@ def _guards(breakdown: Breakdown) -> RenderableType | None:
     if rest:
         rest_ns = sum(guard.warm_ns for guard in rest)
         table.add_row(format_ns(rest_ns), f"{rest_ns / breakdown.wall.ns:.1%}", Text(f"{len(rest)} more", style="dim"))
-    return _section(f"guards, warm ({len(breakdown.guards)} rows sum to guard)", table)
+    return section(f"guards, warm ({len(breakdown.guards)} rows sum to guard)", table)
 
 
-def _section(title: str, body: RenderableType) -> Group:
+def section(title: str, body: RenderableType) -> Group:
     """A title of its own line: a table's own title is broken at the table's width."""
     return Group(Text(title, style="dim"), body)
 
@@ -218,7 +218,7 @@ def _operators(breakdown: Breakdown) -> RenderableType | None:
         return None
     tree = Tree(_operator_line(root, root.total_ns), guide_style="dim")
     _grow(tree, root, root.total_ns, _TREE_DEPTH)
-    return _section("operators (total, with its own time by category)", Padding(tree, (0, 0, 0, 1)))
+    return section("operators (total, with its own time by category)", Padding(tree, (0, 0, 0, 1)))
 
 
 def _grow(tree: Tree, node: Operator, whole_ns: int, depth: int) -> None:
@@ -262,7 +262,7 @@ def _published(breakdown: Breakdown) -> RenderableType | None:
     more = len(breakdown.published) - _MOST_PUBLISHED
     if more > 0:
         table.add_row("", "", Text(f"{more} more in the scenario's file", style="dim"))
-    return _section("published, beside this measurement (other machines: not a pass mark)", table)
+    return section("published, beside this measurement (other machines: not a pass mark)", table)
 
 
 def _print_footnotes(console: Console, warnings: Sequence[str]) -> None:

@@ -1,0 +1,290 @@
+"""The terminal report of an analyzed trace: host and device at a glance, blame, costliest names, footnotes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from overhead_lens.analysis.model import HostCategory
+from overhead_lens.analysis.names import short_symbol
+from overhead_lens.analysis.trace_model import (
+    Cost,
+    DeviceBudget,
+    Launches,
+    Step,
+    ThreadBudget,
+    TraceAnalysis,
+    TraceFailure,
+)
+from overhead_lens.report.plain import plain
+from overhead_lens.report.text import COLORS, bar, section
+from overhead_lens.units import format_ns
+
+_TOP = 5
+_MOST_THREADS = 4
+_MOST_NAME = 60
+_COST_COLUMNS = 46
+_SHOWN_SHARE = 0.0005
+_SLOW_STEP = 1.2
+
+_BLAME_COLORS = {**COLORS, "queue": "bright_black"}
+_KIND_COLORS = {"compute": "green", "communication": "magenta", "copy": "cyan", "both at once": "bright_black"}
+
+_EXPLAINED = {
+    "partial_overlap": "{n} host events end after the event they began in; every instant still has one owner",
+    "negative_duration": "{n} events had a negative duration and were taken as 0 ns long",
+    "missing_duration": "{n} complete events had no duration and were taken as 0 ns long",
+    "bad_duration": "{n} events had a duration that is no number and were taken as 0 ns long",
+    "bad_timestamp": "{n} events had no readable timestamp and were left out",
+    "damaged_event": "{n} entries of the file are damaged and were left out",
+    "missing_phase": "{n} entries name no phase and were left out",
+    "begin_end_event": "{n} begin and end events (ph B, E) were left out: only complete events are read",
+    "stray_comma": "{n} stray commas in the file were passed over",
+    "truncated": "the file is cut off: this is what could be read of it",
+    "unlinked_device_event": (
+        "{n} of {device_events} device events have no launch in the trace (launched before the recording began, or lost): "
+        "they count as busy, have no launch latency, and the idle time before them is unattributed"
+    ),
+    "kernel_before_launch": "{n} launches have a device event that starts before them (clock skew): latency taken as 0",
+    "launch_without_device_event": (
+        "{n} launches have no device event: captured into a graph, still queued at the end of the recording, or lost"
+    ),
+    "overlap_in_stream": "{n} device events start before the one before them in their stream ended; busy is their union",
+    "profiler_overhead": "{n} pauses of the profiler itself lie in the recording",
+    "other_category": "{n} events of categories that are neither host nor device work were left out",
+}
+
+
+def print_failure(console: Console, failure: TraceFailure) -> None:
+    """Print a trace that could not be analyzed."""
+    console.print(Text(plain(failure.path), style="bold"))
+    console.print(Text(f"  {plain(failure.error)}", style="red"), soft_wrap=True)
+
+
+def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
+    """Print the analysis of a trace."""
+    console.print(_headline(analysis))
+    console.print(Text(sentence(analysis), style="bold"))
+    name_width = max(20, console.width - _COST_COLUMNS)
+    for block in (
+        _host(analysis),
+        _other_threads(analysis),
+        *(_device(device) for device in analysis.devices),
+        _costs(
+            "costliest operators (self time, of the window)", analysis.operators, analysis.window.wall_ns, name_width
+        ),
+        _costs("costliest kernels (of the window)", analysis.kernels, analysis.window.wall_ns, name_width),
+        _steps(analysis.steps),
+    ):
+        if block is not None:
+            console.print()
+            console.print(block)
+    _print_footnotes(console, footnotes(analysis))
+
+
+def sentence(analysis: TraceAnalysis) -> str:
+    """What dominates, in words."""
+    if not analysis.devices:
+        if not analysis.host:
+            return "The trace holds neither host nor device work."
+        first = max(analysis.host, key=lambda each: each.ns)
+        return f"No device work; on the busiest thread {first.category} dominates with {first.share:.0%}."
+    device = min(analysis.devices, key=lambda each: each.busy_ns / max(1, each.span_ns))
+    text = f"Device {device.device} is busy {_share(device.busy_ns, device.span_ns)} of its span"
+    if device.idle_ns:
+        blame = sorted(device.idle_blame.items(), key=lambda item: -item[1])
+        causes = [f"{name} ({_share(ns, device.idle_ns)})" for name, ns in blame[:2] if ns]
+        text += "; idle is due to " + " and ".join(causes)
+    if device.kinds.communication_ns:
+        exposed = device.kinds.communication_ns - device.kinds.overlap_ns
+        text += f"; communication not overlapped by compute: {_share(exposed, device.span_ns)}"
+    return text + "."
+
+
+def footnotes(analysis: TraceAnalysis) -> list[str]:
+    """Issues and notes as sentences."""
+    events = f"{sum(device.events for device in analysis.devices):,}"
+    explained = [
+        _EXPLAINED.get(reason, reason.replace("_", " ") + ": {n} events").format(n=f"{count:,}", device_events=events)
+        for reason, count in analysis.issues.items()
+    ]
+    return [*explained, *analysis.notes]
+
+
+def _headline(analysis: TraceAnalysis) -> Text:
+    text = Text(plain(analysis.path), style="bold")
+    if analysis.rank is not None:
+        of = f" of {analysis.world_size}" if analysis.world_size is not None else ""
+        text.append(f"   rank {analysis.rank}{of}")
+    steps = f", {len(analysis.steps)} steps" if analysis.steps else ""
+    threads = f"{len(analysis.threads)} host thread{'' if len(analysis.threads) == 1 else 's'}"
+    text.append(
+        f"\nwindow {format_ns(analysis.window.wall_ns)}, {analysis.events:,} events, {threads}{steps}", style="dim"
+    )
+    return text
+
+
+def _host(analysis: TraceAnalysis) -> RenderableType | None:
+    if not analysis.threads:
+        return None
+    busiest = analysis.threads[0]
+    table = _bars()
+    for category in busiest.host:
+        for row in _category_rows(category, analysis.window.wall_ns):
+            table.add_row(*row)
+    return section(f"host: {_thread_name(busiest)}, sum = window", table)
+
+
+def _thread_name(thread: ThreadBudget) -> str:
+    if thread.tid in thread.name:
+        return plain(thread.name)
+    return plain(f"thread {thread.tid} {thread.name}".strip())
+
+
+def _category_rows(category: HostCategory, wall_ns: int) -> Iterator[Sequence[RenderableType]]:
+    if not category.ns:
+        return
+    color = COLORS[category.category]
+    label = category.category + (" (estimate)" if category.evidence == "estimate" else "")
+    top = category.top[0] if category.top else None
+    led = f"{format_ns(top.ns)} {_shortened(top.frame)}" if top is not None else ""
+    yield (
+        Text(label, style=f"bold {color}"),
+        Text(bar(category.share), style=color),
+        _share(category.ns, wall_ns),
+        format_ns(category.ns),
+        Text(led, style="dim"),
+    )
+
+
+def _other_threads(analysis: TraceAnalysis) -> RenderableType | None:
+    others = [each for each in analysis.threads[1:] if each.covered_ns]
+    if not others:
+        return None
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for thread in others[:_MOST_THREADS]:
+        ranked = sorted((each for each in thread.host if each.ns), key=lambda each: -each.ns)[:3]
+        parts = ", ".join(f"{each.category} {_share(each.ns, analysis.window.wall_ns)}" for each in ranked)
+        table.add_row(Text(_thread_name(thread)), format_ns(thread.covered_ns), Text(parts, style="dim"))
+    more = len(others) - _MOST_THREADS
+    if more > 0:
+        table.add_row(Text(f"{more} more", style="dim"), "", "")
+    return section("other threads: covered by events, and the window by category", table)
+
+
+def _device(device: DeviceBudget) -> RenderableType:
+    table = _bars()
+    kinds = device.kinds
+    table.add_row(*_row("busy", "bold", device.busy_ns, device.span_ns, _launches(device.launch)))
+    for name, ns in (
+        ("compute", kinds.compute_ns),
+        ("communication", kinds.communication_ns),
+        ("copy", kinds.copy_ns),
+        ("both at once", kinds.overlap_ns),
+    ):
+        if ns:
+            table.add_row(*_row(f"  {name}", _KIND_COLORS[name], ns, device.span_ns, ""))
+    table.add_row(*_row("idle, due to", "bold", device.idle_ns, device.span_ns, ""))
+    for name, ns in sorted(device.idle_blame.items(), key=lambda item: -item[1]):
+        if ns >= _SHOWN_SHARE * device.span_ns:
+            table.add_row(*_row(f"  {name}", _BLAME_COLORS[name], ns, device.span_ns, _BLAMED.get(name, "")))
+    name = f" {plain(device.name)}" if device.name else ""
+    return section(f"device {device.device}{name}: {device.events:,} events, span {format_ns(device.span_ns)}", table)
+
+
+_BLAMED = {
+    "queue": "launched and not started: queued behind work, some of it perhaps not in the trace",
+    "launch": "the launching call was running",
+    "wait": "the host was blocked",
+    "unattributed": "nobody knows: no launch, or no events",
+}
+
+
+def _row(name: str, style: str, ns: int, whole_ns: int, remark: str) -> Sequence[RenderableType]:
+    share = ns / whole_ns if whole_ns else 0.0
+    return (
+        Text(name, style=style),
+        Text(bar(share), style=style),
+        _share(ns, whole_ns),
+        format_ns(ns),
+        Text(remark, style="dim"),
+    )
+
+
+def _launches(launch: Launches) -> str:
+    if not launch.count:
+        return "no launch in the trace"
+    graphs = (
+        f", {launch.graph_launches} graph launches of {launch.graph_events:,} events" if launch.graph_launches else ""
+    )
+    return (
+        f"{launch.count:,} launches, latency median {format_ns(launch.median_ns)}, p99 {format_ns(launch.p99_ns)}, "
+        f"queue depth mean {launch.queue_depth_mean:.1f}, max {launch.queue_depth_max}{graphs}"
+    )
+
+
+def _costs(title: str, costs: Sequence[Cost], wall_ns: int, name_width: int) -> RenderableType | None:
+    if not costs:
+        return None
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for _ in range(3):
+        table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    for cost in costs[:_TOP]:
+        color = {**COLORS, **_KIND_COLORS}.get(cost.category, "default")
+        table.add_row(
+            format_ns(cost.self_ns),
+            _share(cost.self_ns, wall_ns),
+            f"{cost.count:,}x",
+            Text(cost.category, style=color),
+            Text(_shortened(short_symbol(cost.name), name_width)),
+        )
+    return section(title, table)
+
+
+def _steps(steps: Sequence[Step]) -> RenderableType | None:
+    if not steps:
+        return None
+    walls = [step.window.wall_ns for step in steps]
+    text = f"{len(steps)} steps: median {format_ns(median(walls))}, {format_ns(min(walls))} .. {format_ns(max(walls))}"
+    slowest = max(steps, key=lambda step: step.window.wall_ns)
+    if len(steps) > 1 and slowest.window.wall_ns > _SLOW_STEP * median(walls):
+        excess = [
+            (category.ns - median(step.host[at].ns for step in steps), category.category)
+            for at, category in enumerate(slowest.host)
+        ]
+        if excess:
+            ns, name = max(excess)
+            text += f"; step {slowest.step} is the slowest, mostly by {name} (+{format_ns(ns)} over the median step)"
+    return Text(text, style="dim")
+
+
+def _print_footnotes(console: Console, notes: Sequence[str]) -> None:
+    if notes:
+        console.print()
+    for number, note in enumerate(notes, 1):
+        console.print(Text(f"[{number}] {plain(note)}", style="yellow"), soft_wrap=True)
+
+
+def _bars() -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _share(ns: float, whole_ns: float) -> str:
+    return f"{ns / whole_ns:.1%}" if whole_ns else "-"
+
+
+def _shortened(name: str, width: int = _MOST_NAME) -> str:
+    name = plain(name)
+    return name if len(name) <= width else f"{name[: width - 1]}…"
