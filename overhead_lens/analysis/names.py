@@ -32,6 +32,12 @@ def short_symbol(symbol: str) -> str:
     return symbol if len(symbol) <= _LONGEST else symbol[: _LONGEST - 1] + "…"
 
 
+@lru_cache(maxsize=65_536)
+def kernel_name(symbol: str) -> str:
+    """A kernel without ``void`` and its argument list; the template arguments say which one it is and stay."""
+    return _cut_brackets(_NOISE.sub("", symbol.removeprefix("void ")), "(", ")").removesuffix("(...)")
+
+
 def _cut_brackets(symbol: str, opening: str, closing: str) -> str:
     """Replace what outermost brackets hold by ``...``, where that is longer; ``operator<`` and ``operator()`` stay."""
     cut: list[str] = []

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.analysis.model import HostCategory
-from overhead_lens.analysis.names import short_symbol
+from overhead_lens.analysis.names import kernel_name
 from overhead_lens.analysis.trace_model import (
     Cost,
     DeviceBudget,
@@ -120,7 +120,7 @@ def _headline(analysis: TraceAnalysis) -> Text:
     if analysis.rank is not None:
         of = f" of {analysis.world_size}" if analysis.world_size is not None else ""
         text.append(f"   rank {analysis.rank}{of}")
-    steps = f", {len(analysis.steps)} steps" if analysis.steps else ""
+    steps = f", {len(analysis.steps)} step{'' if len(analysis.steps) == 1 else 's'}" if analysis.steps else ""
     threads = f"{len(analysis.threads)} host thread{'' if len(analysis.threads) == 1 else 's'}"
     text.append(
         f"\nwindow {format_ns(analysis.window.wall_ns)}, {analysis.events:,} events, {threads}{steps}", style="dim"
@@ -242,7 +242,7 @@ def _costs(title: str, costs: Sequence[Cost], wall_ns: int, name_width: int) -> 
             _share(cost.self_ns, wall_ns),
             f"{cost.count:,}x",
             Text(cost.category, style=color),
-            Text(_shortened(short_symbol(cost.name), name_width)),
+            Text(_shortened(kernel_name(cost.name), name_width)),
         )
     return section(title, table)
 
@@ -251,7 +251,7 @@ def _steps(steps: Sequence[Step]) -> RenderableType | None:
     if not steps:
         return None
     walls = [step.window.wall_ns for step in steps]
-    text = f"{len(steps)} steps: median {format_ns(median(walls))}, {format_ns(min(walls))} .. {format_ns(max(walls))}"
+    text = f"{len(steps)} step{'' if len(steps) == 1 else 's'}: median {format_ns(median(walls))}, {format_ns(min(walls))} .. {format_ns(max(walls))}"
     slowest = max(steps, key=lambda step: step.window.wall_ns)
     if len(steps) > 1 and slowest.window.wall_ns > _SLOW_STEP * median(walls):
         excess = [
