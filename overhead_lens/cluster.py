@@ -15,7 +15,7 @@ from typing import Any
 
 from overhead_lens.analysis.trace_analysis import analyze_trace
 from overhead_lens.analysis.trace_model import TraceAnalysis, TraceFailure
-from overhead_lens.categories import Rule, Classifier, load_rules
+from overhead_lens.categories import Classifier, Rule, load_rules
 from overhead_lens.errors import OverheadLensError, UsageError
 from overhead_lens.trace.kineto import read_trace
 

@@ -49,7 +49,7 @@ def analyze(
         _show_query(query, paths, rules, as_json=json_)
     else:
         if parquet is not None:
-            from overhead_lens.cluster import check_directory
+            from overhead_lens.export.parquet import check_directory
 
             check_directory(parquet)
         _show_analyses(_analyzed(paths, dask, pftrace, rules, quiet=quiet), parquet, as_json=json_)
@@ -133,7 +133,7 @@ def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Pat
     from overhead_lens.analysis.trace_model import TraceAnalysis, TraceFailure
 
     if parquet is not None:
-        from overhead_lens.cluster import write_parquet
+        from overhead_lens.export.parquet import write_parquet
 
         write_parquet(parquet, results)
     failures = [each for each in results if isinstance(each, TraceFailure)]

@@ -1,0 +1,172 @@
+"""SQL over traces: DuckDB in memory, without access to files, the network or extensions.
+
+Tables (times in integer ns since the earliest event of the trace):
+
+- ``events``: every complete event: ``trace`` (number, from 0), ``rank``, ``name``, ``cat``, ``pid``, ``tid``, ``thread``,
+  ``start_ns``, ``dur_ns``, ``correlation``, ``sequence``, ``device``, ``stream``, ``external``;
+- ``operators``, ``kernels``: those of them that are operators, and work on a device;
+- ``launches``: a device event with the call that launched it: ``trace``, ``call``, ``call_start_ns``, ``call_dur_ns``, ``tid``,
+  ``kernel``, ``start_ns``, ``dur_ns``, ``latency_ns``, ``device``, ``stream``;
+- ``host``: ``trace``, ``pid``, ``tid``, ``start_ns``, ``dur_ns``, ``category``: who owns each instant of each thread;
+- ``idle``: ``trace``, ``device``, ``start_ns``, ``dur_ns``, ``blame``;
+- ``steps``: ``trace``, ``step``, ``start_ns``, ``wall_ns``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from overhead_lens.analysis.host import OPERATORS
+from overhead_lens.analysis.launches import link
+from overhead_lens.analysis.trace_model import TraceAnalysis
+from overhead_lens.analysis.trace_pieces import TracePieces
+from overhead_lens.errors import UsageError
+from overhead_lens.export.names import readable
+from overhead_lens.trace.model import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Analyzed:
+    """A trace with all that was found out about it."""
+
+    trace: Trace
+    analysis: TraceAnalysis
+    pieces: TracePieces
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a query: names of the columns, and rows of values that JSON has."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+def run_query(sql: str, traces: Sequence[Analyzed]) -> Answer:
+    """The rows of a query.
+
+    Raises:
+        UsageError: DuckDB refuses it; its message on one line.
+    """
+    connection = duckdb.connect(":memory:")
+    try:
+        for name, table in _tables(traces).items():
+            connection.register(f"_{name}", table)
+            connection.execute(f"create table {name} as select * from _{name}")  # noqa: S608 - names of this module
+            connection.unregister(f"_{name}")
+        kinds = ", ".join(f"'{each}'" for each in sorted(OPERATORS))
+        connection.execute(f"create view operators as select * from events where cat in ({kinds})")
+        connection.execute("create view kernels as select * from events where device >= 0")
+        # From here on the user's own SQL: nothing outside of memory.
+        connection.execute("set enable_external_access = false")
+        connection.execute("set lock_configuration = true")
+        result = connection.execute(sql)
+        if result.description is None:
+            return Answer((), ())
+        columns = tuple(column[0] for column in result.description)
+        return Answer(columns, tuple(tuple(_plain(value) for value in row) for row in result.fetchall()))
+    except duckdb.Error as error:
+        message = str(error).strip().splitlines()
+        raise UsageError(f"the query failed: {message[0] if message else type(error).__name__}") from None
+    finally:
+        connection.close()
+
+
+def _plain(value: Any) -> Any:
+    """A value that JSON has; others as their text."""
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _tables(traces: Sequence[Analyzed]) -> dict[str, pa.Table]:
+    parts: dict[str, list[pa.Table]] = {name: [] for name in ("events", "launches", "host", "idle", "steps")}
+    for number, each in enumerate(traces):
+        parts["events"].append(_events(number, each))
+        parts["launches"].append(_launches(number, each.trace.events))
+        parts["host"].append(_numbered(number, each.pieces.host))
+        parts["idle"].append(_numbered(number, each.pieces.idle.astype({"device": "int64", "start_ns": "int64", "dur_ns": "int64"})))
+        parts["steps"].append(_steps(number, each.analysis))
+    return {name: pa.concat_tables(tables, promote_options="default").combine_chunks() for name, tables in parts.items()}
+
+
+def _events(number: int, each: Analyzed) -> pa.Table:
+    events = each.trace.events
+    columns: dict[str, Any] = {
+        "trace": _constant(number, len(events)),
+        "rank": pa.array(np.full(len(events), each.analysis.rank or 0), pa.int64(), mask=np.full(len(events), each.analysis.rank is None)),
+    }
+    columns |= {name: _column(events[name]) for name in events.columns}
+    columns["thread"] = _thread_names(each.trace)
+    return pa.table(columns)
+
+
+def _thread_names(trace: Trace) -> pa.Array:
+    pid, tid = trace.events["pid"].cat, trace.events["tid"].cat
+    key = pid.codes.to_numpy().astype(np.int64) * max(1, len(tid.categories)) + tid.codes.to_numpy()
+    codes, found = pd.factorize(key)
+    count = max(1, len(tid.categories))
+    names = [trace.thread_names.get((pid.categories[each // count], tid.categories[each % count]), "") for each in found.tolist()]
+    return _text(codes, names)
+
+
+def _launches(number: int, events: pd.DataFrame) -> pa.Table:
+    linked = link(events)
+    known = linked.launch >= 0
+    rows, calls = linked.rows[known], linked.launch[known]
+    start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
+    name, tid = events["name"].cat, events["tid"].cat
+    return pa.table(
+        {
+            "trace": _constant(number, len(rows)),
+            "call": _text(name.codes.to_numpy()[calls], list(name.categories)),
+            "call_start_ns": start_ns[calls],
+            "call_dur_ns": dur_ns[calls],
+            "tid": _text(tid.codes.to_numpy()[calls], list(tid.categories)),
+            "kernel": _text(name.codes.to_numpy()[rows], list(name.categories)),
+            "start_ns": start_ns[rows],
+            "dur_ns": dur_ns[rows],
+            "latency_ns": np.maximum(0, start_ns[rows] - start_ns[calls]),
+            "device": events["device"].to_numpy()[rows],
+            "stream": events["stream"].to_numpy()[rows],
+        }
+    )
+
+
+def _steps(number: int, analysis: TraceAnalysis) -> pa.Table:
+    steps = analysis.steps
+    columns = {
+        "step": [each.step for each in steps],
+        "start_ns": [each.window.start_ns for each in steps],
+        "wall_ns": [each.window.wall_ns for each in steps],
+    }
+    arrays = {name: pa.array(values, pa.int64()) for name, values in columns.items()}
+    return pa.table({"trace": _constant(number, len(steps)), **arrays})
+
+
+def _numbered(number: int, frame: pd.DataFrame) -> pa.Table:
+    return pa.table({"trace": _constant(number, len(frame)), **{name: _column(frame[name]) for name in frame.columns}})
+
+
+def _constant(number: int, count: int) -> pa.Array:
+    return pa.array(np.full(count, number, dtype=np.int64))
+
+
+def _column(series: pd.Series[Any]) -> pa.Array:
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        return _text(series.cat.codes.to_numpy(), list(series.cat.categories))
+    if series.dtype == object:
+        codes, found = pd.factorize(series.to_numpy())
+        return _text(codes, list(found))
+    return pa.array(series.to_numpy())
+
+
+def _text(codes: Any, texts: Sequence[object]) -> pa.Array:
+    """Text by number; what is no UTF-8 is escaped."""
+    names = pa.array([readable(text) if text else "" for text in texts], pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names).cast(pa.string())
