@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from overhead_lens.analysis.host import RUNTIME
-from overhead_lens.analysis.timeline import Bools, Ints
+from overhead_lens.analysis.host import OPERATORS, RUNTIME
+from overhead_lens.analysis.timeline import Bools, Ints, Nesting
 from overhead_lens.analysis.trace_model import Launches
 
 _GRAPH = "GraphLaunch"
@@ -116,3 +116,24 @@ def queue_depth(called_ns: Ints, started_ns: Ints) -> tuple[Ints, Ints]:
 def _rank(sorted_ns: Ints, share: float) -> int:
     """Nearest-rank percentile of sorted values; 0 for none."""
     return int(sorted_ns[max(0, int(np.ceil(share * len(sorted_ns))) - 1)]) if len(sorted_ns) else 0
+
+
+def launching_operators(events: pd.DataFrame, linked: Linked) -> Ints:
+    """Row of the innermost operator around the launch of each device event, on the launch's thread; -1 for none."""
+    found = np.full(len(linked.rows), -1, dtype=np.int64)
+    cat, pid, tid = events["cat"].cat, events["pid"].cat, events["tid"].cat
+    is_operator = np.isin(cat.codes.to_numpy(), [at for at, each in enumerate(cat.categories) if each in OPERATORS])
+    calls, number = np.unique(linked.launch[linked.launch >= 0], return_inverse=True)
+    thread = pid.codes.to_numpy().astype(np.int64) * max(1, len(tid.categories)) + tid.codes.to_numpy()
+    above = np.full(len(calls), -1, dtype=np.int64)
+    for each in np.unique(thread[calls]):
+        mine = np.flatnonzero(thread[calls] == each)
+        operators = np.flatnonzero(is_operator & (thread == each))
+        rows = np.concatenate((operators, calls[mine]))
+        parent = Nesting(events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows]).parent
+        up = parent[len(operators) :]
+        while (nested := up >= len(operators)).any():  # a driver call inside a runtime call
+            up = np.where(nested, parent[up], up)
+        above[mine] = np.where(up >= 0, operators[up] if len(operators) else -1, -1)
+    found[linked.launch >= 0] = above[number]
+    return found

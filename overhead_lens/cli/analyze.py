@@ -72,7 +72,7 @@ def find_traces(given: Sequence[Path]) -> list[Path]:
             found.append(path)
         else:
             raise UsageError(f"{path} does not exist")
-    return list(dict.fromkeys(found))
+    return found
 
 
 def _is_trace_name(name: str) -> bool:

@@ -19,7 +19,9 @@ def show_query(sql: str, paths: Sequence[Path], rules: Path | None, *, as_json: 
     from overhead_lens.trace.kineto import read_trace
 
     if not sql.strip():
-        raise UsageError("--query needs SQL, for example: select name, sum(dur_ns) from kernels group by 1 order by 2 desc")
+        raise UsageError(
+            "--query needs SQL, for example: select name, sum(dur_ns) from kernels group by 1 order by 2 desc"
+        )
     classifier = default_classifier(rules)
     analyzed = []
     for path in paths:
@@ -34,7 +36,9 @@ def show_query(sql: str, paths: Sequence[Path], rules: Path | None, *, as_json: 
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    numeric = [all(isinstance(row[at], (int, float, type(None))) for row in answer.rows) for at in range(len(answer.columns))]
+    numeric = [
+        all(isinstance(row[at], (int, float, type(None))) for row in answer.rows) for at in range(len(answer.columns))
+    ]
     for name, right in zip(answer.columns, numeric, strict=True):
         table.add_column(Text(plain(name)), justify="right" if right else "left", overflow="fold")
     for row in answer.rows:

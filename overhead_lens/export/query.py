@@ -58,9 +58,7 @@ def run_query(sql: str, traces: Sequence[Analyzed]) -> Answer:
     connection = duckdb.connect(":memory:")
     try:
         for name, table in _tables(traces).items():
-            connection.register(f"_{name}", table)
-            connection.execute(f"create table {name} as select * from _{name}")  # noqa: S608 - names of this module
-            connection.unregister(f"_{name}")
+            connection.from_arrow(table).create(name)
         kinds = ", ".join(f"'{each}'" for each in sorted(OPERATORS))
         connection.execute(f"create view operators as select * from events where cat in ({kinds})")
         connection.execute("create view kernels as select * from events where device >= 0")
@@ -90,28 +88,39 @@ def _tables(traces: Sequence[Analyzed]) -> dict[str, pa.Table]:
         parts["events"].append(_events(number, each))
         parts["launches"].append(_launches(number, each.trace.events))
         parts["host"].append(_numbered(number, each.pieces.host))
-        parts["idle"].append(_numbered(number, each.pieces.idle.astype({"device": "int64", "start_ns": "int64", "dur_ns": "int64"})))
+        parts["idle"].append(
+            _numbered(number, each.pieces.idle.astype({"device": "int64", "start_ns": "int64", "dur_ns": "int64"}))
+        )
         parts["steps"].append(_steps(number, each.analysis))
-    return {name: pa.concat_tables(tables, promote_options="default").combine_chunks() for name, tables in parts.items()}
+    return {
+        name: pa.concat_tables(tables, promote_options="default").combine_chunks() for name, tables in parts.items()
+    }
 
 
 def _events(number: int, each: Analyzed) -> pa.Table:
     events = each.trace.events
     columns: dict[str, Any] = {
         "trace": _constant(number, len(events)),
-        "rank": pa.array(np.full(len(events), each.analysis.rank or 0), pa.int64(), mask=np.full(len(events), each.analysis.rank is None)),
+        "rank": pa.array(
+            np.full(len(events), each.analysis.rank or 0),
+            pa.int64(),
+            mask=np.full(len(events), each.analysis.rank is None),
+        ),
     }
     columns |= {name: _column(events[name]) for name in events.columns}
     columns["thread"] = _thread_names(each.trace)
     return pa.table(columns)
 
 
-def _thread_names(trace: Trace) -> pa.Array:
+def _thread_names(trace: Trace) -> Any:
     pid, tid = trace.events["pid"].cat, trace.events["tid"].cat
     key = pid.codes.to_numpy().astype(np.int64) * max(1, len(tid.categories)) + tid.codes.to_numpy()
     codes, found = pd.factorize(key)
     count = max(1, len(tid.categories))
-    names = [trace.thread_names.get((pid.categories[each // count], tid.categories[each % count]), "") for each in found.tolist()]
+    names = [
+        trace.thread_names.get((pid.categories[each // count], tid.categories[each % count]), "")
+        for each in found.tolist()
+    ]
     return _text(codes, names)
 
 
@@ -121,21 +130,20 @@ def _launches(number: int, events: pd.DataFrame) -> pa.Table:
     rows, calls = linked.rows[known], linked.launch[known]
     start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
     name, tid = events["name"].cat, events["tid"].cat
-    return pa.table(
-        {
-            "trace": _constant(number, len(rows)),
-            "call": _text(name.codes.to_numpy()[calls], list(name.categories)),
-            "call_start_ns": start_ns[calls],
-            "call_dur_ns": dur_ns[calls],
-            "tid": _text(tid.codes.to_numpy()[calls], list(tid.categories)),
-            "kernel": _text(name.codes.to_numpy()[rows], list(name.categories)),
-            "start_ns": start_ns[rows],
-            "dur_ns": dur_ns[rows],
-            "latency_ns": np.maximum(0, start_ns[rows] - start_ns[calls]),
-            "device": events["device"].to_numpy()[rows],
-            "stream": events["stream"].to_numpy()[rows],
-        }
-    )
+    columns: dict[str, Any] = {
+        "trace": _constant(number, len(rows)),
+        "call": _text(name.codes.to_numpy()[calls], list(name.categories)),
+        "call_start_ns": start_ns[calls],
+        "call_dur_ns": dur_ns[calls],
+        "tid": _text(tid.codes.to_numpy()[calls], list(tid.categories)),
+        "kernel": _text(name.codes.to_numpy()[rows], list(name.categories)),
+        "start_ns": start_ns[rows],
+        "dur_ns": dur_ns[rows],
+        "latency_ns": np.maximum(0, start_ns[rows] - start_ns[calls]),
+        "device": events["device"].to_numpy()[rows],
+        "stream": events["stream"].to_numpy()[rows],
+    }
+    return pa.table(columns)
 
 
 def _steps(number: int, analysis: TraceAnalysis) -> pa.Table:
@@ -153,11 +161,11 @@ def _numbered(number: int, frame: pd.DataFrame) -> pa.Table:
     return pa.table({"trace": _constant(number, len(frame)), **{name: _column(frame[name]) for name in frame.columns}})
 
 
-def _constant(number: int, count: int) -> pa.Array:
+def _constant(number: int, count: int) -> Any:
     return pa.array(np.full(count, number, dtype=np.int64))
 
 
-def _column(series: pd.Series[Any]) -> pa.Array:
+def _column(series: pd.Series[Any]) -> Any:
     if isinstance(series.dtype, pd.CategoricalDtype):
         return _text(series.cat.codes.to_numpy(), list(series.cat.categories))
     if series.dtype == object:
@@ -166,7 +174,7 @@ def _column(series: pd.Series[Any]) -> pa.Array:
     return pa.array(series.to_numpy())
 
 
-def _text(codes: Any, texts: Sequence[object]) -> pa.Array:
+def _text(codes: Any, texts: Sequence[object]) -> Any:
     """Text by number; what is no UTF-8 is escaped."""
     names = pa.array([readable(text) if text else "" for text in texts], pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names).cast(pa.string())

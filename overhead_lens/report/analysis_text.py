@@ -251,7 +251,8 @@ def _steps(steps: Sequence[Step]) -> RenderableType | None:
     if not steps:
         return None
     walls = [step.window.wall_ns for step in steps]
-    text = f"{len(steps)} step{'' if len(steps) == 1 else 's'}: median {format_ns(median(walls))}, {format_ns(min(walls))} .. {format_ns(max(walls))}"
+    text = f"{len(steps)} step{'' if len(steps) == 1 else 's'}: median {format_ns(median(walls))}"
+    text += f", {format_ns(min(walls))} .. {format_ns(max(walls))}"
     slowest = max(steps, key=lambda step: step.window.wall_ns)
     if len(steps) > 1 and slowest.window.wall_ns > _SLOW_STEP * median(walls):
         excess = [
