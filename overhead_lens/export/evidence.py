@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -29,6 +29,7 @@ class Evidence:
         stacks: Sampled stacks, with counts.
         sample_period_ns: Time between two samples, positive.
         process_name: What the processes of ``events`` are called.
+        thread_names: What their threads, (process, thread), are called.
     """
 
     events: pd.DataFrame | None = None
@@ -37,6 +38,7 @@ class Evidence:
     stacks: Sequence[Stack] = ()
     sample_period_ns: int = 1_000_000
     process_name: str = "python"
+    thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check("events", self.events, EVENT_COLUMNS, least={"dur_ns": 0})

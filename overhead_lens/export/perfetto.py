@@ -6,11 +6,12 @@ them takes, about 170 bytes an event, beside the frame that holds them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from overhead_lens.analysis.model import Breakdown
 from overhead_lens.export.budget_lane import budget_lane
-from overhead_lens.export.counters import CLOCK, clock_counters
+from overhead_lens.export.counters import CLOCK, Counter, clock_counters
 from overhead_lens.export.event_lanes import event_lanes
 from overhead_lens.export.evidence import Evidence
 from overhead_lens.export.identities import Identities
@@ -43,18 +44,28 @@ def write_perfetto(path: Path, breakdown: Breakdown | None, evidence: Evidence |
     """
     shown = evidence or Evidence()
     lanes = ([budget_lane(breakdown)] if breakdown is not None else []) + event_lanes(shown)
+    write_lanes(path, lanes, {CLOCK: tuple(clock_counters(shown.clock))}, shown)
+
+
+def write_lanes(path: Path, lanes: list[Lane], counters: Mapping[str, Sequence[Counter]], shown: Evidence) -> None:
+    """Write lanes, counters under their headings, and the sampled stacks of ``shown``.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
     numbers = Identities(lane.thread for lane in lanes if lane.thread is not None)
     with replacing(path) as file:
         sink = PacketSink(file)
         tracks = Tracks(PacketSequence(sink, _EVENT_SEQUENCE))
-        _write_lanes(tracks, lanes, numbers, readable(shown.process_name))
-        _write_counters(tracks, shown)
+        _write_lanes(tracks, lanes, numbers, shown)
+        _write_counters(tracks, counters)
         if shown.stacks:
             _write_samples(sink, tracks, shown, numbers.fresh())
         sink.flush()
 
 
-def _write_lanes(tracks: Tracks, lanes: list[Lane], numbers: Identities, process_name: str) -> None:
+def _write_lanes(tracks: Tracks, lanes: list[Lane], numbers: Identities, shown: Evidence) -> None:
+    process_name = readable(shown.process_name)
     processes: set[str] = set()
     threads: dict[ThreadKey, int] = {}
     groups: dict[str, int] = {}
@@ -70,7 +81,8 @@ def _write_lanes(tracks: Tracks, lanes: list[Lane], numbers: Identities, process
             tracks.process(numbers.process(pid), _named(process_name, pid, numbers.process(pid)))
         if lane.thread not in threads:
             number = numbers.thread(lane.thread)
-            threads[lane.thread] = tracks.thread(numbers.process(pid), number, _named("thread", tid, number))
+            name = readable(shown.thread_names[lane.thread]) if lane.thread in shown.thread_names else "thread"
+            threads[lane.thread] = tracks.thread(numbers.process(pid), number, _named(name, tid, number))
         tracks.lane(lane, threads[lane.thread])
 
 
@@ -79,11 +91,11 @@ def _named(name: str, key: str, number: int) -> str:
     return name if key == str(number) else f"{name} ({key})"
 
 
-def _write_counters(tracks: Tracks, evidence: Evidence) -> None:
-    group = 0
-    for counter in clock_counters(evidence.clock):
-        group = group or tracks.group(CLOCK)
-        tracks.counter(counter, group)
+def _write_counters(tracks: Tracks, counters: Mapping[str, Sequence[Counter]]) -> None:
+    for heading, members in counters.items():
+        group = tracks.group(heading) if members else 0
+        for counter in members:
+            tracks.counter(counter, group)
 
 
 def _write_samples(sink: PacketSink, tracks: Tracks, evidence: Evidence, number: int) -> None:

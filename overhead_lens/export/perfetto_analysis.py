@@ -1,0 +1,68 @@
+"""An analyzed trace for the Perfetto UI: its events, and above them what the analysis says of each instant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from overhead_lens.analysis.trace_model import Step, TraceAnalysis
+from overhead_lens.analysis.trace_pieces import TracePieces
+from overhead_lens.export.budget_lane import BUDGET_GROUP
+from overhead_lens.export.counters import Counter
+from overhead_lens.export.event_lanes import event_lanes
+from overhead_lens.export.evidence import Evidence
+from overhead_lens.export.lanes import Lane, Slice, Value
+from overhead_lens.export.perfetto import write_lanes
+from overhead_lens.trace.model import Trace
+
+STEPS = "Steps"
+IDLE = "idle"
+QUEUES = "Device queues"
+
+
+def write_analysis_perfetto(path: Path, trace: Trace, analysis: TraceAnalysis, pieces: TracePieces) -> None:
+    """Write the trace with its annotations.
+
+    On top the steps and the idle time of every device, named by who is to blame; then the threads with their categories over
+    their events, the device streams with arrows from the launches, and the depth of each device's queue.
+
+    Raises:
+        UsageError: The file cannot be written, or the timestamps are damaged.
+    """
+    evidence = Evidence(events=trace.events, categories=pieces.host, thread_names=trace.thread_names)
+    lanes = [_steps_lane(analysis)] if analysis.steps else []
+    lanes += [_idle_lane(device, pieces) for device in sorted(set(pieces.idle["device"].tolist()))]
+    counters = [_queue_counter(device, pieces) for device in sorted(set(pieces.queue["device"].tolist()))]
+    write_lanes(path, [*lanes, *event_lanes(evidence)], {QUEUES: counters}, evidence)
+
+
+def _steps_lane(analysis: TraceAnalysis) -> Lane:
+    return Lane(STEPS, (_step_slice(step) for step in analysis.steps), group=BUDGET_GROUP)
+
+
+def _step_slice(step: Step) -> Slice:
+    arguments: dict[str, Value] = {f"host {each.category} ns": each.ns for each in step.host if each.ns}
+    for device in step.devices:
+        arguments[f"device {device.device} busy ns"] = device.busy_ns
+    end_ns = step.window.start_ns + step.window.wall_ns
+    return Slice(step.window.start_ns, end_ns, f"step {step.step}", "step", arguments)
+
+
+def _idle_lane(device: int, pieces: TracePieces) -> Lane:
+    description = (
+        "Idle time of the device by what the host was doing when it should have fed it; 'queue' is after the launch."
+    )
+    return Lane(f"device {device} {IDLE}", _idle_slices(device, pieces), group=BUDGET_GROUP, description=description)
+
+
+def _idle_slices(device: int, pieces: TracePieces) -> Iterator[Slice]:
+    idle = pieces.idle[pieces.idle["device"] == device]
+    columns = (idle[name].tolist() for name in ("start_ns", "dur_ns", "blame"))
+    for start_ns, dur_ns, blame in zip(*columns, strict=True):
+        yield Slice(start_ns, start_ns + dur_ns, f"{IDLE}: {blame}", IDLE)
+
+
+def _queue_counter(device: int, pieces: TracePieces) -> Counter:
+    queue = pieces.queue[pieces.queue["device"] == device]
+    points = zip(queue["start_ns"].tolist(), map(float, queue["depth"].tolist()), strict=True)
+    return Counter(f"device {device}: launches queued", "launches", tuple(points))
