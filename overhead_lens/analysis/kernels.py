@@ -6,6 +6,7 @@ a plain function of sequences, integers and output sequences, run as it stands f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -16,12 +17,15 @@ import numpy.typing as npt
 COMPILED_FROM = 250_000
 """Events from which on compiled code repays loading numba (about 0.5 s with its cache, against 1 us per event and loop)."""
 
+COMPILED_FROM_LOADED = 10_000
+"""The same where numba is loaded already, as it is for a trace that was scanned."""
+
 Array = npt.NDArray[Any]
 
 
 def run(loop: Callable[..., int], inputs: Sequence[Array | int], outputs: Sequence[Array], event_count: int) -> int:
     """Call ``loop(*inputs, *outputs)``; it fills the outputs and returns how much of them it filled."""
-    if event_count >= COMPILED_FROM:
+    if event_count >= (COMPILED_FROM_LOADED if "numba" in sys.modules else COMPILED_FROM):
         return int(_compiled(loop)(*inputs, *outputs))
     plain_outputs = [output.tolist() for output in outputs]
     plain_inputs = [each.tolist() if isinstance(each, np.ndarray) else each for each in inputs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ class Columns:
     """
 
     kind: Ints
-    values: Mapping[str, Ints]
+    values: MutableMapping[str, Ints]
     texts: Sequence[str]
 
 
@@ -53,18 +53,22 @@ class Framed:
 
 
 def framed(columns: Columns) -> Framed:
-    """The frame of the complete events; the columns' arrays are taken over."""
+    """The frame of the complete events; the columns' values are taken out of it."""
     rows = np.flatnonzero(columns.kind == COMPLETE)
     texts, number_of = _distinct(columns.texts)
     all_rows = len(rows) == len(columns.kind)
-    values = {name: column if all_rows else column[rows] for name, column in columns.values.items()}
-    starts = values["start_ns"]
+    names = _thread_names(columns)
+    frame: dict[str, Any] = {}
+    for name in (*CODES, *NUMBERS):
+        # Taken out as they are used, so that one column at a time is in memory twice.
+        column = columns.values.pop(name)
+        column = column if all_rows else column[rows]
+        frame[name] = _categorical(number_of[column], texts) if name in CODES else column
+    starts = frame["start_ns"]
     earliest_ns = int(starts.min()) if len(starts) else 0
     starts -= earliest_ns
-    frame: dict[str, Any] = {name: _categorical(number_of[values[name]], texts) for name in CODES}
-    frame |= {name: values[name] for name in NUMBERS}
     _place_on_devices(frame)
-    return Framed(pd.DataFrame(frame, copy=False), earliest_ns, _thread_names(columns), rows)
+    return Framed(pd.DataFrame(frame, copy=False), earliest_ns, names, rows)
 
 
 def _distinct(texts: Sequence[str]) -> tuple[list[str], Ints]:

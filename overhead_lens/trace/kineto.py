@@ -30,13 +30,15 @@ from overhead_lens.errors import UsageError
 from overhead_lens.trace.columns import Framed, Ints, framed
 from overhead_lens.trace.document import Document, decode
 from overhead_lens.trace.model import Trace
-from overhead_lens.trace.source import opened
+from overhead_lens.trace.source import Source, opened
 
 if TYPE_CHECKING:
     from overhead_lens.trace.stream import Streamed
 
 SMALL_BYTES = 32 << 20
 """Up to here decoding as a whole takes less time than loading the compiled scanner saves."""
+
+_BLOCK_BYTES = 2 << 20
 
 
 def read_events(path: Path) -> pd.DataFrame:
@@ -55,20 +57,33 @@ def read_trace(path: Path) -> Trace:
         UsageError: The file cannot be read or is not such a trace.
     """
     with opened(path) as source:
-        head = np.empty(SMALL_BYTES, dtype=np.uint8)
-        size = source.fill(memoryview(head.data))
+        head, size = _head(source)
         if size == 0:
             raise UsageError(f"{path} is empty" if not source.broken else f"{path} is no gzip file that can be read")
-        document = decode(memoryview(head.data)[:size]) if size < SMALL_BYTES and not source.broken else None
+        document = decode(memoryview(b"".join(head))) if size < SMALL_BYTES and not source.broken else None
         if document is not None:
             return _decoded(path, document, size)
         # Loading the compiled scanner takes half a second: only where it is needed.
         from overhead_lens.trace.stream import arguments_reader, scan
 
-        streamed = scan(source, head, size, path)
+        streamed = scan(source, head, path)
     result = framed(streamed.columns)
     arguments = arguments_reader(path, streamed, result.rows)
     return _trace(path, result, streamed, streamed.raw_bytes, arguments)
+
+
+def _head(source: Source) -> tuple[list[Ints], int]:
+    """The first ``SMALL_BYTES`` of a stream in blocks, and how much that is."""
+    blocks: list[Ints] = []
+    size = 0
+    while size < SMALL_BYTES:
+        block = np.empty(min(_BLOCK_BYTES, SMALL_BYTES - size), dtype=np.uint8)
+        count = source.fill(memoryview(block.data))
+        blocks.append(block[:count])
+        size += count
+        if count < len(block):
+            break
+    return blocks, size
 
 
 def _decoded(path: Path, document: Document, raw_bytes: int) -> Trace:

@@ -480,7 +480,7 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
     Args:
         text: uint8; valid up to ``end``.
         final: Whether no text follows.
-        kind, codes, numbers: int8 ``(n,)``, int32 ``(4, n)``, int64 ``(9, n)``: rows are written from ``row`` on; ``ARGS_AT``
+        kind, codes, numbers: int8 ``(n,)``, four of int32 ``(n,)``, nine of int64 ``(n,)``: rows are written from ``row`` on; ``ARGS_AT``
             counts from the start of ``text``.
         field, keys: Scratch space and the names of arguments, of ``scratch()``.
         slots, hashes, places, arena, used: The table of texts.
@@ -531,7 +531,7 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
         phase = field[_PH]
         if field[_DEFER] or (phase == 88 and not field[_HAS_TS]):
             kind[row] = DEFERRED
-            numbers[ARGS_AT, row], numbers[ARGS_SIZE, row] = entry, entry - at
+            numbers[ARGS_AT][row], numbers[ARGS_SIZE][row] = entry, entry - at
             row += 1
         elif phase == 88:  # X
             if not field[_HAS_DUR]:
@@ -541,23 +541,23 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
                 field[_NUMBER + DUR] = 0
             kind[row] = COMPLETE
             for which in range(CODE_COUNT):
-                codes[which, row] = intern(
+                codes[which][row] = intern(
                     text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
                 )
             for which in range(NUMBER_COUNT):
-                numbers[which, row] = field[_NUMBER + which]
+                numbers[which][row] = field[_NUMBER + which]
             row += 1
         elif phase == 77:  # M
             if _is_word(text, field[_TEXT], field[_TEXT + 1], keys[7]):
                 kind[row] = LABEL
-                codes[NAME, row] = intern(text, field[_LABEL], field[_LABEL_END], slots, hashes, places, arena, used)
-                codes[CAT, row] = intern(text, 0, 0, slots, hashes, places, arena, used)
+                codes[NAME][row] = intern(text, field[_LABEL], field[_LABEL_END], slots, hashes, places, arena, used)
+                codes[CAT][row] = intern(text, 0, 0, slots, hashes, places, arena, used)
                 for which in (PID, TID):
-                    codes[which, row] = intern(
+                    codes[which][row] = intern(
                         text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
                     )
                 for which in range(NUMBER_COUNT):
-                    numbers[which, row] = 0
+                    numbers[which][row] = 0
                 row += 1
         elif phase == 0:
             counters[NO_PHASE] += 1

@@ -31,13 +31,15 @@ from overhead_lens.trace.texts import Texts
 TRUNCATED = "truncated"
 STRAY_COMMA = "stray_comma"
 
-_BLOCK_BYTES = 4 << 20
-_ROOM_BYTES = 1 << 20
+_BLOCK_BYTES = 2 << 20
+_ROOM_BYTES = 1 << 18
 _BLOCKS = 3
 _CHUNK_ROWS = 1 << 16
 _MOST_BESIDE_BYTES = 64 << 20
 _MOST_ENTRY_BYTES = 256 << 20
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BARE_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
+_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|$)")
 _COUNTED = (
     (scanner.DAMAGED, DAMAGED),
     (scanner.NO_PHASE, NO_PHASE),
@@ -46,6 +48,10 @@ _COUNTED = (
     (scanner.NEGATIVE_DURATION, NEGATIVE_DURATION),
     (scanner.STRAY_COMMA, STRAY_COMMA),
 )
+
+
+_Rows = tuple[Ints, tuple[Ints, ...], tuple[Ints, ...]]
+"""Kind, codes and numbers of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +82,13 @@ class _Block:
     offset: int
 
 
-def scan(source: Source, head: Ints, head_size: int, path: Path) -> Streamed:
-    """Scan a trace of which ``head`` was read already.
+def scan(source: Source, head: list[Ints], path: Path) -> Streamed:
+    """Scan a trace of which the blocks of ``head`` were read already; they are taken out of it as they are scanned.
 
     Raises:
         UsageError: There are no events in it.
     """
-    return _Scan(path).run(source, head, head_size)
+    return _Scan(path).run(source, head)
 
 
 class _Scan:
@@ -94,18 +100,18 @@ class _Scan:
         self._field, self._keys = scanner.scratch()
         self._counters = np.zeros(scanner.COUNTER_COUNT, dtype=np.int64)
         self._issues: dict[str, int] = {}
-        self._full: list[tuple[Ints, Ints, Ints, int]] = []
+        self._full: list[tuple[_Rows, int]] = []
         self._rows = _new_rows()
         self._row = 0
         self._at_end = False
         self._before = b""
         self._after: list[bytes] = []
 
-    def run(self, source: Source, head: Ints, head_size: int) -> Streamed:
+    def run(self, source: Source, head: list[Ints]) -> Streamed:
         raw_bytes = 0
         rest = np.zeros(0, dtype=np.uint8)
         begun = False
-        for block, final in _with_final(_blocks(source, head, head_size)):
+        for block, final in _with_final(_blocks(source, head)):
             raw_bytes = block.offset + block.size
             joined = _joined(block, rest)
             start = joined.start
@@ -127,14 +133,15 @@ class _Scan:
 
     def _find_events(self, block: _Block, *, final: bool) -> int:
         """Where the entries begin; -1 for not in this block."""
-        text = block.data[block.start : block.start + block.size].tobytes()
-        if text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
-            return block.start + text.index(b"[") + 1
+        text = memoryview(block.data.data)[block.start : block.start + block.size]
+        match = _BARE_LIST.match(text)
+        if match is not None:
+            return block.start + match.end()
         match = _EVENTS.search(text)
         if match is not None:
-            self._before = text[: match.end()]
+            self._before = bytes(text[: match.end()])
             return block.start + match.end()
-        if final or block.size > _MOST_BESIDE_BYTES or not text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        if final or block.size > _MOST_BESIDE_BYTES or _OBJECT.match(text) is None:
             raise UsageError(f"{self._path} is no trace of torch.profiler: it holds no traceEvents")
         return -1
 
@@ -156,7 +163,7 @@ class _Scan:
             )
             self._settle(block, first)
             if status == scanner.NEED_ROWS:
-                self._full.append((*self._rows, self._row))
+                self._full.append((self._rows, self._row))
                 self._rows, self._row = _new_rows(), 0
             elif status == scanner.NEED_TABLE:
                 self._texts.grow(block.size)
@@ -168,35 +175,40 @@ class _Scan:
         """Read the deferred rows from ``first`` on, and make places of arguments places in the file."""
         kind, codes, numbers = self._rows
         for row in (first + np.flatnonzero(kind[first : self._row] == scanner.DEFERRED)).tolist():
-            at = int(numbers[scanner.ARGS_AT, row])
-            read = parse_row(block.data[at : at - int(numbers[scanner.ARGS_SIZE, row])].tobytes())
+            at = int(numbers[scanner.ARGS_AT][row])
+            read = parse_row(block.data[at : at - int(numbers[scanner.ARGS_SIZE][row])].tobytes())
             if read.issue is not None:
                 self._issues[read.issue] = self._issues.get(read.issue, 0) + 1
             kind[row] = read.kind
             if read.kind != OTHER:
-                codes[:, row] = [self._texts.number(text) for text in (read.name, read.cat, read.pid, read.tid)]
-                numbers[: scanner.ARGS_AT, row] = [getattr(read, name) for name in NUMBERS]
-        numbers[scanner.ARGS_AT, first : self._row] += block.offset - block.start
+                for column, name in zip(codes, CODES, strict=True):
+                    column[row] = self._texts.number(getattr(read, name))
+                for column, name in zip(numbers, NUMBERS, strict=False):
+                    column[row] = getattr(read, name)
+        numbers[scanner.ARGS_AT][first : self._row] += block.offset - block.start
 
     def _result(self, raw_bytes: int, *, cut_off: bool) -> Streamed:
-        chunks = [*self._full, (*self._rows, self._row)]
+        self._full.append((self._rows, self._row))
+        columns: list[list[Ints]] = [[] for _ in range(1 + scanner.CODE_COUNT + scanner.NUMBER_COUNT)]
+        for (kind, codes, numbers), count in self._full:
+            for column, part in zip(columns, (kind, *codes, *numbers), strict=True):
+                column.append(part[:count])
         self._full, self._rows = [], _new_rows(0)
-        kind = np.concatenate([chunk[0][: chunk[3]] for chunk in chunks])
-        # One column at a time, so that no more than one is in memory twice.
-        values: dict[str, Ints] = {}
-        for at, name in enumerate(CODES):
-            values[name] = np.concatenate([chunk[1][at, : chunk[3]] for chunk in chunks])
-        for at, name in enumerate((*NUMBERS, "arguments_at", "arguments_size")):
-            values[name] = np.concatenate([chunk[2][at, : chunk[3]] for chunk in chunks])
+        # One column at a time, and its parts go, so that no more than one is in memory twice.
+        joined = []
+        for column in columns:
+            joined.append(np.concatenate(column))
+            column.clear()
+        values = dict(zip((*CODES, *NUMBERS, "arguments_at", "arguments_size"), joined[1:], strict=True))
         for number, reason in _COUNTED:
             if self._counters[number]:
                 self._issues[reason] = self._issues.get(reason, 0) + int(self._counters[number])
         if cut_off:
             self._issues[TRUNCATED] = 1
         places = values.pop("arguments_at"), values.pop("arguments_size")
-        columns = Columns(kind, values, self._texts.decoded())
+        made = Columns(joined[0], values, self._texts.decoded())
         entries = int(self._counters[scanner.ENTRIES])
-        return Streamed(columns, entries, raw_bytes, self._issues, self._metadata(), *places)
+        return Streamed(made, entries, raw_bytes, self._issues, self._metadata(), *places)
 
     def _metadata(self) -> dict[str, Any]:
         """The values beside the events, as far as their text is sound."""
@@ -213,11 +225,11 @@ def _object(text: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _new_rows(count: int = _CHUNK_ROWS) -> tuple[Ints, Ints, Ints]:
+def _new_rows(count: int = _CHUNK_ROWS) -> _Rows:
     return (
         np.zeros(count, dtype=np.int8),
-        np.empty((scanner.CODE_COUNT, count), dtype=np.int32),
-        np.empty((scanner.NUMBER_COUNT, count), dtype=np.int64),
+        tuple(np.empty(count, dtype=np.int32) for _ in range(scanner.CODE_COUNT)),
+        tuple(np.empty(count, dtype=np.int64) for _ in range(scanner.NUMBER_COUNT)),
     )
 
 
@@ -236,7 +248,7 @@ def _with_final(blocks: Iterator[_Block]) -> Iterator[tuple[_Block, bool]]:
         yield block, block.size == 0
 
 
-def _blocks(source: Source, head: Ints, head_size: int) -> Iterator[_Block]:
+def _blocks(source: Source, head: list[Ints]) -> Iterator[_Block]:
     """The head, then what follows, read ahead by another thread into buffers that are used again; an empty block ends it."""
     free: queue.Queue[Ints] = queue.Queue()
     ready: queue.Queue[tuple[Ints, int] | BaseException] = queue.Queue()
@@ -258,8 +270,11 @@ def _blocks(source: Source, head: Ints, head_size: int) -> Iterator[_Block]:
     reader = threading.Thread(target=read_ahead, name="decompress", daemon=True)
     reader.start()
     try:
-        yield _Block(head, 0, head_size, 0)
-        offset = head_size
+        offset = 0
+        while head:
+            data = head.pop(0)
+            yield _Block(data, 0, len(data), offset)
+            offset += len(data)
         while True:
             item = ready.get()
             if isinstance(item, BaseException):

@@ -1,0 +1,326 @@
+"""Reading and analyzing traces beside HolisticTraceAnalysis 0.5.0, in one run.
+
+    python scripts/bench_analyze.py FOLDER [--gpu-trace FILE] [--repeat N] [--sizes 10,100,1000]
+
+FOLDER keeps what is made once: a virtual environment with HTA (it needs pandas below 3), and the inputs. The CPU traces are
+a real training loop under torch.profiler, recorded for as many steps as the size takes (raw JSON, gzipped). HTA's analyses need
+kernels: for the whole of ``analyze`` the public GPU trace of ``--gpu-trace`` is laid end to end, with its times, correlations
+and external ids shifted, until the size is reached.
+
+Every figure is from fresh processes, the two sides alternating, medians of ``--repeat`` rounds. Memory is the peak of the resident
+set above what the imports hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+HTA = ("HolisticTraceAnalysis==0.5.0", "pandas<3")
+
+_STATUS = """
+def status(key):
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(key + ":"))
+"""
+
+_OURS = (
+    _STATUS
+    + """
+import json, sys, time
+from pathlib import Path
+import overhead_lens.trace.stream
+from overhead_lens.analysis.trace_analysis import analyze_trace
+from overhead_lens.categories import default_classifier
+from overhead_lens.trace.kineto import read_trace
+before, begin = status("VmRSS"), time.perf_counter()
+trace = read_trace(Path(sys.argv[1]))
+load_s, peak = time.perf_counter() - begin, status("VmHWM") - before
+analysis = analyze_trace(trace, default_classifier())
+whole_s = time.perf_counter() - begin
+print(json.dumps({"load_s": load_s, "whole_s": whole_s, "peak": peak, "raw": trace.raw_bytes, "events": trace.event_count,
+                  "peak_whole": status("VmHWM") - before}))
+"""
+)
+
+_THEIRS = (
+    _STATUS
+    + """
+import contextlib, io, json, logging, os, sys, time, warnings
+warnings.filterwarnings("ignore")
+logging.disable(logging.CRITICAL)
+from hta.trace_analysis import TraceAnalysis
+before, begin = status("VmRSS"), time.perf_counter()
+with contextlib.redirect_stdout(io.StringIO()):
+    job = TraceAnalysis(trace_files={0: os.path.basename(sys.argv[1])}, trace_dir=os.path.dirname(sys.argv[1]))
+    load_s, peak = time.perf_counter() - begin, status("VmHWM") - before
+    whole_s, error = None, None
+    if sys.argv[2] == "whole":
+        try:
+            job.get_temporal_breakdown(visualize=False)
+            job.get_idle_time_breakdown(ranks=[0], visualize=False)
+            job.get_gpu_kernel_breakdown(visualize=False)
+            job.get_cuda_kernel_launch_stats(ranks=[0], visualize=False)
+            whole_s = time.perf_counter() - begin
+        except Exception as failure:
+            error = repr(failure)
+print(json.dumps({"load_s": load_s, "whole_s": whole_s, "peak": peak, "error": error}))
+"""
+)
+
+_SWEEP = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from overhead_lens.analysis.host import host_events
+from overhead_lens.analysis.timeline import sweep
+from overhead_lens.categories import default_classifier
+from overhead_lens.trace.kineto import read_trace
+host = host_events(read_trace(Path(sys.argv[1])).events, default_classifier())
+at = np.flatnonzero(host.thread == np.bincount(host.thread).argmax())
+start, dur = host.start_ns[at], host.dur_ns[at]
+window = (int(start.min()), int((start + dur).max()))
+rates = []
+for _ in range(9):
+    begin = time.perf_counter()
+    sweep(start, dur, window).self_ns(len(at))
+    rates.append(len(at) / (time.perf_counter() - begin))
+print(len(at), sorted(rates[2:])[len(rates[2:]) // 2])
+"""
+
+_WORKLOAD = """
+import sys, torch
+from torch.profiler import ProfilerActivity, profile, record_function
+torch.manual_seed(0)
+model = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU()) for _ in range(6)))
+optimizer = torch.optim.AdamW(model.parameters())
+data = torch.randn(32, 64)
+def step():
+    optimizer.zero_grad()
+    loss = (model(data) - data).square().mean()
+    loss.backward()
+    optimizer.step()
+step()
+with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as recording:
+    for number in range(int(sys.argv[2])):
+        with record_function(f"ProfilerStep#{number}"):
+            step()
+recording.export_chrome_trace(sys.argv[1])
+"""
+
+
+def main() -> None:
+    """Make what is missing, measure, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--gpu-trace", type=Path)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--sizes", default="10,100,1000", help="MB of raw JSON, comma-separated")
+    options = parser.parse_args()
+    folder = options.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    hta = hta_python(folder)
+    sizes = [int(size) for size in options.sizes.split(",")]
+    cpu = {size: cpu_trace(folder, size) for size in sizes}
+    print("| input | what | overhead-lens | HTA 0.5.0 | ratio |\n|---|---|---|---|---|")
+    for size, path in cpu.items():
+        loads(f"CPU, {size} MB", path, hta, options.repeat if size < 1000 else min(2, options.repeat))
+    if options.gpu_trace:
+        for size in sizes[1:]:
+            path = gpu_trace(folder, size, options.gpu_trace)
+            wholes(f"GPU, {size} MB", path, hta, options.repeat if size < 1000 else min(2, options.repeat))
+    command_line(cpu[min(sizes)])
+    events, rate = subprocess.run(
+        [sys.executable, "-c", _SWEEP, cpu[max(sizes)]], capture_output=True, text=True, check=True
+    ).stdout.split()
+    print(f"| largest thread, {int(events):,} events | self-time pass | {float(rate) / 1e6:.1f} M events/s | | |")
+
+
+def loads(label: str, path: Path, hta: Path, repeat: int) -> None:
+    """Rows for loading one trace."""
+    ours, theirs = alternately(path, hta, "load", repeat)
+    raw, events = ours[0]["raw"], ours[0]["events"]
+    own, other = middle(ours, "load_s"), middle(theirs, "load_s")
+    print(f"| {label}, {events:,} events | file to frame | {own:.2f} s | {other:.2f} s | {other / own:.1f}x |")
+    own_peak, other_peak = middle(ours, "peak"), middle(theirs, "peak")
+    print(
+        f"| | peak memory above imports | {own_peak / raw:.2f} of the raw size | {other_peak / raw:.2f} "
+        f"| {other_peak / own_peak:.1f}x |"
+    )
+    print(
+        f"| | per event | {own / events * 1e9:.0f} ns, {own_peak / events:.0f} bytes | {other / events * 1e9:.0f} ns | |"
+    )
+    print(f"| | the whole of analyze | {middle(ours, 'whole_s'):.2f} s | | |", flush=True)
+
+
+def wholes(label: str, path: Path, hta: Path, repeat: int) -> None:
+    """Rows for analyzing one trace with device events."""
+    ours, theirs = alternately(path, hta, "whole", repeat)
+    own, other = middle(ours, "load_s"), middle(theirs, "load_s")
+    print(
+        f"| {label}, {ours[0]['events']:,} events | file to frame | {own:.2f} s | {other:.2f} s | {other / own:.1f}x |"
+    )
+    print(
+        f"| | peak memory above imports | {middle(ours, 'peak') / ours[0]['raw']:.2f} of the raw size "
+        f"| {middle(theirs, 'peak') / ours[0]['raw']:.2f} | |"
+    )
+    if theirs[0]["error"]:
+        print(f"| | the whole analysis | {middle(ours, 'whole_s'):.2f} s | {theirs[0]['error']} | |", flush=True)
+        return
+    own, other = middle(ours, "whole_s"), middle(theirs, "whole_s")
+    print(f"| | the whole analysis | {own:.2f} s | {other:.2f} s | {other / own:.1f}x |", flush=True)
+
+
+def alternately(path: Path, hta: Path, what: str, repeat: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Results of both sides, one after the other in fresh processes."""
+    ours, theirs = [], []
+    run(sys.executable, _OURS, path, what)  # compiles, where the cache is empty
+    for _ in range(repeat):
+        ours.append(run(sys.executable, _OURS, path, what))
+        theirs.append(run(str(hta), _THEIRS, path, what))
+    return ours, theirs
+
+
+def run(python: str, code: str, path: Path, what: str) -> dict[str, Any]:
+    """One fresh process."""
+    done = subprocess.run([python, "-c", code, str(path), what], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def middle(results: list[dict[str, Any]], key: str) -> float:
+    """The median of a figure."""
+    return float(statistics.median(result[key] for result in results))
+
+
+def command_line(path: Path) -> None:
+    """The time of the command itself, the first time (nothing compiled, nothing cached) and later."""
+    command = [sys.executable, "-m", "overhead_lens", "analyze", str(path)]
+    first, later = [], []
+    for _ in range(5):
+        with tempfile.TemporaryDirectory() as empty:
+            first.append(timed(command, {**os.environ, "NUMBA_CACHE_DIR": empty}))
+        later.append(timed(command, dict(os.environ)))
+    print(f"| {path.name} | command line, first run | {statistics.median(first):.2f} s (max {max(first):.2f}) | | |")
+    print(f"| | command line, later | {statistics.median(later):.2f} s (max {max(later):.2f}) | | |", flush=True)
+
+
+def timed(command: list[str], env: dict[str, str]) -> float:
+    """Seconds of a command."""
+    begin = time.perf_counter()
+    subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - begin
+
+
+def hta_python(folder: Path) -> Path:
+    """The interpreter of the environment with HTA."""
+    python = folder / "hta" / "bin" / "python"
+    if not python.exists():
+        venv.create(folder / "hta", with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *HTA], check=True)
+    return python
+
+
+def cpu_trace(folder: Path, size_mb: int) -> Path:
+    """A recording of about ``size_mb`` of JSON."""
+    path = folder / f"cpu_{size_mb}mb.json.gz"
+    if not path.exists():
+        steps = 10
+        for _ in range(2):
+            plain = folder / "part.json"
+            subprocess.run([sys.executable, "-c", _WORKLOAD, str(plain), str(steps)], check=True)
+            size = plain.stat().st_size
+            if size >= 0.9e6 * size_mb:
+                break
+            steps = int(steps * size_mb * 1e6 / size)
+        compress(plain, path)
+    return path
+
+
+def compress(plain: Path, path: Path) -> None:
+    """Gzip a file and take it away."""
+    with plain.open("rb") as source, gzip.open(path.with_suffix(".part"), "wb", compresslevel=6) as packed:
+        while block := source.read(1 << 22):
+            packed.write(block)
+    path.with_suffix(".part").rename(path)
+    plain.unlink()
+
+
+def gpu_trace(folder: Path, size_mb: int, model: Path) -> Path:
+    """The trace ``model`` laid end to end."""
+    path = folder / f"gpu_{size_mb}mb.json.gz"
+    if not path.exists():
+        opened = gzip.open(model) if model.suffix == ".gz" else model.open("rb")
+        with opened as file:
+            document = json.load(file)
+        with gzip.open(path.with_suffix(".part"), "wb", compresslevel=6) as packed:
+            for piece in tiled(document, size_mb * 1_000_000):
+                packed.write(piece.encode())
+        path.with_suffix(".part").rename(path)
+    return path
+
+
+_SHIFTED = re.compile(r'"(ts|correlation|External id)": ("?)([\d.]+)\2')
+
+
+def tiled(document: dict[str, Any], size_bytes: int) -> Iterator[str]:
+    """Text of a document whose events are repeated, shifted, in the layout of Kineto's exporter."""
+    events = document.pop("traceEvents")
+    labels = [event for event in events if event.get("ph") == "M"]
+    timed_events = [event for event in events if event.get("ph") in ("X", "s", "f") and event.get("cat") != "Trace"]
+    begin = min(Decimal(str(event["ts"])) for event in timed_events)
+    end = max(Decimal(str(event["ts"])) + Decimal(str(event.get("dur", 0))) for event in timed_events)
+    span = int(end - begin) + 1000
+    numbers = 1 + max(int(event.get("args", {}).get("correlation", 0)) for event in timed_events)
+    numbers = max(numbers, 1 + max(int(event.get("args", {}).get("External id") or 0) for event in timed_events))
+    templates = [[*_SHIFTED.split(_entry(event))] for event in timed_events]
+    text = "{" + json.dumps(document, indent=2)[1:-2] + ',\n  "traceEvents": [\n' + ",\n".join(map(_entry, labels))
+    yield text
+    written, copy = len(text), 0
+    while written < size_bytes:
+        # The pattern's three groups follow each stretch of text: key, quote, value.
+        text = "".join(",\n" + _shifted(template, copy, span, numbers) for template in templates)
+        yield text
+        written += len(text)
+        copy += 1
+    yield "\n  ]\n}\n"
+
+
+def _shifted(template: list[str], copy: int, span: int, numbers: int) -> str:
+    pieces = [template[0]]
+    for at in range(1, len(template), 4):
+        key, quote, value, after = template[at : at + 4]
+        moved = Decimal(value) + copy * span if key == "ts" else int(value) + copy * numbers
+        pieces.append(f'"{key}": {quote}{moved}{quote}{after}')
+    return "".join(pieces)
+
+
+def _entry(event: dict[str, Any]) -> str:
+    top = json.dumps({key: value for key, value in event.items() if key not in ("ts", "dur", "args")})[1:-1]
+    text = f"  {{\n    {top}"
+    if "ts" in event:
+        text += f',\n    "ts": {json.dumps(event["ts"])}'
+    if "dur" in event:
+        text += f', "dur": {json.dumps(event["dur"])}'
+    if "args" in event:
+        text += f',\n    "args": {{\n      {json.dumps(event["args"])[1:-1]}\n    }}'
+    return text + "\n  }"
+
+
+if __name__ == "__main__":
+    main()
