@@ -506,7 +506,8 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
             at += 1
             continue
         if letter == _CLOSE_LIST:
-            counters[STRAY_COMMA] += counters[COMMA]
+            if counters[ENTRIES]:
+                counters[STRAY_COMMA] += counters[COMMA]
             return END_OF_ARRAY, at + 1, row
         if row >= len(kind):
             return NEED_ROWS, at, row

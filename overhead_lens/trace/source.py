@@ -2,53 +2,95 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from overhead_lens.errors import UsageError
 
-_DAMAGE: tuple[type[Exception], ...] = (EOFError, zlib.error, gzip.BadGzipFile)
+_DAMAGE: tuple[type[Exception], ...] = (zlib.error,)
 try:
-    from isal import igzip, isal_zlib
+    from isal import isal_zlib
 
-    _open_gzip: Any = igzip.GzipFile
+    _new_inflate: Callable[[int], Any] = isal_zlib.decompressobj
     _DAMAGE = (*_DAMAGE, isal_zlib.IsalError)  # type: ignore[arg-type, unused-ignore]
 except ImportError:  # a platform without wheels of isal: slower, the same bytes
-    _open_gzip = gzip.GzipFile
+    _new_inflate = zlib.decompressobj
 
 GZIP_MAGIC = b"\x1f\x8b"
+
+_GZIP_WINDOW = 31
+_READ_BYTES = 1 << 17
+# What one call may yield: as much is lost where the compressed data is damaged.
+_STEP_BYTES = 1 << 18
 
 
 class Source:
     """Reads a file from its start; gzip is known by its first bytes, never by the file's name.
 
     Attributes:
-        broken: Whether the compressed stream ended early or is damaged: what came before it was delivered.
+        broken: Whether the compressed stream ends early, is damaged, or is followed by something else: what came before was
+            delivered.
     """
 
     def __init__(self, file: BinaryIO) -> None:
-        compressed = file.read(2) == GZIP_MAGIC
-        file.seek(0)
-        self._file: Any = _open_gzip(fileobj=file, mode="rb") if compressed else file
+        self._file = file
+        self._pending = file.read(_READ_BYTES)
+        compressed = self._pending.startswith(GZIP_MAGIC)
+        self._inflate: Any = _new_inflate(_GZIP_WINDOW) if compressed else None
         self.broken = False
 
     def fill(self, view: memoryview) -> int:
         """Read until ``view`` is full or the stream ends; the number of bytes read."""
         filled = 0
-        while filled < len(view) and not self.broken:
+        while filled < len(view):
+            data = self._next(len(view) - filled)
+            if not data:
+                break
+            view[filled : filled + len(data)] = data
+            filled += len(data)
+        return filled
+
+    def _next(self, most: int) -> bytes:
+        """Some bytes, at most ``most``; none at the end."""
+        if self._inflate is not None:
+            return self._inflated(min(most, _STEP_BYTES))
+        data = self._pending or self._file.read(min(most, _STEP_BYTES))
+        self._pending = data[most:]
+        return data[:most]
+
+    def _inflated(self, most: int) -> bytes:
+        while not self.broken:
+            if self._inflate.eof and not self._next_member():
+                break
+            self._pending = self._pending or self._file.read(_READ_BYTES)
+            at_end = not self._pending
             try:
-                count = self._file.readinto(view[filled:])
+                data: bytes = self._inflate.decompress(self._pending, most)
             except _DAMAGE:
                 self.broken = True
                 break
-            if not count:
-                break
-            filled += count
-        return filled
+            self._pending = self._inflate.unconsumed_tail
+            if data:
+                return data
+            self.broken = at_end and not self._inflate.eof
+        return b""
+
+    def _next_member(self) -> bool:
+        """Begin the next member of the gzip file, if there is one; zeros between members are padding."""
+        rest = self._inflate.unused_data.lstrip(b"\0")
+        while not rest and (block := self._file.read(_READ_BYTES)):
+            rest = block.lstrip(b"\0")
+        if len(rest) == 1:
+            rest += self._file.read(_READ_BYTES)
+        self.broken = bool(rest) and not rest.startswith(GZIP_MAGIC)
+        if not rest or self.broken:
+            return False
+        self._inflate = _new_inflate(_GZIP_WINDOW)
+        self._pending = rest
+        return True
 
 
 @contextmanager

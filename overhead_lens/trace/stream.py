@@ -39,7 +39,7 @@ _MOST_BESIDE_BYTES = 64 << 20
 _MOST_ENTRY_BYTES = 256 << 20
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BARE_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
-_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\{|$)")
+_OBJECT = re.compile(rb"(?:\xef(?:\xbb\xbf?)?)?\s*(?:\{|$)")
 _COUNTED = (
     (scanner.DAMAGED, DAMAGED),
     (scanner.NO_PHASE, NO_PHASE),
@@ -99,6 +99,7 @@ class _Scan:
         self._texts = Texts()
         self._field, self._keys = scanner.scratch()
         self._counters = np.zeros(scanner.COUNTER_COUNT, dtype=np.int64)
+        self._counters[scanner.COMMA] = 1  # a comma before the first entry is one too many
         self._issues: dict[str, int] = {}
         self._full: list[tuple[_Rows, int]] = []
         self._rows = _new_rows()
