@@ -23,6 +23,8 @@ def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline]) -> tup
     for timeline in timelines:
         self_ns[timeline.events] = timeline.self_ns
     chosen = np.flatnonzero(host.operator)
+    if not len(chosen):
+        return ()
     return _costs(
         host.name[chosen],
         self_ns[chosen],
