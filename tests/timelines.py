@@ -34,7 +34,9 @@ def call(drawing: str, correlation: int, name: str = "cudaLaunchKernel", thread:
     return drawn(drawing, name, "cuda_runtime", thread, correlation=correlation)
 
 
-def kernel(drawing: str, correlation: int, name: str = "gemm", cat: str = "kernel", device: int = 0, stream: int = 7) -> dict:
+def kernel(
+    drawing: str, correlation: int, name: str = "gemm", cat: str = "kernel", device: int = 0, stream: int = 7
+) -> dict:
     """Work on a device."""
     return drawn(drawing, name, cat, (device, stream), device=device, stream=stream, correlation=correlation)
 

@@ -13,7 +13,9 @@ import pytest
 PUBLIC = Path(__file__).resolve().parents[2] / "shared" / "traces"
 
 
-def event(name: str = "op", cat: str = "cpu_op", ts: Any = 1, dur: Any = 1, pid: Any = 1, tid: Any = 1, **more: Any) -> dict:
+def event(
+    name: str = "op", cat: str = "cpu_op", ts: Any = 1, dur: Any = 1, pid: Any = 1, tid: Any = 1, **more: Any
+) -> dict:
     """A complete event; ``more`` are its arguments, spaces of their names written as ``__``."""
     entry = {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur}
     return {**entry, "args": {key.replace("__", " "): value for key, value in more.items()}} if more else entry
@@ -74,7 +76,9 @@ def written(folder: Path, text: str | bytes, name: str = "t.json", *, packed: bo
 def public_traces() -> list[Any]:
     """The public traces as parameters; one that is skipped where they are absent."""
     paths = sorted(path for path in PUBLIC.glob("*.json*") if path.name != "reference_values.json")
-    skipped = pytest.param(None, marks=pytest.mark.skip(reason=f"no public traces beside the checkout ({PUBLIC.name}/)"))
+    skipped = pytest.param(
+        None, marks=pytest.mark.skip(reason=f"no public traces beside the checkout ({PUBLIC.name}/)")
+    )
     return [pytest.param(path, id=path.name.split(".")[0]) for path in paths] or [skipped]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from overhead_lens.analysis.device_share import device_share
 from overhead_lens.analysis.floor import floor_ns
 from overhead_lens.analysis.guards import BACKEND_MATCH, guard_costs
 from overhead_lens.analysis.health import clock_warnings, share_warnings
@@ -16,6 +17,7 @@ from overhead_lens.analysis.model import (
     Breakdown,
     Closure,
     CrossCheck,
+    DeviceShare,
     Frame,
     Guard,
     HostCategory,
@@ -103,6 +105,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     wall_ns = round(wall.value)
     host = _host(wall_ns, shares, drawn)
     listed = (meta.get("guards") or {}).get("guards", [])
+    device, device_warnings = _device(evidence, wall_ns, classifier)
     guards = guard_costs(stacks, verdicts, listed, wall.value / shares.weight) if stacks else ()
     breakdown = Breakdown(
         scenario=meta["scenario"],
@@ -119,9 +122,11 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
             *meta.get("warnings", ()),
             *clock_warnings(evidence.clock, len(clock)),
             *share_warnings(shares, wall.value, meta),
+            *device_warnings,
         ),
         environment=meta.get("environment", {}),
         capture=evidence.name,
+        device=device,
         operators=_operators(evidence, verdicts, wall_ns, fault_share, traced),
         units=meta["work"]["units"],
         published=tuple(meta.get("published", ())),
@@ -131,6 +136,21 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         for name, seen in shares.frames.items()
     }
     return Budget(breakdown, wall.replicates, drawn, frames)
+
+
+def _device(evidence: Evidence, wall_ns: int, classifier: Classifier) -> tuple[DeviceShare | None, tuple[str, ...]]:
+    """The device's side of a call on a device."""
+    kind = str(evidence.meta["device"]).partition(":")[0]
+    if kind == "cpu":
+        return None, ()
+    if evidence.events is None:
+        return None, (f"no trace shows what the {kind} device did: its side of the budget is missing",)
+    share, warnings = device_share(
+        evidence.events, max(1, int(evidence.meta["trace"]["calls"])), wall_ns, kind, classifier
+    )
+    if share is None:
+        warnings = (f"the trace holds no work of the {kind} device: its side of the budget is missing",)
+    return share, warnings
 
 
 def _wall(clock: pd.DataFrame, wall: Estimate, meta: Mapping[str, Any]) -> Wall:

@@ -153,6 +153,61 @@ class Operator:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceKernel:
+    """A kernel or copy by name.
+
+    Attributes:
+        kind: ``compute``, ``communication`` or ``copy``.
+        per_call: Events per measured call.
+        ns: Their time per call.
+    """
+
+    name: str
+    kind: str
+    per_call: float
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceShare:
+    """The device's partition of one unprofiled call: busy by the trace, idle the rest of the wall time.
+
+    Attributes:
+        device: Its number as text.
+        kind: ``cuda``.
+        events_per_call: Kernels and copies per call.
+        busy_ns: Union of the device's events, per call.
+        idle_ns: The bare wall time less that.
+        compute_ns, communication_ns, copy_ns: Union per kind; ``overlap_ns``: communication and compute together.
+        idle_blame: What the host was doing when it should have fed the device; sums to ``idle_ns``.
+        launches_per_call: Launching calls per call.
+        launch_median_ns, launch_p99_ns: From the start of the launching call to the start of its first device event.
+        graph_launches_per_call: Of these, launches of a captured graph.
+        top: Costliest first.
+    """
+
+    device: str
+    kind: str
+    events_per_call: float
+    busy_ns: int
+    idle_ns: int
+    compute_ns: int
+    communication_ns: int
+    copy_ns: int
+    overlap_ns: int
+    idle_blame: Mapping[str, int]
+    launches_per_call: float
+    launch_median_ns: int
+    launch_p99_ns: int
+    graph_launches_per_call: float
+    top: tuple[DeviceKernel, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require(self.busy_ns >= 0 and self.idle_ns >= 0, "device time is negative")
+        _require(sum(self.idle_blame.values()) == self.idle_ns, "the blame does not sum to the idle time")
+
+
+@dataclass(frozen=True, slots=True)
 class Breakdown:
     """The closed budget of one measured call: host categories that sum to the unprofiled wall time exactly.
 
@@ -177,7 +232,7 @@ class Breakdown:
     warnings: tuple[str, ...] = ()
     environment: Mapping[str, Any] = field(default_factory=dict)
     capture: str = ""
-    device: Mapping[str, Any] | None = None
+    device: DeviceShare | None = None
     operators: Operator | None = None
     units: int = 1
     published: tuple[Mapping[str, Any], ...] = ()
@@ -186,6 +241,8 @@ class Breakdown:
         names = tuple(each.category for each in self.host)
         _require(names == HOST_CATEGORIES, f"host categories are {names}")
         _require(sum(each.ns for each in self.host) == self.wall.ns, "host categories do not sum to the wall time")
+        closes = self.device is None or self.device.busy_ns + self.device.idle_ns == self.wall.ns
+        _require(closes, "busy and idle time of the device do not sum to the wall time")
 
     def category(self, name: str) -> HostCategory:
         """The host category called ``name``."""

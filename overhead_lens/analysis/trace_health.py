@@ -70,9 +70,10 @@ def trace_notes(trace: Trace, analysis: TraceAnalysis, linked: Linked, *, has_fl
 
 def _warm_up(analysis: TraceAnalysis) -> list[str]:
     walls = [step.window.wall_ns for step in analysis.steps]
-    if len(walls) < _FEW_STEPS or walls[0] <= _WARM_UP * float(np.median(walls[1:])):
+    usual_ns = float(np.median(walls[1:])) if len(walls) >= _FEW_STEPS else 0.0
+    if not usual_ns or walls[0] <= _WARM_UP * usual_ns:
         return []
-    ratio = walls[0] / float(np.median(walls[1:]))
+    ratio = walls[0] / usual_ns
     return [f"step {analysis.steps[0].step} takes {ratio:.1f}x the median of the others: it looks like warm-up"]
 
 

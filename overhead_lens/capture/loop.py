@@ -15,12 +15,19 @@ LOOP_NAME = "measured_loop"
 MeasuredLoop = Callable[[Callable[..., Any], tuple[Any, ...], int], None]
 
 
-def make_measured_loop(arity: int) -> MeasuredLoop:
-    """A function ``measured_loop(call, args, count)`` that does ``call(*args)`` count times for ``arity`` arguments."""
+def make_measured_loop(arity: int, synchronize: Callable[[], None] | None = None) -> MeasuredLoop:
+    """A function ``measured_loop(call, args, count)`` that does ``call(*args)`` count times for ``arity`` arguments.
+
+    Args:
+        arity: Number of arguments.
+        synchronize: Called once after the calls, inside the loop's frame: waiting for the device is part of what is measured.
+    """
     names = ", ".join(f"a{index}" for index in range(arity))
     unpack = f"    ({names},) = args\n" if arity else ""
     source = f"def {LOOP_NAME}(call, args, count):\n{unpack}    for _ in repeat(None, count):\n        call({names})\n"
-    namespace: dict[str, Any] = {"repeat": repeat}
+    if synchronize is not None:
+        source += "    synchronize()\n"
+    namespace: dict[str, Any] = {"repeat": repeat, "synchronize": synchronize}
     exec(compile(source, __file__, "exec"), namespace)
     loop: MeasuredLoop = namespace[LOOP_NAME]
     return loop

@@ -71,7 +71,7 @@ class _Recording:
 
 def _profile(workload: Workload, calls: int, *, with_stack: bool) -> _Recording:
     activities = [ProfilerActivity.CPU]
-    if workload.synchronize is not None and torch.cuda.is_available():
+    if workload.on_device and torch.cuda.is_available():
         activities.append(ProfilerActivity.CUDA)
     # One annotation around all calls names the window; one per call would be an event more in each.
     with (

@@ -37,14 +37,12 @@ class Workload:
     original: Any
     args: tuple[Any, ...]
     loop: MeasuredLoop
-    synchronize: Any
+    on_device: bool
 
     def run(self, count: int) -> int:
         """Run the measured loop ``count`` times and return the wall time in ns, device work included."""
         start = time.perf_counter_ns()
         self.loop(self.call, self.args, count)
-        if self.synchronize is not None:
-            self.synchronize()
         return time.perf_counter_ns() - start
 
     def compile_count(self) -> int:
@@ -77,7 +75,16 @@ def load(
     original = scenario.variants[name]
     args = _inputs(scenario, params)
     call = original if compile_options is None else torch.compile(original, **compile_options)
-    workload = Workload(scenario, name, params, call, original, args, make_measured_loop(len(args)), synchronize)
+    workload = Workload(
+        scenario,
+        name,
+        params,
+        call,
+        original,
+        args,
+        make_measured_loop(len(args), synchronize),
+        synchronize is not None,
+    )
     _check(workload, original)
     return workload
 

@@ -59,8 +59,11 @@ def run_query(sql: str, traces: Sequence[Analyzed]) -> Answer:
     try:
         for name, table in _tables(traces).items():
             connection.from_arrow(table).create(name)
-        kinds = ", ".join(f"'{each}'" for each in sorted(OPERATORS))
-        connection.execute(f"create view operators as select * from events where cat in ({kinds})")
+        connection.execute("create table operator_kinds (kind varchar)")
+        connection.executemany("insert into operator_kinds values (?)", [[each] for each in sorted(OPERATORS)])
+        connection.execute(
+            "create view operators as select * from events where cat in (select kind from operator_kinds)"
+        )
         connection.execute("create view kernels as select * from events where device >= 0")
         # From here on the user's own SQL: nothing outside of memory.
         connection.execute("set enable_external_access = false")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
-from overhead_lens.analysis.model import SCHEMA, Breakdown, HostCategory
+from overhead_lens.analysis.model import SCHEMA, Breakdown, DeviceShare, HostCategory
 from overhead_lens.compare.model import SCHEMA as DELTA_SCHEMA
 from overhead_lens.compare.model import Delta
 
@@ -30,7 +31,7 @@ def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
             "floor_ns": round(wall.floor_ns, 3),
         },
         "host": [_category(each) for each in breakdown.host],
-        "device": breakdown.device,
+        "device": None if breakdown.device is None else _device(breakdown.device),
         "closure": {
             "sum_ns": float(closure.sum_ns),
             "residual_ns": float(closure.residual_ns),
@@ -51,6 +52,31 @@ def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
         "warnings": list(breakdown.warnings),
         "environment": {**breakdown.environment, "device": breakdown.device_kind},
         "capture": breakdown.capture,
+    }
+
+
+def _device(device: DeviceShare) -> dict[str, Any]:
+    return {
+        "device": device.device,
+        "kind": device.kind,
+        "evidence": "trace",
+        "busy_ns": device.busy_ns,
+        "idle_ns": device.idle_ns,
+        "kinds": {
+            "compute_ns": device.compute_ns,
+            "communication_ns": device.communication_ns,
+            "copy_ns": device.copy_ns,
+            "overlap_ns": device.overlap_ns,
+        },
+        "idle_blame": dict(device.idle_blame),
+        "events_per_call": round(device.events_per_call, 3),
+        "launch": {
+            "per_call": round(device.launches_per_call, 3),
+            "median_ns": device.launch_median_ns,
+            "p99_ns": device.launch_p99_ns,
+            "graph_launches_per_call": round(device.graph_launches_per_call, 3),
+        },
+        "top": [asdict(each) for each in device.top],
     }
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from overhead_lens.analysis.model import Breakdown, HostCategory, Operator
+from overhead_lens.analysis.names import kernel_name
 from overhead_lens.compare.model import Delta
 from overhead_lens.report.plain import plain
 from overhead_lens.units import format_ns
@@ -42,16 +43,17 @@ def print_breakdown(console: Console, breakdown: Breakdown) -> None:
     console.print(_headline(breakdown))
     console.print(_categories(breakdown))
     console.print(Text(sentence(breakdown), style="bold"))
-    for section in (
+    for block in (
+        _device(breakdown),
         _frames(breakdown),
         _guards(breakdown),
         _operators(breakdown),
         _checks(breakdown),
         _published(breakdown),
     ):
-        if section is not None:
+        if block is not None:
             console.print()
-            console.print(section)
+            console.print(block)
     _print_footnotes(console, breakdown.warnings)
     if breakdown.capture:
         console.print(Text(f"capture: {plain(breakdown.capture)}", style="dim"), soft_wrap=True)
@@ -167,6 +169,37 @@ def _category_rows(category: HostCategory, breakdown: Breakdown) -> Iterator[Seq
             unit = [Text(format_ns(part.ns / breakdown.units), style="dim")] if breakdown.units > 1 else []
             name, size = Text(f"  {part.name}", style="dim"), Text(format_ns(part.ns), style="dim")
             yield [name, Text(bar(share), style=f"dim {color}"), Text(f"{share:.1%}", style="dim"), size, *unit, ""]
+
+
+def _device(breakdown: Breakdown) -> RenderableType | None:
+    device = breakdown.device
+    if device is None:
+        return None
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for justify in ("left", "left", "right", "right", "left"):
+        table.add_column(justify=justify, no_wrap=justify == "right")
+    kinds = (("compute", device.compute_ns), ("communication", device.communication_ns), ("copy", device.copy_ns))
+    launches = f"{device.launches_per_call:.3g} launches, latency median {format_ns(device.launch_median_ns)}"
+    rows = [("busy", device.busy_ns, f"{device.events_per_call:.3g} kernels and copies")]
+    rows += [(f"  {name}", ns, "") for name, ns in kinds if ns]
+    rows += [("idle, due to", device.idle_ns, launches)]
+    rows += [(f"  {name}", ns, "") for name, ns in sorted(device.idle_blame.items(), key=lambda item: -item[1]) if ns]
+    for name, ns, remark in rows:
+        share = ns / breakdown.wall.ns if breakdown.wall.ns else 0.0
+        style = "bold" if not name.startswith(" ") else COLORS.get(name.strip(), "default")
+        table.add_row(
+            Text(name, style=style),
+            Text(bar(share), style=style),
+            f"{share:.1%}",
+            format_ns(ns),
+            Text(remark, style="dim"),
+        )
+    for kernel in device.top[:_TOP]:
+        label = Text(
+            f"{kernel.per_call:.3g}x {plain(kernel_name(kernel.name))}", style="dim", no_wrap=True, overflow="ellipsis"
+        )
+        table.add_row("", "", f"{kernel.ns / max(1, breakdown.wall.ns):.1%}", format_ns(kernel.ns), label)
+    return section(f"device {device.device} ({plain(device.kind)}), of the same wall time: busy + idle = wall", table)
 
 
 def bar(share: float) -> str:

@@ -60,7 +60,11 @@ def read_trace(path: Path) -> Trace:
         head, size = _head(source)
         if size == 0:
             raise UsageError(f"{path} is empty" if not source.broken else f"{path} is no gzip file that can be read")
-        document = decode(memoryview(b"".join(head))) if size < SMALL_BYTES and not source.broken else None
+        document = (
+            decode(memoryview(b"".join(block.data for block in head)))
+            if size < SMALL_BYTES and not source.broken
+            else None
+        )
         if document is not None:
             return _decoded(path, document, size)
         # Loading the compiled scanner takes half a second: only where it is needed.

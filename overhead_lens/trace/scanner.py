@@ -480,8 +480,8 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
     Args:
         text: uint8; valid up to ``end``.
         final: Whether no text follows.
-        kind, codes, numbers: int8 ``(n,)``, four of int32 ``(n,)``, nine of int64 ``(n,)``: rows are written from ``row`` on; ``ARGS_AT``
-            counts from the start of ``text``.
+        kind, codes, numbers: int8 ``(n,)``, four of int32 ``(n,)``, nine of int64 ``(n,)``: rows are written from ``row``
+            on; ``ARGS_AT`` counts from the start of ``text``.
         field, keys: Scratch space and the names of arguments, of ``scratch()``.
         slots, hashes, places, arena, used: The table of texts.
         counters: int64 ``(COUNTER_COUNT,)``.

@@ -13,7 +13,9 @@ from overhead_lens.analysis.trace_model import TraceAnalysis
 from tests.timelines import analyzer_of, timed
 
 
-def rank(number: int | None, compute_ns: int, collective_ns: list[int], python_ns: int = 0, size: int = 3) -> TraceAnalysis:
+def rank(
+    number: int | None, compute_ns: int, collective_ns: list[int], python_ns: int = 0, size: int = 3
+) -> TraceAnalysis:
     """A rank that computes and then joins collectives."""
     entries = [timed(0, python_ns, "my.py(1): f", "python_function")] if python_ns else []
     entries.append(timed(0, compute_ns, "gemm", "kernel", (0, 7), device=0, stream=7))
@@ -40,7 +42,9 @@ def test_the_last_to_join_is_the_slowest() -> None:
 
 
 def test_the_host_explains_a_straggler() -> None:
-    found = compare_ranks([rank(0, 10, [90], python_ns=20), rank(1, 10, [5], python_ns=95), rank(2, 10, [90], python_ns=20)])
+    found = compare_ranks(
+        [rank(0, 10, [90], python_ns=20), rank(1, 10, [5], python_ns=95), rank(2, 10, [90], python_ns=20)]
+    )
     assert found.slowest == "1"
     assert [(each.name, each.excess_ns) for each in found.straggler] == [("host.python", 75)]
 
@@ -56,7 +60,9 @@ def test_what_does_not_fit_is_said() -> None:
     assert "rank 0 is claimed by several traces" in notes
     assert "1 traces do not say which rank they are" in notes
     assert "1 of 8 ranks are here" in notes
-    assert "jobs of different sizes (4, 8 ranks)" in " ".join(compare_ranks([rank(0, 1, [], size=8), rank(1, 1, [], size=4)]).notes)
+    assert "jobs of different sizes (4, 8 ranks)" in " ".join(
+        compare_ranks([rank(0, 1, [], size=8), rank(1, 1, [], size=4)]).notes
+    )
 
 
 def test_one_rank_is_no_comparison() -> None:
@@ -77,6 +83,9 @@ def test_waits_are_what_the_fastest_lacks(given_ranks: list[tuple[int, list[int]
         ]
         matched = [(own, min(all_)) for own, all_ in shared if len(all_) > 1]
         assert time.collectives == len(matched)
-        assert (time.wait_ns, time.transfer_ns) == (sum(own - least for own, least in matched), sum(least for _, least in matched))
+        assert (time.wait_ns, time.transfer_ns) == (
+            sum(own - least for own, least in matched),
+            sum(least for _, least in matched),
+        )
     for order in itertools.islice(itertools.permutations(analyses), 6):
         assert compare_ranks(order) == found

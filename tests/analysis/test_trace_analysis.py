@@ -16,7 +16,18 @@ from overhead_lens.analysis.trace_analysis import Analyzer
 from overhead_lens.analysis.trace_model import BLAME
 from overhead_lens.trace.kineto import read_trace
 from tests.timelines import (
-    AUTOGRAD, CLASSIFIER, MAIN, WORKER, analyzer_of, blame, call, drawn, host, kernel, timed, trace_of,
+    AUTOGRAD,
+    CLASSIFIER,
+    MAIN,
+    WORKER,
+    analyzer_of,
+    blame,
+    call,
+    drawn,
+    host,
+    kernel,
+    timed,
+    trace_of,
 )  # fmt: skip
 from tests.trace_text import public_traces, reference
 
@@ -142,7 +153,10 @@ def test_steps_cut_through_events() -> None:
         {"dispatcher": 5, "python": 5},
     ]
     assert [step.devices[0].busy_ns for step in analysis.steps] == [2, 5]
-    assert [blame(step.devices[0]) for step in analysis.steps] == [{"python": 5, "dispatcher": 2, "launch": 1}, {"python": 5}]
+    assert [blame(step.devices[0]) for step in analysis.steps] == [
+        {"python": 5, "dispatcher": 2, "launch": 1},
+        {"python": 5},
+    ]
 
 
 def test_blame_follows_the_next_kernel_to_its_launch() -> None:
@@ -178,13 +192,17 @@ def test_blame_follows_the_next_kernel_to_its_launch() -> None:
     ],
 )
 def test_every_kind_of_blame(name: str, cat: str, expected: str) -> None:
-    (device,) = analyzer_of(
-        call("[)", 1),
-        kernel("[--)", 1),
-        timed(3, 7, name, cat),
-        call("          [)", 2),
-        kernel("           [--)", 2),
-    ).analysis().devices
+    (device,) = (
+        analyzer_of(
+            call("[)", 1),
+            kernel("[--)", 1),
+            timed(3, 7, name, cat),
+            call("          [)", 2),
+            kernel("           [--)", 2),
+        )
+        .analysis()
+        .devices
+    )
     assert blame(device) == dict(sorted({expected: 7, "launch": 1 + (7 if expected == "launch" else 0)}.items())) | (
         {"launch": 8} if expected == "launch" else {}
     )
@@ -192,15 +210,19 @@ def test_every_kind_of_blame(name: str, cat: str, expected: str) -> None:
 
 def test_an_idle_thread_passes_the_blame_on_to_the_busiest() -> None:
     node = "autograd::engine::evaluate_function: MulBackward0"
-    (device,) = analyzer_of(
-        call("[)", 1),
-        kernel("[--)", 1),
-        drawn(" [-----------)", "aten::empty"),
-        drawn("                  [-------)", node, thread=AUTOGRAD),
-        call("                     [-)", 2, thread=AUTOGRAD),
-        kernel("                        [--)", 2),
-        drawn("                             [-)", VIEW),
-    ).analysis().devices
+    (device,) = (
+        analyzer_of(
+            call("[)", 1),
+            kernel("[--)", 1),
+            drawn(" [-----------)", "aten::empty"),
+            drawn("                  [-------)", node, thread=AUTOGRAD),
+            call("                     [-)", 2, thread=AUTOGRAD),
+            kernel("                        [--)", 2),
+            drawn("                             [-)", VIEW),
+        )
+        .analysis()
+        .devices
+    )
     # 3-13 the main thread allocates, 13-18 it runs Python, 18-21 the engine works, 21-23 the call, 23-24 in the queue.
     assert blame(device) == {"allocation": 10, "python": 5, "dispatcher": 3, "launch": 2, "queue": 1}
 
@@ -214,7 +236,11 @@ def test_without_its_launch_idle_time_is_nobodys_fault() -> None:
 
 def test_a_kernel_before_its_launch_is_repaired_and_counted() -> None:
     analysis = analyzer_of(
-        call("[)", 1), kernel("[--)", 1), kernel("      [--)", 2), call("         [--)", 2), drawn("[-------------)", VIEW)
+        call("[)", 1),
+        kernel("[--)", 1),
+        kernel("      [--)", 2),
+        call("         [--)", 2),
+        drawn("[-------------)", VIEW),
     ).analysis()
     (device,) = analysis.devices
     assert (device.launch.repaired, device.launch.median_ns, device.launch.max_ns) == (1, 0, 0)
@@ -223,25 +249,33 @@ def test_a_kernel_before_its_launch_is_repaired_and_counted() -> None:
 
 
 def test_kinds_and_their_overlap() -> None:
-    (device,) = analyzer_of(
-        kernel("[---------)", 1),
-        kernel("     [---------)", 2, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", stream=8),
-        kernel("                    [--)", 3, "Memcpy HtoD", "gpu_memcpy"),
-        kernel("                      [--)", 4, "Memset", "gpu_memset", stream=9),
-    ).analysis().devices
+    (device,) = (
+        analyzer_of(
+            kernel("[---------)", 1),
+            kernel("     [---------)", 2, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", stream=8),
+            kernel("                    [--)", 3, "Memcpy HtoD", "gpu_memcpy"),
+            kernel("                      [--)", 4, "Memset", "gpu_memset", stream=9),
+        )
+        .analysis()
+        .devices
+    )
     kinds = device.kinds
     assert (kinds.compute_ns, kinds.communication_ns, kinds.copy_ns, kinds.overlap_ns) == (10, 10, 5, 5)
     assert (device.busy_ns, device.span_ns, device.events) == (20, 25, 4)
 
 
 def test_a_graph_launch_has_many_kernels() -> None:
-    (device,) = analyzer_of(
-        call("[--)", 1, "cudaGraphLaunch"),
-        kernel("     [-)", 1),
-        kernel("         [-)", 1),
-        call("    [)", 2),
-        kernel("             [-)", 2),
-    ).analysis().devices
+    (device,) = (
+        analyzer_of(
+            call("[--)", 1, "cudaGraphLaunch"),
+            kernel("     [-)", 1),
+            kernel("         [-)", 1),
+            call("    [)", 2),
+            kernel("             [-)", 2),
+        )
+        .analysis()
+        .devices
+    )
     launch = device.launch
     assert (launch.count, launch.graph_launches, launch.graph_events) == (2, 1, 2)
     assert (launch.median_ns, launch.p99_ns, launch.max_ns) == (5, 9, 9)
@@ -308,7 +342,9 @@ def test_costs_by_name() -> None:
         ("aten::mm", 2, 10, 10),
         ("aten::linear", 1, 6, 11),
     ]
-    assert [(each.name, each.category, each.count, each.self_ns) for each in analysis.kernels] == [("gemm", "compute", 2, 5)]
+    assert [(each.name, each.category, each.count, each.self_ns) for each in analysis.kernels] == [
+        ("gemm", "compute", 2, 5)
+    ]
 
 
 def test_collectives_are_numbered_within_their_group() -> None:
@@ -328,7 +364,10 @@ def test_collectives_are_numbered_within_their_group() -> None:
 
 def test_health() -> None:
     analysis = analyzer_of(
-        *(timed(start, dur, f"ProfilerStep#{at}", "user_annotation") for at, (start, dur) in enumerate([(0, 50), (50, 10), (60, 12)])),
+        *(
+            timed(start, dur, f"ProfilerStep#{at}", "user_annotation")
+            for at, (start, dur) in enumerate([(0, 50), (50, 10), (60, 12)])
+        ),
         timed(2, 3, "Buffer Flush", "overhead", (-1, 0)),
         timed(5, 3, "what", "mtia_ccp_events", (9, 1)),
         call("[)", 1),
@@ -350,7 +389,14 @@ def test_health() -> None:
     assert "synchronize the device" in notes
 
 
-HOST_NAMES = [VIEW, "aten::mm", "aten::empty", "f (dynamo_timed)", "autograd::engine::evaluate_function: X", "TorchDynamo Cache Lookup"]
+HOST_NAMES = [
+    VIEW,
+    "aten::mm",
+    "aten::empty",
+    "f (dynamo_timed)",
+    "autograd::engine::evaluate_function: X",
+    "TorchDynamo Cache Lookup",
+]
 SPANS = st.tuples(st.integers(0, 60), st.integers(0, 25))
 HOST_EVENTS = st.builds(
     lambda span, name, thread: timed(*span, name, "cpu_op", thread),
@@ -359,7 +405,9 @@ HOST_EVENTS = st.builds(
     st.sampled_from([MAIN, AUTOGRAD, WORKER]),
 )
 ANNOTATIONS = st.builds(
-    lambda span, number: timed(*span, f"ProfilerStep#{number}" if number else "note", "user_annotation"), SPANS, st.integers(0, 3)
+    lambda span, number: timed(*span, f"ProfilerStep#{number}" if number else "note", "user_annotation"),
+    SPANS,
+    st.integers(0, 3),
 )
 CALLS = st.builds(
     lambda span, name, thread, correlation: timed(*span, name, "cuda_runtime", thread, correlation=correlation),
@@ -369,7 +417,9 @@ CALLS = st.builds(
     st.integers(0, 6),
 )
 KERNELS = st.builds(
-    lambda span, name, device, correlation: timed(*span, name, "kernel", (device, 7), device=device, stream=7, correlation=correlation),
+    lambda span, name, device, correlation: timed(
+        *span, name, "kernel", (device, 7), device=device, stream=7, correlation=correlation
+    ),
     SPANS,
     st.sampled_from(["gemm", "ncclDevKernel_AllReduce"]),
     st.integers(0, 1),
@@ -380,7 +430,11 @@ TRACES = st.lists(st.one_of(HOST_EVENTS, ANNOTATIONS, CALLS, KERNELS), max_size=
 
 def by_hand(entries: list[dict], device: int) -> tuple[int, int]:
     """Busy and span of a device, instant by instant."""
-    spans = [(float(e["ts"].text) * 1000, float(e["dur"].text) * 1000) for e in entries if e["cat"] == "kernel" and e["pid"] == device]
+    spans = [
+        (float(e["ts"].text) * 1000, float(e["dur"].text) * 1000)
+        for e in entries
+        if e["cat"] == "kernel" and e["pid"] == device
+    ]
     spans = [(round(start), round(dur)) for start, dur in spans]
     busy = {instant for start, dur in spans for instant in range(start, start + dur)}
     return len(busy), max(start + dur for start, dur in spans) - min(start for start, _ in spans)
@@ -410,13 +464,23 @@ def test_everything_closes(entries: list[dict]) -> None:
 
 def figures(analysis: Any) -> list[Any]:
     threads = [(thread.tid, host(thread.host)) for thread in analysis.threads]
-    return [threads, [(each, each.idle_blame) for each in analysis.devices], [(s.step, host(s.host)) for s in analysis.steps]]
+    return [
+        threads,
+        [(each, each.idle_blame) for each in analysis.devices],
+        [(s.step, host(s.host)) for s in analysis.steps],
+    ]
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(entries=TRACES, shift_us=st.integers(0, 10**15))
 def test_a_shift_of_the_clock_changes_nothing(entries: list[dict], shift_us: int) -> None:
-    moved = [{**each, "ts": type(each["ts"])(f"{int(each['ts'].text.split('.')[0]) + shift_us}.{each['ts'].text.split('.')[1]}")} for each in entries]
+    moved = [
+        {
+            **each,
+            "ts": type(each["ts"])(f"{int(each['ts'].text.split('.')[0]) + shift_us}.{each['ts'].text.split('.')[1]}"),
+        }
+        for each in entries
+    ]
     assert figures(analyzer_of(*entries).analysis()) == figures(analyzer_of(*moved).analysis())
 
 
@@ -444,7 +508,10 @@ def test_union(spans: list[tuple[int, int]]) -> None:
         assert found.within(window) == len([i for i in instants if window[0] <= i < window[1]])
 
 
-@given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=8), spans=st.lists(st.tuples(st.integers(0, 70), st.integers(0, 20)), max_size=6))
+@given(
+    lengths=st.lists(st.integers(1, 9), min_size=1, max_size=8),
+    spans=st.lists(st.tuples(st.integers(0, 70), st.integers(0, 20)), max_size=6),
+)
 def test_cut(lengths: list[int], spans: list[tuple[int, int]]) -> None:
     edges = np.concatenate(([0], np.cumsum(lengths)))
     spans = [(min(start, edges[-1]), min(start + dur, edges[-1])) for start, dur in spans]

@@ -78,7 +78,10 @@ CONTRACT = {
                         "required": ["start_ns", "wall_ns", "steps"],
                     },
                     "host": HOST,
-                    "threads": {"type": "array", "items": {"type": "object", "required": ["host"], "properties": {"host": HOST}}},
+                    "threads": {
+                        "type": "array",
+                        "items": {"type": "object", "required": ["host"], "properties": {"host": HOST}},
+                    },
                     "device": DEVICE,
                     "steps": {
                         "type": "array",
@@ -89,7 +92,18 @@ CONTRACT = {
                         },
                     },
                 },
-                "required": ["path", "rank", "events", "error", "issues", "window", "host", "threads", "device", "steps"],
+                "required": [
+                    "path",
+                    "rank",
+                    "events",
+                    "error",
+                    "issues",
+                    "window",
+                    "host",
+                    "threads",
+                    "device",
+                    "steps",
+                ],
             },
         },
     },
@@ -136,12 +150,22 @@ def test_the_contract(tmp_path: Path) -> None:
         "events": 2, "span_ns": 24, "busy_ns": 10, "idle_ns": 14,
     }  # fmt: skip
     assert device["kinds"] == {"compute_ns": 4, "communication_ns": 6, "copy_ns": 0, "overlap_ns": 0}
-    assert {key: ns for key, ns in device["idle_blame"].items() if ns} == {"python": 6, "dispatcher": 1, "launch": 5, "queue": 2}
+    assert {key: ns for key, ns in device["idle_blame"].items() if ns} == {
+        "python": 6,
+        "dispatcher": 1,
+        "launch": 5,
+        "queue": 2,
+    }
     assert {key: device["launch"][key] for key in ("count", "median_ns", "p99_ns", "graph_launches")} == {
         "count": 2, "median_ns": 4, "p99_ns": 7, "graph_launches": 0,
     }  # fmt: skip
     (step,) = trace["steps"]
-    assert (step["step"], step["wall_ns"], step["device"][0]["busy_ns"], step["device"][0]["idle_ns"]) == (0, 100, 10, 90)
+    assert (step["step"], step["wall_ns"], step["device"][0]["busy_ns"], step["device"][0]["idle_ns"]) == (
+        0,
+        100,
+        10,
+        90,
+    )
 
 
 def test_the_report_names_what_matters(tmp_path: Path) -> None:
@@ -178,7 +202,10 @@ def test_two_ranks(tmp_path: Path) -> None:
     ranks = document["ranks"]
     # Rank 0 spends 6 ns in the collective, rank 1 15: rank 0 joined last, rank 1 waited 9.
     assert (ranks["slowest"], ranks["by_collectives"]) == ("0", True)
-    assert [(each["label"], each["wait_ns"], each["transfer_ns"]) for each in ranks["ranks"]] == [("0", 0, 6), ("1", 9, 6)]
+    assert [(each["label"], each["wait_ns"], each["transfer_ns"]) for each in ranks["ranks"]] == [
+        ("0", 0, 6),
+        ("1", 9, 6),
+    ]
     assert "0 is the slowest of 2 ranks: the others wait for it" in lens("analyze", first, second, cwd=tmp_path).stdout
 
 
@@ -210,7 +237,12 @@ def test_a_cut_file_is_analyzed_as_far_as_it_goes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"", "is empty"), (b"hello", "holds no traceEvents"), (gzip.compress(b"{}"), "holds no traceEvents"), (b"\x1f\x8bxx", "gzip")],
+    [
+        (b"", "is empty"),
+        (b"hello", "holds no traceEvents"),
+        (gzip.compress(b"{}"), "holds no traceEvents"),
+        (b"\x1f\x8bxx", "gzip"),
+    ],
 )
 def test_what_is_no_trace(tmp_path: Path, content: bytes, message: str) -> None:
     done = lens("analyze", written(tmp_path, content), cwd=tmp_path)
@@ -277,7 +309,9 @@ def test_parquet(tmp_path: Path) -> None:
         (0, 8, 100, True), (1, None, None, False),
     ]  # fmt: skip
     host = [row["ns"] for row in tables["budgets"] if row["axis"] == "host" and row["step"] == -1]
-    idle = {row["name"]: row["ns"] for row in tables["budgets"] if row["axis"] == "idle" and row["step"] == -1 and row["ns"]}
+    idle = {
+        row["name"]: row["ns"] for row in tables["budgets"] if row["axis"] == "idle" and row["step"] == -1 and row["ns"]
+    }
     assert sum(host) == 100
     assert idle == {"python": 6, "dispatcher": 1, "launch": 5, "queue": 2}
     assert [(row["name"], row["self_ns"]) for row in tables["costs"] if row["kind"] == "kernel"] == [
@@ -316,7 +350,9 @@ def test_query(tmp_path: Path) -> None:
         {"call": "cudaLaunchKernel", "kernel": "gemm", "latency_ns": 4},
         {"call": "cudaLaunchKernel", "kernel": "ncclDevKernel_AllReduce", "latency_ns": 7},
     ]
-    assert rows("select name, dur_ns, rank from operators where name like '%mm'") == [{"name": "aten::mm", "dur_ns": 10, "rank": 0}]
+    assert rows("select name, dur_ns, rank from operators where name like '%mm'") == [
+        {"name": "aten::mm", "dur_ns": 10, "rank": 0}
+    ]
     assert rows("select step, wall_ns from steps") == [{"step": 0, "wall_ns": 100}]
     assert rows("select category, sum(dur_ns)::bigint ns from host group by 1 order by 1") == [
         {"category": "dispatcher", "ns": 9}, {"category": "launch", "ns": 8}, {"category": "python", "ns": 83},
@@ -324,7 +360,14 @@ def test_query(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ["copy (select 1) to 'x.csv'", "select * from read_csv('/etc/passwd')", "attach 'x.db'", "install httpfs", "set threads = 1"]
+    "sql",
+    [
+        "copy (select 1) to 'x.csv'",
+        "select * from read_csv('/etc/passwd')",
+        "attach 'x.db'",
+        "install httpfs",
+        "set threads = 1",
+    ],
 )
 def test_a_query_reaches_nothing_outside(tmp_path: Path, sql: str) -> None:
     done = lens("analyze", "--query", sql, job(tmp_path), cwd=tmp_path)

@@ -45,8 +45,12 @@ def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def test_a_whole_event(tmp_path: Path, way: str) -> None:
-    launch = event("launch", "cuda_runtime", Number("1782345678901234.567"), 2, pid=7, tid=8, correlation=5, External__id=9)
-    kernel = event("k", "kernel", Number("1782345678901235.568"), Number("0.003"), pid=0, tid=7, device=1, stream=20, correlation=5)
+    launch = event(
+        "launch", "cuda_runtime", Number("1782345678901234.567"), 2, pid=7, tid=8, correlation=5, External__id=9
+    )
+    kernel = event(
+        "k", "kernel", Number("1782345678901235.568"), Number("0.003"), pid=0, tid=7, device=1, stream=20, correlation=5
+    )
     labels = {"ph": "M", "name": "thread_name", "pid": 7, "tid": 8, "args": {"name": "main"}}
     text = document([launch, kernel, labels], distributedInfo={"rank": 3, "world_size": 4}, baseTimeNanoseconds=1000)
     trace = read_trace(written(tmp_path, text))
@@ -61,7 +65,10 @@ def test_a_whole_event(tmp_path: Path, way: str) -> None:
     assert trace.origin_ns == 1_782_345_678_901_234_567 + 1_000
     assert trace.thread_names == {("7", "8"): "main"}
     assert (trace.rank, trace.world_size, trace.metadata["traceName"]) == (3, 4, "t.json")
-    assert trace.arguments([1, 0]) == [{"device": 1, "stream": 20, "correlation": 5}, {"correlation": 5, "External id": 9}]
+    assert trace.arguments([1, 0]) == [
+        {"device": 1, "stream": 20, "correlation": 5},
+        {"correlation": 5, "External id": 9},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +151,9 @@ def test_a_missing_field_is_empty(tmp_path: Path, way: str, missing: str) -> Non
     assert row[empty[0]] == empty[1] if missing == "args" else row[missing] == empty
 
 
-@pytest.mark.parametrize("name", ['a"b\\c/', "tab\tline\n", "\u00e9\u6f22\U0001f600", "<b>[red]", "\ud800", "nul\0", "x" * 100_000])
+@pytest.mark.parametrize(
+    "name", ['a"b\\c/', "tab\tline\n", "\u00e9\u6f22\U0001f600", "<b>[red]", "\ud800", "nul\0", "x" * 100_000]
+)
 def test_names(tmp_path: Path, way: str, name: str) -> None:
     trace = read_trace(written(tmp_path, document([event(name, tid=name), event("after", ts=2)])))
     assert trace.events["name"].tolist() == [name, "after"]
@@ -153,7 +162,9 @@ def test_names(tmp_path: Path, way: str, name: str) -> None:
 
 
 def test_equal_names_are_one_category(tmp_path: Path, way: str) -> None:
-    text = document([event("ab"), event("x").__class__(event("ab", ts=2))]).replace('"name": "ab"', '"name": "\\u0061b"', 1)
+    text = document([event("ab"), event("x").__class__(event("ab", ts=2))]).replace(
+        '"name": "ab"', '"name": "\\u0061b"', 1
+    )
     frame = read_events(written(tmp_path, text))
     assert frame["name"].tolist() == ["ab", "ab"]
     assert list(frame["name"].cat.categories) == ["ab"]
@@ -161,7 +172,9 @@ def test_equal_names_are_one_category(tmp_path: Path, way: str) -> None:
 
 @pytest.mark.parametrize("phase", ["\\u0058", "X"])
 def test_an_escape_in_a_key_or_a_value_means_the_same(tmp_path: Path, way: str, phase: str) -> None:
-    text = '{"traceEvents": [{"p\\u0068": "%s", "na\\u006de": "a", "ts": 1, "dur": 1, "args": {"corr\\u0065lation": 3}}]}'
+    text = (
+        '{"traceEvents": [{"p\\u0068": "%s", "na\\u006de": "a", "ts": 1, "dur": 1, "args": {"corr\\u0065lation": 3}}]}'
+    )
     (row,) = rows(read_events(written(tmp_path, text % phase)))
     assert (row["name"], row["correlation"]) == ("a", 3)
 
@@ -318,7 +331,9 @@ TIMES = st.one_of(
 INTEGERS = st.one_of(
     st.none(),
     st.integers(-3, 2**40),
-    st.sampled_from(["0x0", "0xff", "12", "007", "-4", "", "x", Number("18446744073709551615"), Number("1.5"), [], True]),
+    st.sampled_from(
+        ["0x0", "0xff", "12", "007", "-4", "", "x", Number("18446744073709551615"), Number("1.5"), [], True]
+    ),
 )
 VALUES = st.recursive(st.none() | st.integers(-5, 5) | TEXTS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3), max_leaves=6)  # fmt: skip
 EVENTS = st.fixed_dictionaries(
