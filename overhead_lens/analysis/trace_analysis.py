@@ -156,17 +156,12 @@ class Analyzer:
         frames = []
         for device in self.devices:
             idle = device.idle
-            inside = (idle.start_ns >= device.span[0]) & (idle.start_ns < device.span[1])
-            frames.append(
-                pd.DataFrame(
-                    {
-                        "device": device.number,
-                        "start_ns": idle.start_ns[inside],
-                        "dur_ns": idle.dur_ns[inside],
-                        "blame": np.array(BLAME, dtype=object)[idle.blame[inside]],
-                    }
-                )
-            )
+            start_ns = np.maximum(idle.start_ns, device.span[0])
+            dur_ns = np.minimum(idle.start_ns + idle.dur_ns, device.span[1]) - start_ns
+            inside = dur_ns > 0
+            blame = np.array(BLAME, dtype=object)[idle.blame[inside]]
+            columns = {"device": device.number, "start_ns": start_ns[inside], "dur_ns": dur_ns[inside], "blame": blame}
+            frames.append(pd.DataFrame(columns))
         return _joined(frames, ["device", "start_ns", "dur_ns", "blame"])
 
     def _queue_frame(self) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from overhead_lens.errors import UsageError
 from overhead_lens.trace.event import ABSENT, COMPLETE, LABEL
 from overhead_lens.trace.model import DEVICE_CATEGORIES
 
@@ -17,6 +18,8 @@ CODES = ("name", "cat", "pid", "tid")
 NUMBERS = ("start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external")
 
 Ints = npt.NDArray[Any]
+
+_INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,11 @@ class Framed:
 
 
 def framed(columns: Columns) -> Framed:
-    """The frame of the complete events; the columns' values are taken out of it."""
+    """The frame of the complete events; the columns' values are taken out of it.
+
+    Raises:
+        UsageError: The events span more than int64 nanoseconds.
+    """
     rows = np.flatnonzero(columns.kind == COMPLETE)
     texts, number_of = _distinct(columns.texts)
     all_rows = len(rows) == len(columns.kind)
@@ -66,6 +73,9 @@ def framed(columns: Columns) -> Framed:
         frame[name] = _categorical(number_of[column], texts) if name in CODES else column
     starts = frame["start_ns"]
     earliest_ns = int(starts.min()) if len(starts) else 0
+    # In Python's integers: int64 would wrap where this matters.
+    if len(starts) and int(starts.max()) - earliest_ns + int(frame["dur_ns"].max()) > _INT64_MAX:
+        raise UsageError("the trace spans more than 292 years: its timestamps are damaged")
     starts -= earliest_ns
     _place_on_devices(frame)
     return Framed(pd.DataFrame(frame, copy=False), earliest_ns, names, rows)

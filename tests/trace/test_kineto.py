@@ -321,9 +321,15 @@ def test_a_missing_file_a_directory_and_no_permission(tmp_path: Path) -> None:
         read_trace(closed)
 
 
+@pytest.mark.parametrize(("ts", "dur"), [(Number("-9000000000000000"), 1), (1, Number("9223372036854775.8"))])
+def test_times_that_int64_cannot_hold_together_are_refused(tmp_path: Path, way: str, ts: Any, dur: Any) -> None:
+    with pytest.raises(UsageError, match="spans more than 292 years"):
+        read_trace(written(tmp_path, document([event(ts=ts, dur=dur), event(ts=Number("9000000000000000"))])))
+
+
 TEXTS = st.text(st.characters(codec=None, exclude_categories=()), max_size=6)
 TIMES = st.one_of(
-    st.integers(-(10**6), 10**16),
+    st.integers(-(10**6), 10**15),
     st.decimals(0, 10**15, places=3).map(lambda value: Number(str(value))),
     st.integers(0, 10**9).map(str),
     st.sampled_from([None, Number("1e3"), Number("NaN"), "x", True]),
