@@ -122,7 +122,7 @@ def _client(scheduler: str) -> Iterator[Any]:
         if scheduler == LOCAL:
             with (
                 LocalCluster(
-                    threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=60
+                    threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=60
                 ) as cluster,
                 Client(cluster) as client,
             ):

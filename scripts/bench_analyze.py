@@ -1,6 +1,6 @@
 """Reading and analyzing traces beside HolisticTraceAnalysis 0.5.0, in one run.
 
-    python scripts/bench_analyze.py FOLDER [--gpu-trace FILE] [--repeat N] [--sizes 10,100,1000]
+    python scripts/bench_analyze.py FOLDER [--gpu-trace FILE] [--repeat N] [--sizes 10,100,1000] [--hta-limit SECONDS]
 
 FOLDER keeps what is made once: a virtual environment with HTA (it needs pandas below 3), and the inputs. The CPU traces are
 a real training loop under torch.profiler, recorded for as many steps as the size takes (raw JSON, gzipped). HTA's analyses need
@@ -8,7 +8,8 @@ kernels: for the whole of ``analyze`` the public GPU trace of ``--gpu-trace`` is
 and external ids shifted, until the size is reached.
 
 Every figure is from fresh processes, the two sides alternating, medians of ``--repeat`` rounds. Memory is the peak of the
-resident set above what the imports (for us with the compiled scanner, loaded by a trace of one event) hold.
+resident set above what the imports (for us with the compiled scanner, loaded by a trace of one event) hold. HTA is ended after
+``--hta-limit`` seconds: its time for a long trace of the host alone grows faster than the trace.
 """
 
 from __future__ import annotations
@@ -134,6 +135,7 @@ def main() -> None:
     parser.add_argument("--gpu-trace", type=Path)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--sizes", default="10,100,1000", help="MB of raw JSON, comma-separated")
+    parser.add_argument("--hta-limit", type=float, default=600)
     options = parser.parse_args()
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -142,11 +144,11 @@ def main() -> None:
     cpu = {size: cpu_trace(folder, size) for size in sizes}
     print("| input | what | overhead-lens | HTA 0.5.0 | ratio |\n|---|---|---|---|---|")
     for size, path in cpu.items():
-        loads(f"CPU, {size} MB", path, hta, options.repeat if size < 1000 else min(2, options.repeat))
+        loads(f"CPU, {size} MB", path, hta, options.repeat, options.hta_limit)
     if options.gpu_trace:
         for size in sizes[1:]:
             path = gpu_trace(folder, size, options.gpu_trace)
-            wholes(f"GPU, {size} MB", path, hta, options.repeat if size < 1000 else min(2, options.repeat))
+            wholes(f"GPU, {size} MB", path, hta, options.repeat, options.hta_limit)
     command_line(cpu[min(sizes)])
     events, rate = subprocess.run(
         [sys.executable, "-c", _SWEEP, cpu[max(sizes)]], capture_output=True, text=True, check=True
@@ -154,11 +156,19 @@ def main() -> None:
     print(f"| largest thread, {int(events):,} events | self-time pass | {float(rate) / 1e6:.1f} M events/s | | |")
 
 
-def loads(label: str, path: Path, hta: Path, repeat: int) -> None:
+def loads(label: str, path: Path, hta: Path, repeat: int, limit_s: float) -> None:
     """Rows for loading one trace."""
-    ours, theirs = alternately(path, hta, "load", repeat)
+    ours, theirs = alternately(path, hta, "load", repeat, limit_s)
     raw, events = ours[0]["raw"], ours[0]["events"]
     own, other = middle(ours, "load_s"), middle(theirs, "load_s")
+    if "late" in theirs[0]:
+        print(
+            f"| {label}, {events:,} events | file to frame | {own:.2f} s | {theirs[0]['late']} | over {other / own:.0f}x |"
+        )
+        print(f"| | peak memory above imports | {middle(ours, 'peak') / raw:.2f} of the raw size | | |")
+        print(f"| | per event | {own / events * 1e9:.0f} ns, {middle(ours, 'peak') / events:.0f} bytes | | |")
+        print(f"| | the whole of analyze | {middle(ours, 'whole_s'):.2f} s | | |", flush=True)
+        return
     print(f"| {label}, {events:,} events | file to frame | {own:.2f} s | {other:.2f} s | {other / own:.1f}x |")
     own_peak, other_peak = middle(ours, "peak"), middle(theirs, "peak")
     print(
@@ -171,9 +181,9 @@ def loads(label: str, path: Path, hta: Path, repeat: int) -> None:
     print(f"| | the whole of analyze | {middle(ours, 'whole_s'):.2f} s | | |", flush=True)
 
 
-def wholes(label: str, path: Path, hta: Path, repeat: int) -> None:
+def wholes(label: str, path: Path, hta: Path, repeat: int, limit_s: float) -> None:
     """Rows for analyzing one trace with device events."""
-    ours, theirs = alternately(path, hta, "whole", repeat)
+    ours, theirs = alternately(path, hta, "whole", repeat, limit_s)
     own, other = middle(ours, "load_s"), middle(theirs, "load_s")
     print(
         f"| {label}, {ours[0]['events']:,} events | file to frame | {own:.2f} s | {other:.2f} s | {other / own:.1f}x |"
@@ -189,19 +199,26 @@ def wholes(label: str, path: Path, hta: Path, repeat: int) -> None:
     print(f"| | the whole analysis | {own:.2f} s | {other:.2f} s | {other / own:.1f}x |", flush=True)
 
 
-def alternately(path: Path, hta: Path, what: str, repeat: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def alternately(
+    path: Path, hta: Path, what: str, repeat: int, limit_s: float
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Results of both sides, one after the other in fresh processes."""
     ours, theirs = [], []
     run(sys.executable, _OURS, path, what)  # compiles, where the cache is empty
     for _ in range(repeat):
         ours.append(run(sys.executable, _OURS, path, what))
-        theirs.append(run(str(hta), _THEIRS, path, what))
+        try:
+            theirs.append(run(str(hta), _THEIRS, path, what, limit_s))
+        except subprocess.TimeoutExpired:
+            late = f"did not end in {limit_s:.0f} s"
+            return ours, [{"load_s": limit_s, "whole_s": None, "peak": 0, "error": late, "late": late}]
     return ours, theirs
 
 
-def run(python: str, code: str, path: Path, what: str) -> dict[str, Any]:
+def run(python: str, code: str, path: Path, what: str, limit_s: float | None = None) -> dict[str, Any]:
     """One fresh process."""
-    done = subprocess.run([python, "-c", code, str(path), what], capture_output=True, text=True, check=False)
+    command = [python, "-c", code, str(path), what]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit_s)
     if done.returncode:
         raise SystemExit(done.stderr)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

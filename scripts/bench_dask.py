@@ -37,7 +37,7 @@ def main() -> None:
     clusters = {}
     for workers in (1, 2):
         clusters[workers] = LocalCluster(
-            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=60
+            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=60
         )
         list(analyze_on(clusters[workers].scheduler_address, paths[: 2 * workers]))
     seconds: dict[int, list[float]] = {1: [], 2: []}
@@ -49,7 +49,9 @@ def main() -> None:
             assert len(results) == COUNT
     ratios = [one / two for one, two in zip(seconds[1], seconds[2], strict=True)]
     print(f"one worker {statistics.median(seconds[1]):.2f} s, two {statistics.median(seconds[2]):.2f} s")
-    print(f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} .. {max(ratios):.2f} over {options.repeat} rounds)")
+    print(
+        f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} .. {max(ratios):.2f} over {options.repeat} rounds)"
+    )
     for cluster in clusters.values():
         cluster.close()
 

@@ -37,7 +37,7 @@ def traces(folder: Path, count: int) -> list[Path]:
 @pytest.fixture(scope="module")
 def workers() -> Iterator[Any]:
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=60
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=60
     ) as local:
         yield local
 

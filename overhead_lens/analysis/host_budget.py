@@ -208,7 +208,8 @@ def host_budget(
         splittable: Bool per event of the thread: ``computing``.
         floor_ns: What dispatching one operator takes; None for no estimate.
     """
-    first = int(np.searchsorted(pieces.start_ns + pieces.dur_ns, window[0], "right"))
+    # The pieces are consecutive: one ends where the next begins.
+    first = max(0, int(np.searchsorted(pieces.start_ns, window[0], "right")) - 1)
     last = int(np.searchsorted(pieces.start_ns, window[1], "left"))
     cut = slice(first, last)
     start_ns = np.maximum(pieces.start_ns[cut], window[0])
