@@ -141,7 +141,7 @@ class ThreadTimeline:
         launches_below: bool per event: whether it is a runtime call or anything that it called is.
         crossing_count: Events that end after the event they began in.
         extent: Start of the first and end of the last event that lasts.
-        is_autograd: Whether most of what begins on the thread is autograd's engine evaluating a node.
+        is_autograd: Whether autograd's engine evaluating nodes takes most of the time of what begins on the thread.
         has_operators: Whether operators or Python functions were recorded on it.
     """
 
@@ -164,9 +164,10 @@ class ThreadTimeline:
         lasting = np.flatnonzero(dur_ns > 0)
         ends = start_ns[lasting] + dur_ns[lasting]
         self.extent = (int(start_ns[lasting].min()), int(ends.max())) if len(lasting) else (0, 0)
-        top = host.name[self.events[nesting.parent < 0]]
+        top = np.flatnonzero(nesting.parent < 0)
         engine = np.array([name.startswith("autograd::engine") for name in host.names] or [False])
-        self.is_autograd = bool(len(top)) and bool(engine[top].sum() * 2 >= len(top))
+        in_engine = engine[host.name[self.events[top]]]
+        self.is_autograd = bool(in_engine.any()) and 2 * int(dur_ns[top][in_engine].sum()) >= int(dur_ns[top].sum())
         self.has_operators = bool((~annotation & ~runtime).any())
 
 

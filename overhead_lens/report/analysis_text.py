@@ -162,7 +162,7 @@ def _category_rows(category: HostCategory, wall_ns: int) -> Iterator[Sequence[Re
 
 
 def _other_threads(analysis: TraceAnalysis) -> RenderableType | None:
-    others = [each for each in analysis.threads[1:] if each.covered_ns]
+    others = sorted((each for each in analysis.threads[1:] if each.covered_ns), key=lambda each: -each.covered_ns)
     if not others:
         return None
     table = Table(box=None, pad_edge=False, show_header=False)
