@@ -8,6 +8,7 @@ holds ten thousand of them.
 
 from __future__ import annotations
 
+
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,7 +48,7 @@ def analyze_on(scheduler: str, paths: Sequence[Path], rules: Path | None = None)
         UsageError: dask.distributed is not installed, or the scheduler does not answer.
     """
     loaded = _all_rules(rules)
-    absolute = {str(path.resolve()): str(path) for path in paths}
+    absolute = {str(path.absolute()): str(path) for path in paths}  # not resolved: two names of one file are two traces
     with _client(scheduler) as client:
         for result in _computed(client, list(absolute), loaded):
             yield _renamed(result, absolute[result.path])

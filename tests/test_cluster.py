@@ -54,6 +54,17 @@ def test_the_same_on_a_cluster(tmp_path: Path, workers: Any) -> None:
     assert by_path(analyze_on(workers.scheduler_address, paths)) == here
 
 
+def test_names_of_one_file_are_traces_of_their_own(
+    tmp_path: Path, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces(tmp_path, 1)
+    (tmp_path / "again.json").symlink_to(tmp_path / "0.json")
+    monkeypatch.chdir(tmp_path)
+    paths = [Path("0.json"), Path("again.json"), Path("0.json")]
+    found = by_path(analyze_on(workers.scheduler_address, paths))
+    assert sorted(found) == ["0.json", "again.json"]
+
+
 def test_a_killed_worker_changes_nothing(tmp_path: Path, workers: Any) -> None:
     paths = traces(tmp_path, 24)
     results = analyze_on(workers.scheduler_address, paths)

@@ -140,9 +140,9 @@ def _host(analysis: TraceAnalysis) -> RenderableType | None:
 
 
 def _thread_name(thread: ThreadBudget) -> str:
-    if thread.tid in thread.name:
+    if thread.name and thread.tid in thread.name:
         return plain(thread.name)
-    return plain(f"thread {thread.tid} {thread.name}".strip())
+    return plain(f"thread {thread.tid or 'without a number'} {thread.name}".strip())
 
 
 def _category_rows(category: HostCategory, wall_ns: int) -> Iterator[Sequence[RenderableType]]:

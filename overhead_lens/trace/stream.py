@@ -36,7 +36,7 @@ _ROOM_BYTES = 1 << 18
 _BLOCKS = 3
 _CHUNK_ROWS = 1 << 16
 _MOST_BESIDE_BYTES = 64 << 20
-_MOST_ENTRY_BYTES = 256 << 20
+_MOST_ENTRY_BYTES = 64 << 20
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BARE_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
 _OBJECT = re.compile(rb"(?:\xef(?:\xbb\xbf?)?)?\s*(?:\{|$)")
@@ -126,8 +126,11 @@ class _Scan:
             if self._at_end:
                 self._after.append(rest.tobytes())
                 rest = rest[:0]
-            elif len(rest) > _MOST_ENTRY_BYTES:
-                raise UsageError(f"{self._path}: one entry is larger than {_MOST_ENTRY_BYTES >> 20} MB: no trace")
+            elif begun and len(rest) > _MOST_ENTRY_BYTES:
+                # No event is that long: a string or a bracket was never closed. The next entry is looked for instead.
+                self._counters[[scanner.ENTRIES, scanner.DAMAGED]] += 1
+                self._counters[scanner.LOST], self._counters[scanner.COMMA] = 1, 0
+                rest = rest[1:]
         if not begun:
             raise UsageError(f"{self._path} is no trace of torch.profiler: it holds no traceEvents")
         return self._result(raw_bytes, cut_off=source.broken or not self._at_end)

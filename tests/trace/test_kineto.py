@@ -281,6 +281,20 @@ def test_entries_that_are_no_objects(tmp_path: Path) -> None:
     assert (trace.issues, trace.event_count) == ({"damaged_event": 4}, 6)
 
 
+def test_an_entry_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_MOST_ENTRY_BYTES", 300)
+    endless = '{"name": "' + "a" * 1_000
+    text = (
+        document([*ENTRIES[:2], endless], compact=True).removesuffix('], "traceName": "t.json"}')
+        + '", '
+        + document(ENTRIES[2:], compact=True)[36:]
+    )
+    trace = scanned(written(tmp_path, text), 64)
+    assert trace.events["name"].tolist()[:2] == ["e0", "e1"]
+    assert trace.events["name"].tolist()[-2:] == ["e3", "e4"]
+    assert trace.issues["damaged_event"] >= 1
+
+
 def test_bad_utf8_is_kept(tmp_path: Path) -> None:
     data = document([event("a@b"), event("c", ts=2)]).encode().replace(b"@", b"\xff\xfe")
     assert read_events(written(tmp_path, data))["name"].tolist() == ["a\udcff\udcfeb", "c"]
