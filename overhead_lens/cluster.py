@@ -8,7 +8,6 @@ holds ten thousand of them.
 
 from __future__ import annotations
 
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
