@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.analysis import kernels
 from overhead_lens.analysis.intervals import cut, merged, union
+from overhead_lens.analysis.launches import launching_operators, link
 from overhead_lens.analysis.trace_analysis import Analyzer
 from overhead_lens.analysis.trace_model import BLAME
 from overhead_lens.trace.kineto import read_trace
@@ -297,6 +298,22 @@ def test_of_two_calls_with_one_correlation_the_first_is_the_launch() -> None:
     assert (launch.count, launch.max_ns) == (1, 8)
 
 
+def test_the_operator_around_a_launch() -> None:
+    events = trace_of(
+        [
+            drawn("[----------------)", "aten::linear"),
+            drawn("  [-----------)", "aten::addmm"),
+            drawn("    [-------)", "cudaLaunchKernelExC", "cuda_runtime", correlation=1),
+            drawn("      [---)", "cuLaunchKernelEx", "cuda_driver", correlation=2),
+            call("                   [)", 3),
+            drawn("  [------)", "aten::mm", thread=WORKER),
+            *(kernel("                        [)", number) for number in (1, 2, 3, 4)),
+        ]
+    ).events
+    found = launching_operators(events, link(events))
+    assert [events["name"][row] if row >= 0 else None for row in found] == ["aten::addmm", "aten::addmm", None, None]
+
+
 def test_old_traces_link_by_external_id() -> None:
     entries = [
         drawn("[)", "hipLaunchKernel", "cuda_runtime", External__id=5),
@@ -494,6 +511,7 @@ def test_compiled_loops_say_the_same(entries: list[dict], data: st.DataObject) -
         assert figures(analyzer_of(*entries).analysis()) == plain
 
 
+@example(spans=[(0, 3), (3, 2)])
 @given(spans=st.lists(SPANS, max_size=12))
 def test_union(spans: list[tuple[int, int]]) -> None:
     table = np.array(spans, dtype=np.int64).reshape(-1, 2)
