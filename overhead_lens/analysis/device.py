@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.analysis.host_budget import ThreadPieces
-from overhead_lens.analysis.intervals import cut, overlapping, union
+from overhead_lens.analysis.intervals import cut, groups, overlapping, union
 from overhead_lens.analysis.launches import Linked, launch_statistics
 from overhead_lens.analysis.timeline import Ints, sum_by
 from overhead_lens.analysis.trace_model import BLAME, DeviceBudget, Kinds, Launches
@@ -130,10 +130,12 @@ class DeviceTimeline:
         return launch_statistics(self._events, self._linked.chosen(slice(first, last)), window[1] - window[0])
 
     def _blamed(self, threads: Mapping[tuple[str, str], ThreadPieces], window: tuple[int, int]) -> Idle:
-        gap_start = np.concatenate(([window[0]], self.busy.end_ns)).astype(np.int64)
-        gap_end = np.concatenate((self.busy.start_ns, [window[1]])).astype(np.int64)
+        # Work too short for the clock ends an idle interval as any other does: it had a launch of its own.
+        work = groups(self._start_ns, self._dur_ns)
+        gap_start = np.concatenate(([window[0]], work.end_ns)).astype(np.int64)
+        gap_end = np.concatenate((work.start_ns, [window[1]])).astype(np.int64)
         gap_end = np.maximum(gap_end, gap_start)
-        launch = np.append(self._linked.launch[self.busy.first], -1)
+        launch = np.append(self._linked.launch[work.first], -1)
         start_ns, dur_ns = self._events["start_ns"].to_numpy(), self._events["dur_ns"].to_numpy()
         linked = launch >= 0
         called = np.where(linked, np.clip(start_ns[launch], gap_start, gap_end), gap_start)

@@ -49,7 +49,15 @@ def merged(one: Ints, other: Ints) -> Ints:
 def union(start_ns: Ints, dur_ns: Ints) -> Union:
     """The union of intervals in any order; empty ones cover nothing."""
     lasting = np.flatnonzero(dur_ns > 0)
-    order = lasting[np.argsort(start_ns[lasting], kind="stable")]
+    return _joined(start_ns, dur_ns, lasting[np.argsort(start_ns[lasting], kind="stable")])
+
+
+def groups(start_ns: Ints, dur_ns: Ints) -> Union:
+    """The same, in which an interval without length that stands alone is one of the disjoint ones."""
+    return _joined(start_ns, dur_ns, np.argsort(start_ns, kind="stable"))
+
+
+def _joined(start_ns: Ints, dur_ns: Ints, order: Ints) -> Union:
     starts, ends = start_ns[order], start_ns[order] + dur_ns[order]
     if not len(order):
         return Union(starts, ends, order)

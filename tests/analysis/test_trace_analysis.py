@@ -249,6 +249,23 @@ def test_a_kernel_before_its_launch_is_repaired_and_counted() -> None:
     assert blame(device) == {"dispatcher": 3}
 
 
+def test_work_too_short_for_the_clock_has_a_launch_of_its_own() -> None:
+    (device,) = (
+        analyzer_of(
+            call("[)", 1),
+            kernel("[--)", 1),
+            call("    [)", 2),
+            timed(7, 0, "Memcpy", "gpu_memcpy", (0, 7), device=0, stream=7, correlation=2),
+            drawn("       [----)", VIEW),
+            call("            [)", 3),
+            kernel("             [)", 3),
+        )
+        .analysis()
+        .devices
+    )
+    assert blame(device) == {"python": 1, "launch": 1 + 1, "queue": 2, "dispatcher": 5}
+
+
 def test_kinds_and_their_overlap() -> None:
     (device,) = (
         analyzer_of(
