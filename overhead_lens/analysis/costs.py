@@ -14,7 +14,7 @@ from overhead_lens.analysis.trace_model import Collective, Cost
 from overhead_lens.trace.model import Trace
 
 _MOST = 50
-_GROUP_KEYS = ("Process Group Name", "Process Group Description", "Process Group Ranks")
+_GROUP_KEYS = ("Process Group Name", "Process Group Ranks")
 
 
 def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline]) -> tuple[Cost, ...]:
@@ -74,7 +74,7 @@ def collectives(trace: Trace) -> tuple[Collective, ...]:
     seen: dict[tuple[str, str], int] = {}
     found = []
     for name, (start_ns, dur_ns), arguments in zip(names, times, trace.arguments(rows.tolist()), strict=True):
-        group = next((str(arguments[key]) for key in _GROUP_KEYS if arguments.get(key)), "")
+        group = " ".join(str(arguments[key]) for key in _GROUP_KEYS if arguments.get(key))
         called = str(arguments.get("Collective name") or name)
         index = seen[called, group] = seen.get((called, group), -1) + 1
         found.append(Collective(called, group, index, start_ns, dur_ns))

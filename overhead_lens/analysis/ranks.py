@@ -106,7 +106,9 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
     matched = _matched(ordered)
     ranks = tuple(_rank(each, label, matched[at]) for at, (each, label) in enumerate(zip(ordered, labels, strict=True)))
     by_collectives = any(rank.collectives for rank in ranks)
-    taking_part = [rank for rank in ranks if rank.collectives] if by_collectives else list(ranks)
+    # A rank whose recording was cut off has waited less only because it was seen less.
+    most = max(rank.collectives for rank in ranks)
+    taking_part = [rank for rank in ranks if rank.collectives == most]
     slowest = min(taking_part, key=lambda rank: rank.wait_ns if by_collectives else -rank.wall_ns)
     return RanksAnalysis(
         ranks,
@@ -203,6 +205,14 @@ def _notes(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime]) -> tupl
         notes.append(f"the traces are of jobs of different sizes ({', '.join(map(str, sorted(sizes)))} ranks)")
     elif sizes and len(set(numbers)) < (size := min(sizes)):
         notes.append(f"{len(set(numbers))} of {size} ranks are here: a rank that is missing may be the slowest")
+    if len({rank.collectives for rank in ranks}) > 1:
+        notes.append(
+            "the ranks took part in different numbers of collectives: those with fewer are not taken for the slowest"
+        )
+    if any(each.collectives for each in analyses) and not any(
+        each.group for one in analyses for each in one.collectives
+    ):
+        notes.append("the traces do not name process groups: collectives are matched by name and order alone")
     if not any(rank.collectives for rank in ranks):
         notes.append("no collective is in two traces: the slowest rank is the one with the longest window")
     return tuple(notes)

@@ -14,6 +14,7 @@ Tables (times in integer ns since the earliest event of the trace):
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,12 +67,15 @@ def run_query(sql: str, traces: Sequence[Analyzed]) -> Answer:
         )
         connection.execute("create view kernels as select * from events where device >= 0")
         # From here on the user's own SQL: nothing outside of memory.
+        connection.execute("set temp_directory = ''")
         connection.execute("set enable_external_access = false")
         connection.execute("set lock_configuration = true")
-        result = connection.execute(sql)
+        result: Any = connection.execute(sql)
+        if result is None:
+            raise UsageError("the query failed: it holds no statement")
         if result.description is None:
             return Answer((), ())
-        columns = tuple(column[0] for column in result.description)
+        columns = _distinct([column[0] for column in result.description])
         return Answer(columns, tuple(tuple(_plain(value) for value in row) for row in result.fetchall()))
     except duckdb.Error as error:
         message = str(error).strip().splitlines()
@@ -80,8 +84,19 @@ def run_query(sql: str, traces: Sequence[Analyzed]) -> Answer:
         connection.close()
 
 
+def _distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """The names, a repeated one with the first number that makes it its own: ``a, a_1``."""
+    found: list[str] = []
+    for name in names:
+        tries = (name, *(f"{name}_{number}" for number in range(1, len(names) + 1)))
+        found.append(next(each for each in tries if each not in found and (each == name or each not in names)))
+    return tuple(found)
+
+
 def _plain(value: Any) -> Any:
-    """A value that JSON has; others as their text."""
+    """A value that JSON has; others, infinities and NaN among them, as their text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 

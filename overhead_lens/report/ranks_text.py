@@ -29,6 +29,9 @@ def print_ranks(console: Console, ranks: RanksAnalysis) -> None:
 
 def sentence(ranks: RanksAnalysis) -> str:
     """Who is slow and why, in words."""
+    waits = [rank.wait_ns for rank in ranks.ranks]
+    if ranks.by_collectives and min(waits) == max(waits):
+        return f"All {len(ranks.ranks)} ranks wait equally long for each other: none holds the others up."
     why = "the others wait for it in collectives" if ranks.by_collectives else "it has the longest window"
     text = f"{plain(ranks.slowest)} is the slowest of {len(ranks.ranks)} ranks: {why}"
     causes = [f"{each.name} +{format_ns(each.excess_ns)}" for each in ranks.straggler[:_MOST_CAUSES]]

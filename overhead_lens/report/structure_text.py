@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.analysis.names import kernel_name
-from overhead_lens.compare.structure_model import KINDS, Change, Side, StructureDelta, Swap
+from overhead_lens.compare.structure_model import KINDS, Change, Side, StructureDelta
 from overhead_lens.report.plain import plain
 from overhead_lens.report.text import section
 from overhead_lens.units import format_ns
@@ -38,7 +38,7 @@ def print_structure(console: Console, delta: StructureDelta) -> None:
                 console.print(section(f"{title}, largest change of time first", _changes(delta, changes, width)))
     if delta.swaps:
         console.print()
-        console.print(section("other kernels under the same operator", _swaps(delta.swaps, console.width)))
+        console.print(section(f"other kernels under the same operator{_unit(delta)}", _swaps(delta, console.width)))
 
 
 def sentence(delta: StructureDelta) -> str:
@@ -62,12 +62,11 @@ def _side(side: Side) -> str:
 
 def _changes(delta: StructureDelta, changes: Sequence[Change], width: int) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
-    unit = " per step" if delta.per_step else ""
-    for name in (f"time{unit}", f"count{unit}"):
+    for name in (f"time{_unit(delta)}", f"count{_unit(delta)}"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("name", no_wrap=True, overflow="ellipsis")
-    units = (max(1, delta.base.steps), max(1, delta.new.steps))
+    units = _units(delta)
     for change in changes[:_MOST]:
         sign = "+" if change.delta_ns >= 0 else "-"
         counts = f"{_count(change.base_count / units[0])} → {_count(change.new_count / units[1])}"
@@ -83,25 +82,35 @@ def _changes(delta: StructureDelta, changes: Sequence[Change], width: int) -> Ta
     return table
 
 
-def _swaps(swaps: Sequence[Swap], width: int) -> Table:
+def _unit(delta: StructureDelta) -> str:
+    return " per step" if delta.per_step else ""
+
+
+def _units(delta: StructureDelta) -> tuple[int, int]:
+    """What counts and times of either side are divided by: its steps."""
+    return max(1, delta.base.steps), max(1, delta.new.steps)
+
+
+def _swaps(delta: StructureDelta, width: int) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis")
-    for swap in swaps[:_MOST_SWAPS]:
+    units = _units(delta)
+    for swap in delta.swaps[:_MOST_SWAPS]:
         for mark, kernels, count, ns in (
-            ("-", swap.base_kernels, swap.base_count, swap.base_ns),
-            ("+", swap.new_kernels, swap.new_count, swap.new_ns),
+            ("-", swap.base_kernels, swap.base_count / units[0], swap.base_ns / units[0]),
+            ("+", swap.new_kernels, swap.new_count / units[1], swap.new_ns / units[1]),
         ):
             more = f" and {len(kernels) - 1} more" if len(kernels) > 1 else ""
             style = _COLORS["vanished" if mark == "-" else "appeared"]
             table.add_row(
                 Text(plain(swap.operator) if mark == "-" else "", style="bold"),
-                f"{count:,}x {format_ns(ns)}",
+                f"{_count(count)}x {format_ns(ns)}",
                 Text(f"{mark} {_cut(kernel_name(kernels[0]), width - 60)}{more}", style=style),
             )
-    if len(swaps) > _MOST_SWAPS:
-        table.add_row(Text(f"{len(swaps) - _MOST_SWAPS} more", style="dim"))
+    if len(delta.swaps) > _MOST_SWAPS:
+        table.add_row(Text(f"{len(delta.swaps) - _MOST_SWAPS} more", style="dim"))
     return table
 
 

@@ -18,6 +18,7 @@ from overhead_lens.trace import scanner
 from overhead_lens.trace.columns import CODES, NUMBERS, Columns, Ints
 from overhead_lens.trace.event import (
     BEGIN_END,
+    COMPLETE,
     DAMAGED,
     MISSING_DURATION,
     NEGATIVE_DURATION,
@@ -37,6 +38,9 @@ _BLOCKS = 3
 _CHUNK_ROWS = 1 << 16
 _MOST_BESIDE_BYTES = 64 << 20
 _MOST_ENTRY_BYTES = 64 << 20
+# Names whose arguments (group, collective) are asked for in almost every trace: kept as they come by, in place of a second
+# pass over the file.
+_ASKED_FOR = re.compile(rb"nccl|rccl", re.IGNORECASE)
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BARE_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
 _OBJECT = re.compile(rb"(?:\xef(?:\xbb\xbf?)?)?\s*(?:\{|$)")
@@ -61,6 +65,7 @@ class Streamed:
     Attributes:
         arguments_at, arguments_size: int64 per row of ``columns``: where its ``args`` stand in the decompressed text; a
             negative size is that of the whole entry.
+        kept: Text of the arguments, by row of ``columns``, of events whose arguments are asked for in almost every trace.
     """
 
     columns: Columns
@@ -70,6 +75,7 @@ class Streamed:
     metadata: Mapping[str, Any]
     arguments_at: Ints
     arguments_size: Ints
+    kept: Mapping[int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +110,9 @@ class _Scan:
         self._full: list[tuple[_Rows, int]] = []
         self._rows = _new_rows()
         self._row = 0
+        self._kept: dict[int, bytes] = {}
+        self._asked_for = np.zeros(0, dtype=bool)
+        self._full_rows = 0
         self._at_end = False
         self._before = b""
         self._after: list[bytes] = []
@@ -168,6 +177,7 @@ class _Scan:
             self._settle(block, first)
             if status == scanner.NEED_ROWS:
                 self._full.append((self._rows, self._row))
+                self._full_rows += self._row
                 self._rows, self._row = _new_rows(), 0
             elif status == scanner.NEED_TABLE:
                 self._texts.grow(block.size)
@@ -189,7 +199,23 @@ class _Scan:
                     column[row] = self._texts.number(getattr(read, name))
                 for column, name in zip(numbers, NUMBERS, strict=False):
                     column[row] = getattr(read, name)
+        self._keep(block, first)
         numbers[scanner.ARGS_AT][first : self._row] += block.offset - block.start
+
+    def _keep(self, block: _Block, first: int) -> None:
+        """Copy the arguments that will be asked for, of the rows from ``first`` on."""
+        known = len(self._asked_for)
+        new = [_ASKED_FOR.search(text) is not None for text in self._texts.raw(known)]
+        if new:
+            self._asked_for = np.concatenate((self._asked_for, np.array(new, dtype=bool)))
+        if not self._asked_for.any():
+            return
+        kind, codes, numbers = (self._rows[0], self._rows[1][scanner.NAME], self._rows[2])
+        mine = np.flatnonzero(kind[first : self._row] == COMPLETE) + first
+        for row in mine[self._asked_for[codes[mine]]].tolist():
+            at, size = int(numbers[scanner.ARGS_AT][row]), int(numbers[scanner.ARGS_SIZE][row])
+            if size > 0:
+                self._kept[self._full_rows + row] = block.data[at : at + size].tobytes()
 
     def _result(self, raw_bytes: int, *, cut_off: bool) -> Streamed:
         self._full.append((self._rows, self._row))
@@ -212,7 +238,7 @@ class _Scan:
         places = values.pop("arguments_at"), values.pop("arguments_size")
         made = Columns(joined[0], values, self._texts.decoded())
         entries = int(self._counters[scanner.ENTRIES])
-        return Streamed(made, entries, raw_bytes, self._issues, self._metadata(), *places)
+        return Streamed(made, entries, raw_bytes, self._issues, self._metadata(), *places, self._kept)
 
     def _metadata(self) -> dict[str, Any]:
         """The values beside the events, as far as their text is sound."""
@@ -305,14 +331,18 @@ def arguments_reader(path: Path, streamed: Streamed, rows: Ints) -> Callable[[Se
 
     def arguments(wanted: Sequence[int]) -> list[Mapping[str, Any]]:
         found: list[Mapping[str, Any]] = [{} for _ in wanted]
-        order = sorted(
-            (index for index, row in enumerate(wanted) if sizes[row]), key=lambda index: places[wanted[index]]
-        )
+        for index, row in enumerate(wanted):
+            if (text := streamed.kept.get(int(rows[row]))) is not None:
+                found[index] = _arguments(text, is_entry=False)
+        missing = (index for index, row in enumerate(wanted) if sizes[row] and int(rows[row]) not in streamed.kept)
+        order = sorted(missing, key=lambda index: places[wanted[index]])
+        if not order:
+            return found
         with opened(path) as source:
-            text = _Text(source)
+            parts = _Text(source)
             for index in order:
                 size = int(sizes[wanted[index]])
-                found[index] = _arguments(text.part(int(places[wanted[index]]), abs(size)), is_entry=size < 0)
+                found[index] = _arguments(parts.part(int(places[wanted[index]]), abs(size)), is_entry=size < 0)
         return found
 
     return arguments

@@ -52,10 +52,14 @@ class Texts:
             self.grow(len(escaped))
         return int(scanner.intern(escaped, 0, len(escaped), *self.table))
 
+    def raw(self, first: int) -> list[bytes]:
+        """The texts from number ``first`` on, as the file has them."""
+        _, _, places, arena, used = self.table
+        return [arena[at : at + size].tobytes() for at, size in places[first : used[0]].tolist()]
+
     def decoded(self) -> list[str]:
         """The texts in the order of their numbers."""
-        _, _, places, arena, used = self.table
-        return [_decode(arena[at : at + size].tobytes()) for at, size in places[: used[0]].tolist()]
+        return [_decode(text) for text in self.raw(0)]
 
 
 def _enlarged(array: Ints, count: int, size: int) -> Ints:

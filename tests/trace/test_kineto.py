@@ -396,6 +396,19 @@ def test_both_ways_read_the_same(tmp_path: Path, entries: list[dict], compact: b
     assert whole.arguments(everything) == parts.arguments(everything)
 
 
+def test_arguments_of_collectives_need_no_second_pass(tmp_path: Path) -> None:
+    entries = [
+        event(name, "kernel", ts=ts, x=ts, device=0)
+        for ts, name in enumerate(["gemm", "ncclDevKernel", "ncclDevKernel"])
+    ]
+    path = written(tmp_path, document(entries))
+    trace = scanned(path)
+    path.unlink()
+    assert trace.arguments([2, 1]) == [{"x": 2, "device": 0}, {"x": 1, "device": 0}]
+    with pytest.raises(UsageError, match="No such file"):
+        trace.arguments([0])
+
+
 def test_every_cut_between_blocks_reads_the_same(tmp_path: Path) -> None:
     path = written(tmp_path, document(ENTRIES))
     whole = rows(read_events(path))

@@ -1,0 +1,35 @@
+"""Answers of queries that JSON and files must not trip over."""
+
+from __future__ import annotations
+
+import pytest
+
+from overhead_lens.errors import UsageError
+from overhead_lens.export.query import Analyzed, Answer, run_query
+from tests.timelines import analyzer_of, timed, trace_of
+
+ENTRY = timed(0, 10, "aten::mm")
+
+
+def asked(sql: str) -> Answer:
+    analyzer = analyzer_of(ENTRY)
+    return run_query(sql, [Analyzed(trace_of([ENTRY]), analyzer.analysis(), analyzer.pieces())])
+
+
+@pytest.mark.parametrize("sql", [";", "-- nothing but a comment"])
+def test_no_statement(sql: str) -> None:
+    with pytest.raises(UsageError, match="holds no statement"):
+        asked(sql)
+
+
+def test_columns_of_one_name_are_all_kept() -> None:
+    answer = asked("select 1 as a, 2 as a, 3 as a_1, 4 as a")
+    assert (answer.columns, answer.rows) == (("a", "a_2", "a_1", "a_3"), ((1, 2, 3, 4),))
+
+
+def test_what_json_has_no_number_for_is_text() -> None:
+    assert asked("select 'nan'::double, '-inf'::double, 0.5::double").rows == (("nan", "-inf", 0.5),)
+
+
+def test_nothing_is_spilled_to_disk() -> None:
+    assert asked("select current_setting('temp_directory')").rows == (("",),)
