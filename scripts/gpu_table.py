@@ -3,13 +3,14 @@
     python scripts/gpu_table.py OUT
 
 Reads ``OUT/captures/NAME.json`` (budgets) and ``OUT/analyses/NAME.json``, prints a row for each beside the published figures, and
-copies traces below 200 kB to ``OUT/reference``, without host names, paths and ids of the machine.
+copies traces below 200 kB to ``OUT/reference``, without host names and folders of the machine.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ PUBLISHED_BUSY_NS = {
 }
 LARGEST_BYTES = 200_000
 KEPT = ("schemaVersion", "deviceProperties", "distributedInfo", "with_stack", "record_shapes", "cuda_runtime_version")
+
+# The folders before a file's name; "a / b" and "aten::div" hold none.
+FOLDERS = re.compile(r"(?<![\w./])/(?:[^\s/\"'<>|;:,]+/)+")
 
 
 def main(out: Path) -> int:
@@ -103,8 +107,20 @@ def _keep(out: Path, name: str) -> None:
     with gzip.open(source) as file:
         document = json.load(file)
     kept = {key: document[key] for key in KEPT if key in document}
+    scrubbed = _without_folders({**kept, "traceEvents": document["traceEvents"]})
     with gzip.GzipFile(out / "reference" / f"{name}.json.gz", "wb", mtime=0) as packed:
-        packed.write(json.dumps({**kept, "traceEvents": document["traceEvents"]}, separators=(",", ":")).encode())
+        packed.write(json.dumps(scrubbed, separators=(",", ":")).encode())
+
+
+def _without_folders(value: Any) -> Any:
+    """The JSON value with every path cut to its last part: a Triton kernel's trace names the file it was written to."""
+    if isinstance(value, str):
+        return FOLDERS.sub("", value)
+    if isinstance(value, list):
+        return [_without_folders(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _without_folders(each) for key, each in value.items()}
+    return value
 
 
 if __name__ == "__main__":

@@ -5,9 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,7 +23,8 @@ if command == "profile":
         sys.exit("overhead-lens: no graphs | here")
     folder = Path(arguments[arguments.index("--output") + 1])
     folder.mkdir(parents=True)
-    trace = {"schemaVersion": 1, "host_name": "secret", "traceName": "/home/secret", "traceEvents": [{"ph": "X", "name": "k"}]}
+    trace = {"schemaVersion": 1, "host_name": "secret", "traceName": "/home/secret", "traceEvents": [
+        {"ph": "X", "name": "a / b", "ts": 1.5, "args": {"kernel_file": "/tmp/secret/mw/kernel.py", "grid": [1, 2]}}]}
     with gzip.open(folder / "kineto.json.gz", "wt") as file:
         json.dump(trace, file)
     device = {"busy_ns": 188_000, "idle_ns": 618_500, "idle_blame": {"python": 18_500, "launch": 600_000},
@@ -50,7 +54,12 @@ def test_the_table_and_what_is_kept(tmp_path: Path) -> None:
     assert rows[2][:2] == ["split_stack, reduce-overhead", "not measured: overhead-lens: no graphs / here"]
     assert (out / "table.md").read_text() == done.stdout
     with gzip.open(out / "reference" / "gelu-compiled.json.gz") as file:
-        assert json.load(file) == {"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "k"}]}
+        assert json.load(file) == {
+            "schemaVersion": 1,
+            "traceEvents": [
+                {"ph": "X", "name": "a / b", "ts": 1.5, "args": {"kernel_file": "kernel.py", "grid": [1, 2]}}
+            ],
+        }
     assert (out / "analyses" / "add1-eager.txt").read_text() == "analyzed\n"
 
 
@@ -65,3 +74,51 @@ def test_without_time_the_rest_is_said_to_be_missing(tmp_path: Path) -> None:
         timeout=60,
     )
     assert done.stdout.count("not measured: not run: the time was up") == 12
+
+
+def stand_in_python(folder: Path, *, torch: bool) -> Path:
+    """An interpreter that has nothing but the standard library, and a torch without CUDA if asked for."""
+    modules = folder / "modules"
+    (modules / "torch").mkdir(parents=True)
+    init = "class cuda:\n    is_available = staticmethod(lambda: False)\n" if torch else "raise ImportError\n"
+    (modules / "torch" / "__init__.py").write_text(init)
+    program = folder / "python"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{modules}" exec "{sys.executable}" -S "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+def check_without_cuda(folder: Path, *, torch: bool) -> subprocess.CompletedProcess[str]:
+    """Run the check where no NVIDIA driver is to be found."""
+    commands = folder / "commands"
+    commands.mkdir()
+    for name in ("bash", "dirname", "mkdir"):
+        (commands / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+    python = stand_in_python(folder, torch=torch)
+    return subprocess.run(
+        [ROOT / "scripts" / "gpu_check.sh", folder / "out"],
+        env={"PATH": str(commands), "PYTHON": str(python)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("torch", [True, False])
+def test_without_a_device_it_says_so_and_installs_nothing(tmp_path: Path, torch: bool) -> None:
+    if not torch and Path("/dev/nvidiactl").exists():
+        pytest.skip("this machine has an NVIDIA driver")
+    done = check_without_cuda(tmp_path, torch=torch)
+    said = "torch finds no CUDA device here" if torch else "there is no CUDA device here"
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", f"gpu_check: {said}\n")
+    assert not (tmp_path / "out" / "venv").exists()
+
+
+def test_an_earlier_check_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "out" / "captures").mkdir(parents=True)
+    done = subprocess.run(
+        [ROOT / "scripts" / "gpu_check.sh", tmp_path / "out"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2
+    assert done.stderr == f"gpu_check: {tmp_path / 'out'} holds a check already; name another folder\n"
