@@ -1,8 +1,8 @@
 """Many traces: one after another here, or spread over a Dask cluster.
 
 One trace is one task. A task never raises: whatever goes wrong with a trace is a ``TraceFailure`` with one line. A worker
-that is lost has its unfinished traces computed again elsewhere; a trace that takes every worker down that it meets is a
-failure, and the others go on. Only so many tasks are handed out at a time as keep the workers busy, so the scheduler never
+that is lost has its unfinished traces computed again elsewhere. Dask suspects every trace that a lost worker held, so those that
+it gives up are computed once more, each alone: the one that kills its worker then too is a failure, the others are not. Only so many tasks are handed out at a time as keep the workers busy, so the scheduler never
 holds ten thousand of them.
 """
 
@@ -77,7 +77,7 @@ def _computed(client: Any, paths: list[str], rules: tuple[Rule, ...]) -> Iterato
     shared = client.scatter(rules, broadcast=True) if paths else None
     limit = max(2, _TASKS_PER_THREAD * sum(client.nthreads().values()))
     running = as_completed()
-    path_of = {}
+    path_of, suspects = {}, []
 
     def submit_next() -> None:
         path = next(waiting, None)
@@ -92,10 +92,15 @@ def _computed(client: Any, paths: list[str], rules: tuple[Rule, ...]) -> Iterato
         path = path_of.pop(future.key)
         try:
             yield future.result()
-        except Exception as error:
-            yield TraceFailure(path, _lost(path, error))
+        except Exception:
+            suspects.append(path)
         future.release()
         submit_next()
+    for path in suspects:
+        try:
+            yield client.submit(analyze_file, path, rules, pure=False).result()
+        except Exception as error:
+            yield TraceFailure(path, _lost(path, error))
 
 
 def _lost(path: str, error: Exception) -> str:

@@ -8,8 +8,9 @@ kernels: for the whole of ``analyze`` the public GPU trace of ``--gpu-trace`` is
 and external ids shifted, until the size is reached.
 
 Every figure is from fresh processes, the two sides alternating, medians of ``--repeat`` rounds. Memory is the peak of the
-resident set above what the imports (for us with the compiled scanner, loaded by a trace of one event) hold. HTA is ended after
-``--hta-limit`` seconds: its time for a long trace of the host alone grows faster than the trace.
+resident set above what the imports hold. "Scanner loaded" counts from after a trace of one event has loaded numba and the
+compiled scanner; "from imports" counts their loading too. HTA is ended after ``--hta-limit`` seconds: its time for a long
+trace of the host alone grows faster than the trace.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ from overhead_lens.analysis.trace_analysis import analyze_trace
 from overhead_lens.categories import default_classifier
 from overhead_lens.trace import kineto
 from overhead_lens.trace.kineto import read_trace
-with tempfile.NamedTemporaryFile("w", suffix=".json") as one:
+if sys.argv[2] == "warm":
+  with tempfile.NamedTemporaryFile("w", suffix=".json") as one:
     print('[{"ph": "X", "ts": 1, "dur": 1, "name": "a"}]', file=one, flush=True)
     small, kineto.SMALL_BYTES = kineto.SMALL_BYTES, 1
     read_trace(Path(one.name))
@@ -144,11 +146,11 @@ def main() -> None:
     cpu = {size: cpu_trace(folder, size) for size in sizes}
     print("| input | what | overhead-lens | HTA 0.5.0 | ratio |\n|---|---|---|---|---|")
     for size, path in cpu.items():
-        loads(f"CPU, {size} MB", path, hta, options.repeat, options.hta_limit)
+        rows(f"CPU, {size} MB", path, hta, "load", options.repeat, options.hta_limit)
     if options.gpu_trace:
         for size in sizes[1:]:
             path = gpu_trace(folder, size, options.gpu_trace)
-            wholes(f"GPU, {size} MB", path, hta, options.repeat, options.hta_limit)
+            rows(f"GPU, {size} MB", path, hta, "whole", options.repeat, options.hta_limit)
     command_line(cpu[min(sizes)])
     events, rate = subprocess.run(
         [sys.executable, "-c", _SWEEP, cpu[max(sizes)]], capture_output=True, text=True, check=True
@@ -156,63 +158,48 @@ def main() -> None:
     print(f"| largest thread, {int(events):,} events | self-time pass | {float(rate) / 1e6:.1f} M events/s | | |")
 
 
-def loads(label: str, path: Path, hta: Path, repeat: int, limit_s: float) -> None:
-    """Rows for loading one trace."""
-    ours, theirs = alternately(path, hta, "load", repeat, limit_s)
-    raw, events = ours[0]["raw"], ours[0]["events"]
-    own, other = middle(ours, "load_s"), middle(theirs, "load_s")
+def rows(label: str, path: Path, hta: Path, what: str, repeat: int, limit_s: float) -> None:
+    """Rows for one trace: reading it, its memory, and the whole analysis where ``what`` is "whole"."""
+    warm, cold, theirs = alternately(path, hta, what, repeat, limit_s)
+    raw, events = warm[0]["raw"], warm[0]["events"]
+    late = "late" in theirs[0]
+    for count, ours in (("scanner loaded", warm), ("from imports", cold)):
+        own, peak = middle(ours, "load_s"), middle(ours, "peak")
+        other, ratio = against(own, theirs, "load_s")
+        print(f"| {label}, {events:,} events | file to frame, {count} | {own:.2f} s | {other} | {ratio} |")
+        memory = "" if late else f"{middle(theirs, 'peak') / raw:.2f}"
+        print(f"| | peak memory of the frame, {count} | {peak / raw:.2f} of the raw size | {memory} | |")
+        print(f"| | per event | {own / events * 1e9:.0f} ns, {peak / events:.0f} bytes | | |")
+        other, ratio = against(middle(ours, "whole_s"), theirs, "whole_s") if what == "whole" else ("", "")
+        print(f"| | the whole analysis, {count} | {middle(ours, 'whole_s'):.2f} s | {other} | {ratio} |")
+        print(f"| | its peak memory | {middle(ours, 'peak_whole') / raw:.2f} of the raw size | | |", flush=True)
+
+
+def against(own_s: float, theirs: list[dict[str, Any]], key: str) -> tuple[str, str]:
+    """The peer's time and the ratio to ours, as text."""
     if "late" in theirs[0]:
-        print(
-            f"| {label}, {events:,} events | file to frame | {own:.2f} s | {theirs[0]['late']} | over {other / own:.0f}x |"
-        )
-        print(f"| | peak memory above imports | {middle(ours, 'peak') / raw:.2f} of the raw size | | |")
-        print(f"| | per event | {own / events * 1e9:.0f} ns, {middle(ours, 'peak') / events:.0f} bytes | | |")
-        print(f"| | the whole of analyze | {middle(ours, 'whole_s'):.2f} s | | |", flush=True)
-        return
-    print(f"| {label}, {events:,} events | file to frame | {own:.2f} s | {other:.2f} s | {other / own:.1f}x |")
-    own_peak, other_peak = middle(ours, "peak"), middle(theirs, "peak")
-    print(
-        f"| | peak memory above imports | {own_peak / raw:.2f} of the raw size | {other_peak / raw:.2f} "
-        f"| {other_peak / own_peak:.1f}x |"
-    )
-    print(
-        f"| | per event | {own / events * 1e9:.0f} ns, {own_peak / events:.0f} bytes | {other / events * 1e9:.0f} ns | |"
-    )
-    print(f"| | the whole of analyze | {middle(ours, 'whole_s'):.2f} s | | |", flush=True)
-
-
-def wholes(label: str, path: Path, hta: Path, repeat: int, limit_s: float) -> None:
-    """Rows for analyzing one trace with device events."""
-    ours, theirs = alternately(path, hta, "whole", repeat, limit_s)
-    own, other = middle(ours, "load_s"), middle(theirs, "load_s")
-    print(
-        f"| {label}, {ours[0]['events']:,} events | file to frame | {own:.2f} s | {other:.2f} s | {other / own:.1f}x |"
-    )
-    print(
-        f"| | peak memory above imports | {middle(ours, 'peak') / ours[0]['raw']:.2f} of the raw size "
-        f"| {middle(theirs, 'peak') / ours[0]['raw']:.2f} | |"
-    )
-    if theirs[0]["error"]:
-        print(f"| | the whole analysis | {middle(ours, 'whole_s'):.2f} s | {theirs[0]['error']} | |", flush=True)
-        return
-    own, other = middle(ours, "whole_s"), middle(theirs, "whole_s")
-    print(f"| | the whole analysis | {own:.2f} s | {other:.2f} s | {other / own:.1f}x |", flush=True)
+        return theirs[0]["late"], f"over {theirs[0]['load_s'] / own_s:.0f}x"
+    if theirs[0]["error"] and key == "whole_s":
+        return theirs[0]["error"], ""
+    other = middle(theirs, key)
+    return f"{other:.2f} s", f"{other / own_s:.1f}x"
 
 
 def alternately(
     path: Path, hta: Path, what: str, repeat: int, limit_s: float
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Results of both sides, one after the other in fresh processes."""
-    ours, theirs = [], []
-    run(sys.executable, _OURS, path, what)  # compiles, where the cache is empty
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+    """Results of ours with the scanner loaded, of ours from imports, and of HTA, one after the other in fresh processes."""
+    warm, cold, theirs = [], [], []
+    run(sys.executable, _OURS, path, "warm")  # compiles, where the cache is empty
     for _ in range(repeat):
-        ours.append(run(sys.executable, _OURS, path, what))
+        warm.append(run(sys.executable, _OURS, path, "warm"))
+        cold.append(run(sys.executable, _OURS, path, "cold"))
         try:
             theirs.append(run(str(hta), _THEIRS, path, what, limit_s))
         except subprocess.TimeoutExpired:
             late = f"did not end in {limit_s:.0f} s"
-            return ours, [{"load_s": limit_s, "whole_s": None, "peak": 0, "error": late, "late": late}]
-    return ours, theirs
+            return warm, cold, [{"load_s": limit_s, "whole_s": None, "peak": 0, "error": late, "late": late}]
+    return warm, cold, theirs
 
 
 def run(python: str, code: str, path: Path, what: str, limit_s: float | None = None) -> dict[str, Any]:

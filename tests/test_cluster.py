@@ -80,7 +80,7 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path, workers: Any) -> None:
 def test_a_trace_that_kills_its_workers_stops_no_other(
     tmp_path: Path, workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    paths = traces(tmp_path, 3)
+    paths = [tmp_path / f"{number}.json" for number in range(8)]
     monkeypatch.setattr(cluster, "analyze_file", _deadly)
     with distributed.Client(workers) as client:
         client.run_on_scheduler(_allow_no_failures)
@@ -89,6 +89,7 @@ def test_a_trace_that_kills_its_workers_stops_no_other(
     deadly = found.pop(str(paths[0]))
     assert isinstance(deadly, TraceFailure)
     assert "every worker that took it was killed" in deadly.error
+    assert found == {str(path): TraceFailure(str(path), "survived") for path in paths[1:]}
 
 
 def _deadly(path: str, _rules: Any) -> TraceAnalysis | TraceFailure:
