@@ -1,9 +1,9 @@
 """Many traces: one after another here, or spread over a Dask cluster.
 
 One trace is one task. A task never raises: whatever goes wrong with a trace is a ``TraceFailure`` with one line. A worker
-that is lost has its unfinished traces computed again elsewhere. Dask suspects every trace that a lost worker held, so those that
-it gives up are computed once more, each alone: the one that kills its worker then too is a failure, the others are not. Only so many tasks are handed out at a time as keep the workers busy, so the scheduler never
-holds ten thousand of them.
+that is lost has its unfinished traces computed again elsewhere. Dask suspects every trace that a lost worker held, so those
+that it gives up are computed once more, each alone: the one that kills its worker then too is a failure, the others are not.
+Only so many tasks are handed out at a time as keep the workers busy, so the scheduler never holds ten thousand of them.
 """
 
 from __future__ import annotations
@@ -96,11 +96,15 @@ def _computed(client: Any, paths: list[str], rules: tuple[Rule, ...]) -> Iterato
             suspects.append(path)
         future.release()
         submit_next()
-    for path in suspects:
-        try:
-            yield client.submit(analyze_file, path, rules, pure=False).result()
-        except Exception as error:
-            yield TraceFailure(path, _lost(path, error))
+    yield from (_alone(client, path, rules) for path in suspects)
+
+
+def _alone(client: Any, path: str, rules: tuple[Rule, ...]) -> Result:
+    try:
+        result: Result = client.submit(analyze_file, path, rules, pure=False).result()
+    except Exception as error:
+        return TraceFailure(path, _lost(path, error))
+    return result
 
 
 def _lost(path: str, error: Exception) -> str:

@@ -56,6 +56,7 @@ class Published:
         compile: Whether it was measured under torch.compile.
         source: Document and machine.
         params: Parameter values it holds for, by field name; the others, or all when empty, at their defaults.
+        rung: Rung of the ablation ladder it belongs to; empty if it is none.
     """
 
     label: str
@@ -64,6 +65,7 @@ class Published:
     compile: bool = False
     source: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
+    rung: str = ""
 
 
 @dataclass(frozen=True, slots=True)

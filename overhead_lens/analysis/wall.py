@@ -10,6 +10,7 @@ distributed process effects; the factors were found by simulation with 4,000 rep
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,9 @@ REPLICATES = 2_000
 # A block counts while the reference loop beside it is within this share of its undisturbed time.
 _DISTURBED_SHARE = 0.15
 _LEAST_BLOCKS = 3
+
+# A seed makes the analysis of a stored capture repeatable.
+_SEED = 20_240_229
 
 _STRETCH = {1: 1.0, 2: 12.6, 3: 4.2, 4: 1.6, 5: 1.2, 6: 1.15, 7: 1.5}
 _STRETCH_OF_MANY = 1.25
@@ -46,16 +50,17 @@ class Estimate:
         return min(float(low), self.value), max(float(high), self.value)
 
 
-def undisturbed(clock: pd.DataFrame) -> pd.DataFrame:
+def undisturbed(clock: pd.DataFrame, keep: tuple[str, ...] = ("process",)) -> pd.DataFrame:
     """The blocks during which the machine ran at its usual speed, judged by the reference loop alone.
 
     The loop runs before each block, and so also after the one before; on a shared machine it shows when another tenant
-    takes the core (1.6 times as long was seen). Usual is its lower quartile over the whole capture. A process keeps its
-    three least disturbed blocks at least. The timings themselves have no say in the choice, so it cannot flatter them.
+    takes the core (1.6 times as long was seen). Usual is its lower quartile over the whole capture. Every group of ``keep``
+    (a process, or one rung in one process) keeps its three least disturbed blocks at least. The timings themselves have no
+    say in the choice, so it cannot flatter them.
     """
     after = clock.groupby("process")["reference_ns"].shift(-1).fillna(clock["reference_ns"])
     disturbance = np.maximum(clock["reference_ns"], after) / clock["reference_ns"].quantile(0.25)
-    rank = disturbance.groupby(clock["process"]).rank(method="first")
+    rank = disturbance.groupby([clock[name] for name in keep]).rank(method="first")
     kept: pd.DataFrame = clock[(disturbance <= 1 + _DISTURBED_SHARE) | (rank <= _LEAST_BLOCKS)]
     return kept
 
@@ -76,15 +81,63 @@ def estimate_per_call(clock: pd.DataFrame, column: str, *, statistic: str = "med
     return Estimate(value, _replicates(per_process, value, reduce))
 
 
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Quantities measured in the same processes, for the differences between them.
+
+    Attributes:
+        values: Per-process medians by side, float64, shape ``(processes,)`` each.
+        resampled: Their bootstrap over blocks by side, float64, shape ``(processes, REPLICATES)`` each.
+        chosen: Processes drawn for each replicate, the same for every side, int64, shape ``(processes, REPLICATES)``.
+    """
+
+    values: Mapping[str, Floats]
+    resampled: Mapping[str, Floats]
+    chosen: npt.NDArray[np.int64]
+
+    def estimate(self, side: str, less: str | None = None) -> Estimate:
+        """A side, or its paired difference to another one."""
+        values, resampled = self.values[side], self.resampled[side]
+        if less is not None:
+            values, resampled = values - self.values[less], resampled - self.resampled[less]
+        value = float(np.median(values))
+        return Estimate(value, _over_processes(resampled, self.chosen, value))
+
+
+def paired_sides(rows: pd.DataFrame, column: str = "wall_ns") -> Sides:
+    """Sides (``rung``) timed in turns in the same processes.
+
+    Args:
+        rows: ``process``, ``rung``, ``calls`` and ``column``; only sides that every process has are kept.
+    """
+    processes = rows["process"].nunique()
+    per_call = (rows[column] / rows["calls"]).astype(np.float64)
+    random = np.random.default_rng(_SEED)
+    chosen = random.integers(0, processes, (processes, REPLICATES))
+    values, resampled = {}, {}
+    for side, of_side in per_call.groupby(rows["rung"], sort=False):
+        blocks = [each.to_numpy() for _, each in of_side.groupby(rows["process"], sort=True)]
+        if len(blocks) == processes:
+            values[str(side)] = np.array([np.median(each) for each in blocks])
+            resampled[str(side)] = _over_blocks(blocks, np.median, random)
+    return Sides(values, resampled, chosen)
+
+
 def _replicates(per_process: list[Floats], value: float, reduce: object) -> Floats:
+    random = np.random.default_rng(_SEED)
+    resampled = _over_blocks(per_process, reduce, random)
+    chosen = random.integers(0, len(per_process), (len(per_process), REPLICATES))
+    return np.maximum(_over_processes(resampled, chosen, value), 0.0)
+
+
+def _over_blocks(per_process: list[Floats], reduce: object, random: np.random.Generator) -> Floats:
     assert callable(reduce)
-    # The seed makes the analysis of a stored capture repeatable.
-    random = np.random.default_rng(20_240_229)
-    count = len(per_process)
-    resampled = np.stack(
+    return np.stack(
         [reduce(blocks[random.integers(0, len(blocks), (REPLICATES, len(blocks)))], axis=1) for blocks in per_process]
     )
-    chosen = random.integers(0, count, (count, REPLICATES))
+
+
+def _over_processes(resampled: Floats, chosen: npt.NDArray[np.int64], value: float) -> Floats:
     medians = np.median(np.take_along_axis(resampled, chosen, axis=0), axis=0)
-    stretched: Floats = value + _STRETCH.get(count, _STRETCH_OF_MANY) * (medians - value)
-    return np.maximum(stretched, 0.0)
+    stretched: Floats = value + _STRETCH.get(len(resampled), _STRETCH_OF_MANY) * (medians - value)
+    return stretched

@@ -39,9 +39,9 @@ def _measure_block(workload: Workload, count: int) -> dict[str, int]:
     reference_loop()
     reference_ns = time.perf_counter_ns() - before_reference
     compiles = workload.compile_count()
-    faults, system_ns = _thread_usage()
+    faults, system_ns = usage_of_thread()
     wall_ns = workload.run(count)
-    faults_after, system_after_ns = _thread_usage()
+    faults_after, system_after_ns = usage_of_thread()
     return {
         "calls": count,
         "wall_ns": wall_ns,
@@ -52,7 +52,7 @@ def _measure_block(workload: Workload, count: int) -> dict[str, int]:
     }
 
 
-def _thread_usage() -> tuple[int, int]:
+def usage_of_thread() -> tuple[int, int]:
     """Minor page faults and system time in ns of this thread since it began (getrusage(2), RUSAGE_THREAD)."""
     if sys.platform != "linux":
         return 0, 0

@@ -6,6 +6,7 @@
 ``kineto.json.gz``    torch.profiler's export of the measured loop, byte for byte what it wrote
 ``kineto_stack.json.gz``  the same with Python stacks, a few calls: for the picture, not for numbers
 ``stacks.txt.gz``     py-spy's folded stacks, a root frame ``sampler N`` before each
+``ablation.parquet``  every timed block of the ladder's rungs: process, rung, block, calls, wall_ns, reference_ns
 ``trace.pftrace``     all of it for the Perfetto UI
 ``*.log``             what each worker printed
 ====================  ================================================================================
@@ -29,6 +30,7 @@ import pandas as pd
 from overhead_lens.errors import MeasurementError, UsageError
 
 SCHEMA = "overhead-lens/capture/1"
+LADDER_SCHEMA = "overhead-lens/ladder-capture/1"
 
 META = "meta.json"
 CLOCK = "clock.parquet"
@@ -36,6 +38,7 @@ KINETO = "kineto.json.gz"
 KINETO_STACK = "kineto_stack.json.gz"
 STACKS = "stacks.txt.gz"
 PERFETTO = "trace.pftrace"
+ABLATION = "ablation.parquet"
 
 _MARK = ".claimed"
 
@@ -147,14 +150,19 @@ def write_stacks(path: Path, folded: list[str]) -> None:
             target.writelines(f"sampler {number} (py-spy:1);{line}\n" for line in text.splitlines() if line)
 
 
-def write_meta(path: Path, meta: Mapping[str, Any]) -> None:
+def write_ablation(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write the raw block timings of the rungs."""
+    pd.DataFrame(rows).to_parquet(path / ABLATION, index=False)
+
+
+def write_meta(path: Path, meta: Mapping[str, Any], schema: str = SCHEMA) -> None:
     """Write ``meta.json``, whole or not at all: with it the capture is complete."""
     for log in path.glob("*.log"):
         if log.stat().st_size == 0:
             log.unlink()
     (path / _MARK).unlink(missing_ok=True)
     partial = path / f".{META}.partial"
-    partial.write_text(json.dumps({"schema": SCHEMA, **meta}, indent=1) + "\n", encoding="utf-8")
+    partial.write_text(json.dumps({"schema": schema, **meta}, indent=1) + "\n", encoding="utf-8")
     os.replace(partial, path / META)
 
 
@@ -174,6 +182,32 @@ def read_capture(path: Path) -> Capture:
     if fault:
         raise UsageError(f"the capture {path} is damaged: {fault}")
     return Capture(path, meta, clock, folded)
+
+
+def read_ladder(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Metadata and timed blocks of a stored ladder.
+
+    Raises:
+        UsageError: Not a ladder, an interrupted one, or a damaged one.
+    """
+    meta = _read_meta(path, LADDER_SCHEMA)
+    try:
+        rows = pd.read_parquet(path / ABLATION)
+    except (OSError, EOFError, ValueError) as error:
+        raise UsageError(f"the ladder {path} is damaged: {str(error).splitlines()[0]}") from error
+    missing = {"process", "rung", "block", "calls", "wall_ns", "reference_ns"} - set(rows.columns)
+    if missing or rows.empty:
+        raise UsageError(f"the ladder {path} is damaged: {ABLATION} has no {', '.join(sorted(missing)) or 'rows'}")
+    return meta, rows
+
+
+def is_ladder(path: Path) -> bool:
+    """Whether the directory holds a ladder rather than a capture of one call."""
+    try:
+        meta = json.loads((path / META).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(meta, dict) and meta.get("schema") == LADDER_SCHEMA
 
 
 def _fault_of_meta(meta: Mapping[str, Any]) -> str | None:
@@ -199,7 +233,7 @@ def _fault_of_clock(clock: pd.DataFrame) -> str | None:
     return None
 
 
-def _read_meta(path: Path) -> dict[str, Any]:
+def _read_meta(path: Path, wanted: str = SCHEMA) -> dict[str, Any]:
     if not os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
         raise UsageError(f"no capture {path}")
     try:
@@ -209,8 +243,8 @@ def _read_meta(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"the capture {path} is damaged: {META}: {error}") from error
     schema = meta.get("schema") if isinstance(meta, dict) else None
-    if schema != SCHEMA:
-        raise UsageError(f"the capture {path} has schema {schema!r}; this version reads {SCHEMA!r}")
+    if schema != wanted:
+        raise UsageError(f"the capture {path} has schema {schema!r}; this version reads {wanted!r}")
     result: dict[str, Any] = meta
     return result
 

@@ -70,6 +70,17 @@ class Request:
     command: Sequence[str] = field(default_factory=tuple)
 
 
+def load_arguments(request: Request) -> dict[str, Any]:
+    """What a worker is told to load."""
+    options = request.compile_options
+    return {
+        "path": str(request.path),
+        "variant": request.variant,
+        "params": dict(request.params),
+        "compile_options": None if options is None else dict(options),
+    }
+
+
 class Listener(Protocol):
     """Is told how far the recording has come."""
 
@@ -143,7 +154,7 @@ class _Recording:
         self.folder = self.folder or self._make_folder()
         self.workers = [Worker(name, self.folder / f"{name}.log", self.request.timeout_s) for name in names]
         for worker in self.workers:
-            self._send_load(worker)
+            worker.send("load", **load_arguments(self.request))
         descriptions = [worker.receive("load") for worker in self.workers]
         if first:
             self.about = descriptions[0]
@@ -163,16 +174,6 @@ class _Recording:
             filter(None, [request.path.stem, request.variant, "compile" if request.compile_options is not None else ""])
         )
         return directory.new_directory(request.parent, label, datetime.now().astimezone())
-
-    def _send_load(self, worker: Worker) -> None:
-        request = self.request
-        worker.send(
-            "load",
-            path=str(request.path),
-            variant=request.variant,
-            params=dict(request.params),
-            compile_options=None if request.compile_options is None else dict(request.compile_options),
-        )
 
     def _sample(self, worker: Worker) -> None:
         """Stacks of a worker whose blocks are timed; after a refusal no other process is tried."""
@@ -248,4 +249,6 @@ class _Recording:
         wanted = {**self.about["default_params"], **published["params"]}
         same_mode = published["compile"] == (self.request.compile_options is not None)
         same_variant = published["variant"] == self.about["variant"]
-        return bool(same_mode and same_variant and params == wanted)
+        # A figure of a rung that no parameter makes belongs to the ladder.
+        plain = published["rung"] in ("", "eager", "compiled") or published["params"]
+        return bool(same_mode and same_variant and plain and params == wanted)

@@ -42,6 +42,7 @@ class Session:
     def __init__(self, requests: IO[str]) -> None:
         self._requests = requests
         self._workload: Any = None
+        self._ladder: Any = None
         self._warm: dict[str, Any] = {}
 
     def load(self, path: str, variant: str | None, params: dict[str, str], compile_options: Any) -> dict[str, Any]:
@@ -87,6 +88,23 @@ class Session:
         calls = spin.spin_until_input(self._workload, count, self._requests)
         self._requests.readline()
         return {"calls": calls}
+
+    def build_rungs(self, names: list[str]) -> dict[str, Any]:
+        """Make the rungs of the call."""
+        from overhead_lens.capture import ablation
+
+        self._ladder = ablation.Ladder(self._workload, names)
+        return {}
+
+    def time_rungs(self, block_ns: int, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
+        """Time the rungs of the call in turns."""
+        return dict(self._ladder.measure(block_ns, rounds, budget_ns, seed))
+
+    def steps(self, block_ns: int, rounds: int, seed: int) -> dict[str, Any]:
+        """Time single steps of a compiled call as pairs."""
+        from overhead_lens.capture import steps
+
+        return dict(steps.measure_steps(block_ns, rounds, seed))
 
     def guards(self) -> dict[str, Any]:
         """List the guards of the compiled call."""

@@ -7,7 +7,7 @@ import gc
 import random
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,13 @@ _STILL_FALLING = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One callable with its arguments and the loop that measures it."""
+    """One callable with its arguments and the loop that measures it.
+
+    Attributes:
+        call: What is measured: ``original``, or what torch.compile made of it.
+        synchronize: Waits for the device; None on the CPU.
+        compile_options: Keyword arguments that torch.compile was given; None where ``call`` is ``original``.
+    """
 
     scenario: scenarios.Scenario
     variant: str
@@ -37,7 +43,13 @@ class Workload:
     original: Any
     args: tuple[Any, ...]
     loop: MeasuredLoop
-    on_device: bool
+    synchronize: Callable[[], None] | None
+    compile_options: Mapping[str, Any] | None
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the call gives work to a device."""
+        return self.synchronize is not None
 
     def run(self, count: int) -> int:
         """Run the measured loop ``count`` times and return the wall time in ns, device work included."""
@@ -83,7 +95,8 @@ def load(
         original,
         args,
         make_measured_loop(len(args), synchronize),
-        synchronize is not None,
+        synchronize,
+        compile_options,
     )
     _check(workload, original)
     return workload

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from overhead_lens.cli.arguments import assignments, compile_options
 from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ def profile(
     request = Request(
         path=found.path,
         variant=found.variant,
-        params=_assignments(param or [], device),
-        compile_options=_compile_options(compile_, mode),
+        params=assignments(param or [], device),
+        compile_options=compile_options(compile_=compile_, mode=mode),
         output=output,
         parent=Path("traces"),
         timeout_s=timeout,
@@ -80,27 +81,3 @@ def _draw(path: Path, breakdown: Breakdown, classifier: Classifier) -> OverheadL
     except OverheadLensError as error:
         return error
     return None
-
-
-def _assignments(texts: list[str], device: str | None) -> dict[str, str]:
-    assigned = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise UsageError(f"-p takes NAME=VALUE, not {text!r}")
-        if name in assigned:
-            raise UsageError(f"parameter {name} is given twice")
-        assigned[name] = value
-    if device is not None:
-        if assigned.get("device", device) != device:
-            raise UsageError(f"--device {device} and -p device={assigned['device']} disagree")
-        assigned["device"] = device
-    return assigned
-
-
-def _compile_options(compile_: bool, mode: str | None) -> dict[str, Any] | None:
-    if not compile_:
-        if mode is not None:
-            raise UsageError("--mode belongs to --compile")
-        return None
-    return {} if mode is None else {"mode": mode}

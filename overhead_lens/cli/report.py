@@ -1,4 +1,4 @@
-"""``overhead-lens report``: the budget of a stored capture, analyzed again."""
+"""``overhead-lens report``: the budget of a stored capture, or a stored ladder, analyzed again."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ import typer
 
 
 def report(
-    capture: Annotated[Path, typer.Argument(help="A capture directory.")],
+    capture: Annotated[Path, typer.Argument(help="Directory of a capture or of a ladder.")],
     rules: Annotated[
         Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the budget as JSON and nothing else.")] = False,
 ) -> None:
-    """Print the budget of a stored capture."""
+    """Print the budget of a stored capture, or a stored ladder."""
+    from overhead_lens.capture.directory import is_ladder
     from overhead_lens.categories import default_classifier
     from overhead_lens.cli.present import show_breakdown
     from overhead_lens.cli.store import budget_of
 
+    if is_ladder(capture):
+        from overhead_lens.cli.ladder import read, show
+
+        show(read(capture), as_json=json_)
+        return
     show_breakdown(budget_of(capture, default_classifier(rules)).breakdown, as_json=json_)

@@ -1,0 +1,283 @@
+"""The ablation ladder: what each thing costs, as the difference between a call with it and the call without it.
+
+Differences are paired: both sides are timed in turns in the same processes, and a bootstrap draws the same processes for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from overhead_lens.analysis.model import Interval
+from overhead_lens.analysis.wall import Sides, paired_sides, undisturbed
+from overhead_lens.units import format_ns
+
+
+@dataclass(frozen=True, slots=True)
+class RungKind:
+    """What a rung is.
+
+    Attributes:
+        title: In words.
+        against: The rung that it differs from in one thing; None for the first.
+    """
+
+    title: str
+    against: str | None
+
+
+RUNGS: Mapping[str, RungKind] = {
+    "eager": RungKind("eager", None),
+    "compiled": RungKind("torch.compile", "eager"),
+    "guards_filtered": RungKind("all guards filtered", "compiled"),
+    "guard_eval_skipped": RungKind("guards skipped but those between entries", "compiled"),
+    "direct_bytecode": RungKind("Dynamo's bytecode called directly", "compiled"),
+    "generated_code": RungKind("Inductor's code called directly", "direct_bytecode"),
+    "allocation_hoisted": RungKind("and its allocations hoisted out", "generated_code"),
+    "kernel_binding": RungKind("kernels alone, generated binding", "allocation_hoisted"),
+    "kernel_ctypes": RungKind("kernels alone, by ctypes", "kernel_binding"),
+    "cpp_wrapper": RungKind("C++ wrapper", "compiled"),
+    "cpp_wrapper_guards_filtered": RungKind("and all guards filtered", "cpp_wrapper"),
+    "compiled_inference_mode": RungKind("compiled in inference mode", "compiled"),
+    "compiled_requires_grad": RungKind("compiled, arguments require grad", "compiled"),
+    "compiled_warm_heap": RungKind("compiled, malloc keeps its pages", "compiled"),
+    "eager_inference_mode": RungKind("eager in inference mode", "eager"),
+    "eager_requires_grad": RungKind("eager, arguments require grad", "eager"),
+    "eager_warm_heap": RungKind("eager, malloc keeps its pages", "eager"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StepKind:
+    """A pair of sides, the slower one first, and what its author says that the change saved, in ns (None if unknown)."""
+
+    pair: str
+    slow: str
+    fast: str
+    published_ns: int | None = None
+
+
+# Published: "Micro-optimizations for the most micro of benchmarks", i9-11900K; per kernel call, graph, graph, allocation. The
+# guard there is BACKEND_MATCH, the context managers those of Dynamo's wrapper, several per graph.
+STEPS = (
+    StepKind("binding", "kernel by ctypes", "kernel by C++ binding", 1_900),
+    StepKind("guard", "guard in Python", "guard in C++", 4_400),
+    StepKind("context_manager", "manager by contextlib", "manager by hand"),
+    StepKind("context_manager", "manager by hand", "no context manager"),
+    StepKind("context_manager", "manager by contextlib", "no context manager", 5_900),
+    StepKind("allocation", "torch.empty", "empty_strided_cpu", 1_700),
+    StepKind("allocation", "torch.empty_strided", "empty_strided_cpu"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published figure of a rung, in ns per call, and the eager figure of the same source (0 where it has none)."""
+
+    label: str
+    ns: float
+    eager_ns: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One rung, in ns per call.
+
+    Attributes:
+        ns: Median over processes; None where the rung could not be done.
+        ci95_ns: Its interval.
+        step_ns: Paired difference to the rung it is compared with; None without one.
+        step_ci95_ns: Its interval.
+        minor_faults: Page faults per call.
+        reason: Why it could not be done.
+        published: Figures of others.
+    """
+
+    name: str
+    ns: float | None
+    ci95_ns: Interval | None
+    step_ns: float | None
+    step_ci95_ns: Interval | None
+    minor_faults: float | None
+    reason: str | None
+    published: tuple[Published, ...] = ()
+
+    @property
+    def kind(self) -> RungKind:
+        """Title and what it is compared with."""
+        return RUNGS[self.name]
+
+    @property
+    def depth(self) -> int:
+        """How many rungs lie between it and the first."""
+        depth, against = 0, self.kind.against
+        while against is not None:
+            depth, against = depth + 1, RUNGS[against].against
+        return depth
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A single step: one small job done in two ways, in ns each, with the paired difference."""
+
+    kind: StepKind
+    slow_ns: float | None
+    fast_ns: float | None
+    delta_ns: float | None
+    delta_ci95_ns: Interval | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """All rungs of one scenario and the single steps of this machine."""
+
+    scenario: str
+    variant: str
+    device_kind: str
+    params: Mapping[str, Any]
+    processes: int
+    rungs: tuple[Rung, ...]
+    steps: tuple[Step, ...]
+    warnings: tuple[str, ...]
+    environment: Mapping[str, Any]
+    directory: str
+
+    def rung(self, name: str) -> Rung | None:
+        """The rung called ``name``."""
+        return next((rung for rung in self.rungs if rung.name == name), None)
+
+    @property
+    def sentence(self) -> str:
+        """The largest step between published rungs that changed since, and what the call is made of."""
+        return " ".join(filter(None, (_largest(self), _since(self))))
+
+
+def make_ladder(meta: Mapping[str, Any], rows: pd.DataFrame, directory: str) -> Ladder:
+    """The ladder of stored blocks.
+
+    Args:
+        meta: ``meta.json`` of the ladder.
+        rows: ``process``, ``kind`` (``rung`` or ``step``), ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``,
+            ``minor_faults``.
+        directory: Where it is stored.
+    """
+    kept = undisturbed(rows, ("process", "rung"))
+    rungs, steps = (kept[kept["kind"] == kind] for kind in ("rung", "step"))
+    walls = paired_sides(rungs)
+    faults = rungs["minor_faults"].groupby(rungs["rung"]).sum() / rungs["calls"].groupby(rungs["rung"]).sum()
+    published = _published(meta.get("published", ()))
+    disturbed = 1 - len(kept) / len(rows)
+    warnings = [f"{disturbed:.0%} of the blocks were left out: the machine was disturbed"] if disturbed > 0.25 else []
+    return Ladder(
+        meta["scenario"],
+        meta["variant"],
+        meta["device"],
+        meta["params"],
+        int(rows["process"].nunique()),
+        tuple(_rung(name, walls, faults, meta["reasons"].get(name), published.get(name, ())) for name in meta["names"]),
+        tuple(_steps(paired_sides(steps), meta["pairs"])),
+        tuple(warnings),
+        meta.get("environment", {}),
+        directory,
+    )
+
+
+def difference(walls: Sides, with_it: str, without_it: str) -> tuple[float, Interval] | None:
+    """Paired difference of two sides in ns with its interval; None where one is missing."""
+    if with_it not in walls.values or without_it not in walls.values:
+        return None
+    estimate = walls.estimate(with_it, without_it)
+    return estimate.value, estimate.interval()
+
+
+def _rung(
+    name: str, walls: Sides, faults: pd.Series[float], reason: str | None, published: tuple[Published, ...]
+) -> Rung:
+    if name not in walls.values:
+        return Rung(name, None, None, None, None, None, reason or "not every process could time it", published)
+    estimate = walls.estimate(name)
+    against = RUNGS[name].against
+    step_ns, step_ci95_ns = (difference(walls, name, against) if against else None) or (None, None)
+    return Rung(
+        name, estimate.value, estimate.interval(), step_ns, step_ci95_ns, float(faults[name]), None, published
+    )
+
+
+def _steps(walls: Sides, reasons: Mapping[str, str | None]) -> list[Step]:
+    found = []
+    for kind in STEPS:
+        delta = difference(walls, kind.slow, kind.fast)
+        if delta is None:
+            found.append(
+                Step(kind, None, None, None, None, reasons.get(kind.pair) or "not every process could time it")
+            )
+        else:
+            found.append(Step(kind, walls.estimate(kind.slow).value, walls.estimate(kind.fast).value, *delta, None))
+    return found
+
+
+def _published(entries: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Published, ...]]:
+    eager = {entry["source"]: entry["ns"] for entry in entries if entry.get("rung") == "eager"}
+    found: dict[str, list[Published]] = {}
+    for entry in entries:
+        if rung := entry.get("rung"):
+            figure = Published(entry["label"], entry["ns"], eager.get(entry["source"], 0.0), entry["source"])
+            found.setdefault(rung, []).append(figure)
+    return {rung: tuple(figures) for rung, figures in found.items()}
+
+
+# From the whole compiled call down to its kernels: each pair is one layer, named by what it holds.
+LAYERS = (
+    ("guards", "compiled", "guards_filtered"),
+    ("cache lookup, eval frame and wrapper of Dynamo", "guards_filtered", "direct_bytecode"),
+    ("Dynamo's bytecode and AOTAutograd's runtime wrappers", "direct_bytecode", "generated_code"),
+    ("allocation of outputs and temporaries", "generated_code", "allocation_hoisted"),
+    ("Python of the generated code", "allocation_hoisted", "kernel_binding"),
+    ("kernels with their binding", "kernel_binding", None),
+)
+
+
+def layers(ladder: Ladder) -> list[tuple[str, float]]:
+    """What the compiled call is made of, outermost first, in ns; empty where a rung is missing. They sum to its time."""
+    ns = {rung.name: rung.ns for rung in ladder.rungs if rung.ns is not None}
+    if any(upper not in ns or (lower is not None and lower not in ns) for _, upper, lower in LAYERS):
+        return []
+    return [(name, ns[upper] - (ns[lower] if lower else 0.0)) for name, upper, lower in LAYERS]
+
+
+def _largest(ladder: Ladder) -> str:
+    found = layers(ladder)
+    if not found:
+        return ""
+    name, ns = max(found, key=lambda layer: layer[1])
+    total = sum(each for _, each in found)
+    return f"Of the compiled call's {format_ns(total)}, {format_ns(ns)} ({ns / total:.0%}) is {name}."
+
+
+def _since(ladder: Ladder) -> str:
+    """How the layers between published rungs changed, in multiples of the eager call of the same machine."""
+    eager = ladder.rung("eager")
+    if eager is None or not eager.ns:
+        return ""
+    known = {
+        rung.name: (rung.ns / eager.ns, rung.published[0].ns / rung.published[0].eager_ns)
+        for rung in ladder.rungs
+        if rung.ns is not None and rung.published and rung.published[0].eager_ns
+    }
+    order = ("compiled", "guards_filtered", "generated_code", "allocation_hoisted")
+    names = [name for name in order if name in known]
+    changes = []
+    for upper, lower in zip(names, [*names[1:], None], strict=True):
+        here, then = (known[upper][at] - (known[lower][at] if lower else 0.0) for at in (0, 1))
+        between = (
+            f"between “{RUNGS[upper].title}” and “{RUNGS[lower].title}”" if lower else f"in “{RUNGS[upper].title}”"
+        )
+        changes.append((abs(here - then), f"{between}: {then:.2f} times the eager call then, {here:.2f} now"))
+    if not changes:
+        return ""
+    return f"The largest change since the published ladder is {max(changes)[1]}."

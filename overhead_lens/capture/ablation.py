@@ -1,0 +1,108 @@
+"""The ablation instrument: the rungs of a call timed in turns, in one process. Runs in the worker.
+
+Every round times one block of each rung, in an order drawn anew, a run of the reference loop before each; so rungs are
+compared within rounds, and what disturbs the machine for longer than a block disturbs them alike.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from overhead_lens.capture.clock import calls_per_block, usage_of_thread
+from overhead_lens.capture.loop import make_measured_loop, reference_loop
+from overhead_lens.capture.rungs import Rung, build_rungs, keep_heap
+from overhead_lens.capture.workload import Workload
+from overhead_lens.errors import MeasurementError
+
+WARM_HEAP = "_warm_heap"
+
+_WARM_UP_NS = 60_000_000
+
+
+class Ladder:
+    """The rungs of one workload in this process: built first, which compiles, then timed.
+
+    Args:
+        workload: Loaded, not warmed up.
+        names: Rungs, see ``rungs.py``. Those that end in ``_warm_heap`` come last: malloc cannot be put back as it was.
+    """
+
+    def __init__(self, workload: Workload, names: Sequence[str]) -> None:
+        self._usual = build_rungs(workload, [name for name in names if not name.endswith(WARM_HEAP)])
+        self._warm = build_rungs(workload, [name for name in names if name.endswith(WARM_HEAP)])
+        self._synchronize = workload.synchronize
+        gc.collect()
+        gc.freeze()
+
+    def measure(self, block_ns: int, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
+        """Time the rungs in turns.
+
+        Args:
+            block_ns: Length of a block.
+            rounds: Blocks per rung.
+            budget_ns: No further round starts after this much time, once there are three.
+            seed: For the order inside the rounds.
+
+        Returns:
+            ``reasons``: why a rung was not done, by name, None where it was; ``rows``: ``rung``, ``block`` (the round),
+            ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults``.
+        """
+        draw = random.Random(seed)  # noqa: S311 (an order, no secret)
+        reasons = {rung.name: rung.reason for rung in (*self._usual, *self._warm)}
+        rows = self._rounds(self._usual, block_ns, rounds, budget_ns, draw)
+        if self._warm:
+            try:
+                keep_heap()
+                rows += self._rounds(self._warm, block_ns, rounds, budget_ns, draw)
+            except MeasurementError as error:
+                reasons.update({rung.name: str(error) for rung in self._warm})
+        return {"reasons": reasons, "rows": rows}
+
+    def _rounds(
+        self, rungs: Sequence[Rung], block_ns: int, rounds: int, budget_ns: int, draw: random.Random
+    ) -> list[dict[str, Any]]:
+        timed = [(rung, self._settled_calls(rung, block_ns)) for rung in rungs if rung.call is not None]
+        rows: list[dict[str, Any]] = []
+        started = time.perf_counter_ns()
+        for number in range(rounds):
+            if number >= 3 and time.perf_counter_ns() - started > budget_ns:
+                break
+            for rung, count in draw.sample(timed, len(timed)):
+                rows.append({"rung": rung.name, "block": number, **self._block(rung, count)})
+        return rows
+
+    def _settled_calls(self, rung: Rung, block_ns: int) -> int:
+        """Calls per block, after a warm-up that ends when a batch is no longer faster than the one before."""
+        spent_ns, count, fastest_ns = 0, 1, float("inf")
+        with rung.context():
+            while spent_ns < _WARM_UP_NS:
+                elapsed_ns = self._run(rung, count)
+                spent_ns += elapsed_ns
+                fastest_ns = min(fastest_ns, elapsed_ns / count)
+                count = max(count, calls_per_block(fastest_ns, block_ns))
+        return calls_per_block(fastest_ns, block_ns)
+
+    def _block(self, rung: Rung, count: int) -> dict[str, int]:
+        before_ns = time.perf_counter_ns()
+        reference_loop()
+        reference_ns = time.perf_counter_ns() - before_ns
+        with rung.context():
+            faults, _ = usage_of_thread()
+            wall_ns = self._run(rung, count)
+            faults_after, _ = usage_of_thread()
+        return {
+            "calls": count,
+            "wall_ns": wall_ns,
+            "reference_ns": reference_ns,
+            "minor_faults": faults_after - faults,
+        }
+
+    def _run(self, rung: Rung, count: int) -> int:
+        loop = make_measured_loop(len(rung.args), self._synchronize)
+        start_ns = time.perf_counter_ns()
+        loop(rung.call, rung.args, count)  # type: ignore[arg-type]
+        return time.perf_counter_ns() - start_ns

@@ -1,0 +1,247 @@
+"""The code that Inductor generated for a compiled call, taken apart: called directly, without its allocations, kernels alone.
+
+Runs in the worker. A compiled call ends in ``call(args)`` of a generated Python module (torch/_inductor/codegen/wrapper.py).
+Its statements are read as a syntax tree: ``empty_strided_*`` gets memory, ``assert_*`` checks, anything else that is called for
+its effect is a kernel.
+"""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import gc
+import inspect
+import itertools
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from overhead_lens.errors import MeasurementError
+
+_ALLOCATORS = ("empty_strided",)
+_NO_KERNELS = (*_ALLOCATORS, "assert_", "reinterpret_tensor", "get_raw_stream", "copy_if_misaligned", "args.clear")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphCall:
+    """One call of a generated module during one call of the workload.
+
+    Attributes:
+        call: The module's ``call``, which empties the list it is given.
+        args: What that list held.
+    """
+
+    call: Callable[[list[Any]], Any]
+    args: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """One kernel as the generated module calls it."""
+
+    name: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+def graph_calls(once: Callable[[], object]) -> list[GraphCall]:
+    """The generated modules that one call of ``once`` runs, in order, with their arguments.
+
+    Raises:
+        MeasurementError: This torch does not show them, or none runs.
+    """
+    try:
+        from torch._inductor.output_code import CompiledFxGraph
+    except ImportError:
+        raise MeasurementError("this torch keeps compiled graphs elsewhere (no torch._inductor.output_code)") from None
+    graphs = [each for each in gc.get_objects() if type(each) is CompiledFxGraph]
+    seen: list[GraphCall] = []
+    with _recording(graphs, seen):
+        once()
+    if not seen:
+        raise MeasurementError("the compiled call runs no module that Inductor generated")
+    return seen
+
+
+def direct(calls: Sequence[GraphCall]) -> Callable[[], object]:
+    """A function that calls the generated modules with a fresh list each, as Inductor's wrapper does."""
+    names = {f"call{at}": each.call for at, each in enumerate(calls)}
+    lines = [f"call{at}([{_listed(at, len(each.args))}])" for at, each in enumerate(calls)]
+    names.update((f"a{at}_{place}", value) for at, each in enumerate(calls) for place, value in enumerate(each.args))
+    return _function(lines, names)
+
+
+def hoisted(calls: Sequence[GraphCall]) -> list[GraphCall]:
+    """The same modules with every ``empty_strided_*`` done once, here, instead of in each call.
+
+    Raises:
+        MeasurementError: A size is known only in the call, or there is nothing to hoist.
+    """
+    found = [_rebuilt(each, _Hoister()) for each in calls]
+    if not any(count for _, count in found):
+        raise MeasurementError("the generated code allocates nothing by empty_strided")
+    return [call for call, _ in found]
+
+
+def kernel_calls(calls: Sequence[GraphCall]) -> list[KernelCall]:
+    """The kernels that the modules call, with the arguments of one real call.
+
+    Raises:
+        MeasurementError: The modules call none.
+    """
+    kernels: list[KernelCall] = []
+
+    def record(name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        kernels.append(KernelCall(name, function, args, kwargs))
+        return function(*args, **kwargs)
+
+    for each in calls:
+        rebuilt, _ = _rebuilt(each, _Recorder(), _record=record)
+        rebuilt.call(list(rebuilt.args))
+    if not kernels:
+        raise MeasurementError("the generated code calls no kernel")
+    return kernels
+
+
+def bound(kernels: Sequence[KernelCall]) -> Callable[[], object]:
+    """A function that does nothing but call the kernels by the binding that the generated code uses."""
+    names: dict[str, Any] = {}
+    lines = []
+    for at, kernel in enumerate(kernels):
+        names[f"k{at}"] = kernel.function
+        arguments = [f"a{at}_{place}" for place in range(len(kernel.args))]
+        names.update(zip(arguments, kernel.args, strict=True))
+        for key, value in kernel.kwargs.items():
+            names[f"a{at}_{key}"] = value
+            arguments.append(f"{key}=a{at}_{key}")
+        lines.append(f"k{at}({', '.join(arguments)})")
+    return _function(lines, names)
+
+
+def by_ctypes(kernels: Sequence[KernelCall]) -> Callable[[], object]:
+    """The kernels called through ctypes, as Inductor did before its C++ binding: the same shared library, the same symbol.
+
+    Raises:
+        MeasurementError: A kernel is not a C++ kernel of Inductor's, or takes what ctypes cannot pass.
+    """
+    names: dict[str, Any] = {"c_void_p": ctypes.c_void_p, "c_long": ctypes.c_long}
+    lines = []
+    for at, kernel in enumerate(kernels):
+        library = getattr(getattr(kernel.function, "__self__", None), "__file__", None)
+        if library is None or not Path(library).exists():
+            raise MeasurementError(f"{kernel.name} is no C++ kernel in a shared library")
+        names[f"k{at}"] = ctypes.CDLL(library).kernel
+        arguments = []
+        for place, value in enumerate(kernel.args):
+            names[f"a{at}_{place}"] = value
+            if isinstance(value, torch.Tensor):
+                arguments.append(f"c_void_p(a{at}_{place}.data_ptr())")
+            elif isinstance(value, int):
+                arguments.append(f"c_long(a{at}_{place})")
+            else:
+                raise MeasurementError(f"{kernel.name} takes a {type(value).__name__}")
+        lines.append(f"k{at}({', '.join(arguments)})")
+    return _function(lines, names)
+
+
+@contextmanager
+def _recording(graphs: Sequence[Any], seen: list[GraphCall]) -> Iterator[None]:
+    before = [(graph, graph.current_callable) for graph in graphs]
+    try:
+        for graph, call in before:
+            graph.current_callable = _noted(call, seen)
+        yield
+    finally:
+        for graph, call in before:
+            graph.current_callable = call
+
+
+def _noted(call: Callable[[list[Any]], Any], seen: list[GraphCall]) -> Callable[[list[Any]], Any]:
+    def noted(args: list[Any]) -> Any:
+        seen.append(GraphCall(call, tuple(args)))
+        return call(args)
+
+    return noted
+
+
+class _Hoister(ast.NodeTransformer):
+    """Replaces ``buf = empty_strided_cpu(...)`` by ``buf = _hoistedN`` and keeps the calls."""
+
+    def __init__(self) -> None:
+        self.found: list[ast.expr] = []
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        if isinstance(node.value, ast.Call) and _named(node.value).startswith(_ALLOCATORS):
+            self.found.append(node.value)
+            node.value = ast.Name(f"_hoisted{len(self.found) - 1}", ast.Load())
+        return node
+
+
+class _Recorder(ast.NodeTransformer):
+    """Replaces ``kernel(...)``, as a statement or as an assigned value, by ``_record("kernel", kernel, ...)``."""
+
+    def __init__(self) -> None:
+        self.found: list[ast.expr] = []
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:
+        node.value = self._wrapped(node.value)
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr:
+        node.value = self._wrapped(node.value)
+        return node
+
+    def _wrapped(self, value: ast.expr) -> ast.expr:
+        if not isinstance(value, ast.Call) or _named(value).startswith(_NO_KERNELS):
+            return value
+        return ast.Call(
+            ast.Name("_record", ast.Load()), [ast.Constant(_named(value)), value.func, *value.args], value.keywords
+        )
+
+
+def _rebuilt(graph: GraphCall, change: _Hoister | _Recorder, **names: Any) -> tuple[GraphCall, int]:
+    """The module's ``call`` with its statements changed, and how many allocations were hoisted."""
+    function: Any = getattr(graph.call, "__func__", graph.call)
+    owner = getattr(graph.call, "__self__", None)
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError) as error:
+        raise MeasurementError(f"the generated code has no Python source (a C++ wrapper?): {error}") from None
+    changed = ast.fix_missing_locations(change.visit(tree))
+    namespace = {**function.__globals__, **names}
+    for at, allocation in enumerate(change.found):
+        namespace[f"_hoisted{at}"] = _evaluated(allocation, namespace)
+    exec(compile(changed, "<generated code, changed>", "exec"), namespace)
+    made = namespace[function.__name__]
+    return GraphCall(made if owner is None else made.__get__(owner), graph.args), len(change.found)
+
+
+def _evaluated(allocation: ast.expr, namespace: dict[str, Any]) -> Any:
+    try:
+        return eval(compile(ast.Expression(allocation), "<hoisted>", "eval"), namespace)
+    except NameError as error:
+        raise MeasurementError(f"a size is known only in the call: {error}") from None
+
+
+def _named(call: ast.Call) -> str:
+    return ast.unparse(call.func)
+
+
+def _listed(at: int, count: int) -> str:
+    return ", ".join(f"a{at}_{place}" for place in range(count))
+
+
+_numbers = itertools.count()
+
+
+def _function(lines: Sequence[str], names: dict[str, Any]) -> Callable[[], object]:
+    body = "\n    ".join(lines)
+    exec(compile(f"def run():\n    {body}\n", f"<rung {next(_numbers)}>", "exec"), names)
+    made: Callable[[], object] = names["run"]
+    return made

@@ -1,0 +1,224 @@
+"""The rungs of the ablation ladder: one call, each time with one more thing left out. Runs in the worker.
+
+A rung that this torch or this workload cannot do is kept with the reason. Each compiled rung has a code object of its own,
+because Dynamo keeps its cache per code object: rungs would otherwise search each other's entries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import sys
+import types
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from overhead_lens.capture import generated
+from overhead_lens.capture.workload import Workload
+from overhead_lens.errors import MeasurementError
+
+Context = Callable[[], AbstractContextManager[Any]]
+
+# glibc's mallopt(3).
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
+_NEVER = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One way of doing the measured call.
+
+    Attributes:
+        name: Key of the rung.
+        call: What the measured loop calls; None where the rung cannot be done.
+        args: Its arguments.
+        context: Entered around each block, outside the timing.
+        reason: Why the rung cannot be done.
+    """
+
+    name: str
+    call: Callable[..., Any] | None = None
+    args: tuple[Any, ...] = ()
+    context: Context = contextlib.nullcontext
+    reason: str | None = None
+
+
+def build_rungs(workload: Workload, names: list[str]) -> list[Rung]:
+    """The rungs called ``names``, each called once already; in that order."""
+    builder = _Builder(workload)
+    return [builder.rung(name) for name in names]
+
+
+def keep_heap() -> None:
+    """Have malloc keep every page it once got, for the rest of the process.
+
+    Raises:
+        MeasurementError: The C library has no mallopt.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is None or not mallopt(_M_MMAP_MAX, 0) or not mallopt(_M_TRIM_THRESHOLD, _NEVER):
+        raise MeasurementError("this C library has no mallopt that keeps freed memory")
+
+
+class _Builder:
+    """Builds rungs; what several of them need is made once."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
+        self._args = workload.args
+        self._default: Callable[..., Any] | None = None
+        self._graphs: list[generated.GraphCall] | None = None
+
+    def rung(self, name: str) -> Rung:
+        """One rung, or why not."""
+        try:
+            rung: Rung = getattr(self, f"_{name}")(name)
+            assert rung.call is not None
+            with rung.context():
+                rung.call(*rung.args)
+        except MeasurementError as error:
+            return Rung(name, reason=str(error))
+        except Exception as error:
+            lines = str(error).splitlines() or [""]
+            return Rung(name, reason=f"it fails here: {type(error).__name__}: {lines[0]}"[:300])
+        return rung
+
+    def _eager(self, name: str) -> Rung:
+        return Rung(name, self._workload.original, self._args)
+
+    def _compiled(self, name: str) -> Rung:
+        return Rung(name, self._once_compiled(), self._args)
+
+    def _guards_filtered(self, name: str) -> Rung:
+        skip_all = getattr(torch.compiler, "skip_all_guards_unsafe", None)
+        if skip_all is None:
+            raise MeasurementError("this torch has no torch.compiler.skip_all_guards_unsafe")
+        return Rung(name, self._own(options={"guard_filter_fn": skip_all}), self._args)
+
+    def _guard_eval_skipped(self, name: str) -> Rung:
+        call = self._own()
+        call(*self._args)
+        return Rung(name, call, self._args, _stance(skip_guard_eval_unsafe=True))
+
+    def _direct_bytecode(self, name: str) -> Rung:
+        try:
+            from torch._dynamo.eval_frame import _debug_get_cache_entry_list as cache_entries
+        except ImportError:
+            raise MeasurementError("this torch does not show its cache entries") from None
+        copy = _copied(self._workload.original)
+        compiled = torch.compile(copy, **self._options())
+        compiled(*self._args)
+        (entry, *more) = cache_entries(copy.__code__)
+        if more:
+            raise MeasurementError(f"there are {1 + len(more)} cache entries: no single bytecode stands for the call")
+        if any(constant.startswith("__resume_at") for constant in entry.code.co_names):
+            raise MeasurementError("the graph breaks: the bytecode goes on in functions that only Dynamo compiles")
+        function = types.FunctionType(entry.code, copy.__globals__, copy.__name__, copy.__defaults__, copy.__closure__)
+        return Rung(name, function, self._args)
+
+    def _generated_code(self, name: str) -> Rung:
+        return Rung(name, generated.direct(self._graph_calls()))
+
+    def _allocation_hoisted(self, name: str) -> Rung:
+        return Rung(name, generated.direct(generated.hoisted(self._graph_calls())))
+
+    def _kernel_binding(self, name: str) -> Rung:
+        return Rung(name, generated.bound(generated.kernel_calls(self._graph_calls())))
+
+    def _kernel_ctypes(self, name: str) -> Rung:
+        return Rung(name, generated.by_ctypes(generated.kernel_calls(self._graph_calls())))
+
+    def _cpp_wrapper(self, name: str) -> Rung:
+        return Rung(name, self._own(options={"cpp_wrapper": True}), self._args)
+
+    def _cpp_wrapper_guards_filtered(self, name: str) -> Rung:
+        skip_all = getattr(torch.compiler, "skip_all_guards_unsafe", None)
+        if skip_all is None:
+            raise MeasurementError("this torch has no torch.compiler.skip_all_guards_unsafe")
+        return Rung(name, self._own(options={"cpp_wrapper": True, "guard_filter_fn": skip_all}), self._args)
+
+    def _eager_inference_mode(self, name: str) -> Rung:
+        return Rung(name, self._workload.original, self._args, torch.inference_mode)
+
+    def _compiled_inference_mode(self, name: str) -> Rung:
+        return Rung(name, self._own(), self._args, torch.inference_mode)
+
+    def _eager_requires_grad(self, name: str) -> Rung:
+        return Rung(name, self._workload.original, self._with_grad())
+
+    def _compiled_requires_grad(self, name: str) -> Rung:
+        return Rung(name, self._own(), self._with_grad())
+
+    def _eager_warm_heap(self, name: str) -> Rung:
+        return self._eager(name)
+
+    def _compiled_warm_heap(self, name: str) -> Rung:
+        return self._compiled(name)
+
+    def _once_compiled(self) -> Callable[..., Any]:
+        self._default = self._default or self._own()
+        return self._default
+
+    def _graph_calls(self) -> list[generated.GraphCall]:
+        if self._graphs is None:
+            call = self._once_compiled()
+            call(*self._args)
+            self._graphs = generated.graph_calls(lambda: call(*self._args))
+        return self._graphs
+
+    def _own(self, options: dict[str, Any] | None = None) -> Callable[..., Any]:
+        """The workload compiled with a code object of its own."""
+        given = self._options()
+        merged = {**given, **({"options": {**(given.get("options") or {}), **options}} if options else {})}
+        if options and "mode" in merged:
+            raise MeasurementError(f"mode {merged['mode']} and options cannot be given to torch.compile together")
+        compiled: Callable[..., Any] = torch.compile(_copied(self._workload.original), **merged)
+        return compiled
+
+    def _options(self) -> dict[str, Any]:
+        return dict(self._workload.compile_options or {})
+
+    def _with_grad(self) -> tuple[Any, ...]:
+        """The arguments with every floating-point tensor requiring a gradient."""
+        changed = tuple(map(_requiring_grad, self._args))
+        if not any(isinstance(each, torch.Tensor) and each.requires_grad for each in changed):
+            raise MeasurementError("no argument is a floating-point tensor")
+        return changed
+
+
+_numbers = itertools.count(1)
+
+
+def _copied(function: Any) -> types.FunctionType:
+    """The function with a code object that equals no other."""
+    if not isinstance(function, types.FunctionType):
+        raise MeasurementError(f"the variant is a {type(function).__name__}, not a plain Python function")
+    code = function.__code__.replace(co_name=f"{function.__name__}_{next(_numbers)}")
+    copy = types.FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def _requiring_grad(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.is_floating_point() and not value.requires_grad:
+        return value.detach().clone().requires_grad_()
+    return value
+
+
+def _stance(**changes: bool) -> Context:
+    set_stance = getattr(torch.compiler, "set_stance", None)
+    if set_stance is None:
+        raise MeasurementError("this torch has no torch.compiler.set_stance")
+    try:
+        set_stance("default", **changes).__exit__(None, None, None)
+    except TypeError:
+        raise MeasurementError(f"this torch's set_stance knows no {', '.join(changes)}") from None
+    return partial(set_stance, "default", **changes)

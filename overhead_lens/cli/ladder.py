@@ -1,0 +1,87 @@
+"""``overhead-lens ladder``: what each layer of a call costs, by leaving it out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overhead_lens.cli.arguments import assignments, compile_options
+from overhead_lens.errors import UsageError
+
+if TYPE_CHECKING:
+    from overhead_lens.analysis.ladder import Ladder
+
+PICTURE = "waterfall.svg"
+
+
+def ladder(
+    target: Annotated[
+        str, typer.Argument(help="A built-in scenario or a .py file, with :VARIANT for one of its variants.")
+    ],
+    mode: Annotated[str | None, typer.Option(help="torch.compile's mode for the compiled rungs.")] = None,
+    device: Annotated[str | None, typer.Option(help="Shorthand for -p device=DEVICE.")] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("-p", "--param", help="NAME=VALUE, a parameter of the scenario.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Half the time, wider intervals.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Directory of the ladder; new or empty.")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)
+    ] = 300.0,
+    json_: Annotated[bool, typer.Option("--json", help="Print the ladder as JSON and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Time a call with one thing after another left out: guards, eval frame, allocation, wrapper."""
+    from overhead_lens.analysis.ladder import RUNGS
+    from overhead_lens.capture.record import QUICK, STANDARD, Request
+    from overhead_lens.capture.record_ladder import record_ladder
+    from overhead_lens.cli.progress import progress
+    from overhead_lens.report.waterfall import draw_ladder
+    from overhead_lens.scenario import parse_target
+
+    if sys.platform == "win32":
+        raise UsageError("ladder measures on Linux and macOS only; ladders made there can be read here")
+    found = parse_target(target)
+    request = Request(
+        path=found.path,
+        variant=found.variant,
+        params=assignments(param or [], device),
+        compile_options=compile_options(compile_=True, mode=mode) or {},
+        output=output,
+        parent=Path("traces"),
+        timeout_s=timeout,
+        effort=QUICK if quick else STANDARD,
+        command=("overhead-lens", *sys.argv[1:]),
+    )
+    with progress(quiet=quiet) as listener:
+        path = record_ladder(request, list(RUNGS), listener)
+        measured = read(path)
+        draw_ladder(measured, path / PICTURE)
+    show(measured, as_json=json_)
+
+
+def read(path: Path) -> Ladder:
+    """A stored ladder."""
+    from overhead_lens.analysis.ladder import make_ladder
+    from overhead_lens.capture.directory import read_ladder
+
+    meta, rows = read_ladder(path)
+    return make_ladder(meta, rows, str(path))
+
+
+def show(measured: Ladder, *, as_json: bool) -> None:
+    """Print a ladder."""
+    from overhead_lens.cli.present import make_console
+    from overhead_lens.report.ladder_json import ladder_document
+    from overhead_lens.report.ladder_text import print_ladder
+
+    if as_json:
+        print(json.dumps(ladder_document(measured), indent=1))
+    else:
+        print_ladder(make_console(), measured)

@@ -1,0 +1,73 @@
+"""The ladder as a picture: the compiled call as a waterfall of its layers beside the times of all rungs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from overhead_lens.analysis.ladder import Ladder, layers
+from overhead_lens.errors import MeasurementError
+
+_WIDTH_IN = 12.0
+_ROW_IN = 0.34
+_BAR, _STEP, _PALE = "#4c78a8", "#f58518", "#bab0ac"
+
+
+def draw_ladder(ladder: Ladder, target: Path) -> None:
+    """Write the picture; the suffix of ``target`` says how (``.svg``, ``.png``, ``.pdf``).
+
+    Raises:
+        MeasurementError: It cannot be written.
+    """
+    from matplotlib.figure import Figure
+
+    done = [rung for rung in ladder.rungs if rung.ns is not None]
+    falls = layers(ladder)
+    rows = len(done) + (len(falls) + 1 if falls else 0)
+    figure = Figure(figsize=(_WIDTH_IN, 1.6 + _ROW_IN * rows), layout="constrained")
+    heights = [len(falls) + 1, len(done)] if falls else [len(done)]
+    axes: Any = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+    figure.suptitle(_literal(f"{ladder.scenario}:{ladder.variant}, µs per call"))
+    if falls:
+        _waterfall(axes[0], falls)
+    _bars(axes[-1], ladder)
+    try:
+        figure.savefig(target)
+    except OSError as error:
+        raise MeasurementError(f"cannot write {target}: {error.strerror or error}") from error
+
+
+def _waterfall(axes: Any, falls: list[tuple[str, float]]) -> None:
+    total_us = sum(ns for _, ns in falls) / 1e3
+    left_us = total_us
+    axes.barh(0, total_us, color=_BAR)
+    for at, (_, ns) in enumerate(falls, start=1):
+        left_us -= ns / 1e3
+        axes.barh(at, ns / 1e3, left=left_us, color=_STEP)
+        axes.annotate(f" {ns / 1e3:.2f}", (left_us + ns / 1e3, at), va="center", fontsize=8)
+    axes.annotate(f" {total_us:.2f}", (total_us, 0), va="center", fontsize=8)
+    axes.set_yticks(range(len(falls) + 1), [_literal(name) for name in ("torch.compile", *(name for name, _ in falls))])
+    axes.invert_yaxis()
+    axes.set_title("what the compiled call is made of", fontsize=10)
+    axes.margins(x=0.08)
+
+
+def _bars(axes: Any, ladder: Ladder) -> None:
+    done = [rung for rung in ladder.rungs if rung.ns is not None and rung.ci95_ns is not None]
+    for at, rung in enumerate(done):
+        assert rung.ns is not None
+        assert rung.ci95_ns is not None
+        spread = [[max(0.0, rung.ns - rung.ci95_ns[0]) / 1e3], [max(0.0, rung.ci95_ns[1] - rung.ns) / 1e3]]
+        axes.barh(at, rung.ns / 1e3, color=_BAR, xerr=spread, error_kw={"lw": 1, "capsize": 2})
+        axes.annotate(f"   {rung.ns / 1e3:,.3g}", (rung.ci95_ns[1] / 1e3, at), va="center", fontsize=8)
+        for figure in rung.published:
+            axes.plot(figure.ns / 1e3, at, marker="|", color=_PALE, markersize=12, markeredgewidth=2)
+    axes.set_yticks(range(len(done)), [_literal(rung.kind.title) for rung in done])
+    axes.invert_yaxis()
+    axes.set_title("rungs (grey marks: published on other machines)", fontsize=10)
+    axes.margins(x=0.08)
+
+
+def _literal(text: str) -> str:
+    """Text in which matplotlib sees no mathematics."""
+    return text.replace("$", r"\$")
