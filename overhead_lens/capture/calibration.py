@@ -1,0 +1,148 @@
+"""What torch.profiler costs on this machine: small calls timed bare and recorded, in turns. Runs in the worker.
+
+None of the calls is a scenario's, so that every scenario can check the correction. What an event costs is computed from
+these rows in ``analysis/calibration.py``; here nothing is interpreted.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity
+
+from overhead_lens.capture.loop import make_measured_loop
+
+FLAGS: Mapping[str, Mapping[str, bool]] = {
+    "plain": {},
+    "shapes": {"record_shapes": True},
+    "memory": {"profile_memory": True},
+    "stack": {"with_stack": True},
+}
+
+_CALLS = 1_000
+_ROUNDS = 7
+
+Call = Callable[[], object]
+
+
+def measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
+    """Time every calibration call under each set of flags.
+
+    Args:
+        flags: Keys of ``FLAGS``.
+        compiled: Whether to time a compiled call too, which needs a C++ compiler.
+
+    Returns:
+        ``rows``: ``flags``, ``kind`` (``operator``, ``annotation``, ``fast_annotation``, ``compiled``, ``python``), ``name``,
+        ``bare_ns`` and ``traced_ns`` (lists, ns per call), ``outer`` and ``nested`` (operators per call with no other one
+        around them, and with one), ``others`` (other events per call), ``span_ns`` (median by event name); ``reasons``:
+        why a kind is missing.
+    """
+    calls, reasons = _calls(compiled=compiled)
+    rows = [
+        {"flags": name, "kind": kind, "name": label, **_row(call, FLAGS[name])}
+        for name in flags
+        for kind, label, call in calls
+        if kind != "python" or name == "stack"
+    ]
+    return {"rows": rows, "reasons": reasons}
+
+
+def _row(call: Call, flags: Mapping[str, bool]) -> dict[str, Any]:
+    loop = make_measured_loop(0)
+    loop(call, (), _CALLS)
+    bare, traced = [], []
+    recording: Any = None
+    for _ in range(_ROUNDS):
+        bare.append(_timed(loop, call))
+        with torch.profiler.profile(activities=[ProfilerActivity.CPU], **flags) as recording:
+            traced.append(_timed(loop, call))
+    return {"bare_ns": bare, "traced_ns": traced, **_counted(recording)}
+
+
+def _timed(loop: Any, call: Call) -> float:
+    start_ns = time.perf_counter_ns()
+    loop(call, (), _CALLS)
+    return (time.perf_counter_ns() - start_ns) / _CALLS
+
+
+def _counted(recording: Any) -> dict[str, Any]:
+    """Events per call; an operator is nested where it starts before an earlier one has ended."""
+    events = [
+        (event.start_ns(), event.duration_ns(), event.name()) for event in recording.profiler.kineto_results.events()
+    ]
+    outer = nested = 0
+    end_ns = -1
+    spans = defaultdict(list)
+    for start_ns, duration_ns, name in sorted(events, key=lambda event: (event[0], -event[1])):
+        spans[name].append(duration_ns)
+        if not name.startswith("aten::"):
+            continue
+        if start_ns < end_ns:
+            nested += 1
+        else:
+            outer += 1
+            end_ns = start_ns + duration_ns
+    frequent = {name: found for name, found in spans.items() if len(found) >= _CALLS}
+    return {
+        "outer": outer / _CALLS,
+        "nested": nested / _CALLS,
+        "others": (len(events) - outer - nested) / _CALLS,
+        "span_ns": {name: statistics.median(found) for name, found in frequent.items()},
+    }
+
+
+def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, str]]:
+    """Kind, name and call; and why a kind is missing."""
+    vector, matrix = torch.ones(8), torch.ones(4, 4)
+    resolve = torch.ops.aten.resolve_conj.default
+    found: list[tuple[str, str, Call]] = [
+        ("operator", "resolve_conj", lambda: resolve(vector)),
+        ("operator", "neg", lambda: torch.neg(vector)),
+        ("operator", "view", lambda: matrix.view(16)),
+        ("operator", "ones", lambda: torch.ones(3)),
+        ("operator", "clone", lambda: vector.clone()),
+        ("operator", "mm", lambda: torch.mm(matrix, matrix)),
+        ("operator", "stack", lambda: torch.stack([vector, vector])),
+        ("operator", "split", lambda: torch.split(matrix, 1)),
+        ("operator", "mean", lambda: matrix.mean()),
+        ("annotation", "record_function", _annotated),
+        ("python", "functions", lambda: _outer()),
+        ("python", "builtin", lambda: len(())),
+    ]
+    reasons = {}
+    if hasattr(torch._C._profiler, "_RecordFunctionFast"):
+        found.append(("fast_annotation", "_RecordFunctionFast", _annotated_fast))
+    else:
+        reasons["fast_annotation"] = "this torch has no _RecordFunctionFast"
+    if compiled:
+        double = torch.compile(lambda x: x * 2)
+        try:
+            double(vector)
+            found.append(("compiled", "x * 2", lambda: double(vector)))
+        except Exception as error:
+            reasons["compiled"] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    return found, reasons
+
+
+def _annotated() -> None:
+    with torch.profiler.record_function("calibration"):
+        pass
+
+
+def _annotated_fast() -> None:
+    with torch._C._profiler._RecordFunctionFast("calibration"):
+        pass
+
+
+def _outer() -> None:
+    _inner()
+
+
+def _inner() -> None:
+    pass
