@@ -118,7 +118,7 @@ def _factors(factors: Factors) -> RenderableType:
     whole = f"{ratio:.1f}x" if ratio else ""
     table.add_row(Text("sum = wall", style="bold"), *map(format_ns, walls), _signed(walls[1] - walls[0]), "100%", whole)
     lines = describe_kernel(factors.kernel) if factors.kernel is not None else []
-    notes = [Text(line, style="dim") for line in lines]
+    notes = [Text(plain(line), style="dim") for line in lines]
     return section(f"factors of the ratio, per unit of work ({factors.units:,} units)", Group(table, *notes))
 
 
@@ -151,7 +151,7 @@ def _bound(breakdown: Breakdown) -> str:
         return ""
     rates = [format_rate(floor.flops_per_s, "FLOP")] if floor.flops_per_s else []
     rates += [format_rate(floor.bytes_per_s)] if floor.bound == "memory" else []
-    binds = f"memory-bound in {floor.level}" if floor.bound == "memory" else "bound by arithmetic"
+    binds = f"memory-bound in {plain(floor.level)}" if floor.bound == "memory" else "bound by arithmetic"
     return f" ({', '.join(rates)}, {binds})"
 
 
