@@ -98,8 +98,10 @@ def test_what_the_kernels_achieved() -> None:
     assert found is not None
     assert found.kernel is not None
     assert describe_kernel(found.kernel) == [
-        "estimate: 1.00 kB that all units share lie in L2, 100 GB/s measured there (one thread); a matrix-vector product"
-        " alone reads 60.0 GB/s; arithmetic at the 100 GFLOP/s of a matrix product",
+        (
+            "estimate: 1.00 kB that all units share lie in L2, 100 GB/s measured there (one thread); a matrix-vector product"
+            " alone reads 60.0 GB/s; arithmetic at the 100 GFLOP/s of a matrix product"
+        ),
         "kernel of base: shared data read 10 times at 33.3 GB/s (33% of that), 13.3 GFLOP/s (13% of that), 0.381 FLOP per byte",
         "kernel of new: shared data read once, 80.0 GFLOP/s (80% of that), 2.67 FLOP per byte",
     ]
