@@ -3,14 +3,16 @@
 The categories come from the two budgets. ``kernel`` is split further where the scenario's work and the machine's peaks are
 known, on either side by the same rule, so that the parts of the difference sum to it exactly::
 
-    kernel    |---------------------------------------------------|
-    arithmetic|------------|                flops / measured matrix-product rate
-    re-read                |---------|      shared bytes x reads / rate of the level that holds them, beyond the arithmetic
-    rest                             |------------------------|  what the kernel takes beyond its roofline
+    kernel    |----------------------------------------------------------|
+    arithmetic|-------|                 flops / matrix-product rate of all threads
+    one thread        |-------|         the same at the rate of one thread, where units are processed one at a time
+    re-read                   |------|  shared bytes x reads / rate of the level that holds them, beyond the arithmetic
+    rest                             |-----------------------------------|  what the kernel takes beyond its roofline
 
 Arithmetic and memory traffic overlap at best, so re-reading counts only by what it exceeds the arithmetic. The split is an
-estimate: nothing counts a call's cache accesses. How often shared bytes are read is the number of calls of the costliest
-operator, by the trace; a unit by itself is taken to run on one thread, as a product with one vector does.
+estimate: nothing counts a call's cache accesses or its threads. How often shared bytes are read is the number of calls of
+the costliest operator, by the trace; where that is about once per unit, each unit is taken to run on one thread, as a
+product with one vector does.
 """
 
 from __future__ import annotations
@@ -24,8 +26,7 @@ from overhead_lens.analysis.model import Breakdown, InvariantError
 from overhead_lens.scenario import Work
 from overhead_lens.units import format_bytes, format_rate
 
-ARITHMETIC, REREAD, REST = "kernel: arithmetic", "kernel: re-reading shared data", "kernel: rest"
-KERNEL_PARTS = (ARITHMETIC, REREAD, REST)
+KERNEL_PARTS = ("kernel: arithmetic", "kernel: on one thread", "kernel: re-reading shared data", "kernel: rest")
 
 # What must be alike for the peaks of either capture to hold for both.
 _MACHINE = ("host", "cpu", "threads")
@@ -61,12 +62,14 @@ class KernelRates:
 
     Attributes:
         shared_reads: How often one call reads the shared bytes.
+        one_by_one: Units are processed one at a time, on one thread.
         shared_bytes_per_s: Shared bytes that a second of kernel time reads.
         flops_per_s: Arithmetic in a second of kernel time.
         flops_per_byte: Arithmetic intensity: flops per byte of memory traffic, shared bytes counted at every read.
     """
 
     shared_reads: float
+    one_by_one: bool
     shared_bytes_per_s: float
     flops_per_s: float
     flops_per_byte: float
@@ -82,7 +85,8 @@ class KernelSplit:
         level: The memory level that holds them for one thread.
         level_bytes_per_s: Its measured peak, one thread.
         gemv_bytes_per_s: What a matrix-vector product alone reads from there, measured; None where it was not.
-        peak_flops_per_s: Measured matrix-product rate.
+        peak_flops_per_s: Measured matrix-product rate, all threads.
+        one_thread_flops_per_s: The same of one thread.
     """
 
     flops: int
@@ -91,6 +95,7 @@ class KernelSplit:
     level_bytes_per_s: float
     gemv_bytes_per_s: float | None
     peak_flops_per_s: float
+    one_thread_flops_per_s: float
     base: KernelRates
     new: KernelRates
 
@@ -152,12 +157,18 @@ def make_factors(base: Breakdown, new: Breakdown) -> Factors | None:
     return Factors(base.units, base.wall.ns, new.wall.ns, tuple(parts), split)
 
 
-def _kernel(kernel_ns: int, split: KernelSplit, rates: KernelRates) -> tuple[int, int, int]:
-    """Arithmetic, re-reading and rest of one side's kernel time; they sum to it."""
-    arithmetic_ns = min(kernel_ns, round(split.flops / split.peak_flops_per_s * 1e9))
-    reading_ns = round(split.shared_bytes * rates.shared_reads / split.level_bytes_per_s * 1e9)
-    reread_ns = min(max(reading_ns - arithmetic_ns, 0), kernel_ns - arithmetic_ns)
-    return arithmetic_ns, reread_ns, kernel_ns - arithmetic_ns - reread_ns
+def _kernel(kernel_ns: int, split: KernelSplit, rates: KernelRates) -> tuple[int, ...]:
+    """``KERNEL_PARTS`` of one side's kernel time; they sum to it."""
+    own_flops_per_s = split.one_thread_flops_per_s if rates.one_by_one else split.peak_flops_per_s
+    steps_ns = (
+        split.flops / split.peak_flops_per_s * 1e9,
+        split.flops / own_flops_per_s * 1e9,
+        split.shared_bytes * rates.shared_reads / split.level_bytes_per_s * 1e9,
+    )
+    parts: list[int] = []
+    for step_ns in steps_ns:
+        parts.append(max(min(round(step_ns), kernel_ns) - sum(parts), 0))
+    return (*parts, kernel_ns - sum(parts))
 
 
 def _split_basis(base: Breakdown, new: Breakdown) -> KernelSplit | None:
@@ -180,6 +191,7 @@ def _split_basis(base: Breakdown, new: Breakdown) -> KernelSplit | None:
         max(level["one_thread"]["bytes_per_s"] for level in known_levels),
         max(gemv, default=None),
         max(side.peaks["flops_per_s"] for side in (base, new)),
+        max(side.peaks["one_thread_flops_per_s"] for side in (base, new)),
         *known_rates,
     )
 
@@ -190,7 +202,8 @@ def _rates(side: Breakdown, work: Work) -> KernelRates | None:
         return None
     traffic = work.bytes + work.shared_bytes * (reads - 1)
     per_s = 1e9 / kernel_ns
-    return KernelRates(reads, work.shared_bytes * reads * per_s, work.flops * per_s, work.flops / traffic)
+    one_by_one = reads > work.units / 2
+    return KernelRates(reads, one_by_one, work.shared_bytes * reads * per_s, work.flops * per_s, work.flops / traffic)
 
 
 def _level(peaks: Mapping[str, Any], size_bytes: int) -> Mapping[str, Any] | None:
@@ -210,6 +223,7 @@ def describe_kernel(split: KernelSplit) -> list[str]:
         (
             f"estimate: {format_bytes(split.shared_bytes)} that all units share lie in {split.level}, {peak}{gemv};"
             f" arithmetic at the {format_rate(split.peak_flops_per_s, 'FLOP')} of a matrix product"
+            f" ({format_rate(split.one_thread_flops_per_s, 'FLOP')} on one thread)"
         )
     ]
     for name, rates in (("base", split.base), ("new", split.new)):

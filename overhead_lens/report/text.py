@@ -107,7 +107,7 @@ def _factors(factors: Factors) -> RenderableType:
             per_unit = [ns / factors.units for ns in (part.base_ns, part.new_ns)]
             ratio = factors.ratio_without(part)
             table.add_row(
-                Text(part.name, style=COLORS[part.name.partition(":")[0]]),
+                Text(f"{part.name}{' (estimate)' if part.estimate else ''}", style=COLORS[part.name.partition(":")[0]]),
                 *(format_ns(ns) for ns in per_unit),
                 _signed(part.delta_ns / factors.units),
                 f"{factors.share(part):.0%}",

@@ -17,7 +17,8 @@ from overhead_lens.scenario import Work
 from tests.builders import breakdown
 from tests.compare.test_difference import budget
 
-# 10 units share 1,000 bytes: read once they take 10 ns, read for every unit 100 ns; arithmetic takes 40 ns.
+# 10 units share 1,000 bytes: read once they take 10 ns, read for every unit 100 ns; arithmetic takes 40 ns,
+# 50 on one thread.
 WORK = Work(units=10, flops=4_000, bytes=1_500, shared_bytes=1_000)
 
 
@@ -42,6 +43,7 @@ def peaks(level_rate: float = 1e11, flops_rate: float = 1e11, gemv_rate: float =
         ],
         "gemv": [{"level": "L2", "weight_bytes": 4_000, "bytes_per_s": gemv_rate}],
         "flops_per_s": flops_rate,
+        "one_thread_flops_per_s": 0.8 * flops_rate,
     }
 
 
@@ -80,7 +82,8 @@ def test_factors_of_a_loop_and_one_batch() -> None:
         "dispatcher": (1_000, 80),
         "allocation": (500, 20),
         "kernel: arithmetic": (40, 40),
-        "kernel: re-reading shared data": (60, 0),
+        "kernel: on one thread": (10, 0),
+        "kernel: re-reading shared data": (50, 0),
         "kernel: rest": (200, 10),
     }
     assert found is not None
@@ -93,6 +96,13 @@ def test_factors_of_a_loop_and_one_batch() -> None:
     assert turned.ratio_without(turned.parts[0]) == found.ratio_without(python)
 
 
+def test_a_few_large_pieces_are_not_taken_to_run_on_one_thread() -> None:
+    base, new = sides()
+    found = parts(make_factors(replace(base, shared_reads=5.0), new))
+    assert found["kernel: re-reading shared data"] == (10, 0)
+    assert "kernel: on one thread" not in found
+
+
 def test_what_the_kernels_achieved() -> None:
     found = make_factors(*sides())
     assert found is not None
@@ -101,6 +111,7 @@ def test_what_the_kernels_achieved() -> None:
         (
             "estimate: 1.00 kB that all units share lie in L2, 100 GB/s measured there (one thread); a matrix-vector product"
             " alone reads 60.0 GB/s; arithmetic at the 100 GFLOP/s of a matrix product"
+            " (80.0 GFLOP/s on one thread)"
         ),
         "kernel of base: shared data read 10 times at 33.3 GB/s (33% of that), 13.3 GFLOP/s (13% of that), 0.381 FLOP per byte",
         "kernel of new: shared data read once, 80.0 GFLOP/s (80% of that), 2.67 FLOP per byte",
@@ -111,13 +122,22 @@ def test_the_faster_of_two_measured_peaks_counts_for_both_sides() -> None:
     base, new = sides()
     found = make_factors(replace(base, peaks=peaks(5e10, 2e11)), replace(new, peaks=peaks(1e11, 1e11)))
     assert found is not None
-    assert [(each.base_ns, each.new_ns) for each in found.parts if each.estimate] == [(20, 20), (80, 0), (200, 30)]
+    assert [(each.base_ns, each.new_ns) for each in found.parts if each.estimate] == [
+        (20, 20),
+        (5, 0),
+        (75, 0),
+        (200, 30),
+    ]
 
 
 def test_a_kernel_faster_than_the_peaks_has_no_negative_part() -> None:
     base, new = side("loop", 10.0, kernel=70), side("batched", 1.0, kernel=30)
     found = parts(make_factors(base, new))
-    assert found == {"kernel: arithmetic": (40, 30), "kernel: re-reading shared data": (30, 0)}
+    assert found == {
+        "kernel: arithmetic": (40, 30),
+        "kernel: on one thread": (10, 0),
+        "kernel: re-reading shared data": (20, 0),
+    }
 
 
 @pytest.mark.parametrize(
