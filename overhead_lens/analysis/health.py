@@ -101,7 +101,7 @@ def _above_peak(size_bytes: int, wall_ns: int, peak: float, level: str) -> list[
         (
             f"the call's {format_bytes(size_bytes)} in {format_ns(wall_ns)} are {format_rate(achieved)}, more than the"
             f" {format_rate(peak)} measured in {level}: the clock stops before the work is done (a device that is not"
-            " synchronized?), or the scenario's work() counts too many bytes"
+            " synchronized?), the scenario's work() counts too many bytes, or other programs held the peak down"
         )
     ]
 

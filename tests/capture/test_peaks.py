@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import torch
 
-from overhead_lens.capture import peaks
+from overhead_lens.capture import peaks, record
 from overhead_lens.capture.peaks import Cache, measure_peaks, read_caches
+from overhead_lens.errors import MeasurementError
 
 
 def draw_cache(folder: Path, index: int, **files: str) -> None:
@@ -58,3 +60,18 @@ def test_every_level_has_rates_and_the_thread_count_is_put_back(monkeypatch: pyt
     assert found["flops_per_s"] >= found["one_thread_flops_per_s"] > 0
     assert [(row["level"], row["weight_bytes"]) for row in found["gemv"]] == [("L2", 181**2 * 4), ("DRAM", 64 << 20)]
     assert (found["device"] is None) == isinstance(found["device_reason"], str)
+
+
+class Refusing:
+    """A worker that cannot measure peaks."""
+
+    def ask(self, step: str) -> dict[str, Any]:
+        raise MeasurementError(f"{step} failed: RuntimeError: no memory")
+
+
+def test_a_capture_without_peaks_is_still_one(tmp_path: Path) -> None:
+    request = record.Request(tmp_path / "s.py", None, {}, None, None, tmp_path, 1.0)
+    recording = record._Recording(request, cast("Any", None))
+    recording._measure_peaks(cast("Any", Refusing()))
+    assert recording.peaks == {}
+    assert recording.warnings == ["no roofline floor: peaks failed: RuntimeError: no memory"]
