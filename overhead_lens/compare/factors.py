@@ -229,6 +229,11 @@ def describe_kernel(split: KernelSplit) -> list[str]:
     for name, rates in (("base", split.base), ("new", split.new)):
         speed = f"{format_rate(rates.flops_per_s, 'FLOP')} ({rates.flops_per_s / split.peak_flops_per_s:.0%} of that)"
         lines.append(f"kernel of {name}: {_reading(rates, split)}, {speed}, {rates.flops_per_byte:.3g} FLOP per byte")
+        if rates.shared_bytes_per_s > split.level_bytes_per_s:
+            lines.append(
+                f"kernel of {name} reads faster than {split.level} was measured: its share of the call is too small"
+                " (see its interval), or the peak is; do not believe the split"
+            )
     return lines
 
 

@@ -118,6 +118,20 @@ def test_what_the_kernels_achieved() -> None:
     ]
 
 
+def test_a_kernel_faster_than_its_cache_is_not_believed() -> None:
+    found = make_factors(side("loop", 10.0, kernel=99), side("batched", 1.0, kernel=50))
+    assert found is not None
+    assert found.kernel is not None
+    assert describe_kernel(found.kernel)[2] == (
+        "kernel of base reads faster than L2 was measured: its share of the call is too small (see its interval), or the peak"
+        " is; do not believe the split"
+    )
+    at_the_peak = make_factors(side("loop", 10.0, kernel=100), side("batched", 1.0, kernel=50))
+    assert at_the_peak is not None
+    assert at_the_peak.kernel is not None
+    assert len(describe_kernel(at_the_peak.kernel)) == 3
+
+
 def test_the_faster_of_two_measured_peaks_counts_for_both_sides() -> None:
     base, new = sides()
     found = make_factors(replace(base, peaks=peaks(5e10, 2e11)), replace(new, peaks=peaks(1e11, 1e11)))
