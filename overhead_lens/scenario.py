@@ -34,15 +34,18 @@ class Work:
         units: What the call processes (vectors, rows, elements), as named by the scenario's summary.
         flops: Floating-point operations of the algorithm, not of an implementation.
         bytes: Bytes that must at least cross to or from memory: each input read once, each output written once.
+        shared_bytes: Those of ``bytes`` that every unit needs (a layer's weight): units that are processed one at a time read
+            them again for each.
     """
 
     units: int = 1
     flops: int = 0
     bytes: int = 0
+    shared_bytes: int = 0
 
     def __post_init__(self) -> None:
-        if self.units < 1 or self.flops < 0 or self.bytes < 0:
-            raise UsageError(f"work needs units >= 1, flops >= 0 and bytes >= 0, not {self}")
+        if self.units < 1 or self.flops < 0 or not 0 <= self.shared_bytes <= self.bytes:
+            raise UsageError(f"work needs units >= 1, flops >= 0 and bytes >= shared_bytes >= 0, not {self}")
 
 
 @dataclass(frozen=True, slots=True)

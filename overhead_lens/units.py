@@ -49,6 +49,24 @@ def format_ns(ns: float) -> str:
     return f"{ns / NS_PER_S:.{_decimals(size / NS_PER_S)}f} s"
 
 
+def format_bytes(size: float) -> str:
+    """A size with a decimal unit and three digits: ``263 kB``, ``1.05 MB``."""
+    return f"{_scaled(size)}B"
+
+
+def format_rate(per_s: float, unit: str = "B") -> str:
+    """A rate with a decimal unit and three digits: ``85.0 GB/s``; ``44.1 GFLOP/s`` for ``unit`` FLOP."""
+    return f"{_scaled(per_s)}{unit}/s"
+
+
+def _scaled(value: float) -> str:
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= 0.9995 * factor:
+            scaled = value / factor
+            return f"{scaled:.{2 if scaled < 9.995 else 1 if scaled < 99.95 else 0}f} {prefix}"
+    return f"{value:.0f} "
+
+
 def _decimals(value: float) -> int:
     return 2 if value < 99.995 else 1 if value < 999.95 else 0
 

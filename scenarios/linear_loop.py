@@ -79,11 +79,12 @@ def check(
 def work(params: Params) -> Work:
     """A result is ``features`` products and as many additions, the bias included."""
     itemsize = getattr(torch, params.dtype).itemsize
-    weight_and_bias = params.features * params.features + params.features
+    weight_and_bias = (params.features * params.features + params.features) * itemsize
     return Work(
         units=params.vectors,
         flops=2 * params.vectors * params.features * params.features,
-        bytes=(2 * params.vectors * params.features + weight_and_bias) * itemsize,
+        bytes=2 * params.vectors * params.features * itemsize + weight_and_bias,
+        shared_bytes=weight_and_bias,
     )
 
 

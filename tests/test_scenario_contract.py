@@ -126,8 +126,8 @@ class TestScenario:
     def test_work_is_of_at_least_one_unit_and_never_negative(self, bad):
         work = {"units": 1, "flops": 0, "bytes": 0} | bad
         assert complaint(Work, **bad) == (
-            "work needs units >= 1, flops >= 0 and bytes >= 0, not "
-            f"Work(units={work['units']}, flops={work['flops']}, bytes={work['bytes']})"
+            "work needs units >= 1, flops >= 0 and bytes >= shared_bytes >= 0, not "
+            f"Work(units={work['units']}, flops={work['flops']}, bytes={work['bytes']}, shared_bytes=0)"
         )
 
 

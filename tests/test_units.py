@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.units import format_ns, ns_from_us_text, round_to_sum
+from overhead_lens.units import format_bytes, format_ns, format_rate, ns_from_us_text, round_to_sum
 
 
 @given(ns=st.integers(0, 2**62))
@@ -50,3 +50,18 @@ def test_rounding_refuses_what_does_not_sum() -> None:
 )
 def test_durations_for_people(ns: float, text: str) -> None:
     assert format_ns(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (999, "999 B"), (263_168, "263 kB"), (1_048_576, "1.05 MB"), (99_950_000, "100 MB")]
+)
+def test_sizes_in_three_digits(size: int, text: str) -> None:
+    assert format_bytes(size) == text
+
+
+@pytest.mark.parametrize(
+    ("per_s", "unit", "text"),
+    [(8.5e10, "B", "85.0 GB/s"), (4.406e10, "FLOP", "44.1 GFLOP/s"), (9.996e12, "B", "10.0 TB/s")],
+)
+def test_rates_in_three_digits(per_s: float, unit: str, text: str) -> None:
+    assert format_rate(per_s, unit) == text

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.analysis.device_share import device_share
-from overhead_lens.analysis.floor import floor_ns
+from overhead_lens.analysis.floor import make_floor
 from overhead_lens.analysis.guards import BACKEND_MATCH, guard_costs
-from overhead_lens.analysis.health import clock_warnings, share_warnings
+from overhead_lens.analysis.health import clock_warnings, fault_warnings, memory_warnings, share_warnings
 from overhead_lens.analysis.model import (
     Breakdown,
     Closure,
@@ -31,6 +31,7 @@ from overhead_lens.analysis.trace_budget import TraceBudget, trace_budget
 from overhead_lens.analysis.wall import Estimate, Floats, estimate_per_call, undisturbed
 from overhead_lens.categories import HOST_CATEGORIES, PARTS, Classified, Classifier
 from overhead_lens.errors import MeasurementError
+from overhead_lens.scenario import Work
 from overhead_lens.stack import Stack
 from overhead_lens.units import round_to_sum
 
@@ -98,6 +99,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     else:
         raise MeasurementError(f"{evidence.name} holds neither samples nor a trace: nothing says how its time divides")
     faults = _page_fault_time(clock, wall, shares)
+    fault_count = estimate_per_call(clock, "minor_faults", statistic="mean").value
     drawn = _replicates(wall, shares, faults)
     kernel_ns = shares.share("kernel") * wall.value
     fault_share = faults.value / kernel_ns if kernel_ns else 0.0
@@ -106,6 +108,9 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     host = _host(wall_ns, shares, drawn)
     listed = (meta.get("guards") or {}).get("guards", [])
     device, device_warnings = _device(evidence, wall_ns, classifier)
+    names = ("units", "flops", "bytes", "shared_bytes")
+    work = Work(**{name: meta["work"].get(name, 0) for name in names}) if meta.get("work_known") else None
+    call = _wall(clock, wall, meta)
     guards = guard_costs(stacks, verdicts, listed, wall.value / shares.weight) if stacks else ()
     breakdown = Breakdown(
         scenario=meta["scenario"],
@@ -113,7 +118,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         compile=meta["compile"],
         device_kind=meta["device"],
         params=meta["params"],
-        wall=_wall(clock, wall, meta),
+        wall=call,
         host=host,
         closure=_closure(host, wall_ns, traced),
         cross_checks=_cross_checks(host, guards, shares, traced),
@@ -122,6 +127,8 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
             *meta.get("warnings", ()),
             *clock_warnings(evidence.clock, len(clock)),
             *share_warnings(shares, wall.value, meta),
+            *fault_warnings(fault_count, faults.value, wall.value),
+            *memory_warnings(work, call, meta.get("peaks") or {}, _kind(meta)),
             *device_warnings,
         ),
         environment=meta.get("environment", {}),
@@ -129,6 +136,9 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         device=device,
         operators=_operators(evidence, verdicts, wall_ns, fault_share, traced),
         units=meta["work"]["units"],
+        work=work,
+        shared_reads=None if traced is None else min(max(traced.kernel_calls, 1.0), meta["work"]["units"]),
+        peaks=meta.get("peaks") or {},
         published=tuple(meta.get("published", ())),
     )
     frames = {
@@ -140,7 +150,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
 
 def _device(evidence: Evidence, wall_ns: int, classifier: Classifier) -> tuple[DeviceShare | None, tuple[str, ...]]:
     """The device's side of a call on a device."""
-    kind = str(evidence.meta["device"]).partition(":")[0]
+    kind = _kind(evidence.meta)
     if kind == "cpu":
         return None, ()
     if evidence.events is None:
@@ -153,12 +163,16 @@ def _device(evidence: Evidence, wall_ns: int, classifier: Classifier) -> tuple[D
     return share, warnings
 
 
+def _kind(meta: Mapping[str, Any]) -> str:
+    """``cuda`` of ``cuda:1``."""
+    return str(meta["device"]).partition(":")[0]
+
+
 def _wall(clock: pd.DataFrame, wall: Estimate, meta: Mapping[str, Any]) -> Wall:
     low, high = wall.interval()
-    floor = floor_ns(meta["work"], meta.get("peaks")) if meta.get("work_known") else 0.0
-    return Wall(
-        round(wall.value), (low, high), int(clock["process"].nunique()), len(clock), int(clock["calls"].sum()), floor
-    )
+    floor = make_floor(meta["work"], meta.get("peaks"), _kind(meta)) if meta.get("work_known") else None
+    processes, calls = int(clock["process"].nunique()), int(clock["calls"].sum())
+    return Wall(round(wall.value), (low, high), processes, len(clock), calls, floor.ns if floor else 0.0, floor)
 
 
 def _page_fault_time(clock: pd.DataFrame, wall: Estimate, shares: Shares) -> Estimate:

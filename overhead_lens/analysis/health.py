@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
+from overhead_lens.analysis.floor import DEVICE_MEMORY, capacity_bytes, level_name, level_of
+from overhead_lens.analysis.model import Wall
 from overhead_lens.analysis.shares import Shares
+from overhead_lens.scenario import Work
+from overhead_lens.units import format_bytes, format_ns, format_rate
 
 _DISTURBED_SHARE = 0.25
 _LEAST_SAMPLES = 4_500
 _UNATTRIBUTED_SHARE = 0.02
+_FAULT_SHARE = 0.01
+_LEAST_FAULT_NS = 100
+# Peaks differ by so much from one measurement to the next on a machine that others use.
+_ABOVE_PEAK = 1.25
+# Less of the call than this, and how its bytes are read is not what it is about.
+_BYTES_MATTER_SHARE = 0.1
 
 
 def clock_warnings(clock: pd.DataFrame, kept: int) -> list[str]:
@@ -48,3 +58,63 @@ def share_warnings(shares: Shares, wall_ns: float, meta: Mapping[str, Any]) -> l
             f"{share:.1%} ({share * wall_ns:.0f} ns) is unattributed: no rule claims the frames listed under it"
         )
     return found
+
+
+def fault_warnings(faults: float, faults_ns: float, wall_ns: float) -> list[str]:
+    """Page faults that take part of each call.
+
+    Args:
+        faults: Minor page faults per call.
+        faults_ns: Their time per call as measured; 0 where it was not.
+        wall_ns: Time of one call.
+    """
+    cost_ns = faults_ns or faults * _LEAST_FAULT_NS
+    if cost_ns <= _FAULT_SHARE * wall_ns:
+        return []
+    cost = f"take {format_ns(faults_ns)}" if faults_ns else f"take at least {format_ns(cost_ns)}"
+    return [
+        (
+            f"{faults:,.0f} page faults per call {cost} ({cost_ns / wall_ns:.0%} of it): the call gets fresh memory every time;"
+            " give it an output to write to, or keep malloc from returning its pages"
+        )
+    ]
+
+
+def memory_warnings(work: Work | None, wall: Wall, peaks: Mapping[str, Any], device: str) -> list[str]:
+    """Bytes per second that memory cannot deliver, and bytes that never leave a cache."""
+    if work is None or work.bytes == 0 or wall.floor is None or wall.ns == 0:
+        return []
+    if device != "cpu":
+        found = peaks["device"]
+        level, peak, cached = DEVICE_MEMORY, found["bytes_per_s"], work.bytes <= found.get("cache_bytes", 0)
+        return [] if cached else _above_peak(work.bytes, wall.ns, peak, level)
+    holding = level_of(peaks["copy"], work.bytes)
+    too_fast = _above_peak(work.bytes, wall.ns, holding["bytes_per_s"], level_name(holding))
+    return too_fast or _cached(work.bytes, wall, peaks["copy"], holding)
+
+
+def _above_peak(size_bytes: int, wall_ns: int, peak: float, level: str) -> list[str]:
+    achieved = size_bytes / wall_ns * 1e9
+    if achieved <= _ABOVE_PEAK * peak:
+        return []
+    return [
+        (
+            f"the call's {format_bytes(size_bytes)} in {format_ns(wall_ns)} are {format_rate(achieved)}, more than the"
+            f" {format_rate(peak)} measured in {level}: the clock stops before the work is done (a device that is not"
+            " synchronized?), the scenario's work() counts too many bytes, or other programs held the peak down"
+        )
+    ]
+
+
+def _cached(size_bytes: int, wall: Wall, levels: Sequence[Mapping[str, Any]], holding: Mapping[str, Any]) -> list[str]:
+    matters = size_bytes / holding["bytes_per_s"] * 1e9 >= _BYTES_MATTER_SHARE * wall.ns
+    capacity, memory = capacity_bytes(holding), levels[-1]
+    if not matters or "level" not in holding or capacity is None:
+        return []
+    return [
+        (
+            f"the call's {format_bytes(size_bytes)} fit in {level_name(holding)} ({format_bytes(capacity)}): repeated calls"
+            f" read cache (up to {format_rate(holding['bytes_per_s'])}), not {level_name(memory)}"
+            f" ({format_rate(memory['bytes_per_s'])}); enlarge the inputs to measure that"
+        )
+    ]

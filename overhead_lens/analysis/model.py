@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.scenario import Work
 
 SCHEMA = "overhead-lens/breakdown/1"
 
@@ -19,6 +20,29 @@ Interval = tuple[float, float]
 
 class InvariantError(ValueError):
     """A budget that does not close, or a value that breaks the contract of its type: a defect of the analyzer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The least that a call's work takes at the machine's measured peaks.
+
+    Attributes:
+        ns: Per call.
+        bound: Which peak binds: ``arithmetic`` or ``memory``.
+        level: The memory level that holds the call's bytes: ``L2``, ``DRAM``, ``device memory``.
+        flops_per_s: Arithmetic of a call that takes no longer; the measured peak where that binds.
+        bytes_per_s: The same of its memory traffic.
+    """
+
+    ns: float
+    bound: str
+    level: str
+    flops_per_s: float
+    bytes_per_s: float
+
+    def __post_init__(self) -> None:
+        _require(self.ns > 0, "a floor of no time")
+        _require(self.bound in ("arithmetic", "memory"), f"no bound {self.bound!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +56,7 @@ class Wall:
         blocks: Timed blocks in all of them.
         calls: Measured calls in all of them.
         floor_ns: Roofline floor of the call's work on this machine; 0 where the work is not known.
+        floor: The same and what binds it.
     """
 
     ns: int
@@ -40,9 +65,11 @@ class Wall:
     blocks: int
     calls: int
     floor_ns: float
+    floor: Floor | None = None
 
     def __post_init__(self) -> None:
         _require(self.ns >= 0, "wall time is negative")
+        _require(self.floor is None or self.floor.ns == self.floor_ns, "the floor is given twice and differs")
         _require(self.ci95_ns[0] <= self.ci95_ns[1], f"interval {self.ci95_ns} is reversed")
 
 
@@ -216,6 +243,10 @@ class Breakdown:
         device: The device's own partition of the same window; None for a call that uses no device.
         operators: Per-operator tree from the samples; None without samples. Not part of the JSON contract.
         units: Units of work per call, for figures per unit. Not part of the JSON contract.
+        work: The work of one call; None where the scenario does not say. Not part of the JSON contract.
+        shared_reads: How often one call reads what its units share: calls of the operator whose kernels take most, by the
+            trace, at most once per unit; None without a trace. Not part of the JSON contract.
+        peaks: The machine's measured peaks (``capture/peaks.py``). Not part of the JSON contract.
         published: Reference figures that fit this variant. Not part of the JSON contract.
     """
 
@@ -235,6 +266,9 @@ class Breakdown:
     device: DeviceShare | None = None
     operators: Operator | None = None
     units: int = 1
+    work: Work | None = None
+    shared_reads: float | None = None
+    peaks: Mapping[str, Any] = field(default_factory=dict)
     published: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:

@@ -34,6 +34,7 @@ class TraceBudget:
         event_cost_ns: What one event cost the profiler.
         events_per_call: Host events in one call.
         operator_names: Names of the operators in the trace.
+        kernel_calls: Calls, per measured call, of the event whose kernels take most; 0 where none has any.
     """
 
     claims: Mapping[Claim, float]
@@ -42,6 +43,7 @@ class TraceBudget:
     event_cost_ns: float
     events_per_call: float
     operator_names: frozenset[str]
+    kernel_calls: float
 
 
 def trace_budget(events: pd.DataFrame, timing: Mapping[str, float], classifier: Classifier) -> TraceBudget:
@@ -66,6 +68,8 @@ def trace_budget(events: pd.DataFrame, timing: Mapping[str, float], classifier: 
         for claim, part_ns in _split(classifier.classify_event(name, category), ns, timing["operator_floor_ns"]):
             claims[claim] += part_ns
             frames[claim.category][name] += part_ns
+    kernels = frames[_KERNEL.category]
+    costliest = max(kernels, key=lambda name: kernels[name], default=None)
     return TraceBudget(
         {claim: ns / calls for claim, ns in claims.items()},
         {category: {name: ns / calls for name, ns in names.items()} for category, names in frames.items()},
@@ -73,6 +77,7 @@ def trace_budget(events: pd.DataFrame, timing: Mapping[str, float], classifier: 
         cost_ns,
         len(host) / calls,
         names,
+        int((host["name"] == costliest).sum()) / calls,
     )
 
 

@@ -220,7 +220,18 @@ def _fault_of_meta(meta: Mapping[str, Any]) -> str | None:
     work = [meta["work"].get(name) for name in ("units", "flops", "bytes")]
     if not all(isinstance(each, int) for each in work) or work[0] < 1:
         return f"{META}: work is {meta['work']}"
-    return None
+    return _fault_of_peaks(meta.get("peaks") or {})
+
+
+def _fault_of_peaks(peaks: Mapping[str, Any]) -> str | None:
+    """Peaks are divided by: what the analysis takes of them must be there and positive."""
+    if not peaks:
+        return None
+    copy = peaks.get("copy")
+    levels = copy if isinstance(copy, list) and copy and all(isinstance(each, dict) for each in copy) else [{}]
+    rates = [peaks.get("flops_per_s"), *(level.get(name) for level in levels for name in ("bytes", "bytes_per_s"))]
+    sound = all(isinstance(rate, (int, float)) and rate > 0 for rate in rates)
+    return None if sound else f"{META}: peaks are {peaks}"
 
 
 def _fault_of_clock(clock: pd.DataFrame) -> str | None:

@@ -210,7 +210,13 @@ class _Recording:
         self.rows += [{"process": process, **row} for row in rows]
         self._sample(worker)
         if process == effort.processes - 1:
+            self._measure_peaks(worker)
+
+    def _measure_peaks(self, worker: Worker) -> None:
+        try:
             self.peaks = worker.ask("peaks")
+        except MeasurementError as error:
+            self.warnings.append(f"no roofline floor: {error}")
 
     def _write(self, started: datetime) -> Path:
         assert self.folder is not None

@@ -22,6 +22,7 @@ from overhead_lens.analysis.breakdown import Budget
 from overhead_lens.analysis.model import Interval
 from overhead_lens.analysis.wall import Floats
 from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.compare.factors import make_factors
 from overhead_lens.compare.model import Change, Delta, Move
 from overhead_lens.units import format_ns
 
@@ -54,6 +55,7 @@ def compare_budgets(base: Budget, new: Budget) -> Delta:
         sentence=_sentence(wall_delta, verdict, changes, blame, wall_interval, margin_ns),
         detectable_share=(wall_interval[1] - wall_interval[0]) / 2 / max(base.breakdown.wall.ns, 1),
         warnings=_warnings(base, new),
+        factors=make_factors(base.breakdown, new.breakdown),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from overhead_lens.analysis.model import Breakdown, Interval, InvariantError
 from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.compare.factors import Factors
 
 SCHEMA = "overhead-lens/delta/1"
 
@@ -42,6 +43,7 @@ class Delta:
         host: Every category of the taxonomy, in its order.
         blame: Categories that moved significantly in the verdict's direction, largest first.
         detectable_share: Half the width of the wall difference's interval, as a share of the base.
+        factors: What the ratio is made of, for two variants of one scenario that do the same work; None otherwise.
     """
 
     base: Breakdown
@@ -56,6 +58,7 @@ class Delta:
     sentence: str
     detectable_share: float
     warnings: tuple[str, ...]
+    factors: Factors | None = None
 
     def __post_init__(self) -> None:
         if tuple(change.category for change in self.host) != HOST_CATEGORIES:
@@ -64,3 +67,5 @@ class Delta:
             raise InvariantError("the categories' differences do not sum to the wall's")
         if self.verdict not in VERDICTS:
             raise InvariantError(f"no verdict {self.verdict!r}")
+        if self.factors is not None and self.factors.delta_ns != self.wall_delta_ns:
+            raise InvariantError("the factors do not sum to the wall's difference")

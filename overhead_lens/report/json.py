@@ -6,7 +6,8 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from overhead_lens.analysis.model import SCHEMA, Breakdown, DeviceShare, HostCategory
+from overhead_lens.analysis.model import SCHEMA, Breakdown, DeviceShare, Floor, HostCategory
+from overhead_lens.compare.factors import Factors
 from overhead_lens.compare.model import SCHEMA as DELTA_SCHEMA
 from overhead_lens.compare.model import Delta
 
@@ -29,6 +30,7 @@ def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
             "blocks": wall.blocks,
             "calls": wall.calls,
             "floor_ns": round(wall.floor_ns, 3),
+            "floor": None if wall.floor is None else _floor(wall.floor),
         },
         "host": [_category(each) for each in breakdown.host],
         "device": None if breakdown.device is None else _device(breakdown.device),
@@ -52,6 +54,16 @@ def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
         "warnings": list(breakdown.warnings),
         "environment": {**breakdown.environment, "device": breakdown.device_kind},
         "capture": breakdown.capture,
+    }
+
+
+def _floor(floor: Floor) -> dict[str, Any]:
+    return {
+        "ns": round(floor.ns, 3),
+        "bound": floor.bound,
+        "level": floor.level,
+        "flops_per_s": round(floor.flops_per_s),
+        "bytes_per_s": round(floor.bytes_per_s),
     }
 
 
@@ -122,7 +134,32 @@ def delta_document(delta: Delta) -> dict[str, Any]:
         "blame": list(delta.blame),
         "sentence": delta.sentence,
         "detectable_share": round(delta.detectable_share, 5),
+        "factors": None if delta.factors is None else _factors(delta.factors),
         "warnings": list(delta.warnings),
+    }
+
+
+def _factors(factors: Factors) -> dict[str, Any]:
+    """``parts`` are whole ns per call that sum to the walls; ``per_unit_ns`` is the difference per unit of work."""
+    return {
+        "units": factors.units,
+        "base_ns": factors.base_ns,
+        "new_ns": factors.new_ns,
+        "delta_ns": factors.delta_ns,
+        "parts": [
+            {
+                "name": part.name,
+                "base_ns": part.base_ns,
+                "new_ns": part.new_ns,
+                "delta_ns": part.delta_ns,
+                "per_unit_ns": round(part.delta_ns / factors.units, 3),
+                "share": round(factors.share(part), 5),
+                "ratio_without": _rounded(factors.ratio_without(part), 4),
+                "estimate": part.estimate,
+            }
+            for part in factors.parts
+        ],
+        "kernel": None if factors.kernel is None else asdict(factors.kernel),
     }
 
 

@@ -12,9 +12,10 @@ from rich.tree import Tree
 
 from overhead_lens.analysis.model import Breakdown, HostCategory, Operator
 from overhead_lens.analysis.names import kernel_name
+from overhead_lens.compare.factors import Factors, describe_kernel
 from overhead_lens.compare.model import Delta
 from overhead_lens.report.plain import plain
-from overhead_lens.units import format_ns
+from overhead_lens.units import format_ns, format_rate
 
 _BAR_WIDTH = 24
 _TOP = 5
@@ -90,7 +91,35 @@ def print_delta(console: Console, delta: Delta) -> None:
         )
     console.print(table)
     console.print(Text(plain(delta.sentence), style="bold"))
+    if delta.factors is not None:
+        console.print()
+        console.print(_factors(delta.factors))
     _print_footnotes(console, delta.warnings)
+
+
+def _factors(factors: Factors) -> RenderableType:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("factor", no_wrap=True)
+    for name in ("base", "new", "difference", "share", "ratio without it"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for part in factors.parts:
+        if part.base_ns or part.new_ns:
+            per_unit = [ns / factors.units for ns in (part.base_ns, part.new_ns)]
+            ratio = factors.ratio_without(part)
+            table.add_row(
+                Text(f"{part.name}{' (estimate)' if part.estimate else ''}", style=COLORS[part.name.partition(":")[0]]),
+                *(format_ns(ns) for ns in per_unit),
+                _signed(part.delta_ns / factors.units),
+                f"{factors.share(part):.0%}",
+                "" if ratio is None else f"{ratio:.1f}x",
+            )
+    walls = (factors.base_ns / factors.units, factors.new_ns / factors.units)
+    ratio = max(walls) / min(walls) if min(walls) else None
+    whole = f"{ratio:.1f}x" if ratio else ""
+    table.add_row(Text("sum = wall", style="bold"), *map(format_ns, walls), _signed(walls[1] - walls[0]), "100%", whole)
+    lines = describe_kernel(factors.kernel) if factors.kernel is not None else []
+    notes = [Text(plain(line), style="dim") for line in lines]
+    return section(f"factors of the ratio, per unit of work ({factors.units:,} units)", Group(table, *notes))
 
 
 def sentence(breakdown: Breakdown) -> str:
@@ -111,8 +140,19 @@ def sentence(breakdown: Breakdown) -> str:
     if floor > 0:
         ratio = breakdown.wall.ns / floor
         times = f"{ratio:,.{0 if ratio >= 9.95 else 1}f}x"
-        text += f". The work itself needs at least {format_ns(floor)}: the call takes {times} that"
+        text += f". The work itself needs at least {format_ns(floor)}{_bound(breakdown)}: the call takes {times} that"
     return text + "."
+
+
+def _bound(breakdown: Breakdown) -> str:
+    """At which rates, and what binds."""
+    floor = breakdown.wall.floor
+    if floor is None:
+        return ""
+    rates = [format_rate(floor.flops_per_s, "FLOP")] if floor.flops_per_s else []
+    rates += [format_rate(floor.bytes_per_s)] if floor.bound == "memory" else []
+    binds = f"memory-bound in {plain(floor.level)}" if floor.bound == "memory" else "bound by arithmetic"
+    return f" ({', '.join(rates)}, {binds})"
 
 
 def _headline(breakdown: Breakdown) -> Text:

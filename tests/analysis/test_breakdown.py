@@ -13,6 +13,7 @@ from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
 from overhead_lens.analysis.model import Breakdown, Closure, HostCategory, InvariantError, Operator, Part, Wall
 from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.errors import MeasurementError
+from overhead_lens.scenario import Work
 from overhead_lens.stack import Stack
 from tests.builders import breakdown
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
@@ -113,6 +114,14 @@ def test_page_faults_move_from_kernel_to_allocation() -> None:
     assert add.categories == {"kernel": 60_000, "allocation": 40_000}
 
 
+def test_page_faults_are_said() -> None:
+    found = budget([stack(USER, BINDING, ENTRY, KERNEL)], clock(100_000, faults=50, system_ns=40_000)).breakdown
+    assert (
+        "50 page faults per call take 40.00 µs (40% of it): the call gets fresh memory every time;"
+        " give it an output to write to, or keep malloc from returning its pages"
+    ) in found.warnings
+
+
 def test_system_time_without_faults_stays_where_it_is() -> None:
     found = budget([stack(USER, BINDING, ENTRY, KERNEL)], clock(100_000, faults=0, system_ns=40_000))
     assert ns(found) == {"kernel": 100_000}
@@ -172,6 +181,19 @@ def test_the_profilers_cost_is_taken_out() -> None:
     # 10 ns per event, half of it in the event and half in its parent; per call: loop 20 - 5, add 60 - 10, empty 20 - 5.
     assert ns(found) == {"python": 15, "dispatcher": 50, "allocation": 15}
     assert found.breakdown.closure.trace_sum_ns == 80
+
+
+@pytest.mark.parametrize(("units", "reads"), [(1, 1.0), (2, 2.0), (9, 2.5)])
+def test_shared_bytes_are_read_by_every_call_of_the_costliest_operator(units: int, reads: float) -> None:
+    work = {"units": units, "flops": 5, "bytes": 80, "shared_bytes": 8}
+    rows = [("measured_loop", "user_annotation", 0, 600)]
+    rows += [("aten::mv", "cpu_op", 100 * at, 90) for at in range(5)] + [("aten::empty", "cpu_op", 550, 10)]
+    found = budget([stack(USER)], clock(300), events(*rows), work=work).breakdown
+    assert (found.shared_reads, found.work) == (reads, Work(units, 5, 80, 8))
+    assert budget([stack(USER)], clock(300), None, work=work).breakdown.shared_reads is None
+    assert budget([stack(USER)], clock(300), TRACE.head(1), work=work).breakdown.shared_reads == 1.0
+    unknown = budget([stack(USER)], clock(300), None, work=work, work_known=False).breakdown
+    assert (unknown.work, unknown.wall.floor) == (None, None)
 
 
 def test_no_evidence_at_all() -> None:

@@ -132,6 +132,11 @@ def test_no_directory_at_all(tmp_path: Path) -> None:
         ({"trace": None}, "trace is not of type dict"),
         ({"guards": [1]}, "guards is not of type dict"),
         ({"warnings": None}, "warnings is not of type list"),
+        ({"peaks": {"copy": []}}, "peaks are {'copy': []}"),
+        (
+            {"peaks": {"copy": [{"bytes": 1, "bytes_per_s": 0}], "flops_per_s": 1}},
+            "peaks are {'copy': [{'bytes': 1, 'bytes_per_s': 0}], 'flops_per_s': 1}",
+        ),
     ],
 )
 def test_metadata_that_no_analysis_could_use(tmp_path: Path, meta: dict[str, object], fault: str) -> None:

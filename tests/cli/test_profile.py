@@ -47,7 +47,15 @@ BREAKDOWN = fields(
     params={"type": "object"},
     per={"const": "call"},
     unit={"const": "ns"},
-    wall=fields(ns=NUMBER, ci95_ns=INTERVAL, processes=NUMBER, blocks=NUMBER, calls=NUMBER, floor_ns=NUMBER),
+    wall=fields(
+        ns=NUMBER,
+        ci95_ns=INTERVAL,
+        processes=NUMBER,
+        blocks=NUMBER,
+        calls=NUMBER,
+        floor_ns=NUMBER,
+        floor={"type": ["object", "null"]},
+    ),
     host=rows(
         category={"enum": list(HOST_CATEGORIES)},
         ns=NUMBER,
@@ -82,6 +90,7 @@ DELTA = fields(
     blame={"type": "array", "items": TEXT},
     sentence=TEXT,
     detectable_share=NUMBER,
+    factors={"type": ["object", "null"]},
     warnings={"type": "array", "items": TEXT},
 )
 

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from overhead_lens.analysis.model import Breakdown, Closure, CrossCheck, Frame, Guard, Operator
+from overhead_lens.analysis.model import Breakdown, Closure, CrossCheck, Floor, Frame, Guard, Operator
+from overhead_lens.compare.factors import make_factors
 from overhead_lens.compare.model import Change, Delta, Move
 from overhead_lens.report.json import breakdown_document, delta_document
 from overhead_lens.report.text import bar, print_breakdown, print_delta
 from tests.builders import breakdown
+from tests.compare.test_factors import sides
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -49,6 +51,7 @@ def full() -> Breakdown:
     return replace(
         made,
         compile=True,
+        wall=replace(made.wall, floor_ns=12.5, floor=Floor(12.5, "memory", "L2", 8e8, 8e10)),
         closure=Closure(10_000, 0, 9_800, -0.02),
         operators=tree,
         units=100,
@@ -97,6 +100,13 @@ def test_report() -> None:
 def test_difference() -> None:
     slower = breakdown(python=7_000, guard=2_000, allocation=3_000, kernel=1_000)
     expect("difference.txt", printed(difference(replace(full(), units=1), slower)))
+
+
+def test_factors() -> None:
+    base, new = sides()
+    expect("factors.txt", printed(replace(difference(base, new), factors=make_factors(base, new))))
+    document = delta_document(replace(difference(base, new), factors=make_factors(base, new)))["factors"]
+    expect("factors.json", json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
 def test_documents() -> None:

@@ -1,0 +1,244 @@
+"""What the factors of a ratio are: two variants of one scenario, per unit of work, category by category.
+
+The categories come from the two budgets. ``kernel`` is split further where the scenario's work and the machine's peaks are
+known, on either side by the same rule, so that the parts of the difference sum to it exactly::
+
+    kernel    |----------------------------------------------------------|
+    arithmetic|-------|                 flops / matrix-product rate of all threads
+    one thread        |-------|         the same at the rate of one thread, where units are processed one at a time
+    re-read                   |------|  shared bytes x reads / rate of the level that holds them, beyond the arithmetic
+    rest                             |-----------------------------------|  what the kernel takes beyond its roofline
+
+Arithmetic and memory traffic overlap at best, so re-reading counts only by what it exceeds the arithmetic. The split is an
+estimate: nothing counts a call's cache accesses or its threads. How often shared bytes are read is the number of calls of
+the costliest operator, by the trace; where that is about once per unit, each unit is taken to run on one thread, as a
+product with one vector does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from overhead_lens.analysis.floor import capacity_bytes, level_name
+from overhead_lens.analysis.model import Breakdown, InvariantError
+from overhead_lens.scenario import Work
+from overhead_lens.units import format_bytes, format_rate
+
+KERNEL_PARTS = ("kernel: arithmetic", "kernel: on one thread", "kernel: re-reading shared data", "kernel: rest")
+
+# What must be alike for the peaks of either capture to hold for both.
+_MACHINE = ("host", "cpu", "threads")
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One part of both calls, in ns per call.
+
+    Attributes:
+        name: A category, or one of ``KERNEL_PARTS``.
+        estimate: Derived from peaks and work, not measured.
+    """
+
+    name: str
+    base_ns: int
+    new_ns: int
+    estimate: bool = False
+
+    @property
+    def delta_ns(self) -> int:
+        """New less base."""
+        return self.new_ns - self.base_ns
+
+    def __post_init__(self) -> None:
+        if min(self.base_ns, self.new_ns) < 0:
+            raise InvariantError(f"{self.name} is negative")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRates:
+    """What the kernel of one side achieved.
+
+    Attributes:
+        shared_reads: How often one call reads the shared bytes.
+        one_by_one: Units are processed one at a time, on one thread.
+        shared_bytes_per_s: Shared bytes that a second of kernel time reads.
+        flops_per_s: Arithmetic in a second of kernel time.
+        flops_per_byte: Arithmetic intensity: flops per byte of memory traffic, shared bytes counted at every read.
+    """
+
+    shared_reads: float
+    one_by_one: bool
+    shared_bytes_per_s: float
+    flops_per_s: float
+    flops_per_byte: float
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSplit:
+    """What the kernel's parts are derived from.
+
+    Attributes:
+        flops: Arithmetic of one call.
+        shared_bytes: Bytes that all units share.
+        level: The memory level that holds them for one thread.
+        level_bytes_per_s: Its measured peak, one thread.
+        gemv_bytes_per_s: What a matrix-vector product alone reads from there, measured; None where it was not.
+        peak_flops_per_s: Measured matrix-product rate, all threads.
+        one_thread_flops_per_s: The same of one thread.
+    """
+
+    flops: int
+    shared_bytes: int
+    level: str
+    level_bytes_per_s: float
+    gemv_bytes_per_s: float | None
+    peak_flops_per_s: float
+    one_thread_flops_per_s: float
+    base: KernelRates
+    new: KernelRates
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """All factors of the ratio of two wall times, for as many units of work on either side.
+
+    Attributes:
+        base_ns: Wall time of the base, ns per call; the parts' sum.
+        new_ns: The same of the other side.
+        parts: In the order of the taxonomy, zeros included.
+        kernel: What the parts of ``kernel`` are derived from; None where it is not split.
+    """
+
+    units: int
+    base_ns: int
+    new_ns: int
+    parts: tuple[Factor, ...]
+    kernel: KernelSplit | None
+
+    def __post_init__(self) -> None:
+        if self.units < 1:
+            raise InvariantError(f"{self.units} units of work")
+        if sum(part.base_ns for part in self.parts) != self.base_ns:
+            raise InvariantError("the factors of the base do not sum to its wall time")
+        if sum(part.new_ns for part in self.parts) != self.new_ns:
+            raise InvariantError("the factors of the new side do not sum to its wall time")
+
+    @property
+    def delta_ns(self) -> int:
+        """New less base, ns per call: the sum of the parts' differences."""
+        return self.new_ns - self.base_ns
+
+    def share(self, part: Factor) -> float:
+        """The part's share of the difference; negative where it moved the other way."""
+        return part.delta_ns / self.delta_ns if part.delta_ns and self.delta_ns else 0.0
+
+    def ratio_without(self, part: Factor) -> float | None:
+        """How many times the faster side the slower would take if this part took as long on both; None for a wall of 0."""
+        slow, fast = max(self.base_ns, self.new_ns), min(self.base_ns, self.new_ns)
+        excess = part.delta_ns if self.new_ns == slow else -part.delta_ns
+        return (slow - excess) / fast if fast else None
+
+
+def make_factors(base: Breakdown, new: Breakdown) -> Factors | None:
+    """The factors of two variants of one scenario; None where they are not, or do different numbers of units."""
+    same_work = base.scenario == new.scenario and base.units == new.units and base.work == new.work
+    if not same_work or base.units == 1 or (base.variant, base.compile) == (new.variant, new.compile):
+        return None
+    split = _split_basis(base, new)
+    parts: list[Factor] = []
+    for old, recent in zip(base.host, new.host, strict=True):
+        if old.category == "kernel" and split is not None:
+            before, after = _kernel(old.ns, split, split.base), _kernel(recent.ns, split, split.new)
+            parts += [Factor(*row, True) for row in zip(KERNEL_PARTS, before, after, strict=True)]
+        else:
+            parts.append(Factor(old.category, old.ns, recent.ns))
+    return Factors(base.units, base.wall.ns, new.wall.ns, tuple(parts), split)
+
+
+def _kernel(kernel_ns: int, split: KernelSplit, rates: KernelRates) -> tuple[int, ...]:
+    """``KERNEL_PARTS`` of one side's kernel time; they sum to it."""
+    own_flops_per_s = split.one_thread_flops_per_s if rates.one_by_one else split.peak_flops_per_s
+    steps_ns = (
+        split.flops / split.peak_flops_per_s * 1e9,
+        split.flops / own_flops_per_s * 1e9,
+        split.shared_bytes * rates.shared_reads / split.level_bytes_per_s * 1e9,
+    )
+    parts: list[int] = []
+    for step_ns in steps_ns:
+        parts.append(max(min(round(step_ns), kernel_ns) - sum(parts), 0))
+    return (*parts, kernel_ns - sum(parts))
+
+
+def _split_basis(base: Breakdown, new: Breakdown) -> KernelSplit | None:
+    """Rates of both sides and the larger of the two captures' peaks; None where something is not known."""
+    work, machines = base.work, [[side.environment.get(key) for key in _MACHINE] for side in (base, new)]
+    if work is None or not work.flops or not work.shared_bytes or machines[0] != machines[1]:
+        return None
+    rates = [_rates(side, work) for side in (base, new) if side.device_kind == "cpu"]
+    levels = [_level(side.peaks, work.shared_bytes) for side in (base, new)]
+    known_rates = [each for each in rates if each is not None]
+    known_levels = [each for each in levels if each is not None]
+    if len(known_rates) < 2 or len(known_levels) < 2:
+        return None
+    name = level_name(known_levels[0])
+    gemv = [row["bytes_per_s"] for side in (base, new) for row in side.peaks.get("gemv", ()) if row["level"] == name]
+    return KernelSplit(
+        work.flops,
+        work.shared_bytes,
+        name,
+        max(level["one_thread"]["bytes_per_s"] for level in known_levels),
+        max(gemv, default=None),
+        max(side.peaks["flops_per_s"] for side in (base, new)),
+        max(side.peaks["one_thread_flops_per_s"] for side in (base, new)),
+        *known_rates,
+    )
+
+
+def _rates(side: Breakdown, work: Work) -> KernelRates | None:
+    kernel_ns, reads = side.category("kernel").ns, side.shared_reads
+    if reads is None or kernel_ns == 0:
+        return None
+    traffic = work.bytes + work.shared_bytes * (reads - 1)
+    per_s = 1e9 / kernel_ns
+    one_by_one = reads > work.units / 2
+    return KernelRates(reads, one_by_one, work.shared_bytes * reads * per_s, work.flops * per_s, work.flops / traffic)
+
+
+def _level(peaks: Mapping[str, Any], size_bytes: int) -> Mapping[str, Any] | None:
+    """The smallest level that holds ``size_bytes`` for one thread; None for captures that know no levels."""
+    levels = [level for level in peaks.get("copy", ()) if "one_thread" in level]
+    fitting = [level for level in levels if (capacity_bytes(level["one_thread"]) or 0) >= size_bytes]
+    return next(iter([*fitting, *levels[-1:]]), None)
+
+
+def describe_kernel(split: KernelSplit) -> list[str]:
+    """How the kernel's parts are derived, and what either side's kernel achieved: one line each."""
+    peak = f"{format_rate(split.level_bytes_per_s)} measured there (one thread)"
+    gemv = (
+        f"; a matrix-vector product alone reads {format_rate(split.gemv_bytes_per_s)}" if split.gemv_bytes_per_s else ""
+    )
+    lines = [
+        (
+            f"estimate: {format_bytes(split.shared_bytes)} that all units share lie in {split.level}, {peak}{gemv};"
+            f" arithmetic at the {format_rate(split.peak_flops_per_s, 'FLOP')} of a matrix product"
+            f" ({format_rate(split.one_thread_flops_per_s, 'FLOP')} on one thread)"
+        )
+    ]
+    for name, rates in (("base", split.base), ("new", split.new)):
+        speed = f"{format_rate(rates.flops_per_s, 'FLOP')} ({rates.flops_per_s / split.peak_flops_per_s:.0%} of that)"
+        lines.append(f"kernel of {name}: {_reading(rates, split)}, {speed}, {rates.flops_per_byte:.3g} FLOP per byte")
+        if rates.shared_bytes_per_s > split.level_bytes_per_s:
+            lines.append(
+                f"kernel of {name} reads faster than {split.level} was measured: its share of the call is too small"
+                " (see its interval), or the peak is; do not believe the split"
+            )
+    return lines
+
+
+def _reading(rates: KernelRates, split: KernelSplit) -> str:
+    if rates.shared_reads <= 1:
+        return "shared data read once"
+    share = rates.shared_bytes_per_s / split.level_bytes_per_s
+    return f"shared data read {rates.shared_reads:,.0f} times at {format_rate(rates.shared_bytes_per_s)} ({share:.0%} of that)"

@@ -1,0 +1,97 @@
+"""Warnings of a budget, letter by letter, each with a case in which it must be silent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from overhead_lens.analysis.floor import make_floor
+from overhead_lens.analysis.health import fault_warnings, memory_warnings
+from overhead_lens.analysis.model import Wall
+from overhead_lens.scenario import Work
+
+PEAKS: dict[str, Any] = {
+    "copy": [
+        {"level": "L2", "bytes": 1 << 20, "capacity_bytes": 2 << 20, "bytes_per_s": 2e11},
+        {"level": "DRAM", "bytes": 1 << 27, "capacity_bytes": None, "bytes_per_s": 2.5e10},
+    ],
+    "flops_per_s": 1e11,
+    "device": {"bytes_per_s": 4e12, "flops_per_s": 5e13, "cache_bytes": 50_000_000},
+}
+
+
+def warn(size_bytes: int, wall_ns: int, device: str = "cpu", peaks: dict[str, Any] = PEAKS) -> list[str]:
+    work = Work(bytes=size_bytes)
+    floor = make_floor({"flops": 0, "bytes": size_bytes}, peaks, device)
+    wall = Wall(wall_ns, (wall_ns, wall_ns), 5, 100, 1_000, floor.ns if floor else 0.0, floor)
+    return memory_warnings(work, wall, peaks, device)
+
+
+def test_faster_than_memory() -> None:
+    # The notebook's trap: a sum of 25,000 x 25,000 floats on a device, timed without synchronizing.
+    assert warn(2_500_000_000, 62_500, "cuda") == [
+        (
+            "the call's 2.50 GB in 62.50 µs are 40.0 TB/s, more than the 4.00 TB/s measured in device memory: the clock stops"
+            " before the work is done (a device that is not synchronized?), the scenario's work() counts too many bytes, or other"
+            " programs held the peak down"
+        )
+    ]
+    assert warn(100_000_000, 1_000_000) == [
+        (
+            "the call's 100 MB in 1.00 ms are 100 GB/s, more than the 25.0 GB/s measured in DRAM: the clock stops"
+            " before the work is done (a device that is not synchronized?), the scenario's work() counts too many bytes, or other"
+            " programs held the peak down"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "wall_ns", "device"),
+    [
+        (2_500_000_000, 625_000, "cuda"),
+        (50_000_000, 1_000, "cuda"),
+        (100_000_000, 3_200_000, "cpu"),
+        (0, 1_000, "cpu"),
+    ],
+    ids=["device at its peak", "in the device's cache", "memory within the noise of its peak", "no bytes"],
+)
+def test_as_fast_as_memory(size_bytes: int, wall_ns: int, device: str) -> None:
+    assert warn(size_bytes, wall_ns, device) == []
+
+
+def test_a_working_set_in_cache() -> None:
+    assert warn(1_000_000, 10_000) == [
+        (
+            "the call's 1.00 MB fit in L2 (2.10 MB): repeated calls read cache (up to 200 GB/s), not DRAM (25.0 GB/s);"
+            " enlarge the inputs to measure that"
+        )
+    ]
+
+
+def test_bytes_in_cache_that_do_not_matter_to_the_call() -> None:
+    assert warn(1_000_000, 50_000) != []
+    assert warn(1_000_000, 50_001) == []
+
+
+def test_old_peaks_know_no_caches() -> None:
+    peaks = {"copy": [{"bytes": 1 << 20, "bytes_per_s": 2e11}], "flops_per_s": 1e11}
+    assert warn(1_000_000, 10_000, peaks=peaks) == []
+    assert warn(1_000_000, 10_000, "cuda", peaks=peaks) == []
+
+
+def test_page_faults() -> None:
+    assert fault_warnings(529.0, 625_000.0, 1_599_000.0) == [
+        (
+            "529 page faults per call take 625.0 µs (39% of it): the call gets fresh memory every time;"
+            " give it an output to write to, or keep malloc from returning its pages"
+        )
+    ]
+    assert fault_warnings(529.0, 0.0, 1_599_000.0) == [
+        (
+            "529 page faults per call take at least 52.90 µs (3% of it): the call gets fresh memory every time;"
+            " give it an output to write to, or keep malloc from returning its pages"
+        )
+    ]
+    assert fault_warnings(10.0, 0.0, 100_000.0) == []
+    assert fault_warnings(0.0, 0.0, 0.0) == []
