@@ -1,0 +1,180 @@
+"""What one event costs torch.profiler, from calibration calls timed bare and recorded (``capture/calibration.py``).
+
+An event's start is read at the end of its start callback and its end at the begin of its end callback
+(torch/csrc/profiler/collection.cpp), so most of its cost falls outside its own span, into the event around it. How much falls
+inside is what an empty event shows: its span less the part of it that the same code takes when nothing is recorded.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+OPERATOR_OUTER = "operator_outer"
+OPERATOR_NESTED = "operator_nested"
+ANNOTATION = "annotation"
+FAST_ANNOTATION = "fast_annotation"
+COMPILED_REGION = "compiled_region"
+PYTHON_FUNCTION = "python_function"
+C_CALL = "c_call"
+MEMORY = "memory"
+
+_LOOKUP = "TorchDynamo Cache Lookup"
+_REGION = "Torch-Compiled Region"
+# torch/_dynamo/utils.py, torch/_functorch/_aot_autograd/runtime_wrappers.py, torch/_inductor/output_code.py.
+_FAST = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue", "## Call CompiledFxGraph")
+
+
+@dataclass(frozen=True, slots=True)
+class EventCost:
+    """What one event of a class costs, in ns: in all, and how much of it inside its own span.
+
+    Attributes:
+        spread_ns: Largest distance of a calibration call from the fit, per event.
+    """
+
+    total_ns: float
+    inside_ns: float
+    spread_ns: float = 0.0
+
+    @property
+    def outside_ns(self) -> float:
+        """What falls into the event around it."""
+        return self.total_ns - self.inside_ns
+
+
+Costs = Mapping[str, EventCost]
+
+
+def event_class(name: str, category: str, *, outer: bool) -> str:
+    """Which cost an event has.
+
+    Args:
+        name: Event name.
+        category: ``cat`` of the trace.
+        outer: Whether no operator is around it.
+    """
+    if category == "python_function":
+        return C_CALL if name.startswith("<built-in") else PYTHON_FUNCTION
+    if name.startswith(_REGION):
+        return COMPILED_REGION
+    if name.startswith(_FAST):
+        return FAST_ANNOTATION
+    if category == "user_annotation":
+        return ANNOTATION
+    if name == "[memory]":
+        return MEMORY
+    return OPERATOR_OUTER if outer else OPERATOR_NESTED
+
+
+def event_costs(rows: Iterable[Mapping[str, Any]], flags: str) -> dict[str, EventCost]:
+    """Cost per class under one set of flags; a class that the rows say nothing of is missing.
+
+    Args:
+        rows: As ``capture/calibration.py`` makes them.
+        flags: Name of the set of flags.
+    """
+    found = [row for row in rows if row["flags"] == flags]
+    by_kind = {kind: [row for row in found if row["kind"] == kind] for kind in {row["kind"] for row in found}}
+    costs = _operators(by_kind.get("operator", []))
+    for kind, name in (("annotation", ANNOTATION), ("fast_annotation", FAST_ANNOTATION)):
+        if flags != "stack" and by_kind.get(kind):
+            costs[name] = _annotation(by_kind[kind][0])
+    if flags == "stack":
+        costs.update(_python(by_kind.get("python", [])))
+    if flags == "memory":
+        costs.update(_memory(by_kind.get("operator", []), costs))
+    if by_kind.get("compiled") and OPERATOR_OUTER in costs and FAST_ANNOTATION in costs:
+        costs[COMPILED_REGION] = _region(by_kind["compiled"][0], costs)
+    return costs
+
+
+def total_cost_ns(counts: Mapping[str, float], costs: Costs) -> float:
+    """What so many events of each class cost; a class without a cost of its own costs what a nested operator does."""
+    usual = costs[OPERATOR_NESTED]
+    return sum(count * costs.get(name, usual).total_ns for name, count in counts.items())
+
+
+def _taken_ns(row: Mapping[str, Any]) -> float:
+    """Cost of recording one call: the fastest round of each side, since a disturbance only ever adds time."""
+    return max(0.0, min(row["traced_ns"]) - min(row["bare_ns"]))
+
+
+def _operators(rows: Sequence[Mapping[str, Any]]) -> dict[str, EventCost]:
+    """Least squares over calls with different numbers of operators, each call's weight one over its events.
+
+    With memory recorded, only calls without other events count.
+    """
+    rows = [row for row in rows if row["others"] == 0] or list(rows)
+    if not rows:
+        return {}
+    counts = np.array([[row["outer"], row["nested"]] for row in rows], dtype=np.float64)
+    taken = np.array([_taken_ns(row) for row in rows])
+    events = counts.sum(axis=1)
+    fitted, *_ = np.linalg.lstsq(counts / events[:, None], taken / events, rcond=None)
+    outer_ns, nested_ns = (max(0.0, float(each)) for each in fitted)
+    if not counts[:, 1].any():
+        nested_ns = outer_ns
+    spread_ns = float(np.abs(taken - counts @ np.array([outer_ns, nested_ns])).__truediv__(events).max())
+    inside_ns = min(_inside_ns(row) for row in rows)
+    return {
+        OPERATOR_OUTER: EventCost(outer_ns, min(inside_ns, outer_ns), spread_ns),
+        OPERATOR_NESTED: EventCost(nested_ns, min(inside_ns, nested_ns), spread_ns),
+    }
+
+
+def _inside_ns(row: Mapping[str, Any]) -> float:
+    """The profiler's part of the span of a call's only event: of what the call took longer, in proportion to the span."""
+    if len(row["span_ns"]) != 1:
+        return float("inf")
+    (span_ns,) = row["span_ns"].values()
+    traced_ns = min(row["traced_ns"])
+    return float(span_ns * _taken_ns(row) / traced_ns)
+
+
+def _annotation(row: Mapping[str, Any]) -> EventCost:
+    total_ns = _taken_ns(row)
+    return EventCost(total_ns, min(_inside_ns(row), total_ns))
+
+
+def _python(rows: Sequence[Mapping[str, Any]]) -> dict[str, EventCost]:
+    """Two calls: Python functions alone, and one function around a builtin."""
+    by_name = {row["name"]: row for row in rows}
+    if not {"functions", "builtin"} <= set(by_name):
+        return {}
+    functions, builtin = by_name["functions"], by_name["builtin"]
+    python_ns = _taken_ns(functions) / max(1, round(functions["others"]))
+    c_ns = max(0.0, _taken_ns(builtin) - python_ns)
+    return {PYTHON_FUNCTION: EventCost(python_ns, python_ns / 2), C_CALL: EventCost(c_ns, c_ns / 2)}
+
+
+def _memory(rows: Sequence[Mapping[str, Any]], costs: Costs) -> dict[str, EventCost]:
+    """What calls with memory events take more than their operators explain, per memory event."""
+    if OPERATOR_OUTER not in costs:
+        return {}
+    outer_ns, nested_ns = costs[OPERATOR_OUTER].total_ns, costs[OPERATOR_NESTED].total_ns
+    each = [
+        max(0.0, _taken_ns(row) - row["outer"] * outer_ns - row["nested"] * nested_ns) / row["others"]
+        for row in rows
+        if row["others"] >= 1
+    ]
+    # An instant has no span: all of its cost falls into the event around it.
+    return {MEMORY: EventCost(statistics.median(each), 0.0)} if each else {}
+
+
+def _region(row: Mapping[str, Any], costs: Costs) -> EventCost:
+    """What a compiled call's events cost less the cache lookup's and the annotations': Dynamo's region.
+
+    Where it falls is not known; it is divided between the inside of the region and its outside in proportion to their time.
+    """
+    annotations = sum(name.startswith(_FAST) for name in row["span_ns"])
+    known_ns = annotations * costs[FAST_ANNOTATION].total_ns
+    if _LOOKUP in row["span_ns"]:
+        known_ns += costs[OPERATOR_OUTER].total_ns
+    total_ns = max(0.0, _taken_ns(row) - known_ns)
+    span_ns = next((span for name, span in row["span_ns"].items() if name.startswith(_REGION)), 0.0)
+    return EventCost(total_ns, total_ns * min(1.0, span_ns / min(row["traced_ns"])))
