@@ -3,8 +3,9 @@
     python scripts/reproduce.py [--only NAME ...] [--folder FOLDER] [--quick]
 
 A part is a table of the document; a part consists of units, each of which is stored as FOLDER/PART.UNIT.json once it is
-measured and is not measured again: a run can be interrupted and goes on where it was. NAME is PART or PART.UNIT. The document is
-written from whatever FOLDER holds. Absolute figures are of other hardware and other versions; the ratio is not a pass mark.
+measured and is not measured again unless it failed: a run can be interrupted and goes on where it was. NAME is PART or
+PART.UNIT. The document is written from whatever FOLDER holds. Absolute figures are of other hardware and other versions; the
+ratio is not a pass mark.
 """
 
 from __future__ import annotations
@@ -255,10 +256,11 @@ def kernel_sentence(slow_label: str, slow: Outcome, fast_label: str, fast: Outco
         return []
     kernels = slow.host_ns["kernel"] / fast.host_ns["kernel"]
     outside = [1 - each.host_ns["kernel"] / each.ns for each in (slow, fast)]
-    return [
+    sentence = (
         f"The kernels of {fast_label} alone are {_x(kernels)} as fast as those of {slow_label}; outside kernels lie "
         f"{outside[0]:.0%} of {slow_label} and {outside[1]:.0%} of {fast_label}, which together make it {_x(slow.ns / fast.ns)}."
-    ]
+    )
+    return [sentence]
 
 
 def _x(value: float) -> str:
@@ -346,16 +348,22 @@ def _time_batch(
                 compile_options=compile_options,
             )
             worker.send("warm_up")
-        for worker, (_, call) in zip(workers, batch, strict=True):
-            try:
-                worker.receive("load")
-                worker.receive("warm_up")
-            except OverheadLensError as error:
-                failed[call.name] = str(error)
-        for worker, (process, call) in zip(workers, batch, strict=True):
-            if call.name not in failed:
+        ready = [_is_warm(worker, call, failed) for worker, (_, call) in zip(workers, batch, strict=True)]
+        for worker, (process, call), warm in zip(workers, batch, ready, strict=True):
+            if warm:
                 done = worker.ask("clock", block_ns=BLOCK_NS, blocks=BLOCKS, budget_ns=BUDGET_NS)
                 rows[call.name] += [{"process": process, **row} for row in done["rows"]]
+
+
+def _is_warm(worker: Worker, call: Call, failed: dict[str, str]) -> bool:
+    """Wait for a worker to be warm; why it will not be goes to ``failed``."""
+    try:
+        worker.receive("load")
+        worker.receive("warm_up")
+    except OverheadLensError as error:
+        failed[call.name] = str(error)
+        return False
+    return True
 
 
 def from_rows(rows: Sequence[Mapping[str, int]]) -> dict[str, Any]:
@@ -436,23 +444,31 @@ def published_of(target: str, *, compile: bool, params: Mapping[str, str] | None
 
 
 TIME_HEADER = ("call", "source", "published", "here (95 %)", "here / published")
-RATIO_HEADER = ("faster by", "source", "published", "here (95 %)", "here / published")
+RATIO_HEADER = ("ratio of times", "source", "published", "here (95 %)", "here / published")
 ENDS_OF_THE_POST = ("compiled, before the changes", "compiled, after the changes")
 
 
 def render_add1(outcomes: Outcomes) -> list[str]:
     """Eager against compiled, under inference mode and with gradients."""
-    rows = []
+    figures: dict[str, list[Published]] = {}
     for call in ADD1_CALLS:
-        for each in published_of(call.target, compile=call.compile, params=call.params):
-            step_of_the_post = call.name == "compiled" and "issue" not in each.source
-            if not step_of_the_post or each.label in ENDS_OF_THE_POST:
-                rows.append(time_row(each.label, each.source, each.ns, _get(outcomes, f"{call.name}/{call.name}")))
+        of_call = published_of(call.target, compile=call.compile, params=call.params)
+        steps = call.name == "compiled"
+        figures[call.name] = [
+            each for each in of_call if not steps or "issue" in each.source or each.label in ENDS_OF_THE_POST
+        ]
     found = {call.name: _get(outcomes, f"{call.name}/{call.name}") for call in ADD1_CALLS}
     pairs = [("eager", "compiled"), ("inference-eager", "inference-compiled"), ("grad-eager", "grad-compiled")]
     sentences = [difference_sentence(base, found[base], new, found[new]) for base, new in pairs]
     moved = difference_sentence("compiled", found["compiled"], "grad-compiled", found["grad-compiled"])
-    return [*table(TIME_HEADER, rows), *_paragraph(*sentences, moved)]
+    times = [time_row(each.label, each.source, each.ns, found[name]) for name, of in figures.items() for each in of]
+    ratios = [
+        ratio_row(f"eager over {new.label}", new.source, new.ns / old.ns, found[after], found[before])
+        for before, after in pairs
+        for old, new in itertools.product(figures[before], figures[after])
+        if old.source == new.source
+    ]
+    return [*table(TIME_HEADER, times), *table(RATIO_HEADER, ratios), *_paragraph(*sentences, moved)]
 
 
 def render_rungs(outcomes: Outcomes) -> list[str]:
@@ -571,10 +587,11 @@ def _fit_sentence(lines: Mapping[str, tuple[Line, Line]]) -> list[str]:
         name: our.overhead_ns / their.overhead_ns for name, (their, our) in lines.items() if their.overhead_ns > 0
     }
     rates = {name: their.element_ns / our.element_ns for name, (their, our) in lines.items()}
-    return [
+    sentence = (
         f"Where overhead decides, {_range(overheads)} of the published overhead is left here; "
         f"where throughput decides, {_range(rates)} of the published rate is reached."
-    ]
+    )
+    return [sentence]
 
 
 def _range(values: Mapping[str, float]) -> str:
@@ -607,7 +624,7 @@ def render_row_col(outcomes: Outcomes) -> list[str]:
 def render_gelu(outcomes: Outcomes) -> list[str]:
     """Eager against compiled."""
     eager, compiled = (_get(outcomes, f"{name}/{name}") for name in ("eager", "compiled"))
-    figures = [published_of("gelu", compile=compile)[0] for compile in (False, True)]
+    figures = [published_of("gelu", compile=compiled_too)[0] for compiled_too in (False, True)]
     rows = [
         time_row(each.label, NOTEBOOK, each.ns, found) for each, found in zip(figures, (eager, compiled), strict=True)
     ]
@@ -674,12 +691,11 @@ def render_residuals(shares: Mapping[str, float]) -> list[str]:
         return []
     rows = [[name, f"{share:+.1%}"] for name, share in sorted(shares.items(), key=lambda item: item[1])]
     low, high = min(shares.values()), max(shares.values())
-    return [
-        *table(("profiled call", "corrected trace total over unprofiled wall"), rows),
+    sentence = (
         f"RL-Scope (MLSys 2021) corrects totals to within {RL_SCOPE[0]:+.1%} .. {RL_SCOPE[1]:+.1%} of the uninstrumented run; "
-        f"here {low:+.1%} .. {high:+.1%} over {len(shares)} calls.",
-        "",
-    ]
+        f"here {low:+.1%} .. {high:+.1%} over {len(shares)} calls."
+    )
+    return [*table(("profiled call", "corrected trace total over unprofiled wall"), rows), sentence, ""]
 
 
 def _scenario_published(name: str) -> tuple[Published, ...]:
@@ -776,13 +792,20 @@ def measure_missing(part: Part, options: argparse.Namespace) -> None:
     for unit in part.units:
         path = options.folder / f"{part.name}.{unit.name}.json"
         wanted = not options.only or {part.name, f"{part.name}.{unit.name}"} & set(options.only)
-        if not wanted or path.exists():
+        if not wanted or _is_complete(path):
             continue
         print(f"measuring {part.name}.{unit.name}", file=sys.stderr, flush=True)
         document = {"machine": machine(), "calls": unit.measure(options)}
         part_file = path.with_suffix(".part")
         part_file.write_text(json.dumps(document, indent=1), encoding="utf-8")
         part_file.rename(path)
+
+
+def _is_complete(path: Path) -> bool:
+    """Whether a unit is stored without a failure, which would be worth another try."""
+    return path.exists() and not any(
+        isinstance(outcome, str) for outcome in json.loads(path.read_text(encoding="utf-8"))["calls"].values()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -813,7 +836,7 @@ INTRODUCTION = """\
 Written by `python scripts/reproduce.py`. Each figure is of fresh processes: the median over processes of their median block,
 with a 95 % interval from a hierarchical bootstrap. Published figures are of other hardware and mostly of older versions: a
 ratio is no pass mark. The sentences below a table are made from its measured numbers; shares are those of the closed budget
-that `overhead-lens profile` prints. "faster by" is a quotient of two wall times.
+that `overhead-lens profile` prints. "X over Y" in a table of ratios says how many times as fast X is.
 """
 
 
