@@ -263,6 +263,28 @@ def kernel_sentence(slow_label: str, slow: Outcome, fast_label: str, fast: Outco
     return [sentence]
 
 
+def kernel_rate_sentence(flops: int, outcomes: Mapping[str, Outcome]) -> list[str]:
+    """What the kernels of calls that do ``flops`` operations reach, by label."""
+    said = [
+        f"{flops / outcome.host_ns['kernel']:.3g} GFLOP/s in {label}"
+        for label, outcome in outcomes.items()
+        if not isinstance(outcome, str) and outcome.host_ns.get("kernel")
+    ]
+    return [f"While a kernel runs, it does {', '.join(said)}."] if said else []
+
+
+def bandwidth_sentence(
+    size_bytes: int, published_ns: Mapping[str, float], outcomes: Mapping[str, Outcome]
+) -> list[str]:
+    """Bytes per time of calls that read ``size_bytes``, published and here, by label."""
+    said = [
+        f"{label} {size_bytes / ns:.3g} GB/s published, {size_bytes / outcome.ns:.3g} GB/s here"
+        for label, ns in published_ns.items()
+        if not isinstance(outcome := outcomes[label], str)
+    ]
+    return [f"Reading {size_bytes / 1e9:.3g} GB: {'; '.join(said)}."] if said else []
+
+
 def _x(value: float) -> str:
     digits = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 2
     return f"{value:.{min(digits, 4)}f}x"
@@ -497,12 +519,16 @@ POST = "Micro-optimizations for the most micro of benchmarks; i9-11900K, 1 eleme
 
 def render_linear(outcomes: Outcomes) -> list[str]:
     """Batched against one by one, as asked (the layer's weight requires a gradient) and without gradients."""
+    scenario = load(parse_target("linear_loop").path)
+    assert scenario.work is not None
+    flops = scenario.work(scenario.params()).flops
     rows, sentences = [], []
     for label, prefix in (("batched over loop, weight requires_grad", "grad-"), ("batched over loop, no gradient", "")):
         slow, fast = (_get(outcomes, f"{prefix}{name}/{prefix}{name}") for name in ("loop", "batched"))
         rows.append(ratio_row(label, FORUM, LINEAR_SPEED_UP, slow, fast))
         sentences += [budget_sentence(f"`{prefix}loop`", slow), budget_sentence(f"`{prefix}batched`", fast)]
         sentences.append(kernel_sentence(f"`{prefix}loop`", slow, f"`{prefix}batched`", fast))
+        sentences.append(kernel_rate_sentence(flops, {f"`{prefix}loop`": slow, f"`{prefix}batched`": fast}))
     return [*table(RATIO_HEADER, rows), *_paragraph(*sentences)]
 
 
@@ -609,16 +635,16 @@ def render_row_col(outcomes: Outcomes) -> list[str]:
             if library == "torch" and not isinstance(fast, str) and not isinstance(slow, str):
                 here_faster += slow.ns > fast.ns
                 there_faster += published > 1
-    times = [
-        time_row(f"{each.variant}, 25000x25000", NOTEBOOK, each.ns, _get(outcomes, f"25000x25000/{each.variant}"))
-        for each in _scenario_published("row_col_sum")
-    ]
+    figures = {each.variant: each.ns for each in _scenario_published("row_col_sum")}
+    largest = {variant: _get(outcomes, f"25000x25000/{variant}") for variant in figures}
+    times = [time_row(f"{name}, 25000x25000", NOTEBOOK, ns, largest[name]) for name, ns in figures.items()]
     profiled = [f"{side}-{shape}" for shape in ("100x100", "10000x10000") for side in ("torch_rows", "torch_cols")]
     sentences = [budget_sentence(f"`{name}`", _get(outcomes, f"profile-{name}/{name}")) for name in profiled]
+    bandwidth = bandwidth_sentence(4 * 25_000**2, figures, largest)
     count = [
         f"PyTorch's rows are the faster ones in {here_faster} of the measured shapes here, published in {there_faster}."
     ]
-    return [*table(RATIO_HEADER, rows), *table(TIME_HEADER, times), *_paragraph(count, *sentences)]
+    return [*table(RATIO_HEADER, rows), *table(TIME_HEADER, times), *_paragraph(count, bandwidth, *sentences)]
 
 
 def render_gelu(outcomes: Outcomes) -> list[str]:
@@ -682,7 +708,12 @@ def render_peers(outcomes: Outcomes) -> list[str]:
         ratio_row(f"bare over {side}", source, DISTORTION_NS[side] / DISTORTION_NS["bare"], found[side], found["bare"])
         for side in ("traced", "stacks")
     ]
-    return [*table(TIME_HEADER, rows), *table(RATIO_HEADER, ratios)]
+    return [
+        *table(TIME_HEADER, rows),
+        *table(RATIO_HEADER, ratios),
+        "Figures of trace readers are in `docs/measurements.md`; GPU stacks need a GPU (`scripts/gpu_check.sh`).",
+        "",
+    ]
 
 
 def render_residuals(shares: Mapping[str, float]) -> list[str]:

@@ -115,6 +115,12 @@ def test_sentences() -> None:
             "50% of batched, which together make it 4.00x."
         )
     ]
+    assert reproduce.kernel_rate_sentence(4_000, {"loop": SLOW, "batched": FAST, "other": "no compiler"}) == [
+        "While a kernel runs, it does 2 GFLOP/s in loop, 4 GFLOP/s in batched."
+    ]
+    assert reproduce.bandwidth_sentence(
+        16_000, {"rows": 1_000.0, "cols": 2_000.0}, {"rows": FAST, "cols": "no memory"}
+    ) == ["Reading 1.6e-05 GB: rows 16 GB/s published, 8 GB/s here."]
     bare = Measured(8_000.0, 7_000.0, 9_000.0, 4)
     assert reproduce.budget_sentence("`loop`", bare) == []
     assert reproduce.difference_sentence("eager", "no compiler", "compiled", SLOW) == []
