@@ -17,6 +17,7 @@ import json
 import math
 import os
 import platform
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -572,7 +573,11 @@ def lines_of_fits(
     }
     rows = []
     for name, (their, our) in lines.items():
-        overheads = [format_ns(line.overhead_ns) for line in (their, our)]
+        # Without a point at which the overhead is most of the time, a fit says little about it.
+        small = [min(n for n, _ in points[name]) == SUM_SIZES[0] for points in (theirs, ours)]
+        overheads = [
+            format_ns(line.overhead_ns) if known else "" for line, known in zip((their, our), small, strict=True)
+        ]
         rates = [f"{1 / line.element_ns:.3g}" for line in (their, our)]
         worst = [f"{line.worst_share:.0%}" for line in (their, our)]
         rows.append([name, *overheads, *rates, _x(their.element_ns / our.element_ns), *worst])
@@ -592,11 +597,12 @@ def lines_of_fits(
         if any(at) and not {left, right} & {"builtin", "python"}:
             met.append([f"{left}, {right}", *(f"{n:,.0f}" if n else "none" for n in at)])
     fastest = [[f"{n:,}", fastest_at(theirs, n), fastest_at(ours, n)] for n in SUM_SIZES]
+    from_small = [name for name in lines if theirs[name][0][0] == ours[name][0][0] == SUM_SIZES[0]]
     return [
         *table(header, rows),
         *table(("fitted lines cross at n", "published", "here"), met),
         *table(("n", "fastest published", "fastest here"), fastest),
-        *_paragraph(_fit_sentence(lines)),
+        *_paragraph(_fit_sentence(lines, [name for name in from_small if lines[name][0].overhead_ns > 0])),
     ]
 
 
@@ -606,15 +612,13 @@ def fastest_at(points: Mapping[str, Sequence[tuple[int, float]]], n: int) -> str
     return ", ".join(name for name, ns in at.items() if ns == min(at.values())) or NOT_YET
 
 
-def _fit_sentence(lines: Mapping[str, tuple[Line, Line]]) -> list[str]:
-    if not lines:
+def _fit_sentence(lines: Mapping[str, tuple[Line, Line]], with_overhead: Sequence[str]) -> list[str]:
+    if not lines or not with_overhead:
         return []
-    overheads = {
-        name: our.overhead_ns / their.overhead_ns for name, (their, our) in lines.items() if their.overhead_ns > 0
-    }
+    overheads = {name: lines[name][1].overhead_ns / lines[name][0].overhead_ns for name in with_overhead}
     rates = {name: their.element_ns / our.element_ns for name, (their, our) in lines.items()}
     sentence = (
-        f"Where overhead decides, {_range(overheads)} of the published overhead is left here; "
+        f"Where overhead decides, {_range(overheads)} of the published overhead is paid here; "
         f"where throughput decides, {_range(rates)} of the published rate is reached."
     )
     return [sentence]
@@ -691,7 +695,7 @@ def render_split(outcomes: Outcomes) -> list[str]:
         sentences.append(kernel_sentence("`split_stack`", base, f"`{name}`", found[name]))
     return [
         "Published on a GPU, measured here on the CPU: there the kernels leave the device idle between launches, here the host",
-        "is what computes. The ratios say how much of the speed-up was the GPU's idle time.",
+        "is what computes. What is left of a speed-up here is not a GPU's idle time.",
         "",
         *table(TIME_HEADER, times),
         *table(RATIO_HEADER, rows),
@@ -716,17 +720,25 @@ def render_peers(outcomes: Outcomes) -> list[str]:
     ]
 
 
-def render_residuals(shares: Mapping[str, float]) -> list[str]:
+def render_residuals(profiled: Mapping[str, Measured]) -> list[str]:
     """The corrected trace's total against the unprofiled wall time of every profiled call, beside RL-Scope's range."""
-    if not shares:
+    shares = {name: each.trace_residual_share for name, each in profiled.items()}
+    known = dict(
+        sorted(((name, share) for name, share in shares.items() if share is not None), key=lambda item: item[1])
+    )
+    if not known:
         return []
-    rows = [[name, f"{share:+.1%}"] for name, share in sorted(shares.items(), key=lambda item: item[1])]
-    low, high = min(shares.values()), max(shares.values())
+    rows = []
+    for name, share in known.items():
+        wall = profiled[name]
+        rows.append([name, f"{share:+.1%}", f"{wall.low_ns / wall.ns - 1:+.1%} .. {wall.high_ns / wall.ns - 1:+.1%}"])
     sentence = (
         f"RL-Scope (MLSys 2021) corrects totals to within {RL_SCOPE[0]:+.1%} .. {RL_SCOPE[1]:+.1%} of the uninstrumented run; "
-        f"here {low:+.1%} .. {high:+.1%} over {len(shares)} calls."
+        f"here {min(known.values()):+.1%} .. {max(known.values()):+.1%} over {len(known)} calls, "
+        f"half of them within {statistics.median(map(abs, known.values())):.1%}."
     )
-    return [*table(("profiled call", "corrected trace total over unprofiled wall"), rows), sentence, ""]
+    header = ("profiled call", "corrected trace total over unprofiled wall", "95 % interval of the wall")
+    return [*table(header, rows), sentence, ""]
 
 
 def _scenario_published(name: str) -> tuple[Published, ...]:
@@ -868,6 +880,7 @@ Written by `python scripts/reproduce.py`. Each figure is of fresh processes: the
 with a 95 % interval from a hierarchical bootstrap. Published figures are of other hardware and mostly of older versions: a
 ratio is no pass mark. The sentences below a table are made from its measured numbers; shares are those of the closed budget
 that `overhead-lens profile` prints. "X over Y" in a table of ratios says how many times as fast X is.
+An interval far wider than its neighbours' is of a call during whose measurement the machine did other work as well.
 """
 
 
@@ -875,14 +888,14 @@ def document_text(stored: Mapping[str, Stored]) -> str:
     """The whole document."""
     machines = sorted({name for each in stored.values() for name in each.machines})
     lines = [INTRODUCTION, *(f"Measured on: {name}." for name in machines), ""]
-    shares: dict[str, float] = {}
+    profiled: dict[str, Measured] = {}
     for part in PARTS:
         outcomes = stored[part.name].outcomes
         lines += [f"## {part.title}", "", *part.render(outcomes)]
         for name, outcome in outcomes.items():
-            if isinstance(outcome, Measured) and outcome.trace_residual_share is not None:
-                shares[f"{part.name}, {name.split('/')[1]}"] = outcome.trace_residual_share
-    return "\n".join([*lines, *render_residuals(shares)]).rstrip("\n") + "\n"
+            if isinstance(outcome, Measured) and outcome.host_ns:
+                profiled[f"{part.name}, {name.split('/')[1]}"] = outcome
+    return "\n".join([*lines, *render_residuals(profiled)]).rstrip("\n") + "\n"
 
 
 def main() -> None:
