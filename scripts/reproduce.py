@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pandas as pd
 
@@ -97,8 +97,13 @@ class Measured:
     trace_residual_share: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.low_ns <= self.ns <= self.high_ns:
+        if not (0 <= self.low_ns <= self.ns <= self.high_ns and self.ns > 0):
             raise ValueError(f"an interval contains its estimate: {self.low_ns} {self.ns} {self.high_ns}")
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether the interval spans more than a factor of two: nothing is to be concluded from such a figure."""
+        return self.high_ns > 2 * self.low_ns
 
     def categories(self) -> dict[str, float]:
         """Nanoseconds of each category that has any, largest first."""
@@ -148,9 +153,13 @@ class Part:
 def ratio(top: Measured, bottom: Measured) -> Ratio:
     """``top`` over ``bottom``, taken to be independent: their distances to the bounds add in quadrature, on a log scale."""
     value = top.ns / bottom.ns
-    below = math.hypot(math.log(top.ns / top.low_ns), math.log(bottom.high_ns / bottom.ns))
-    above = math.hypot(math.log(top.high_ns / top.ns), math.log(bottom.ns / bottom.low_ns))
+    below = math.hypot(_log_distance(top.low_ns, top.ns), _log_distance(bottom.ns, bottom.high_ns))
+    above = math.hypot(_log_distance(top.ns, top.high_ns), _log_distance(bottom.low_ns, bottom.ns))
     return Ratio(value, value * math.exp(-below), value * math.exp(above))
+
+
+def _log_distance(low_ns: float, high_ns: float) -> float:
+    return math.log(high_ns / low_ns) if low_ns > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +213,8 @@ def here(outcome: Outcome) -> str:
     """A measured figure with its interval, or why there is none."""
     if isinstance(outcome, str):
         return f"not measured: {outcome}" if outcome != NOT_YET else outcome
-    return f"{format_ns(outcome.ns)} ({format_ns(outcome.low_ns)} .. {format_ns(outcome.high_ns)})"
+    said = f"{format_ns(outcome.ns)} ({format_ns(outcome.low_ns)} .. {format_ns(outcome.high_ns)})"
+    return f"{said} disturbed" if outcome.is_disturbed else said
 
 
 def time_row(label: str, source: str, published_ns: float, outcome: Outcome) -> list[str]:
@@ -219,7 +229,13 @@ def ratio_row(label: str, source: str, published: float, slow: Outcome, fast: Ou
     if isinstance(slow, str) or isinstance(fast, str):
         return [label, source, _x(published), here(missing), ""]
     measured = ratio(slow, fast)
-    return [label, source, _x(published), str(measured), _x(measured.value / published)]
+    said = f"{measured} disturbed" if slow.is_disturbed or fast.is_disturbed else str(measured)
+    return [label, source, _x(published), said, _x(measured.value / published)]
+
+
+def is_sound(outcome: Outcome) -> TypeGuard[Measured]:
+    """Whether there is a figure, of a machine that was left alone."""
+    return isinstance(outcome, Measured) and not outcome.is_disturbed
 
 
 def budget_sentence(label: str, outcome: Outcome) -> list[str]:
@@ -287,6 +303,8 @@ def bandwidth_sentence(
 
 
 def _x(value: float) -> str:
+    if math.isinf(value):
+        return "any"
     digits = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 2
     return f"{value:.{min(digits, 4)}f}x"
 
@@ -558,7 +576,7 @@ def render_sum(outcomes: Outcomes) -> list[str]:
         cut_off = [label, NOTEBOOK, "cut off", here(outcome), ""]
         rows.append(cut_off if figure is None else time_row(label, NOTEBOOK, figure.ns, outcome))
     theirs = {v: [(n, published[v, n].ns) for n in SUM_SIZES if (v, n) in published] for v in SUM_VARIANTS}
-    ours = {v: [(n, found.ns) for n in SUM_SIZES if not isinstance(found := measured[v, n], str)] for v in SUM_VARIANTS}
+    ours = {v: [(n, found.ns) for n in SUM_SIZES if is_sound(found := measured[v, n])] for v in SUM_VARIANTS}
     return [*table(TIME_HEADER, rows), *lines_of_fits(theirs, ours)]
 
 
@@ -631,12 +649,13 @@ def _range(values: Mapping[str, float]) -> str:
 
 def render_row_col(outcomes: Outcomes) -> list[str]:
     """Rows against columns, in PyTorch and in NumPy."""
-    rows, here_faster, there_faster = [], 0, 0
+    rows, compared, here_faster, there_faster = [], 0, 0, 0
     for shape, both in ROWS_FASTER_BY.items():
         for library, published in zip(("torch", "numpy"), both, strict=True):
             fast, slow = (_get(outcomes, f"{shape}/{library}_{side}") for side in ("rows", "cols"))
             rows.append(ratio_row(f"{library} rows over columns, {shape}", NOTEBOOK, published, slow, fast))
-            if library == "torch" and not isinstance(fast, str) and not isinstance(slow, str):
+            if library == "torch" and is_sound(fast) and is_sound(slow):
+                compared += 1
                 here_faster += slow.ns > fast.ns
                 there_faster += published > 1
     figures = {each.variant: each.ns for each in _scenario_published("row_col_sum")}
@@ -645,10 +664,11 @@ def render_row_col(outcomes: Outcomes) -> list[str]:
     profiled = [f"{side}-{shape}" for shape in ("100x100", "10000x10000") for side in ("torch_rows", "torch_cols")]
     sentences = [budget_sentence(f"`{name}`", _get(outcomes, f"profile-{name}/{name}")) for name in profiled]
     bandwidth = bandwidth_sentence(4 * 25_000**2, figures, largest)
-    count = [
-        f"PyTorch's rows are the faster ones in {here_faster} of the measured shapes here, published in {there_faster}."
-    ]
-    return [*table(RATIO_HEADER, rows), *table(TIME_HEADER, times), *_paragraph(count, bandwidth, *sentences)]
+    count = (
+        f"PyTorch's rows are the faster ones in {here_faster} of {compared} undisturbed shapes here, "
+        f"published in {there_faster} of them."
+    )
+    return [*table(RATIO_HEADER, rows), *table(TIME_HEADER, times), *_paragraph([count], bandwidth, *sentences)]
 
 
 def render_gelu(outcomes: Outcomes) -> list[str]:
@@ -880,7 +900,8 @@ Written by `python scripts/reproduce.py`. Each figure is of fresh processes: the
 with a 95 % interval from a hierarchical bootstrap. Published figures are of other hardware and mostly of older versions: a
 ratio is no pass mark. The sentences below a table are made from its measured numbers; shares are those of the closed budget
 that `overhead-lens profile` prints. "X over Y" in a table of ratios says how many times as fast X is.
-An interval far wider than its neighbours' is of a call during whose measurement the machine did other work as well.
+"Disturbed" are figures whose interval spans more than a factor of two, since the machine did other work as well: calls that
+use all its cores wait a time slice for it. No fit, order or count is made of them.
 """
 
 

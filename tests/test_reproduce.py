@@ -44,6 +44,12 @@ def test_an_exact_divisor_leaves_the_interval_of_the_other() -> None:
     assert str(reproduce.ratio(SLOW, exact)) == "8.00x (7.00x .. 9.00x)"
 
 
+def test_a_bound_of_zero_leaves_a_bound_open() -> None:
+    anything = Measured(1_000.0, 0.0, 1_000.0, 4)
+    assert str(reproduce.ratio(SLOW, anything)) == "8.00x (7.00x .. any)"
+    assert str(reproduce.ratio(anything, SLOW)) == "0.125x (0.00x .. 0.143x)"
+
+
 def test_an_interval_without_its_estimate_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^an interval contains its estimate: 2\.0 1\.0 3\.0$"):
         Measured(1.0, 2.0, 3.0, 4)
@@ -85,6 +91,17 @@ def test_lines_take_the_same_time_where_they_cross(a: float, b: float, left_ns: 
 def test_a_row_of_times(ns: float | None, row: list[str]) -> None:
     outcome = "no compiler" if ns is None else Measured(ns, 12_410.0, 12_550.0, 5)
     assert reproduce.time_row("eager", "post", 24_400.0, outcome) == row
+
+
+def test_a_disturbed_figure_says_so() -> None:
+    wild = Measured(2_000.0, 1_000.0, 2_001.0, 4)
+    assert not reproduce.is_sound(wild)
+    assert reproduce.is_sound(Measured(2_000.0, 1_000.0, 2_000.0, 4))
+    assert reproduce.here(wild) == "2.00 µs (1.00 µs .. 2.00 µs) disturbed"
+    assert reproduce.ratio_row("b over a", "forum", 2.0, SLOW, wild)[3:] == [
+        "4.00x (3.50x .. 8.08x) disturbed",
+        "2.00x",
+    ]
 
 
 def test_a_row_of_ratios() -> None:
