@@ -577,13 +577,16 @@ def render_sum(outcomes: Outcomes) -> list[str]:
         rows.append(cut_off if figure is None else time_row(label, NOTEBOOK, figure.ns, outcome))
     theirs = {v: [(n, published[v, n].ns) for n in SUM_SIZES if (v, n) in published] for v in SUM_VARIANTS}
     ours = {v: [(n, found.ns) for n in SUM_SIZES if is_sound(found := measured[v, n])] for v in SUM_VARIANTS}
-    return [*table(TIME_HEADER, rows), *lines_of_fits(theirs, ours)]
+    exact = {key: Measured(each.ns, each.ns, each.ns, 0) for key, each in published.items()}
+    fastest = [[f"{n:,}", fastest_at(n, exact), fastest_at(n, measured)] for n in SUM_SIZES]
+    header = ("n", "fastest published", "fastest here, as far as intervals tell")
+    return [*table(TIME_HEADER, rows), *table(header, fastest), *lines_of_fits(theirs, ours)]
 
 
 def lines_of_fits(
     theirs: Mapping[str, Sequence[tuple[int, float]]], ours: Mapping[str, Sequence[tuple[int, float]]]
 ) -> list[str]:
-    """Overhead and rate of each implementation, published and here, and who is fastest where."""
+    """Overhead and rate of each implementation, published and here, and where the lines cross."""
     lines = {
         name: (fit_line(theirs[name]), fit_line(ours[name]))
         for name in ours
@@ -614,20 +617,19 @@ def lines_of_fits(
         at = [crossing(lines[left][side], lines[right][side]) for side in (0, 1)]
         if any(at) and not {left, right} & {"builtin", "python"}:
             met.append([f"{left}, {right}", *(f"{n:,.0f}" if n else "none" for n in at)])
-    fastest = [[f"{n:,}", fastest_at(theirs, n), fastest_at(ours, n)] for n in SUM_SIZES]
     from_small = [name for name in lines if theirs[name][0][0] == ours[name][0][0] == SUM_SIZES[0]]
     return [
         *table(header, rows),
         *table(("fitted lines cross at n", "published", "here"), met),
-        *table(("n", "fastest published", "fastest here"), fastest),
         *_paragraph(_fit_sentence(lines, [name for name in from_small if lines[name][0].overhead_ns > 0])),
     ]
 
 
-def fastest_at(points: Mapping[str, Sequence[tuple[int, float]]], n: int) -> str:
-    """The implementations that took least at ``n``; several where they tie."""
-    at = {name: ns for name, of in points.items() for size, ns in of if size == n}
-    return ", ".join(name for name, ns in at.items() if ns == min(at.values())) or NOT_YET
+def fastest_at(n: int, outcomes: Mapping[tuple[str, int], Outcome]) -> str:
+    """The implementations whose intervals reach down to where the fastest one's ends, by ``(implementation, n)``."""
+    at = {name: each for (name, size), each in outcomes.items() if size == n and isinstance(each, Measured)}
+    least_ns = min((each.high_ns for each in at.values()), default=0.0)
+    return ", ".join(name for name, each in at.items() if each.low_ns <= least_ns) or NOT_YET
 
 
 def _fit_sentence(lines: Mapping[str, tuple[Line, Line]], with_overhead: Sequence[str]) -> list[str]:
@@ -726,7 +728,7 @@ def render_split(outcomes: Outcomes) -> list[str]:
 def render_peers(outcomes: Outcomes) -> list[str]:
     """What torch.profiler does to the wall time, and how far a corrected trace is from it."""
     found = {side: _get(outcomes, f"distortion/{side}") for side in DISTORTION_NS}
-    source = "torch.profiler on another 2-core machine, torch 2.13"
+    source = "torch.profiler of torch 2.13, a 2-core VM"
     rows = [time_row(f"compiled add1, {side}", source, ns, found[side]) for side, ns in DISTORTION_NS.items()]
     ratios = [
         ratio_row(f"bare over {side}", source, DISTORTION_NS[side] / DISTORTION_NS["bare"], found[side], found["bare"])
@@ -902,8 +904,8 @@ hardware and mostly of older versions: a ratio is no pass mark. The sentences be
 shares are those of the closed budget that `overhead-lens profile` prints. "X over Y" in a table of ratios says how many times as
 fast X is.
 
-"Disturbed" are figures whose interval spans more than a factor of two, since the machine did other work as well: calls that
-use all its cores wait a time slice for it. No fit, order or count is made of them.
+"Disturbed" are figures whose interval spans more than a factor of two, as when the machine does other work as well and calls
+that use all its cores wait for it. No fit and no count is made of them.
 """
 
 

@@ -144,7 +144,7 @@ def test_sentences() -> None:
     assert reproduce.kernel_sentence("loop", SLOW, "batched", bare) == []
 
 
-def test_fits_their_crossing_and_the_fastest() -> None:
+def test_fits_and_their_crossing() -> None:
     theirs = {"torch": [(100, 1_100.0), (10_000, 11_000.0)], "numpy": [(100, 300.0), (10_000, 20_100.0)]}
     ours = {"torch": [(100, 600.0), (10_000, 5_550.0)], "numpy": [(100, 300.0), (10_000, 20_100.0)]}
     assert reproduce.lines_of_fits(theirs, ours)[2:4] == [
@@ -153,8 +153,17 @@ def test_fits_their_crossing_and_the_fastest() -> None:
     ]
     text = "\n".join(reproduce.lines_of_fits(theirs, ours))
     assert "| torch, numpy | 900 | 300 |" in text
-    assert "| 10,000 | torch | torch |" in text
-    assert "| 100 | numpy | numpy |" in text
+
+
+def test_the_fastest_are_those_whose_intervals_meet() -> None:
+    outcomes = {
+        ("torch", 10): SLOW,
+        ("numpy", 10): Measured(9_500.0, 8_900.0, 9_900.0, 4),
+        ("numba", 10): "no compiler",
+    }
+    assert reproduce.fastest_at(10, outcomes) == "torch, numpy"
+    assert reproduce.fastest_at(10, {**outcomes, ("python", 10): FAST}) == "python"
+    assert reproduce.fastest_at(20, outcomes) == reproduce.NOT_YET
 
 
 @pytest.mark.parametrize(
