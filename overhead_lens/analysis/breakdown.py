@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from overhead_lens.analysis.calibration import event_costs
+from overhead_lens.analysis.cross_checks import cross_checks
 from overhead_lens.analysis.device_share import device_share
 from overhead_lens.analysis.floor import make_floor
 from overhead_lens.analysis.guards import BACKEND_MATCH, guard_costs
@@ -16,10 +18,8 @@ from overhead_lens.analysis.health import clock_warnings, fault_warnings, memory
 from overhead_lens.analysis.model import (
     Breakdown,
     Closure,
-    CrossCheck,
     DeviceShare,
     Frame,
-    Guard,
     HostCategory,
     Operator,
     Part,
@@ -49,6 +49,8 @@ class Evidence:
         clock: Block timings.
         samples: Sampled stacks cut to the measured loop, one sequence per process; empty without samples.
         events: Event frame of the plain trace; None without one.
+        calibration: ``calibration.json`` of the capture; None without one.
+        ablation: Blocks of the checks' rungs; None without them.
         name: What the budget calls the capture.
     """
 
@@ -57,6 +59,8 @@ class Evidence:
     samples: Sequence[Sequence[Stack]]
     events: pd.DataFrame | None
     name: str
+    calibration: Mapping[str, Any] | None = None
+    ablation: pd.DataFrame | None = None
 
     @property
     def stacks(self) -> list[Stack]:
@@ -89,7 +93,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     """
     meta, clock = evidence.meta, undisturbed(evidence.clock)
     wall = estimate_per_call(clock, "wall_ns")
-    traced = None if evidence.events is None else trace_budget(evidence.events, meta["trace"], classifier)
+    traced = _traced(evidence, classifier)
     stacks = evidence.stacks
     verdicts = [classifier.classify(stack) for stack in stacks]
     if stacks:
@@ -121,7 +125,9 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         wall=call,
         host=host,
         closure=_closure(host, wall_ns, traced),
-        cross_checks=_cross_checks(host, guards, shares, traced),
+        cross_checks=cross_checks(
+            host, sum(each.warm_ns for each in guards if each.guard == BACKEND_MATCH), traced, evidence.ablation
+        ),
         guards=guards,
         warnings=(
             *meta.get("warnings", ()),
@@ -146,6 +152,13 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         for name, seen in shares.frames.items()
     }
     return Budget(breakdown, wall.replicates, drawn, frames)
+
+
+def _traced(evidence: Evidence, classifier: Classifier) -> TraceBudget | None:
+    if evidence.events is None:
+        return None
+    costs = event_costs(evidence.calibration["rows"], "plain") if evidence.calibration else None
+    return trace_budget(evidence.events, evidence.meta["trace"], classifier, costs)
 
 
 def _device(evidence: Evidence, wall_ns: int, classifier: Classifier) -> tuple[DeviceShare | None, tuple[str, ...]]:
@@ -238,30 +251,9 @@ def _parts(name: str, ns: int, shares: Shares) -> tuple[Part, ...]:
 def _closure(host: Sequence[HostCategory], wall_ns: int, traced: TraceBudget | None) -> Closure:
     total = sum(each.ns for each in host)
     if traced is None:
-        return Closure(total, wall_ns - total, None, None)
-    return Closure(total, wall_ns - total, round(traced.sum_ns), traced.sum_ns / wall_ns - 1 if wall_ns else None)
-
-
-def _cross_checks(
-    host: Sequence[HostCategory], guards: Sequence[Guard], shares: Shares, traced: TraceBudget | None
-) -> tuple[CrossCheck, ...]:
-    """Guard time by samples and by its own trace event, which begins after the backend match: without that on both sides.
-
-    They agree when the samples' interval meets the trace's figure give or take half the cost of one event, since how much
-    of it falls inside the event's span is not known.
-    """
-    guard = host[HOST_CATEGORIES.index("guard")]
-    if shares.evidence != "samples" or traced is None or guard.ns == 0:
-        return ()
-    trace_ns = sum(ns for claim, ns in traced.claims.items() if claim.category == "guard")
-    if trace_ns == 0:
-        return ()
-    outside_ns = sum(each.warm_ns for each in guards if each.guard == BACKEND_MATCH)
-    low, high = (bound - outside_ns for bound in guard.ci95_ns)
-    half = traced.event_cost_ns / 2
-    return (
-        CrossCheck("guard", guard.ns - outside_ns, trace_ns, None, low <= trace_ns + half and trace_ns - half <= high),
-    )
+        return Closure(total, wall_ns - total, None, None, None)
+    residual = traced.sum_ns / wall_ns - 1 if wall_ns else None
+    return Closure(total, wall_ns - total, round(traced.sum_ns), residual, round(traced.bare_ns))
 
 
 def _operators(
@@ -275,5 +267,5 @@ def _operators(
 
 
 def _trace_spread(traced: TraceBudget, wall_ns: float) -> float:
-    """Relative uncertainty of the trace's shares: what the profiler took, whose place is only estimated."""
-    return min(0.5, traced.event_cost_ns * traced.events_per_call / max(wall_ns, 1.0) / 2)
+    """Relative uncertainty of the trace's shares: of half of what the profiler took the place is only estimated."""
+    return min(0.5, traced.taken_ns / max(wall_ns, 1.0) / 2)

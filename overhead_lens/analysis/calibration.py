@@ -93,15 +93,14 @@ def event_costs(rows: Iterable[Mapping[str, Any]], flags: str) -> dict[str, Even
     return costs
 
 
-def total_cost_ns(counts: Mapping[str, float], costs: Costs) -> float:
-    """What so many events of each class cost; a class without a cost of its own costs what a nested operator does."""
-    usual = costs[OPERATOR_NESTED]
-    return sum(count * costs.get(name, usual).total_ns for name, count in counts.items())
+def uniform_costs(total_ns: float) -> dict[str, EventCost]:
+    """The same cost for every event, half of it inside: what a capture without a calibration has."""
+    return {OPERATOR_NESTED: EventCost(total_ns, total_ns / 2, total_ns / 2)}
 
 
 def _taken_ns(row: Mapping[str, Any]) -> float:
     """Cost of recording one call: the fastest round of each side, since a disturbance only ever adds time."""
-    return max(0.0, min(row["traced_ns"]) - min(row["bare_ns"]))
+    return max(0.0, float(min(row["traced_ns"])) - float(min(row["bare_ns"])))
 
 
 def _operators(rows: Sequence[Mapping[str, Any]]) -> dict[str, EventCost]:
@@ -119,7 +118,7 @@ def _operators(rows: Sequence[Mapping[str, Any]]) -> dict[str, EventCost]:
     outer_ns, nested_ns = (max(0.0, float(each)) for each in fitted)
     if not counts[:, 1].any():
         nested_ns = outer_ns
-    spread_ns = float(np.abs(taken - counts @ np.array([outer_ns, nested_ns])).__truediv__(events).max())
+    spread_ns = float((np.abs(taken - counts @ np.array([outer_ns, nested_ns])) / events).max())
     inside_ns = min(_inside_ns(row) for row in rows)
     return {
         OPERATOR_OUTER: EventCost(outer_ns, min(inside_ns, outer_ns), spread_ns),

@@ -203,9 +203,7 @@ def _rung(
     estimate = walls.estimate(name)
     against = RUNGS[name].against
     step_ns, step_ci95_ns = (difference(walls, name, against) if against else None) or (None, None)
-    return Rung(
-        name, estimate.value, estimate.interval(), step_ns, step_ci95_ns, float(faults[name]), None, published
-    )
+    return Rung(name, estimate.value, estimate.interval(), step_ns, step_ci95_ns, float(faults[name]), None, published)
 
 
 def _steps(walls: Sides, reasons: Mapping[str, str | None]) -> list[Step]:

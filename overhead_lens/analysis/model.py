@@ -124,22 +124,32 @@ class Closure:
         residual_ns: Wall less that sum; 0 by construction.
         trace_sum_ns: Wall time of one call as torch.profiler's corrected events give it; None without a trace.
         trace_residual_share: (trace_sum_ns - wall) / wall.
+        trace_bare_ns: Bare wall time of one call in the trace's own process, which processes differ in.
     """
 
     sum_ns: int
     residual_ns: int
     trace_sum_ns: int | None
     trace_residual_share: float | None
+    trace_bare_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one instrument says of a category, in ns per call, with its 95 % interval."""
+
+    ns: float
+    ci95_ns: Interval
 
 
 @dataclass(frozen=True, slots=True)
 class CrossCheck:
-    """One category as independent instruments see it, in ns per call; None where an instrument is blind to it."""
+    """One category as independent instruments see it; None where an instrument is blind to it."""
 
     category: str
-    samples_ns: float | None
-    trace_ns: float | None
-    ablation_ns: float | None
+    samples: Reading | None
+    trace: Reading | None
+    ablation: Reading | None
     agree: bool
 
 

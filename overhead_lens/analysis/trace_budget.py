@@ -10,10 +10,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
-from overhead_lens.analysis.correction import corrected_self_ns, event_cost_ns
-from overhead_lens.analysis.timeline import Segments, parents, sweep
+from overhead_lens.analysis.calibration import OPERATOR_NESTED, OPERATOR_OUTER, Costs, event_class, uniform_costs
+from overhead_lens.analysis.correction import corrected_self_ns
+from overhead_lens.analysis.timeline import Ints, Segments, parents, sweep
 from overhead_lens.categories import Claim, Classifier
 from overhead_lens.trace.model import DEVICE_CATEGORIES
 
@@ -31,8 +33,9 @@ class TraceBudget:
         claims: ns per call and claim.
         frames: ns per call, per category and event name.
         sum_ns: Corrected total, ns per call.
-        event_cost_ns: What one event cost the profiler.
-        events_per_call: Host events in one call.
+        bare_ns: Bare time of a call in the same process, ns.
+        taken_ns: What recording cost, by calibration, ns per call.
+        spread_ns: Uncertainty of each category's time from the calibration, ns per call.
         operator_names: Names of the operators in the trace.
         kernel_calls: Calls, per measured call, of the event whose kernels take most; 0 where none has any.
     """
@@ -40,45 +43,67 @@ class TraceBudget:
     claims: Mapping[Claim, float]
     frames: Mapping[str, Mapping[str, float]]
     sum_ns: float
-    event_cost_ns: float
-    events_per_call: float
+    bare_ns: float
+    taken_ns: float
+    spread_ns: Mapping[str, float]
     operator_names: frozenset[str]
     kernel_calls: float
 
 
-def trace_budget(events: pd.DataFrame, timing: Mapping[str, float], classifier: Classifier) -> TraceBudget:
+def trace_budget(
+    events: pd.DataFrame, timing: Mapping[str, float], classifier: Classifier, costs: Costs | None
+) -> TraceBudget:
     """Budget of the loop's thread.
 
     Args:
         events: Event frame of the plain trace; the loop is its ``measured_loop`` annotation, or everything.
         timing: ``calls``, ``traced_wall_ns``, ``bare_wall_ns`` and ``operator_floor_ns`` of the recording.
         classifier: Rules.
+        costs: Calibrated cost per class of event; None for a capture without a calibration, whose every event then costs
+            what the recording took longer than the bare loop, in equal shares.
     """
     host, window = loop_events(events)
     calls = max(1, int(timing["calls"]))
-    names = frozenset(name for name in host["name"] if name.startswith("aten::"))
-    cost_ns = event_cost_ns(int(timing["traced_wall_ns"]), int(timing["bare_wall_ns"]), len(host))
+    if not costs:
+        costs = uniform_costs(max(0.0, timing["traced_wall_ns"] - timing["bare_wall_ns"]) / max(1, len(host)))
     start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
-    segments = sweep(start, dur, window)
-    own, outside = corrected_self_ns(segments.self_ns(len(host)), parents(start, dur), segments.uncovered_ns(), cost_ns)
-    claims: defaultdict[Claim, float] = defaultdict(float, {_LOOP: outside})
+    segments, parent = sweep(start, dur, window), parents(start, dur)
+    of_event = [costs.get(each, costs[OPERATOR_NESTED]) for each in _event_classes(host, parent)]
+    inside, outside = (np.array([getattr(each, name) for each in of_event]) for name in ("inside_ns", "outside_ns"))
+    own, around = corrected_self_ns(segments.self_ns(len(host)), parent, segments.uncovered_ns(), inside, outside)
+    claims: defaultdict[Claim, float] = defaultdict(float, {_LOOP: around})
     frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
-    frames[_LOOP.category]["outside of any event"] = outside
-    for name, category, ns in zip(host["name"], host["cat"], own.tolist(), strict=True):
-        for claim, part_ns in _split(classifier.classify_event(name, category), ns, timing["operator_floor_ns"]):
-            claims[claim] += part_ns
-            frames[claim.category][name] += part_ns
+    frames[_LOOP.category]["outside of any event"] = around
+    spread: defaultdict[str, float] = defaultdict(float)
+    for name, category, ns, cost in zip(host["name"], host["cat"], own.tolist(), of_event, strict=True):
+        claim = classifier.classify_event(name, category)
+        spread[claim.category] += cost.inside_ns + cost.spread_ns
+        for part, part_ns in _split(claim, ns, timing["operator_floor_ns"]):
+            claims[part] += part_ns
+            frames[part.category][name] += part_ns
     kernels = frames[_KERNEL.category]
     costliest = max(kernels, key=lambda name: kernels[name], default=None)
     return TraceBudget(
         {claim: ns / calls for claim, ns in claims.items()},
         {category: {name: ns / calls for name, ns in names.items()} for category, names in frames.items()},
         sum(claims.values()) / calls,
-        cost_ns,
-        len(host) / calls,
-        names,
+        timing["bare_wall_ns"] / calls,
+        float(inside.sum() + outside.sum()) / calls,
+        {category: ns / calls for category, ns in spread.items()},
+        frozenset(name for name in host["name"] if name.startswith("aten::")),
         int((host["name"] == costliest).sum()) / calls,
     )
+
+
+def _event_classes(host: pd.DataFrame, parent: Ints) -> list[str]:
+    """Class of each event; rows are in the order of their starts, so a parent comes before its children."""
+    classes: list[str] = []
+    inside_operator: list[bool] = []
+    for name, category, above in zip(host["name"], host["cat"], parent.tolist(), strict=True):
+        nested = above >= 0 and (inside_operator[above] or classes[above] in (OPERATOR_OUTER, OPERATOR_NESTED))
+        inside_operator.append(nested)
+        classes.append(event_class(name, category, outer=not nested))
+    return classes
 
 
 def loop_events(events: pd.DataFrame) -> tuple[pd.DataFrame, tuple[int, int]]:
@@ -87,11 +112,13 @@ def loop_events(events: pd.DataFrame) -> tuple[pd.DataFrame, tuple[int, int]]:
     loop = host[host["name"] == LOOP_EVENT]
     if loop.empty:
         window = (int(host["start_ns"].min()), int((host["start_ns"] + host["dur_ns"]).max())) if len(host) else (0, 0)
-        return host.reset_index(drop=True), window
+        return host.sort_values("start_ns", kind="stable").reset_index(drop=True), window
     first = loop.iloc[0]
     window = (int(first["start_ns"]), int(first["start_ns"] + first["dur_ns"]))
     inside = host["start_ns"].between(*window) & (host["tid"] == first["tid"]) & (host["name"] != LOOP_EVENT)
-    return host[inside].reset_index(drop=True), window
+    # Of two that start together the longer one is around the other.
+    order = ["start_ns", "dur_ns"]
+    return host[inside].sort_values(order, ascending=[True, False], kind="stable").reset_index(drop=True), window
 
 
 def category_lane(events: pd.DataFrame, classifier: Classifier) -> tuple[pd.DataFrame, Segments]:

@@ -57,12 +57,12 @@ def _row(call: Call, flags: Mapping[str, bool]) -> dict[str, Any]:
     loop = make_measured_loop(0)
     loop(call, (), _CALLS)
     bare, traced = [], []
-    recording: Any = None
-    for _ in range(_ROUNDS):
+    recordings = [torch.profiler.profile(activities=[ProfilerActivity.CPU], **flags) for _ in range(_ROUNDS)]
+    for recording in recordings:
         bare.append(_timed(loop, call))
-        with torch.profiler.profile(activities=[ProfilerActivity.CPU], **flags) as recording:
+        with recording:
             traced.append(_timed(loop, call))
-    return {"bare_ns": bare, "traced_ns": traced, **_counted(recording)}
+    return {"bare_ns": bare, "traced_ns": traced, **_counted(recordings[-1])}
 
 
 def _timed(loop: Any, call: Call) -> float:
@@ -106,18 +106,19 @@ def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, st
         ("operator", "neg", lambda: torch.neg(vector)),
         ("operator", "view", lambda: matrix.view(16)),
         ("operator", "ones", lambda: torch.ones(3)),
-        ("operator", "clone", lambda: vector.clone()),
+        ("operator", "clone", vector.clone),
         ("operator", "mm", lambda: torch.mm(matrix, matrix)),
         ("operator", "stack", lambda: torch.stack([vector, vector])),
         ("operator", "split", lambda: torch.split(matrix, 1)),
-        ("operator", "mean", lambda: matrix.mean()),
+        ("operator", "mean", matrix.mean),
         ("annotation", "record_function", _annotated),
-        ("python", "functions", lambda: _outer()),
+        ("python", "functions", _outer),
         ("python", "builtin", lambda: len(())),
     ]
     reasons = {}
-    if hasattr(torch._C._profiler, "_RecordFunctionFast"):
-        found.append(("fast_annotation", "_RecordFunctionFast", _annotated_fast))
+    fast = getattr(torch._C._profiler, "_RecordFunctionFast", None)  # noqa: SLF001 (what torch itself annotates with)
+    if fast is not None:
+        found.append(("fast_annotation", "_RecordFunctionFast", _annotated_by(fast)))
     else:
         reasons["fast_annotation"] = "this torch has no _RecordFunctionFast"
     if compiled:
@@ -135,9 +136,12 @@ def _annotated() -> None:
         pass
 
 
-def _annotated_fast() -> None:
-    with torch._C._profiler._RecordFunctionFast("calibration"):
-        pass
+def _annotated_by(annotation: Any) -> Call:
+    def annotated() -> None:
+        with annotation("calibration"):
+            pass
+
+    return annotated
 
 
 def _outer() -> None:

@@ -6,6 +6,7 @@
 ``kineto.json.gz``    torch.profiler's export of the measured loop, byte for byte what it wrote
 ``kineto_stack.json.gz``  the same with Python stacks, a few calls: for the picture, not for numbers
 ``stacks.txt.gz``     py-spy's folded stacks, a root frame ``sampler N`` before each
+``calibration.json``  what torch.profiler's events cost here: calibration calls timed bare and recorded
 ``ablation.parquet``  every timed block of the ladder's rungs: process, rung, block, calls, wall_ns, reference_ns
 ``trace.pftrace``     all of it for the Perfetto UI
 ``*.log``             what each worker printed
@@ -39,6 +40,7 @@ KINETO_STACK = "kineto_stack.json.gz"
 STACKS = "stacks.txt.gz"
 PERFETTO = "trace.pftrace"
 ABLATION = "ablation.parquet"
+CALIBRATION = "calibration.json"
 
 _MARK = ".claimed"
 
@@ -72,12 +74,16 @@ class Capture:
         meta: Contents of ``meta.json``.
         clock: Rows of ``clock.parquet``.
         folded: Lines of ``stacks.txt.gz``; empty without samples.
+        calibration: Contents of ``calibration.json``; None without one.
+        ablation: Rows of ``ablation.parquet``; None without one.
     """
 
     path: Path
     meta: Mapping[str, Any]
     clock: pd.DataFrame
     folded: tuple[str, ...]
+    calibration: Mapping[str, Any] | None
+    ablation: pd.DataFrame | None
 
     @property
     def kineto(self) -> Path | None:
@@ -150,6 +156,11 @@ def write_stacks(path: Path, folded: list[str]) -> None:
             target.writelines(f"sampler {number} (py-spy:1);{line}\n" for line in text.splitlines() if line)
 
 
+def write_calibration(path: Path, calibration: Mapping[str, Any]) -> None:
+    """Write what the profiler's events cost."""
+    (path / CALIBRATION).write_text(json.dumps(calibration) + "\n", encoding="utf-8")
+
+
 def write_ablation(path: Path, rows: list[dict[str, Any]]) -> None:
     """Write the raw block timings of the rungs."""
     pd.DataFrame(rows).to_parquet(path / ABLATION, index=False)
@@ -176,12 +187,14 @@ def read_capture(path: Path) -> Capture:
     try:
         clock = pd.read_parquet(path / CLOCK)
         folded = _read_lines(path / STACKS)
+        calibration = _read_calibration(path / CALIBRATION)
+        ablation = _read_ablation(path / ABLATION)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise UsageError(f"the capture {path} is damaged: {str(error).splitlines()[0]}") from error
     fault = _fault_of_meta(meta) or _fault_of_clock(clock)
     if fault:
         raise UsageError(f"the capture {path} is damaged: {fault}")
-    return Capture(path, meta, clock, folded)
+    return Capture(path, meta, clock, folded, calibration, ablation)
 
 
 def read_ladder(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
@@ -192,12 +205,11 @@ def read_ladder(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
     """
     meta = _read_meta(path, LADDER_SCHEMA)
     try:
-        rows = pd.read_parquet(path / ABLATION)
+        rows = _read_ablation(path / ABLATION)
     except (OSError, EOFError, ValueError) as error:
         raise UsageError(f"the ladder {path} is damaged: {str(error).splitlines()[0]}") from error
-    missing = {"process", "rung", "block", "calls", "wall_ns", "reference_ns"} - set(rows.columns)
-    if missing or rows.empty:
-        raise UsageError(f"the ladder {path} is damaged: {ABLATION} has no {', '.join(sorted(missing)) or 'rows'}")
+    if rows is None:
+        raise UsageError(f"the ladder {path} is damaged: it has no {ABLATION}")
     return meta, rows
 
 
@@ -265,6 +277,37 @@ def _read_lines(path: Path) -> tuple[str, ...]:
         return ()
     with gzip.open(path, "rt", encoding="utf-8") as source:
         return tuple(source)
+
+
+def _read_ablation(path: Path) -> pd.DataFrame | None:
+    """Timed blocks of rungs; None where there is no file.
+
+    Raises:
+        ValueError: The file holds something else.
+    """
+    if not path.exists():
+        return None
+    rows = pd.read_parquet(path)
+    missing = {"process", "rung", "block", "calls", "wall_ns", "reference_ns"} - set(rows.columns)
+    if missing or rows.empty:
+        raise ValueError(f"{path.name} has no {', '.join(sorted(missing)) or 'rows'}")
+    return rows
+
+
+def _read_calibration(path: Path) -> dict[str, Any] | None:
+    """A calibration; None where there is no file.
+
+    Raises:
+        ValueError: The file holds something else.
+    """
+    if not path.exists():
+        return None
+    found = json.loads(path.read_text(encoding="utf-8"))
+    needed = {"flags", "kind", "name", "bare_ns", "traced_ns", "outer", "nested", "others", "span_ns"}
+    rows = found.get("rows") if isinstance(found, dict) else None
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) and needed <= set(row) for row in rows):
+        raise ValueError(f"{path.name} holds no calibration")
+    return dict(found)
 
 
 def _existing(path: Path) -> Path | None:

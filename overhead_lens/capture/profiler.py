@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import statistics
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ _STACK_BYTES_LIMIT = 4_000_000
 _MOST_CALLS = 2_000
 _MOST_STACK_CALLS = 20
 _TRACED_NS = 1_000_000_000
-_REPEATS = 4
+_MOST_REPEATS = 12
+_LEAST_REPEATS = 3
+_REPEATS_NS = 3_000_000_000
 
 
 def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
@@ -39,7 +42,10 @@ def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
     calls = _calls_within(_BYTES_LIMIT, probe.events, min(_MOST_CALLS, int(_TRACED_NS / max(call_ns, 1.0))))
     # Bare and traced blocks alternate, and the fastest of each counts: a disturbance only ever adds time.
     bare, traced = [workload.run(calls)], []
-    for _ in range(_REPEATS):
+    started = time.perf_counter_ns()
+    while len(traced) < _MOST_REPEATS and (
+        len(traced) < _LEAST_REPEATS or time.perf_counter_ns() - started < _REPEATS_NS
+    ):
         traced.append(_profile(workload, calls, with_stack=False))
         bare.append(workload.run(calls))
     fastest = min(traced, key=lambda recording: recording.wall_ns)

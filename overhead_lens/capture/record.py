@@ -22,13 +22,20 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from overhead_lens import __version__
-from overhead_lens.capture import directory
+from overhead_lens.capture import calibration_store, directory
 from overhead_lens.capture.environment import describe_machine, git_commit
 from overhead_lens.capture.process import Worker
 from overhead_lens.capture.sampler import sample
 from overhead_lens.errors import MeasurementError
 
 BLOCK_NS = 20_000_000
+
+# The flags of the trace that numbers come from: none.
+PLAIN = "plain"
+
+# What a compiled call's checks leave out.
+CHECK_RUNGS = ("compiled", "guards_filtered", "generated_code", "allocation_hoisted", "kernel_binding")
+RUNG_BLOCK_NS = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +128,9 @@ class _Recording:
     folded: list[str] = field(default_factory=list)
     traced: dict[str, Any] = field(default_factory=dict)
     guards: dict[str, Any] | None = None
+    calibration: dict[str, Any] | None = None
+    ablation: list[dict[str, Any]] = field(default_factory=list)
+    not_ablated: dict[str, str] = field(default_factory=dict)
     peaks: dict[str, Any] = field(default_factory=dict)
     runtime: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -202,6 +212,23 @@ class _Recording:
         except MeasurementError as error:
             self.traced = {"reason": str(error)}
             self.warnings.append(f"no trace: {error}")
+            return
+        self._calibrate(worker)
+
+    def _calibrate(self, worker: Worker) -> None:
+        """The cost of the trace's events: kept from before on this machine, or measured now and kept."""
+        compiled = self.request.compile_options is not None
+        name = calibration_store.key(describe_machine(), self.runtime)
+        kept = calibration_store.load(name)
+        if calibration_store.covers(kept, (PLAIN,), compiled=compiled):
+            self.calibration = kept
+            return
+        try:
+            self.calibration = worker.ask("calibrate", flags=[PLAIN], compiled=compiled)
+        except MeasurementError as error:
+            self.warnings.append(f"the cost of recording is not calibrated: {error}")
+            return
+        calibration_store.save(name, self.calibration)
 
     def _clock(self, worker: Worker) -> None:
         effort = self.request.effort
@@ -209,6 +236,8 @@ class _Recording:
         rows = worker.ask("clock", block_ns=BLOCK_NS, blocks=effort.blocks, budget_ns=effort.clock_budget_ns)["rows"]
         self.rows += [{"process": process, **row} for row in rows]
         self._sample(worker)
+        if self.request.compile_options is not None:
+            self._ablate(worker, process)
         if process == effort.processes - 1:
             self._measure_peaks(worker)
 
@@ -218,10 +247,26 @@ class _Recording:
         except MeasurementError as error:
             self.warnings.append(f"no roofline floor: {error}")
 
+    def _ablate(self, worker: Worker, process: int) -> None:
+        """Time the call with one thing after another left out, for the budget's checks."""
+        try:
+            worker.ask("build_rungs", names=list(CHECK_RUNGS))
+            found = worker.ask("time_rungs", block_ns=RUNG_BLOCK_NS, rounds=15, budget_ns=1_000_000_000, seed=process)
+        except MeasurementError as error:
+            self.warnings.append(f"no ablation: {error}")
+            return
+        self.ablation += [{"process": process, **row} for row in found["rows"]]
+        if process == 0:
+            self.not_ablated = {name: reason for name, reason in found["reasons"].items() if reason}
+
     def _write(self, started: datetime) -> Path:
         assert self.folder is not None
         request = self.request
         directory.write_clock(self.folder, self.rows)
+        if self.calibration is not None:
+            directory.write_calibration(self.folder, self.calibration)
+        if self.ablation:
+            directory.write_ablation(self.folder, self.ablation)
         if self.folded:
             directory.write_stacks(self.folder, self.folded)
         meta = {
@@ -236,6 +281,7 @@ class _Recording:
             "samples": self.samples,
             "trace": self.traced,
             "guards": self.guards,
+            "not_ablated": self.not_ablated,
             "peaks": self.peaks,
             "warnings": self.warnings,
             "environment": self._environment(),

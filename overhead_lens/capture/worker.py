@@ -89,6 +89,12 @@ class Session:
         self._requests.readline()
         return {"calls": calls}
 
+    def calibrate(self, flags: list[str], compiled: bool) -> dict[str, Any]:
+        """Measure what torch.profiler's events cost."""
+        from overhead_lens.capture import calibration
+
+        return calibration.measure_costs(flags, compiled=compiled)
+
     def build_rungs(self, names: list[str]) -> dict[str, Any]:
         """Make the rungs of the call."""
         from overhead_lens.capture import ablation

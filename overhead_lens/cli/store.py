@@ -26,7 +26,9 @@ def budget_of(path: Path, classifier: Classifier) -> Budget:
     """
     capture = read_capture(path)
     events = None if capture.kineto is None or capture.meta["trace"].get("reason") else read_events(capture.kineto)
-    evidence = Evidence(capture.meta, capture.clock, stacks_per_process(capture.folded), events, str(path))
+    evidence = Evidence(
+        capture.meta, capture.clock, stacks_per_process(capture.folded), events, str(path), capture.calibration
+    )
     return make_budget(evidence, classifier)
 
 

@@ -39,22 +39,23 @@ def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
             "residual_ns": float(closure.residual_ns),
             "trace_sum_ns": None if closure.trace_sum_ns is None else float(closure.trace_sum_ns),
             "trace_residual_share": _rounded(closure.trace_residual_share, 4),
+            "trace_bare_ns": None if closure.trace_bare_ns is None else float(closure.trace_bare_ns),
         },
-        "cross_checks": [
-            {
-                "category": check.category,
-                "samples_ns": _rounded(check.samples_ns, 1),
-                "trace_ns": _rounded(check.trace_ns, 1),
-                "ablation_ns": _rounded(check.ablation_ns, 1),
-                "agree": check.agree,
-            }
-            for check in breakdown.cross_checks
-        ],
+        "cross_checks": [_cross_check(check) for check in breakdown.cross_checks],
         "guards": [{"guard": guard.guard, "warm_ns": round(guard.warm_ns, 1)} for guard in breakdown.guards],
         "warnings": list(breakdown.warnings),
         "environment": {**breakdown.environment, "device": breakdown.device_kind},
         "capture": breakdown.capture,
     }
+
+
+def _cross_check(check: CrossCheck) -> dict[str, Any]:
+    readings = {"samples": check.samples, "trace": check.trace, "ablation": check.ablation}
+    figures = {f"{name}_ns": None if seen is None else round(seen.ns, 1) for name, seen in readings.items()}
+    intervals = {
+        f"{name}_ci95_ns": None if seen is None else _interval(seen.ci95_ns) for name, seen in readings.items()
+    }
+    return {"category": check.category, **figures, "agree": check.agree, **intervals}
 
 
 def _floor(floor: Floor) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from overhead_lens.analysis.model import Breakdown, HostCategory, Operator
+from overhead_lens.analysis.model import Breakdown, HostCategory, Operator, Reading
 from overhead_lens.analysis.names import kernel_name
 from overhead_lens.compare.factors import Factors, describe_kernel
 from overhead_lens.compare.model import Delta
@@ -311,17 +311,29 @@ def _operator_line(node: Operator, whole_ns: int) -> Text:
 
 
 def _checks(breakdown: Breakdown) -> RenderableType | None:
-    lines = []
     closure = breakdown.closure
-    if closure.trace_sum_ns is not None and closure.trace_residual_share is not None:
+    lines = []
+    if closure.trace_sum_ns is not None and closure.trace_bare_ns:
+        away = closure.trace_sum_ns / closure.trace_bare_ns - 1
         lines.append(
-            f"corrected trace: {format_ns(closure.trace_sum_ns)} per call, {closure.trace_residual_share:+.1%} of the wall"
+            f"checks: corrected trace {format_ns(closure.trace_sum_ns)} per call, {away:+.1%} of the bare call in its process"
         )
-    for check in breakdown.cross_checks:
-        seen = (("samples", check.samples_ns), ("trace", check.trace_ns), ("ablation", check.ablation_ns))
-        figures = ", ".join(f"{name} {format_ns(ns)}" for name, ns in seen if ns is not None)
-        lines.append(f"{check.category}: {figures}: {'agree' if check.agree else 'DISAGREE'}")
-    return Text("checks: " + "; ".join(lines), style="dim") if lines else None
+    if breakdown.cross_checks:
+        table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+        for name in ("checks", "samples", "trace", "ablation", "verdict"):
+            table.add_column(name, no_wrap=True)
+        for check in breakdown.cross_checks:
+            readings = (check.samples, check.trace, check.ablation)
+            bound = "at most " if check.category == "kernel" else ""
+            cells = [_reading(each) for each in readings]
+            cells[2] = f"{bound}{cells[2]}" if cells[2] else ""
+            table.add_row(check.category, *cells, "agree" if check.agree else Text("DISAGREE", style="red"))
+        return Group(*(Text(line, style="dim") for line in lines), table)
+    return Text("; ".join(lines), style="dim") if lines else None
+
+
+def _reading(reading: Reading | None) -> str:
+    return "" if reading is None else f"{format_ns(reading.ns)} {_interval(reading.ci95_ns)}"
 
 
 def _published(breakdown: Breakdown) -> RenderableType | None:

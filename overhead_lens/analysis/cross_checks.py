@@ -1,0 +1,96 @@
+"""What independent instruments say of the same category: samples, the corrected trace, and the call with the thing left out.
+
+Readings are made comparable first; each check says in a note what was taken out, or which way an instrument errs.
+
+- ``guard``: the trace's event begins after the backend match, and filtering guards leaves it in: it is taken out of the samples.
+- ``allocation``: leaving it out means that the generated code's buffers are kept from call to call.
+- ``kernel``: kernels called alone still cross the binding, so that reading is an upper bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from overhead_lens.analysis.ladder import difference
+from overhead_lens.analysis.model import CrossCheck, HostCategory, Interval, Reading
+from overhead_lens.analysis.trace_budget import TraceBudget
+from overhead_lens.analysis.wall import Sides, paired_sides, undisturbed
+
+
+def cross_checks(
+    host: Sequence[HostCategory], backend_match_ns: float, traced: TraceBudget | None, ablation: pd.DataFrame | None
+) -> tuple[CrossCheck, ...]:
+    """The checks that at least two instruments can make.
+
+    Args:
+        host: The budget, from samples.
+        backend_match_ns: Sampled time of the backend match, ns per call.
+        traced: The trace's budget; None without one.
+        ablation: Blocks of the rungs that the recorder times for checks; None without them.
+    """
+    by_name = {each.category: each for each in host}
+    walls = None if ablation is None or ablation.empty else paired_sides(undisturbed(ablation, ("process", "rung")))
+    checks = (
+        _check(
+            "guard",
+            _sampled(by_name["guard"], backend_match_ns),
+            _traced("guard", traced),
+            _step(walls, "compiled", "guards_filtered"),
+        ),
+        _check(
+            "allocation", _sampled(by_name["allocation"]), None, _step(walls, "generated_code", "allocation_hoisted")
+        ),
+        _check("kernel", _sampled(by_name["kernel"]), None, _kernel(walls), upper="ablation"),
+    )
+    return tuple(check for check in checks if check is not None)
+
+
+def _check(
+    category: str, samples: Reading | None, trace: Reading | None, ablation: Reading | None, upper: str = ""
+) -> CrossCheck | None:
+    readings = {"samples": samples, "trace": trace, "ablation": ablation}
+    seen = {name: reading for name, reading in readings.items() if reading is not None}
+    if len(seen) < 2:
+        return None
+    bounds = [
+        (seen[upper].ci95_ns[1], reading.ci95_ns[0])
+        for name, reading in seen.items()
+        if upper in seen and name != upper
+    ]
+    both = [reading.ci95_ns for name, reading in seen.items() if name != upper]
+    agree = all(most >= least for most, least in bounds) and all(_meet(one, two) for one in both for two in both)
+    return CrossCheck(category, samples, trace, ablation, agree)
+
+
+def _meet(one: Interval, two: Interval) -> bool:
+    return one[0] <= two[1] and two[0] <= one[1]
+
+
+def _sampled(category: HostCategory, outside_ns: float = 0.0) -> Reading | None:
+    if category.evidence != "samples":
+        return None
+    low, high = category.ci95_ns
+    return Reading(category.ns - outside_ns, (low - outside_ns, high - outside_ns))
+
+
+def _traced(category: str, traced: TraceBudget | None) -> Reading | None:
+    """Its interval is what is not known of how much the profiler takes inside the events' spans."""
+    if traced is None:
+        return None
+    ns = sum(of for claim, of in traced.claims.items() if claim.category == category)
+    spread_ns = traced.spread_ns.get(category, 0.0)
+    return Reading(ns, (ns - spread_ns, ns + spread_ns)) if ns else None
+
+
+def _kernel(walls: Sides | None) -> Reading | None:
+    if walls is None or "kernel_binding" not in walls.values:
+        return None
+    estimate = walls.estimate("kernel_binding")
+    return Reading(estimate.value, estimate.interval())
+
+
+def _step(walls: Sides | None, upper: str, lower: str) -> Reading | None:
+    found = None if walls is None else difference(walls, upper, lower)
+    return None if found is None else Reading(*found)
