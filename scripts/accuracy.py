@@ -226,7 +226,7 @@ def warmed_up(site: Site, processes: int) -> Iterator[Bench]:
                     params={"cell": str(switch.path)},
                     compile_options={} if site.compiled else None,
                 )
-            about = [worker.receive("load") for worker in workers][0]
+            about, *_ = [worker.receive("load") for worker in workers]
             for worker in workers:
                 worker.send("warm_up")
             call_ns = [worker.receive("warm_up")["call_ns"] for worker in workers]
@@ -317,7 +317,7 @@ def judge_site(site: Site, costs_ns: Sequence[int], seconds: float) -> list[Cell
 
 
 HEADER = """\
-| site | cost, ns | bare difference, ns | moved most | right category moved, ns | error, ns | other that moved most, ns | samples | |
+| site | cost, ns | bare difference, ns | moved most | right one moved, ns | error, ns | other that moved most, ns | samples | |
 |---|---|---|---|---|---|---|---|---|"""
 
 

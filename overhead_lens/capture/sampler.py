@@ -13,7 +13,10 @@ from pathlib import Path
 
 from overhead_lens.errors import MeasurementError
 
-_LEAST_RATE_HZ = 1_000
+# Each stack pauses the target for more than 1 ms, and it goes on with cold caches: at 1000 Hz it hardly runs in between,
+# and code that waits for memory crowds out code that does not. A loop of 1,020 ns in a call of 2,090 ns was given 585 to
+# 926 ns at 1000 Hz, 1,012 to 1,025 ns at 250 Hz (docs/accuracy.md).
+_LEAST_RATE_HZ = 250
 
 # Reading libtorch's symbols takes seconds before the first sample, and each sample pauses the target for about 1 ms.
 _START_S = 60.0
@@ -41,7 +44,7 @@ def find_sampler() -> str | None:
 
 
 def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
-    """Take about ``sample_count`` stacks of process ``pid`` at about 1000 Hz, native frames and waiting threads included.
+    """Take about ``sample_count`` stacks of process ``pid`` at about 250 Hz, native frames and waiting threads included.
 
     py-spy takes whole seconds only: the rate is what gives the number asked for in the fewest.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ class Holder:
         self.number = 1
 
 
-@lru_cache(maxsize=None)
+@cache
 def reader(cost_ns: int) -> Any:
     """A compiled function that reads an attribute of as many global objects as take about ``cost_ns``."""
     names = [f"holder_{index}" for index in range(cost_ns // _GUARDS_NS)]
