@@ -49,10 +49,10 @@ TOLERATED_NS = 60.0
 _ROUNDS = 20
 _BLOCK_NS = 20_000_000
 _STEP_TIMEOUT_S = 300.0
-_LEAST_SAMPLES = 1_000
+_LEAST_SAMPLES = 250
 
-# About what py-spy takes for one stack with native frames.
-_SAMPLES_PER_S = 700
+# The sampler's rate.
+_SAMPLES_PER_S = 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +344,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Hold budgets against known costs in known places.")
     parser.add_argument("--sites", nargs="+", help="sites whose name begins with one of these; default: all")
     parser.add_argument("--costs", nargs="+", type=int, default=list(COSTS_NS), help="costs in ns")
-    parser.add_argument("--seconds", type=float, default=15.0, help="most seconds of sampling per cell")
+    parser.add_argument("--seconds", type=float, default=20.0, help="most seconds of sampling per cell")
     parser.add_argument("--json", type=Path, help="also write the cells to this file")
     options = parser.parse_args(arguments)
     chosen = [site for site in SITES if not options.sites or site.name.startswith(tuple(options.sites))]
