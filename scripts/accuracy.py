@@ -237,9 +237,9 @@ def warmed_up(site: Site, processes: int) -> Iterator[Bench]:
 
 
 def samples_wanted(wall_ns: float, cost_ns: int, seconds: float) -> int:
-    """Stacks that make the standard error of the largest category's difference half of what is tolerated, time allowing."""
+    """Stacks that make the standard error of a share of one half a third of what is tolerated, time allowing."""
     tolerated_ns = max(TOLERATED_SHARE * cost_ns, TOLERATED_NS)
-    wanted = (0.5 * (wall_ns + cost_ns) / (tolerated_ns / 2)) ** 2
+    wanted = (0.5 * (wall_ns + cost_ns) / (tolerated_ns / 3)) ** 2
     return round(
         min(max(wanted, PROCESSES * _LEAST_SAMPLES), max(seconds * _SAMPLES_PER_S, PROCESSES * _LEAST_SAMPLES))
     )
