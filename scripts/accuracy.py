@@ -182,17 +182,22 @@ class Bench:
 
     def time(self, process: int, costs_ns: Sequence[int]) -> dict[int, list[dict[str, int]]]:
         """Rows of blocks per cost, one block per cost and round; a round that is thrown away comes first."""
-        worker, call_ns = self.workers[process]
         rows: dict[int, list[dict[str, int]]] = {cost_ns: [] for cost_ns in costs_ns}
         for number in range(-1, _ROUNDS):
             for cost_ns in costs_ns:
-                self.switch.set(cost_ns)
-                # The worker counts its calls by what one took while it warmed up.
-                block_ns = round(self.site.block_ns * call_ns / (call_ns + cost_ns))
-                (row,) = worker.ask("clock", block_ns=block_ns, blocks=1, budget_ns=0)["rows"][:1]
+                row = self.time_block(process, cost_ns)
                 if number >= 0:
                     rows[cost_ns].append({**row, "block": number, "process": process})
         return rows
+
+    def time_block(self, process: int, cost_ns: int) -> dict[str, int]:
+        """One block at one cost; the first may compile."""
+        worker, call_ns = self.workers[process]
+        self.switch.set(cost_ns)
+        # The worker counts its calls by what one took while it warmed up.
+        block_ns = round(self.site.block_ns * call_ns / (call_ns + cost_ns))
+        row: dict[str, int] = worker.ask("clock", block_ns=block_ns, blocks=1, budget_ns=0)["rows"][0]
+        return row
 
     def sample(self, process: int, cost_ns: int, count: int) -> list[Stack]:
         """About ``count`` stacks of the measured loop at one cost."""

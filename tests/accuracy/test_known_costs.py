@@ -64,6 +64,7 @@ def test_the_right_category_holds_most_of_the_call(name: str) -> None:
     require_laboratory()
     site = SITES[name]
     with accuracy.warmed_up(site, 1) as bench:
+        bench.time_block(0, COST_NS)
         stacks = sample(bench)
     shares = shares_of_stacks([stacks], default_classifier(accuracy.RULES))
     held = {claim.category: shares.share(claim.category) for claim in shares.claims}
