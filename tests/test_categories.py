@@ -56,6 +56,12 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ((USER, BINDING, ENTRY, "at::TensorIteratorBase::for_each (libtorch_cpu.so)", "0x7 (libgomp.so.1)"), "kernel"),
         ((USER, BINDING, ENTRY, "omp_get_max_threads (libgomp.so.1)"), "dispatcher/dispatch"),
         ((USER, "mkl_vml_kernel_sErf_EXHAynn (libtorch_cpu.so)"), "kernel"),
+        ((USER, "pybind11::cpp_function::dispatcher (mine.so)"), "python/binding"),
+        ((USER, "pybind11::cpp_function::dispatcher (mine.so)", "mine::work (mine.so)"), "unattributed"),
+        (
+            (USER, BINDING, ENTRY, "c10::impl::make_boxed_from_unboxed_functor<mine::Op>::call (mine.so)"),
+            "dispatcher/dispatch",
+        ),
         ((EVAL_FRAME,), "python/compiled_runtime"),
         ((EVAL_FRAME, "get_backend (libtorch_python.so)", "unicode_hash (libpython3.11.so.1.0)"), "guard"),
         ((EVAL_FRAME, LOOKUP, TREE), "guard"),

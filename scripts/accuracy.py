@@ -1,0 +1,373 @@
+"""How right is a budget? Known costs are put into known places, and the difference of two budgets is held against them.
+
+    python scripts/accuracy.py [--sites NAME ...] [--costs NS ...] [--seconds S] [--json FILE]
+
+A site is a place of ``scripts/laboratory`` in an eager or a compiled call. Its fresh worker processes switch the cost while
+they run. In each, blocks of the bare loop are timed first, without the cost and with every cost in turn, over and over;
+then the loop is sampled at every cost::
+
+    process   | 0  50  200 .. | 0  50  200 .. | ... | samples at 0 | samples at 50 | ...
+               round 1         round 2               --------- py-spy attached ------
+
+The truth is the difference of the bare wall times, paired by round. What is judged is the product's own budget
+(``overhead_lens.analysis.breakdown.make_budget``) with the cost less that without it. A cell passes if the right category
+moved most, by the bare difference give or take 10 % or 60 ns, and no other category moved by more than that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import mmap
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
+from overhead_lens.analysis.wall import estimate_per_call
+from overhead_lens.capture.process import Worker
+from overhead_lens.capture.sampler import sample
+from overhead_lens.categories import Classifier, default_classifier
+from overhead_lens.cli.store import stacks_per_process
+from overhead_lens.stack import Stack
+
+LABORATORY = Path(__file__).resolve().parent / "laboratory"
+RULES = LABORATORY / "rules.toml"
+
+COSTS_NS = (50, 200, 1_000, 10_000, 100_000)
+PROCESSES = 3
+TOLERATED_SHARE = 0.1
+TOLERATED_NS = 60.0
+
+_ROUNDS = 20
+_BLOCK_NS = 20_000_000
+_STEP_TIMEOUT_S = 300.0
+_LEAST_SAMPLES = 250
+
+# The sampler's rate.
+_SAMPLES_PER_S = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place for a cost.
+
+    Attributes:
+        name: As in the table.
+        file: Scenario file of the laboratory, without its ending.
+        category: Where its time belongs.
+        variant: Variant of the scenario; None for the default.
+        compiled: Whether torch.compile is applied to the variant.
+        least_ns: The smallest cost the place can take: a page fault is no shorter.
+        most_ns: The largest.
+        block_ns: Length of a timed block.
+    """
+
+    name: str
+    file: str
+    category: str
+    variant: str | None = None
+    compiled: bool = False
+    least_ns: int = 0
+    most_ns: int = 1_000_000
+    block_ns: int = _BLOCK_NS
+
+
+SITES = (
+    Site("allocation, eager", "allocation", "allocation"),
+    Site("allocation, compiled", "allocation", "allocation", compiled=True),
+    Site("dispatch, eager", "dispatch", "dispatcher"),
+    Site("dispatch, compiled", "dispatch", "dispatcher", "product", compiled=True),
+    Site("kernel, eager", "kernel", "kernel"),
+    Site("kernel, compiled", "kernel", "kernel", compiled=True),
+    Site("binding, eager", "binding", "python"),
+    Site("user_code, eager", "user_code", "python"),
+    Site("user_code, compiled", "user_code", "python", "beside_compiled"),
+    Site("library_code, eager", "library_code", "python"),
+    Site("lambda_guard, compiled", "lambda_guard", "guard", compiled=True),
+    Site("many_guards, compiled", "many_guards", "guard", most_ns=10_000),
+    Site("page_fault, eager", "page_fault", "allocation", least_ns=1_000),
+    Site("recompile, compiled", "recompile", "compile", least_ns=10_000, block_ns=10 * _BLOCK_NS),
+)
+
+
+@dataclass(slots=True)
+class Readings:
+    """What was measured at one cost: block rows, and per process the sampled stacks of the measured loop."""
+
+    rows: list[dict[str, int]] = field(default_factory=list)
+    stacks: list[list[Stack]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The verdict on one site at one cost; all in ns per call.
+
+    Attributes:
+        site: Its name.
+        cost_ns: What was asked for.
+        bare_ns: Difference of the bare wall times: the truth.
+        bare_ci95_ns: Its interval.
+        category: The right one.
+        first: The one that moved most.
+        moved_ns: How far the right category moved.
+        sampling_ns: 95 % half-width of that from the number of samples alone.
+        other: Of the other categories, the one that moved most.
+        other_ns: How far it moved.
+        samples: Stacks without the cost, and with it.
+    """
+
+    site: str
+    cost_ns: int
+    bare_ns: float
+    bare_ci95_ns: tuple[float, float]
+    category: str
+    first: str
+    moved_ns: int
+    sampling_ns: float
+    other: str
+    other_ns: int
+    samples: tuple[int, int]
+
+    @property
+    def right(self) -> bool:
+        """Whether the right category moved most."""
+        return self.first == self.category
+
+    @property
+    def passed(self) -> bool:
+        """Right, of the right size, and nothing else moved."""
+        tolerated_ns = max(TOLERATED_SHARE * self.bare_ns, TOLERATED_NS)
+        return self.right and max(abs(self.moved_ns - self.bare_ns), abs(self.other_ns)) <= tolerated_ns
+
+
+class Switch:
+    """The cell of memory in a file through which running workers read the cost."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.write_bytes(bytes(8))
+        with path.open("r+b") as file:
+            self._cell = memoryview(mmap.mmap(file.fileno(), 8)).cast("q")
+
+    def set(self, cost_ns: int) -> None:
+        """Make every call cost ``cost_ns`` more from now on."""
+        self._cell[0] = cost_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Workers of one site, warmed up and waiting.
+
+    Attributes:
+        site: The site.
+        folder: For logs and the sampler's output.
+        switch: Sets the cost.
+        workers: Each with ns per call without a cost.
+        about: What the first worker says of its workload.
+    """
+
+    site: Site
+    folder: Path
+    switch: Switch
+    workers: Sequence[tuple[Worker, float]]
+    about: dict[str, Any]
+
+    def time(self, process: int, costs_ns: Sequence[int]) -> dict[int, list[dict[str, int]]]:
+        """Rows of blocks per cost, one block per cost and round; a round that is thrown away comes first."""
+        rows: dict[int, list[dict[str, int]]] = {cost_ns: [] for cost_ns in costs_ns}
+        for number in range(-1, _ROUNDS):
+            for cost_ns in costs_ns:
+                row = self.time_block(process, cost_ns)
+                if number >= 0:
+                    rows[cost_ns].append({**row, "block": number, "process": process})
+        return rows
+
+    def time_block(self, process: int, cost_ns: int) -> dict[str, int]:
+        """One block at one cost; the first may compile."""
+        worker, call_ns = self.workers[process]
+        self.switch.set(cost_ns)
+        # The worker counts its calls by what one took while it warmed up.
+        block_ns = round(self.site.block_ns * call_ns / (call_ns + cost_ns))
+        row: dict[str, int] = worker.ask("clock", block_ns=block_ns, blocks=1, budget_ns=0)["rows"][0]
+        return row
+
+    def sample(self, process: int, cost_ns: int, count: int) -> list[Stack]:
+        """About ``count`` stacks of the measured loop at one cost."""
+        worker, call_ns = self.workers[process]
+        self.switch.set(cost_ns)
+        chunk_ns = round(self.site.block_ns * call_ns / (call_ns + cost_ns))
+        spinning = worker.ask("spin", chunk_ns=chunk_ns, tracer_pid=os.getpid())
+        try:
+            run = sample(spinning["pid"], count, self.folder, worker.name)
+        finally:
+            worker.stop_spinning()
+        return [stack for stacks in stacks_per_process(tuple(run.folded.splitlines())) for stack in stacks]
+
+
+@contextmanager
+def warmed_up(site: Site, processes: int) -> Iterator[Bench]:
+    """Fresh workers of a site; they end with the block."""
+    with tempfile.TemporaryDirectory(prefix="overhead_laboratory_") as name:
+        folder = Path(name)
+        switch = Switch(folder / "cell")
+        workers: list[Worker] = []
+        try:
+            workers += [
+                Worker(f"clock-{number}", folder / f"{number}.log", _STEP_TIMEOUT_S) for number in range(processes)
+            ]
+            for worker in workers:
+                worker.send(
+                    "load",
+                    path=str(LABORATORY / f"{site.file}.py"),
+                    variant=site.variant,
+                    params={"cell": str(switch.path)},
+                    compile_options={} if site.compiled else None,
+                )
+            about, *_ = [worker.receive("load") for worker in workers]
+            for worker in workers:
+                worker.send("warm_up")
+            call_ns = [worker.receive("warm_up")["call_ns"] for worker in workers]
+            yield Bench(site, folder, switch, list(zip(workers, call_ns, strict=True)), about)
+        finally:
+            for worker in workers:
+                worker.end()
+
+
+def samples_wanted(wall_ns: float, cost_ns: int, seconds: float) -> int:
+    """Stacks that make the standard error of a share of one half a third of what is tolerated, time allowing."""
+    tolerated_ns = max(TOLERATED_SHARE * cost_ns, TOLERATED_NS)
+    wanted = (0.5 * (wall_ns + cost_ns) / (tolerated_ns / 3)) ** 2
+    return round(
+        min(max(wanted, PROCESSES * _LEAST_SAMPLES), max(seconds * _SAMPLES_PER_S, PROCESSES * _LEAST_SAMPLES))
+    )
+
+
+def measure(site: Site, costs_ns: Sequence[int], seconds: float) -> tuple[dict[int, Readings], dict[str, Any]]:
+    """Time and sample a site without a cost (key 0) and with each of ``costs_ns``; also what its worker says of itself."""
+    readings = {cost_ns: Readings() for cost_ns in (0, *costs_ns)}
+    with warmed_up(site, PROCESSES) as bench:
+        for process, (worker, call_ns) in enumerate(bench.workers):
+            for cost_ns, rows in bench.time(process, list(readings)).items():
+                readings[cost_ns].rows += rows
+            for cost_ns, each in readings.items():
+                count = samples_wanted(call_ns, cost_ns or min(costs_ns), seconds)
+                each.stacks.append(bench.sample(process, cost_ns, math.ceil(count / PROCESSES)))
+            worker.end()
+    return readings, bench.about
+
+
+def budget_of(site: Site, readings: Readings, about: dict[str, Any], classifier: Classifier) -> Budget:
+    """The product's budget of what was measured at one cost."""
+    meta = {**about, "compile": site.compiled, "device": "cpu"}
+    evidence = Evidence(meta, pd.DataFrame(readings.rows), readings.stacks, None, site.name)
+    return make_budget(evidence, classifier)
+
+
+def judge(site: Site, cost_ns: int, measured: tuple[Readings, Readings], budgets: tuple[Budget, Budget]) -> Cell:
+    """Hold the difference of two budgets, without and with a cost, against the difference of the bare times."""
+    without, injected = measured
+    paired = pd.DataFrame(
+        {
+            "process": [row["process"] for row in injected.rows],
+            "calls": 1,
+            "wall_ns": [
+                new["wall_ns"] / new["calls"] - old["wall_ns"] / old["calls"]
+                for old, new in zip(without.rows, injected.rows, strict=True)
+            ],
+        }
+    )
+    bare = estimate_per_call(paired, "wall_ns")
+    old, new = ({each.category: each.ns for each in budget.breakdown.host} for budget in budgets)
+    moved = {name: new[name] - old[name] for name in old}
+    other = max((name for name in moved if name != site.category), key=lambda name: abs(moved[name]))
+    samples = tuple(sum(stack.count for stacks in each.stacks for stack in stacks) for each in measured)
+    variance = sum(
+        ns * (budget.breakdown.wall.ns - ns) / count
+        for ns, budget, count in zip((old[site.category], new[site.category]), budgets, samples, strict=True)
+    )
+    return Cell(
+        site.name,
+        cost_ns,
+        bare.value,
+        bare.interval(),
+        site.category,
+        max(moved, key=lambda name: abs(moved[name])),
+        moved[site.category],
+        1.96 * math.sqrt(max(variance, 0.0)),
+        other,
+        moved[other],
+        (samples[0], samples[1]),
+    )
+
+
+def judge_site(site: Site, costs_ns: Sequence[int], seconds: float) -> list[Cell]:
+    """Measure a site at every cost it can take and judge each cell."""
+    possible = [cost_ns for cost_ns in costs_ns if site.least_ns <= cost_ns <= site.most_ns]
+    if not possible:
+        return []
+    readings, about = measure(site, possible, seconds)
+    classifier = default_classifier(RULES)
+    budgets = {cost_ns: budget_of(site, each, about, classifier) for cost_ns, each in readings.items()}
+    return [
+        judge(site, cost_ns, (readings[0], readings[cost_ns]), (budgets[0], budgets[cost_ns])) for cost_ns in possible
+    ]
+
+
+HEADER = """\
+| site | cost, ns | bare difference, ns | moved most | right one moved, ns | error, ns | other that moved most, ns | samples | |
+|---|---|---|---|---|---|---|---|---|"""
+
+
+def row_of(cell: Cell) -> str:
+    """The cell as a row of the Markdown table."""
+    low, high = cell.bare_ci95_ns
+    first = cell.first if cell.right else f"**{cell.first}**, not {cell.category}"
+    fields = [
+        cell.site,
+        f"{cell.cost_ns:,}",
+        f"{cell.bare_ns:,.0f} [{low:,.0f}, {high:,.0f}]",
+        first,
+        f"{cell.moved_ns:,} ± {cell.sampling_ns:,.0f}",
+        f"{cell.moved_ns - cell.bare_ns:+,.0f}",
+        f"{cell.other} {cell.other_ns:+,}",
+        f"{cell.samples[0]:,} / {cell.samples[1]:,}",
+        "pass" if cell.passed else "FAIL",
+    ]
+    return f"| {' | '.join(fields)} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table, a row as soon as it is known."""
+    parser = argparse.ArgumentParser(description="Hold budgets against known costs in known places.")
+    parser.add_argument("--sites", nargs="+", help="sites whose name begins with one of these; default: all")
+    parser.add_argument("--costs", nargs="+", type=int, default=list(COSTS_NS), help="costs in ns")
+    parser.add_argument("--seconds", type=float, default=20.0, help="most seconds of sampling per cell")
+    parser.add_argument("--json", type=Path, help="also write the cells to this file")
+    options = parser.parse_args(arguments)
+    chosen = [site for site in SITES if not options.sites or site.name.startswith(tuple(options.sites))]
+    cells: list[Cell] = []
+    print(HEADER)
+    for site in chosen:
+        found = judge_site(site, options.costs, options.seconds)
+        cells += found
+        print("\n".join(row_of(cell) for cell in found), flush=True)
+    from_200 = [cell for cell in cells if cell.cost_ns >= 200]
+    print(
+        f"\nThe right category moved most in {sum(cell.right for cell in from_200)} of {len(from_200)} cells from 200 ns up; "
+        f"{sum(cell.passed for cell in cells)} of all {len(cells)} cells pass."
+    )
+    if options.json:
+        rows = [{**asdict(cell), "right": cell.right, "passed": cell.passed} for cell in cells]
+        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+// Places in PyTorch that cost a known time: each spins for as long as a shared cell of memory says.
+//
+// The spin reads the processor's time-stamp counter and no clock: a sampler loses stacks that end in the vdso.
+#include <ATen/ops/empty_like.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <pybind11/pybind11.h>
+#include <torch/library.h>
+#include <x86intrin.h>
+
+#include <chrono>
+#include <cstdint>
+
+namespace overhead_laboratory {
+
+volatile int64_t no_cost_ns = 0;
+volatile int64_t* cost_ns = &no_cost_ns;
+double ticks_per_ns = 1.0;
+
+__attribute__((noinline)) void spin() {
+  const int64_t wanted_ns = *cost_ns;
+  if (wanted_ns <= 0) {
+    return;
+  }
+  const uint64_t end = __rdtsc() + static_cast<uint64_t>(wanted_ns * ticks_per_ns);
+  while (__rdtsc() < end) {
+  }
+}
+
+void calibrate() {
+  using clock = std::chrono::steady_clock;
+  const auto start = clock::now();
+  const uint64_t start_ticks = __rdtsc();
+  while (clock::now() - start < std::chrono::milliseconds(20)) {
+  }
+  const uint64_t ticks = __rdtsc() - start_ticks;
+  ticks_per_ns = static_cast<double>(ticks) / std::chrono::nanoseconds(clock::now() - start).count();
+}
+
+struct SpinningAllocator final : c10::Allocator {
+  explicit SpinningAllocator(c10::Allocator* wrapped) : wrapped_(wrapped) {}
+
+  c10::DataPtr allocate(size_t size_bytes) override {
+    spin();
+    return wrapped_->allocate(size_bytes);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return wrapped_->raw_deleter(); }
+  void copy_data(void* to, const void* from, size_t size_bytes) const override {
+    wrapped_->copy_data(to, from, size_bytes);
+  }
+
+ private:
+  c10::Allocator* wrapped_;
+};
+
+void install_allocator() {
+  static SpinningAllocator allocator(c10::GetCPUAllocator());
+  c10::SetCPUAllocator(&allocator, /*priority=*/1);
+}
+
+constexpr auto kMode = c10::DispatchKey::TESTING_ONLY_GenericMode;
+
+void spinning_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  c10::impl::ExcludeDispatchKeyGuard below(kMode);
+  spin();
+  op.callBoxed(stack);
+}
+
+void enter_mode() { c10::impl::tls_set_dispatch_key_included(kMode, true); }
+
+at::Tensor spinning_kernel(const at::Tensor& like) {
+  at::Tensor output = at::empty_like(like);
+  spin();
+  return output;
+}
+
+at::Tensor meta_kernel(const at::Tensor& like) { return at::empty_like(like); }
+
+void spinning_function() { spin(); }
+
+}  // namespace overhead_laboratory
+
+TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&overhead_laboratory::spinning_fallback>());
+}
+
+TORCH_LIBRARY(overhead_laboratory, library) { library.def("spin(Tensor like) -> Tensor"); }
+
+TORCH_LIBRARY_IMPL(overhead_laboratory, CPU, library) { library.impl("spin", &overhead_laboratory::spinning_kernel); }
+
+TORCH_LIBRARY_IMPL(overhead_laboratory, Meta, library) { library.impl("spin", &overhead_laboratory::meta_kernel); }
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  overhead_laboratory::calibrate();
+  module.def("read_cost_from", [](uintptr_t address) {
+    overhead_laboratory::cost_ns = reinterpret_cast<volatile int64_t*>(address);
+  });
+  module.def("install_allocator", &overhead_laboratory::install_allocator);
+  module.def("enter_mode", &overhead_laboratory::enter_mode);
+  module.def("spin", &overhead_laboratory::spinning_function);
+}

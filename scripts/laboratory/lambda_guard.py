@@ -1,0 +1,47 @@
+"""The cost lies in the Python code of a guard: measured with ``--compile``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from known_cost import COST, Params
+
+from overhead_lens.scenario import Scenario
+
+
+def inputs(params: Params) -> tuple[torch.Tensor]:
+    """One small tensor."""
+    COST.open(params)
+    return (torch.ones(8),)
+
+
+def call(x: torch.Tensor) -> torch.Tensor:
+    """One operator."""
+    return torch.neg(x)
+
+
+def burning_guard(_value: Any) -> bool:
+    """A guard that holds after an empty loop."""
+    for _ in range(int(COST.cell[0] * COST.steps_per_ns)):
+        pass
+    return True
+
+
+def add_guard(_params: Params, _arguments: tuple[Any, ...], _output: Any) -> None:
+    """Give the compiled call the guard, once it is there."""
+    from torch._dynamo.eval_frame import _debug_get_cache_entry_list
+
+    for entry in _debug_get_cache_entry_list(call.__code__):
+        entry.guard_manager.root.add_lambda_guard(burning_guard, ["burning_guard(L)"], None)
+
+
+SCENARIO = Scenario(
+    name="laboratory_lambda_guard",
+    summary="a known cost in a Python guard of a compiled call",
+    source="torch/csrc/dynamo/guards.cpp (LAMBDA_GUARD)",
+    params=Params,
+    inputs=inputs,
+    variants={"call": call},
+    check=add_guard,
+)

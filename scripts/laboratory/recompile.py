@@ -1,0 +1,64 @@
+"""The cost lies in recompiles: every so many calls the shape of the input is new. Measured with ``--compile``."""
+
+from __future__ import annotations
+
+import torch
+from known_cost import COST, Params
+
+from overhead_lens.scenario import Scenario
+
+# About what tracing and compiling this function once takes with backend "eager".
+_COMPILE_NS = 30_000_000
+
+# Shapes that are kept before all are forgotten: below Dynamo's limit of recompiles per function.
+_KEPT_SHAPES = 6
+
+
+def inputs(params: Params) -> tuple[()]:
+    """Nothing."""
+    COST.open(params)
+    return ()
+
+
+def neg(x: torch.Tensor) -> torch.Tensor:
+    """One operator."""
+    return torch.neg(x)
+
+
+class Shapes:
+    """The tensor to call with and how long it has been used."""
+
+    def __init__(self) -> None:
+        self.tensor = torch.ones(8)
+        self.calls = 0
+
+    def change(self) -> None:
+        """A shape that the compiled function has not seen, or has forgotten."""
+        self.calls = 0
+        size = self.tensor.numel() + 1
+        if size >= 8 + _KEPT_SHAPES:
+            size = 8
+            torch._dynamo.eval_frame.reset_code(neg.__code__)  # noqa: SLF001
+        self.tensor = torch.ones(size)
+
+
+COMPILED = torch.compile(neg, backend="eager", dynamic=False)
+SHAPES = Shapes()
+
+
+def call() -> torch.Tensor:
+    """The compiled function, with a new shape as soon as the calls since the last one make up for a compilation."""
+    SHAPES.calls += 1
+    if SHAPES.calls * COST.cell[0] >= _COMPILE_NS:
+        SHAPES.change()
+    return COMPILED(SHAPES.tensor)
+
+
+SCENARIO = Scenario(
+    name="laboratory_recompile",
+    summary="a known cost in recompiles of a compiled function",
+    source="torch/_dynamo/convert_frame.py",
+    params=Params,
+    inputs=inputs,
+    variants={"call": call},
+)

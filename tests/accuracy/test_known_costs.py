@@ -1,0 +1,84 @@
+"""A cost of 100 us in a known place outweighs all else in the call: its category must too, by real samples."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from overhead_lens.analysis.shares import shares_of_stacks
+from overhead_lens.categories import default_classifier
+from overhead_lens.errors import MeasurementError
+
+COST_NS = 100_000
+SAMPLES = 250
+
+NATIVE = ["allocation, eager", "dispatch, eager", "kernel, eager", "binding, eager"]
+PYTHON = ["user_code, eager", "library_code, eager"]
+COMPILED = ["lambda_guard, compiled", "many_guards, compiled", "recompile, compiled"]
+
+
+def load_accuracy() -> ModuleType:
+    path = Path(__file__).resolve().parents[2] / "scripts" / "accuracy.py"
+    spec = importlib.util.spec_from_file_location("accuracy_script", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+accuracy = load_accuracy()
+SITES = {site.name: site for site in accuracy.SITES}
+
+
+def require_laboratory() -> None:
+    if sys.platform != "linux":
+        pytest.skip("the laboratory needs Linux: py-spy's native frames, shared memory")
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("the laboratory spins on the time-stamp counter of x86")
+    if not any(map(shutil.which, filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++")))):
+        pytest.skip("no C++ compiler: the laboratory's extension and torch.compile need one")
+    if shutil.which("ninja") is None:
+        pytest.skip("no ninja: torch.utils.cpp_extension needs it to build the laboratory's extension")
+
+
+def sample(bench: Any) -> list[Any]:
+    try:
+        return bench.sample(0, COST_NS, SAMPLES)
+    except MeasurementError as error:
+        if "no permission" in str(error) or "not installed" in str(error):
+            pytest.skip(str(error))
+        raise
+
+
+@pytest.mark.parametrize("name", [*NATIVE, *PYTHON, *COMPILED])
+def test_the_right_category_holds_most_of_the_call(name: str) -> None:
+    require_laboratory()
+    site = SITES[name]
+    with accuracy.warmed_up(site, 1) as bench:
+        bench.time_block(0, COST_NS)
+        stacks = sample(bench)
+    shares = shares_of_stacks([stacks], default_classifier(accuracy.RULES))
+    held = {claim.category: shares.share(claim.category) for claim in shares.claims}
+    assert held.get(site.category, 0.0) > 0.5, held
+
+
+def test_page_faults_are_allocation() -> None:
+    """A stack cannot show a fault: the budget takes it from the system time that the clock's rows hold."""
+    require_laboratory()
+    site = SITES["page_fault, eager"]
+    with accuracy.warmed_up(site, 1) as bench:
+        rows = bench.time(0, [COST_NS])[COST_NS]
+        readings = accuracy.Readings(rows, [sample(bench)])
+        budget = accuracy.budget_of(site, readings, bench.about, default_classifier(accuracy.RULES))
+    host = {each.category: each for each in budget.breakdown.host}
+    assert host["allocation"].share > 0.5, budget.breakdown
+    assert {part.name: part.ns for part in host["allocation"].parts}["page_fault"] > 0
