@@ -24,7 +24,7 @@ def breakdown(
         params={"size": 10},
         wall=Wall(wall_ns, (0.9 * wall_ns, 1.1 * wall_ns), 5, 100, 1000, 0.0),
         host=host,
-        closure=Closure(wall_ns, 0, None, None),
+        closure=Closure(wall_ns, 0, None, None, None),
     )
 
 

@@ -41,7 +41,8 @@ def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
     probe = _profile(workload, 1, with_stack=False)
     calls = _calls_within(_BYTES_LIMIT, probe.events, min(_MOST_CALLS, int(_TRACED_NS / max(call_ns, 1.0))))
     # Bare and traced blocks alternate, and the fastest of each counts: a disturbance only ever adds time.
-    bare, traced = [workload.run(calls)], []
+    bare = [workload.run(calls)]
+    traced: list[_Recording] = []
     started = time.perf_counter_ns()
     while len(traced) < _MOST_REPEATS and (
         len(traced) < _LEAST_REPEATS or time.perf_counter_ns() - started < _REPEATS_NS

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from overhead_lens.analysis.model import SCHEMA, Breakdown, DeviceShare, Floor, HostCategory
+from overhead_lens.analysis.model import SCHEMA, Breakdown, CrossCheck, DeviceShare, Floor, HostCategory
 from overhead_lens.compare.factors import Factors
 from overhead_lens.compare.model import SCHEMA as DELTA_SCHEMA
 from overhead_lens.compare.model import Delta
@@ -52,9 +52,7 @@ def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
 def _cross_check(check: CrossCheck) -> dict[str, Any]:
     readings = {"samples": check.samples, "trace": check.trace, "ablation": check.ablation}
     figures = {f"{name}_ns": None if seen is None else round(seen.ns, 1) for name, seen in readings.items()}
-    intervals = {
-        f"{name}_ci95_ns": None if seen is None else _interval(seen.ci95_ns) for name, seen in readings.items()
-    }
+    intervals = {f"{name}_ci95_ns": None if seen is None else _tenths(seen.ci95_ns) for name, seen in readings.items()}
     return {"category": check.category, **figures, "agree": check.agree, **intervals}
 
 
