@@ -13,7 +13,7 @@ from overhead_lens.analysis.calibration import event_costs
 from overhead_lens.analysis.cross_checks import cross_checks
 from overhead_lens.analysis.device_share import device_share
 from overhead_lens.analysis.floor import make_floor
-from overhead_lens.analysis.guards import BACKEND_MATCH, guard_costs
+from overhead_lens.analysis.guards import BACKEND_MATCH, compile_notes, guard_costs, guard_tree
 from overhead_lens.analysis.health import clock_warnings, fault_warnings, memory_warnings, share_warnings
 from overhead_lens.analysis.model import (
     Breakdown,
@@ -110,12 +110,12 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     shares = with_page_faults(shares, fault_share)
     wall_ns = round(wall.value)
     host = _host(wall_ns, shares, drawn)
-    listed = (meta.get("guards") or {}).get("guards", [])
+    found = meta.get("guards") or {}
     device, device_warnings = _device(evidence, wall_ns, classifier)
     names = ("units", "flops", "bytes", "shared_bytes")
     work = Work(**{name: meta["work"].get(name, 0) for name in names}) if meta.get("work_known") else None
     call = _wall(clock, wall, meta)
-    guards = guard_costs(stacks, verdicts, listed, wall.value / shares.weight) if stacks else ()
+    guards = guard_costs(stacks, verdicts, found, wall.value / shares.weight)
     breakdown = Breakdown(
         scenario=meta["scenario"],
         variant=meta["variant"],
@@ -126,7 +126,10 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         host=host,
         closure=_closure(host, wall_ns, traced),
         cross_checks=cross_checks(
-            host, sum(each.warm_ns for each in guards if each.guard == BACKEND_MATCH), traced, evidence.ablation
+            host,
+            sum(each.sampled_ns or 0.0 for each in guards if each.guard == BACKEND_MATCH),
+            traced,
+            evidence.ablation,
         ),
         guards=guards,
         warnings=(
@@ -146,6 +149,8 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         shared_reads=None if traced is None else min(max(traced.kernel_calls, 1.0), meta["work"]["units"]),
         peaks=meta.get("peaks") or {},
         published=tuple(meta.get("published", ())),
+        guard_tree=guard_tree(found),
+        compile_notes=compile_notes(found),
     )
     frames = {
         name: {frame: weight * wall.value / shares.weight for frame, weight in seen.items()}

@@ -31,6 +31,8 @@ def cross_checks(
         ablation: Blocks of the rungs that the recorder times for checks; None without them.
     """
     by_name = {each.category: each for each in host}
+    if not any(each.evidence == "samples" for each in host):
+        return ()
     walls = None if ablation is None or ablation.empty else paired_sides(undisturbed(ablation, ("process", "rung")))
     checks = (
         _check(
@@ -69,7 +71,7 @@ def _meet(one: Interval, two: Interval) -> bool:
 
 
 def _sampled(category: HostCategory, outside_ns: float = 0.0) -> Reading | None:
-    if category.evidence != "samples":
+    if category.evidence == "trace":
         return None
     low, high = category.ci95_ns
     return Reading(category.ns - outside_ns, (low - outside_ns, high - outside_ns))

@@ -155,10 +155,41 @@ class CrossCheck:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One guard of the compiled call's cache entry with the time of a warm check."""
+    """One guard of the compiled call's cache entry, or a named part of looking the entry up.
+
+    Attributes:
+        guard: Its class and what it guards.
+        sampled_ns: Its share of the call by samples, ns per call; these sum to the guard category. None without samples.
+        warm_ns: A check in a loop, caches warm, median of repetitions; these sum to the guard tree's. None where not timed.
+        warm_ci95_ns: Interval of that median.
+        cold_ns: A check after a flush of the caches, median.
+        cause: The source line that needed it.
+    """
 
     guard: str
+    sampled_ns: float | None
+    warm_ns: float | None = None
+    warm_ci95_ns: Interval | None = None
+    cold_ns: float | None = None
+    cause: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardTree:
+    """A check of the whole guard tree, timed in a loop and after a flush of the caches, in ns."""
+
     warm_ns: float
+    warm_ci95_ns: Interval
+    cold_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CompileNote:
+    """Why a frame was compiled again, or why a graph broke, and where."""
+
+    kind: str
+    place: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +289,8 @@ class Breakdown:
             trace, at most once per unit; None without a trace. Not part of the JSON contract.
         peaks: The machine's measured peaks (``capture/peaks.py``). Not part of the JSON contract.
         published: Reference figures that fit this variant. Not part of the JSON contract.
+        guard_tree: A timed check of the whole guard tree; None where it was not timed.
+        compile_notes: Recompilations and graph breaks of the worker that was traced.
     """
 
     scenario: str
@@ -280,6 +313,8 @@ class Breakdown:
     shared_reads: float | None = None
     peaks: Mapping[str, Any] = field(default_factory=dict)
     published: tuple[Mapping[str, Any], ...] = ()
+    guard_tree: GuardTree | None = None
+    compile_notes: tuple[CompileNote, ...] = ()
 
     def __post_init__(self) -> None:
         names = tuple(each.category for each in self.host)

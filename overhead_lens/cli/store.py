@@ -27,7 +27,13 @@ def budget_of(path: Path, classifier: Classifier) -> Budget:
     capture = read_capture(path)
     events = None if capture.kineto is None or capture.meta["trace"].get("reason") else read_events(capture.kineto)
     evidence = Evidence(
-        capture.meta, capture.clock, stacks_per_process(capture.folded), events, str(path), capture.calibration
+        meta=capture.meta,
+        clock=capture.clock,
+        samples=stacks_per_process(capture.folded),
+        events=events,
+        name=str(path),
+        calibration=capture.calibration,
+        ablation=capture.ablation,
     )
     return make_budget(evidence, classifier)
 

@@ -102,8 +102,8 @@ def _moved(name: str, base: Budget, new: Budget) -> tuple[Move, ...]:
     old, recent = base.frames.get(name, {}), new.frames.get(name, {})
     moves = [Move("frame", frame, round(recent.get(frame, 0.0) - old.get(frame, 0.0))) for frame in {*old, *recent}]
     if name == "guard":
-        before = {guard.guard: guard.warm_ns for guard in base.breakdown.guards}
-        after = {guard.guard: guard.warm_ns for guard in new.breakdown.guards}
+        before = {guard.guard: guard.sampled_ns or 0.0 for guard in base.breakdown.guards}
+        after = {guard.guard: guard.sampled_ns or 0.0 for guard in new.breakdown.guards}
         moves += [
             Move("guard", each, round(after.get(each, 0.0) - before.get(each, 0.0))) for each in {*before, *after}
         ]

@@ -6,7 +6,16 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from overhead_lens.analysis.model import SCHEMA, Breakdown, CrossCheck, DeviceShare, Floor, HostCategory
+from overhead_lens.analysis.model import (
+    SCHEMA,
+    Breakdown,
+    CrossCheck,
+    DeviceShare,
+    Floor,
+    Guard,
+    GuardTree,
+    HostCategory,
+)
 from overhead_lens.compare.factors import Factors
 from overhead_lens.compare.model import SCHEMA as DELTA_SCHEMA
 from overhead_lens.compare.model import Delta
@@ -42,10 +51,31 @@ def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
             "trace_bare_ns": None if closure.trace_bare_ns is None else float(closure.trace_bare_ns),
         },
         "cross_checks": [_cross_check(check) for check in breakdown.cross_checks],
-        "guards": [{"guard": guard.guard, "warm_ns": round(guard.warm_ns, 1)} for guard in breakdown.guards],
+        "guards": [_guard(guard) for guard in breakdown.guards],
+        "guard_tree": None if breakdown.guard_tree is None else _guard_tree(breakdown.guard_tree),
+        "compile_notes": [asdict(note) for note in breakdown.compile_notes],
         "warnings": list(breakdown.warnings),
         "environment": {**breakdown.environment, "device": breakdown.device_kind},
         "capture": breakdown.capture,
+    }
+
+
+def _guard(guard: Guard) -> dict[str, Any]:
+    return {
+        "guard": guard.guard,
+        "warm_ns": _rounded(guard.warm_ns, 1),
+        "warm_ci95_ns": None if guard.warm_ci95_ns is None else _tenths(guard.warm_ci95_ns),
+        "cold_ns": _rounded(guard.cold_ns, 1),
+        "sampled_ns": _rounded(guard.sampled_ns, 1),
+        "cause": guard.cause,
+    }
+
+
+def _guard_tree(tree: GuardTree) -> dict[str, Any]:
+    return {
+        "warm_ns": round(tree.warm_ns, 1),
+        "warm_ci95_ns": _tenths(tree.warm_ci95_ns),
+        "cold_ns": _rounded(tree.cold_ns, 1),
     }
 
 

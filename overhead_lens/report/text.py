@@ -79,7 +79,7 @@ def print_delta(console: Console, delta: Delta) -> None:
         if old.ns == recent.ns == 0:
             continue
         moved = f"{_signed(change.moved[0].delta_ns)} {plain(change.moved[0].name)}" if change.moved else ""
-        moved = moved if len(moved) <= _MOVED_WIDTH else f"{moved[: _MOVED_WIDTH - 1]}…"
+        moved = _cut(moved)
         table.add_row(
             Text(change.category, style=COLORS[change.category]),
             format_ns(old.ns),
@@ -261,16 +261,45 @@ def _frames(breakdown: Breakdown) -> RenderableType | None:
 
 
 def _guards(breakdown: Breakdown) -> RenderableType | None:
+    """In the call by samples (rows sum to the guard category), and each check alone, in a loop and after a cache flush."""
     if not breakdown.guards:
         return None
-    table = _section_table()
-    for guard in breakdown.guards[:_MOST_GUARDS]:
-        table.add_row(format_ns(guard.warm_ns), f"{guard.warm_ns / breakdown.wall.ns:.1%}", Text(plain(guard.guard)))
-    rest = breakdown.guards[_MOST_GUARDS:]
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("in the call", "warm", "cold"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("guard", no_wrap=True)
+    table.add_column("needed by", style="dim", no_wrap=True)
+    shown, rest = breakdown.guards[:_MOST_GUARDS], breakdown.guards[_MOST_GUARDS:]
+    for guard in shown:
+        times = (guard.sampled_ns, guard.warm_ns, guard.cold_ns)
+        place = (guard.cause or "").partition(": ")[0]
+        table.add_row(*map(_time, times), Text(_cut(plain(guard.guard))), Text(_cut(plain(place))))
     if rest:
-        rest_ns = sum(guard.warm_ns for guard in rest)
-        table.add_row(format_ns(rest_ns), f"{rest_ns / breakdown.wall.ns:.1%}", Text(f"{len(rest)} more", style="dim"))
-    return section(f"guards, warm ({len(breakdown.guards)} rows sum to guard)", table)
+        sums = [_sum([getattr(guard, name) for guard in rest]) for name in ("sampled_ns", "warm_ns")]
+        table.add_row(*map(_time, sums), "", Text(f"{len(rest)} more", style="dim"), "")
+    tree = breakdown.guard_tree
+    if tree is not None:
+        whole = (breakdown.category("guard").ns if breakdown.guards[0].sampled_ns is not None else None, tree.warm_ns)
+        table.add_row(
+            *map(_time, whole), _time(tree.cold_ns), Text("all of it; the whole tree, checked alone", style="dim"), ""
+        )
+    notes = [
+        Text(plain(f"{note.kind} at {note.place}: {note.reason}"), style="yellow") for note in breakdown.compile_notes
+    ]
+    return section("guards", Group(table, *notes))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MOVED_WIDTH else f"{text[: _MOVED_WIDTH - 1]}…"
+
+
+def _time(ns: float | None) -> str:
+    return "" if ns is None else format_ns(ns)
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def section(title: str, body: RenderableType) -> Group:
