@@ -348,12 +348,12 @@ def _checks(breakdown: Breakdown) -> RenderableType | None:
             f"checks: corrected trace {format_ns(closure.trace_sum_ns)} per call, {away:+.1%} of the bare call in its process"
         )
     if breakdown.cross_checks:
-        table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+        table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
         for name in ("checks", "samples", "trace", "ablation", "verdict"):
             table.add_column(name, no_wrap=True)
         for check in breakdown.cross_checks:
             readings = (check.samples, check.trace, check.ablation)
-            bound = "at most " if check.category == "kernel" else ""
+            bound = "≤ " if check.category == "kernel" else ""
             cells = [_reading(each) for each in readings]
             cells[2] = f"{bound}{cells[2]}" if cells[2] else ""
             table.add_row(check.category, *cells, "agree" if check.agree else Text("DISAGREE", style="red"))

@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
-from overhead_lens.analysis.model import Breakdown, Closure, HostCategory, InvariantError, Operator, Part, Wall
+from overhead_lens.analysis.model import (
+    Breakdown,
+    Closure,
+    CompileNote,
+    GuardTree,
+    HostCategory,
+    InvariantError,
+    Operator,
+    Part,
+    Wall,
+)
 from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.errors import MeasurementError
 from overhead_lens.scenario import Work
@@ -141,7 +151,7 @@ def test_guard_rows_sum_to_the_category() -> None:
         stack("get_backend (libtorch_python.so)", count=20),
     ]
     found = budget(stacks, clock(1_000), guards={"guards": listed}, compile=True).breakdown
-    assert [(guard.guard, guard.warm_ns) for guard in found.guards] == [
+    assert [(guard.guard, guard.sampled_ns) for guard in found.guards] == [
         ("BACKEND_MATCH", 200.0),
         ("TENSOR_MATCH L['x']", 150.0),
         ("TENSOR_MATCH L['y']", 150.0),
@@ -149,6 +159,42 @@ def test_guard_rows_sum_to_the_category() -> None:
         ("GLOBAL_STATE ___check_global_state()", 0.0),
     ]
     assert found.category("guard").ns == 600
+    assert {guard.warm_ns for guard in found.guards} == {None}
+
+
+def test_timed_guards_sum_to_the_tree() -> None:
+    timed = [
+        {"type": "TENSOR_MATCH", "text": "", "source": "L['x']", "warm_ns": [30.0, 40.0, 35.0], "cold_ns": 900.0},
+        {"type": "GLOBAL_STATE", "text": "", "source": "", "warm_ns": [-2.0, -1.0, 1.0], "cause": "a.py:3 in f: x"},
+        {"type": "LAMBDA_GUARD", "text": "f()", "source": "", "warm_ns": None, "reason": "no value"},
+    ]
+    tree = {"warm_ns": [float(at) for at in range(601, 616)], "cold_ns": 5_000.0}
+    found = budget([stack(USER)], clock(1_000), guards={"guards": timed, "tree": tree}, compile=True).breakdown
+    rows = {guard.guard: (guard.warm_ns, guard.warm_ci95_ns, guard.cold_ns, guard.cause) for guard in found.guards}
+    assert rows == {
+        "cache lookup and walk of the guard tree": (608.0 - 35.0, None, None, None),
+        "TENSOR_MATCH L['x']": (35.0, (30.0, 40.0), 900.0, None),
+        "GLOBAL_STATE": (0.0, (-2.0, 1.0), None, "a.py:3 in f: x"),
+        "LAMBDA_GUARD f()": (None, None, None, None),
+    }
+    # The 4th and the 12th of 15: both hold the median in 96.5 % of cases.
+    assert found.guard_tree == GuardTree(608.0, (604.0, 612.0), 5_000.0)
+    assert sum(guard.warm_ns or 0.0 for guard in found.guards) == found.guard_tree.warm_ns
+
+
+def test_why_it_was_compiled_again() -> None:
+    noted = {
+        "compilations": [
+            {"name": "f", "place": "a.py:1", "reason": None, "seconds": 1.0},
+            {"name": "f", "place": "a.py:1", "reason": "size mismatch", "seconds": 1.0},
+        ],
+        "graph_breaks": [{"reason": "print", "place": "a.py:2"}] * 2,
+    }
+    found = budget([stack(USER)], clock(1_000), guards=noted, compile=True).breakdown
+    assert found.compile_notes == (
+        CompileNote("recompiled", "a.py:1", "size mismatch"),
+        CompileNote("graph break", "a.py:2", "print"),
+    )
 
 
 def events(*rows: tuple[str, str, int, int]) -> pd.DataFrame:
@@ -212,10 +258,10 @@ def test_constructors_refuse_what_does_not_close() -> None:
     good = breakdown(python=10)
     with pytest.raises(InvariantError, match="do not sum to the wall"):
         Breakdown(
-            "s", "v", False, "cpu", {}, Wall(11, (1.0, 20.0), 1, 1, 1, 0.0), good.host, Closure(10, 0, None, None)
+            "s", "v", False, "cpu", {}, Wall(11, (1.0, 20.0), 1, 1, 1, 0.0), good.host, Closure(10, 0, None, None, None)
         )
     with pytest.raises(InvariantError, match="host categories are"):
-        Breakdown("s", "v", False, "cpu", {}, good.wall, good.host[::-1], Closure(10, 0, None, None))
+        Breakdown("s", "v", False, "cpu", {}, good.wall, good.host[::-1], Closure(10, 0, None, None, None))
     with pytest.raises(InvariantError, match="parts of python do not sum"):
         HostCategory("python", 10, (1.0, 20.0), 1.0, "samples", (Part("user", 9),))
     with pytest.raises(InvariantError, match="is negative"):

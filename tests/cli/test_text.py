@@ -10,7 +10,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from overhead_lens.analysis.model import Breakdown, Closure, CrossCheck, Floor, Frame, Guard, Operator
+from overhead_lens.analysis.model import (
+    Breakdown,
+    Closure,
+    CompileNote,
+    CrossCheck,
+    Floor,
+    Frame,
+    Guard,
+    GuardTree,
+    Operator,
+    Reading,
+)
 from overhead_lens.compare.factors import make_factors
 from overhead_lens.compare.model import Change, Delta, Move
 from overhead_lens.report.json import breakdown_document, delta_document
@@ -38,6 +49,10 @@ def expect(name: str, text: str) -> None:
     assert golden.read_text(encoding="utf-8") == text
 
 
+def reading(ns: float, spread_ns: float) -> Reading:
+    return Reading(ns, (ns - spread_ns, ns + spread_ns))
+
+
 def full() -> Breakdown:
     """A budget in which every field holds something."""
     made = breakdown({"python": {"user": 3_000, "binding": 4_000}}, python=7_000, guard=2_000, kernel=1_000)
@@ -52,11 +67,19 @@ def full() -> Breakdown:
         made,
         compile=True,
         wall=replace(made.wall, floor_ns=12.5, floor=Floor(12.5, "memory", "L2", 8e8, 8e10)),
-        closure=Closure(10_000, 0, 9_800, -0.02),
+        closure=Closure(10_000, 0, 9_800, -0.02, 10_100),
         operators=tree,
         units=100,
-        guards=(Guard("TENSOR_MATCH L['x']", 1_500.0), Guard("GLOBAL_STATE", 500.0)),
-        cross_checks=(CrossCheck("guard", 2_000.0, 1_900.04, None, agree=True),),
+        guards=(
+            Guard("TENSOR_MATCH L['x']", 1_500.0, 33.04, (30.0, 35.0), 4_600.0, "add1.py:52 in add1: return x + 1"),
+            Guard("GLOBAL_STATE", 500.0),
+        ),
+        guard_tree=GuardTree(640.0, (630.0, 655.5), 27_000.0),
+        compile_notes=(CompileNote("graph break", "add1.py:53", "print"),),
+        cross_checks=(
+            CrossCheck("guard", reading(2_000.0, 50.0), reading(1_900.04, 70.0), reading(2_100.0, 99.0), agree=True),
+            CrossCheck("kernel", reading(1_000.0, 9.0), None, reading(77.0, 2.0), agree=False),
+        ),
         warnings=("only 3 clock processes",),
         published=({"label": "compiled", "ns": 14_000.0, "source": "an issue"},),
         environment={"torch": "2.9", "gpu": None},

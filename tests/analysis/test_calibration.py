@@ -1,0 +1,144 @@
+"""What an event costs the profiler, from drawn calibration calls, and a trace corrected by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from overhead_lens.analysis.calibration import (
+    ANNOTATION,
+    C_CALL,
+    COMPILED_REGION,
+    FAST_ANNOTATION,
+    MEMORY,
+    OPERATOR_NESTED,
+    OPERATOR_OUTER,
+    PYTHON_FUNCTION,
+    EventCost,
+    event_class,
+    event_costs,
+)
+from overhead_lens.analysis.trace_budget import trace_budget
+from tests.analysis.test_breakdown import events
+from tests.stacks import CLASSIFIER
+
+TIMING = {"calls": 1, "traced_wall_ns": 10_000, "bare_wall_ns": 8_000, "operator_floor_ns": 10_000}
+
+
+def row(kind: str, bare_ns: float, traced_ns: float, **changes: Any) -> dict[str, Any]:
+    """One calibration call, disturbed in all rounds but one."""
+    base = {"flags": "plain", "kind": kind, "name": kind, "outer": 0.0, "nested": 0.0, "others": 0.0, "span_ns": {}}
+    return {**base, "bare_ns": [bare_ns + 7, bare_ns], "traced_ns": [traced_ns, traced_ns + 900], **changes}
+
+
+def operators(outer_ns: float, nested_ns: float, **changes: Any) -> list[dict[str, Any]]:
+    made = [
+        row("operator", 1_000.0, 1_000 + outer_ns + nested * nested_ns, outer=1.0, nested=float(nested), **changes)
+        for nested in (0, 2, 3, 12)
+    ]
+    return [{**made[0], "span_ns": {"aten::resolve_conj": 60}}, *made[1:]]
+
+
+@given(st.integers(1, 2_000), st.integers(1, 2_000))
+def test_operators_are_told_apart(outer_ns: int, nested_ns: int) -> None:
+    costs = event_costs(operators(outer_ns, nested_ns), "plain")
+    assert costs[OPERATOR_OUTER].total_ns == pytest.approx(outer_ns, rel=1e-6)
+    assert costs[OPERATOR_NESTED].total_ns == pytest.approx(nested_ns, rel=1e-6)
+    # Of a span of 60 ns the share that recording added to the call.
+    inside_ns = 60 * outer_ns / (1_000 + outer_ns)
+    assert costs[OPERATOR_OUTER].inside_ns == pytest.approx(min(inside_ns, outer_ns), rel=1e-6)
+    assert costs[OPERATOR_NESTED].inside_ns == pytest.approx(min(inside_ns, nested_ns), rel=1e-6)
+
+
+def test_a_call_off_the_fit_is_the_spread() -> None:
+    off = row("operator", 1_000.0, 1_000 + 400 + 4 * 200 + 500, outer=1.0, nested=4.0)
+    assert event_costs(operators(400, 200), "plain")[OPERATOR_NESTED].spread_ns == pytest.approx(0, abs=1e-6)
+    assert event_costs([*operators(400, 200), off], "plain")[OPERATOR_NESTED].spread_ns > 30
+
+
+def test_annotations_and_the_region() -> None:
+    spans = {"TorchDynamo Cache Lookup": 1_200, "Torch-Compiled Region: 0/0": 12_000, "Pregraph bytecode": 1_000}
+    rows = [
+        *operators(400, 200),
+        row("annotation", 5_000.0, 5_350.0, others=1.0, span_ns={"calibration": 3_500}),
+        row("fast_annotation", 300.0, 700.0, others=1.0, span_ns={"calibration": 140}),
+        row("compiled", 14_000.0, 20_000.0, others=3.0, span_ns=spans),
+    ]
+    costs = event_costs(rows, "plain")
+    assert costs[ANNOTATION] == EventCost(350, 3_500 * 350 / 5_350)
+    assert costs[FAST_ANNOTATION] == EventCost(400, 140 * 400 / 700)
+    # 6,000 ns less one lookup and one annotation; inside as the region's span is to the call.
+    region = costs[COMPILED_REGION]
+    assert (region.total_ns, region.inside_ns) == pytest.approx((5_200, 5_200 * 12_000 / 20_000))
+    assert region.outside_ns == pytest.approx(5_200 * 8_000 / 20_000)
+
+
+def test_python_and_memory_have_their_flags() -> None:
+    stack = [
+        row("python", 60.0, 360.0, flags="stack", name="functions", others=3.04),
+        row("python", 40.0, 190.0, flags="stack", name="builtin", others=2.04),
+    ]
+    memory = [
+        *operators(400, 200, flags="memory"),
+        row("operator", 1_000.0, 1_000 + 400 + 2 * 45, flags="memory", outer=1.0, others=2.0),
+    ]
+    assert event_costs(stack, "stack") == {PYTHON_FUNCTION: EventCost(100, 50), C_CALL: EventCost(50, 25)}
+    costs = event_costs(memory, "memory")
+    assert costs[MEMORY].total_ns == pytest.approx(45)
+    assert costs[MEMORY].inside_ns == 0
+    assert event_costs(stack, "plain") == {}
+
+
+def test_a_class_for_every_event() -> None:
+    classes = {
+        ("aten::add", "cpu_op", True): OPERATOR_OUTER,
+        ("aten::add", "cpu_op", False): OPERATOR_NESTED,
+        ("TorchDynamo Cache Lookup", "cpu_op", True): OPERATOR_OUTER,
+        ("Torch-Compiled Region: 0/0", "cpu_op", True): COMPILED_REGION,
+        ("## Call CompiledFxGraph f7 ##", "user_annotation", True): FAST_ANNOTATION,
+        ("mine", "user_annotation", True): ANNOTATION,
+        ("<built-in method f>", "python_function", True): C_CALL,
+        ("a.py(3): f", "python_function", True): PYTHON_FUNCTION,
+        ("[memory]", "cpu_instant_event", False): MEMORY,
+    }
+    assert {key: event_class(key[0], key[1], outer=key[2]) for key in classes} == classes
+
+
+def test_each_cost_is_taken_where_it_occurs() -> None:
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 10_000),
+        ("TorchDynamo Cache Lookup", "cpu_op", 1_000, 1_200),
+        ("aten::add", "cpu_op", 3_000, 5_000),
+        ("aten::empty", "cpu_op", 4_000, 1_000),
+        ("aten::add", "cpu_op", 9_000, 500),
+    )
+    costs = {OPERATOR_OUTER: EventCost(300, 20, 5), OPERATOR_NESTED: EventCost(200, 10, 5)}
+    found = trace_budget(trace, TIMING, CLASSIFIER, costs)
+    assert found.taken_ns == 3 * 300 + 200
+    assert found.sum_ns == 10_000 - 1_100
+    assert found.bare_ns == 8_000
+    by_category = {category: sum(each.values()) for category, each in found.frames.items() if sum(each.values())}
+    assert by_category == {
+        "python": 10_000 - 1_200 - 5_000 - 500 - 3 * 280,  # around three outer events
+        "guard": 1_200 - 20,
+        "dispatcher": 4_000 - 20 - 190 + 500 - 20,  # less its own, and what is outside of the empty in it
+        "allocation": 1_000 - 10,
+    }
+    assert found.spread_ns == {"guard": 25, "dispatcher": 50, "allocation": 15}
+
+
+def test_without_a_calibration_every_event_costs_the_same() -> None:
+    trace = events(("measured_loop", "user_annotation", 0, 10_000), ("aten::add", "cpu_op", 3_000, 5_000))
+    found = trace_budget(trace, TIMING, CLASSIFIER, None)
+    assert (found.taken_ns, found.sum_ns) == (2_000, 8_000)
+    assert found.frames["dispatcher"]["aten::add"] == 4_000
+
+
+def test_what_a_short_event_cannot_give_is_taken_from_the_others() -> None:
+    trace = events(("measured_loop", "user_annotation", 0, 10_000), ("aten::add", "cpu_op", 3_000, 50))
+    found = trace_budget(trace, TIMING, CLASSIFIER, {OPERATOR_NESTED: EventCost(900, 100)})
+    assert found.sum_ns == pytest.approx(10_000 - 900)
+    assert found.frames["dispatcher"]["aten::add"] == 0

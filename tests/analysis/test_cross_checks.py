@@ -1,0 +1,89 @@
+"""Three instruments on one category: comparable readings, and a verdict that uses their intervals."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from overhead_lens.analysis.cross_checks import cross_checks
+from overhead_lens.analysis.model import CrossCheck, HostCategory, Reading
+from overhead_lens.analysis.trace_budget import TraceBudget
+from overhead_lens.categories import HOST_CATEGORIES, Claim
+
+SPREAD_NS = 100.0
+
+
+def host(evidence: str = "samples", **ns: int) -> list[HostCategory]:
+    return [
+        HostCategory(
+            name,
+            ns.get(name, 0),
+            (ns[name] - SPREAD_NS, ns[name] + SPREAD_NS) if name in ns else (0.0, 30.0),
+            0.1,
+            evidence if name in ns else "none",
+        )
+        for name in HOST_CATEGORIES
+    ]
+
+
+def traced(guard_ns: float) -> TraceBudget:
+    return TraceBudget({Claim("guard"): guard_ns}, {}, 1e4, 1e4, 0.0, {"guard": 40.0}, frozenset(), 0.0)
+
+
+def ablation(**ns: int) -> pd.DataFrame:
+    """Blocks of rungs; processes differ by 1,000 ns, which pairing takes out."""
+    rows = [
+        {"process": process, "rung": rung, "block": block, "calls": 10, "wall_ns": 10 * (each + 1_000 * process)}
+        for process in range(5)
+        for rung, each in ns.items()
+        for block in range(6)
+    ]
+    return pd.DataFrame(rows).assign(reference_ns=700, minor_faults=0)
+
+
+RUNGS = {"compiled": 14_000, "guards_filtered": 12_500, "generated_code": 1_200, "allocation_hoisted": 600}
+
+
+def by_category(checks: tuple[CrossCheck, ...]) -> dict[str, CrossCheck]:
+    return {check.category: check for check in checks}
+
+
+def test_all_instruments_agree() -> None:
+    found = by_category(cross_checks(host(guard=2_600, allocation=650), 1_000, traced(1_450), ablation(**RUNGS)))
+    assert found["guard"] == CrossCheck(
+        "guard",
+        Reading(1_600, (1_500, 1_700)),
+        Reading(1_450, (1_410, 1_490)),
+        Reading(1_500, (1_500, 1_500)),
+        agree=False,
+    )
+    assert found["allocation"] == CrossCheck(
+        "allocation", Reading(650, (550, 750)), None, Reading(600, (600, 600)), agree=True
+    )
+    assert set(found) == {"guard", "allocation"}
+
+
+@pytest.mark.parametrize(("trace_ns", "agree"), [(1_459, False), (1_460, True), (1_540, True), (1_541, False)])
+def test_every_pair_must_meet(trace_ns: float, agree: bool) -> None:
+    checks = by_category(cross_checks(host(guard=2_500), 1_000, traced(trace_ns), ablation(**RUNGS)))
+    assert checks["guard"].agree is agree
+
+
+@pytest.mark.parametrize(("kernel_ns", "agree"), [(150, True), (176, True), (177, False), (5, True)])
+def test_kernels_called_alone_are_an_upper_bound(kernel_ns: int, agree: bool) -> None:
+    rows = ablation(kernel_binding=76)
+    rows["wall_ns"] -= rows["process"] * 10_000
+    (check,) = cross_checks(host(kernel=kernel_ns), 0, None, rows)
+    assert (check.category, check.ablation, check.agree) == ("kernel", Reading(76, (76, 76)), agree)
+
+
+def test_a_category_that_was_never_sampled_still_has_a_bound() -> None:
+    (check,) = cross_checks(host(python=9_000), 0, None, ablation(generated_code=1_200, allocation_hoisted=600))
+    assert check.samples == Reading(0, (0.0, 30.0))
+    assert not check.agree
+
+
+def test_one_instrument_checks_nothing() -> None:
+    assert cross_checks(host(guard=2_000), 0, None, None) == ()
+    assert cross_checks(host("trace", guard=2_000), 0, traced(2_000), ablation(**RUNGS)) == ()
+    assert [check.category for check in cross_checks(host(guard=2_000), 0, traced(2_000), None)] == ["guard"]
