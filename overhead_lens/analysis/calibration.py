@@ -7,7 +7,7 @@ inside is what an empty event shows: its span less the part of it that the same 
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,14 +80,12 @@ def event_costs(rows: Iterable[Mapping[str, Any]], flags: str) -> dict[str, Even
     """
     found = [row for row in rows if row["flags"] == flags]
     by_kind = {kind: [row for row in found if row["kind"] == kind] for kind in {row["kind"] for row in found}}
-    costs = _operators(by_kind.get("operator", []))
+    costs = _operators(by_kind.get("operator", []), flags)
     for kind, name in (("annotation", ANNOTATION), ("fast_annotation", FAST_ANNOTATION)):
         if flags != "stack" and by_kind.get(kind):
             costs[name] = _annotation(by_kind[kind][0])
     if flags == "stack":
         costs.update(_python(by_kind.get("python", [])))
-    if flags == "memory":
-        costs.update(_memory(by_kind.get("operator", []), costs))
     if by_kind.get("compiled") and OPERATOR_OUTER in costs and FAST_ANNOTATION in costs:
         costs[COMPILED_REGION] = _region(by_kind["compiled"][0], costs)
     return costs
@@ -103,36 +101,36 @@ def _taken_ns(row: Mapping[str, Any]) -> float:
     return max(0.0, float(min(row["traced_ns"])) - float(min(row["bare_ns"])))
 
 
-def _operators(rows: Sequence[Mapping[str, Any]]) -> dict[str, EventCost]:
-    """Least squares over calls with different numbers of operators, each call's weight one over its events.
+def _operators(rows: Sequence[Mapping[str, Any]], flags: str) -> dict[str, EventCost]:
+    """Least squares over calls with different numbers of events, each call's weight one over them.
 
-    With memory recorded, only calls without other events count.
+    Other events than operators are of one kind per set of flags: memory events, or those of Python, which have calls of
+    their own.
     """
-    rows = [row for row in rows if row["others"] == 0] or list(rows)
     if not rows:
         return {}
-    counts = np.array([[row["outer"], row["nested"]] for row in rows], dtype=np.float64)
+    kinds = ("outer", "nested", "others")
+    counts = np.array([[row[kind] for kind in kinds] for row in rows], dtype=np.float64)
     taken = np.array([_taken_ns(row) for row in rows])
     events = counts.sum(axis=1)
     fitted, *_ = np.linalg.lstsq(counts / events[:, None], taken / events, rcond=None)
-    outer_ns, nested_ns = (max(0.0, float(each)) for each in fitted)
+    outer_ns, nested_ns, other_ns = (max(0.0, float(each)) for each in fitted)
     if not counts[:, 1].any():
         nested_ns = outer_ns
-    spread_ns = float((np.abs(taken - counts @ np.array([outer_ns, nested_ns])) / events).max())
-    inside_ns = min(_inside_ns(row) for row in rows)
-    return {
+    spread_ns = float((np.abs(taken - counts @ np.array([outer_ns, nested_ns, other_ns])) / events).max())
+    inside_ns = min((_inside_ns(row, "aten::") for row in rows if row["outer"] == 1 and not row["nested"]), default=0.0)
+    costs = {
         OPERATOR_OUTER: EventCost(outer_ns, min(inside_ns, outer_ns), spread_ns),
         OPERATOR_NESTED: EventCost(nested_ns, min(inside_ns, nested_ns), spread_ns),
     }
+    # An instant has no span: all of its cost falls into the event around it.
+    return {**costs, MEMORY: EventCost(other_ns, 0.0, spread_ns)} if flags == "memory" else costs
 
 
-def _inside_ns(row: Mapping[str, Any]) -> float:
-    """The profiler's part of the span of a call's only event: of what the call took longer, in proportion to the span."""
-    if len(row["span_ns"]) != 1:
-        return float("inf")
-    (span_ns,) = row["span_ns"].values()
-    traced_ns = min(row["traced_ns"])
-    return float(span_ns * _taken_ns(row) / traced_ns)
+def _inside_ns(row: Mapping[str, Any], prefix: str = "") -> float:
+    """The profiler's part of the span of a call's event: of what the call took longer, in proportion to the span."""
+    span_ns = min((span for name, span in row["span_ns"].items() if name.startswith(prefix)), default=math.inf)
+    return float(span_ns) * _taken_ns(row) / float(min(row["traced_ns"]))
 
 
 def _annotation(row: Mapping[str, Any]) -> EventCost:
@@ -149,20 +147,6 @@ def _python(rows: Sequence[Mapping[str, Any]]) -> dict[str, EventCost]:
     python_ns = _taken_ns(functions) / max(1, round(functions["others"]))
     c_ns = max(0.0, _taken_ns(builtin) - python_ns)
     return {PYTHON_FUNCTION: EventCost(python_ns, python_ns / 2), C_CALL: EventCost(c_ns, c_ns / 2)}
-
-
-def _memory(rows: Sequence[Mapping[str, Any]], costs: Costs) -> dict[str, EventCost]:
-    """What calls with memory events take more than their operators explain, per memory event."""
-    if OPERATOR_OUTER not in costs:
-        return {}
-    outer_ns, nested_ns = costs[OPERATOR_OUTER].total_ns, costs[OPERATOR_NESTED].total_ns
-    each = [
-        max(0.0, _taken_ns(row) - row["outer"] * outer_ns - row["nested"] * nested_ns) / row["others"]
-        for row in rows
-        if row["others"] >= 1
-    ]
-    # An instant has no span: all of its cost falls into the event around it.
-    return {MEMORY: EventCost(statistics.median(each), 0.0)} if each else {}
 
 
 def _region(row: Mapping[str, Any], costs: Costs) -> EventCost:

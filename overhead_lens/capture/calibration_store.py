@@ -26,10 +26,15 @@ def key(machine: Mapping[str, Any], runtime: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(of).encode()).hexdigest()[:16]
 
 
+def place(name: str) -> Path:
+    """The file of a key."""
+    return folder() / f"calibration-{name}.json"
+
+
 def load(name: str) -> dict[str, Any] | None:
     """The calibration kept under a key; None where there is none, or none that can be read."""
     try:
-        found = json.loads((folder() / f"calibration-{name}.json").read_text(encoding="utf-8"))
+        found = json.loads(place(name).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and found.get("schema") == SCHEMA else None
@@ -37,7 +42,7 @@ def load(name: str) -> dict[str, Any] | None:
 
 def save(name: str, calibration: Mapping[str, Any]) -> str | None:
     """Keep a calibration, whole or not at all; what was kept before goes. Returns why it could not be kept."""
-    target = folder() / f"calibration-{name}.json"
+    target = place(name)
     partial = target.with_name(f"{target.name}.{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -228,7 +228,10 @@ class _Recording:
         except MeasurementError as error:
             self.warnings.append(f"the cost of recording is not calibrated: {error}")
             return
-        calibration_store.save(name, self.calibration)
+        # Rows under other flags stay.
+        others = [row for row in (kept or {}).get("rows", []) if row["flags"] != PLAIN]
+        self.calibration["rows"] += others
+        calibration_store.save(name, {**(kept or {}), **self.calibration})
 
     def _clock(self, worker: Worker) -> None:
         effort = self.request.effort
@@ -242,6 +245,9 @@ class _Recording:
             self._measure_peaks(worker)
 
     def _measure_peaks(self, worker: Worker) -> None:
+        if self.calibration is not None and self.calibration.get("peaks"):
+            self.peaks = self.calibration["peaks"]
+            return
         try:
             self.peaks = worker.ask("peaks")
         except MeasurementError as error:

@@ -83,7 +83,9 @@ def test_python_and_memory_have_their_flags() -> None:
     ]
     memory = [
         *operators(400, 200, flags="memory"),
-        row("operator", 1_000.0, 1_000 + 400 + 2 * 45, flags="memory", outer=1.0, others=2.0),
+        row(
+            "operator", 1_000.0, 1_000 + 400 + 2 * 45, flags="memory", outer=1.0, others=2.0, span_ns={"aten::neg": 900}
+        ),
     ]
     assert event_costs(stack, "stack") == {PYTHON_FUNCTION: EventCost(100, 50), C_CALL: EventCost(50, 25)}
     costs = event_costs(memory, "memory")

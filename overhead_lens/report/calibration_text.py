@@ -1,0 +1,60 @@
+"""The terminal report of a calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from overhead_lens.analysis.calibration import EventCost
+from overhead_lens.report.plain import plain
+from overhead_lens.units import format_ns
+
+
+def print_calibration(
+    console: Console,
+    costs: Mapping[str, Mapping[str, EventCost]],
+    calibration: Mapping[str, Any],
+    path: Path,
+    not_kept: str | None,
+) -> None:
+    """Print the cost of each class of event under each set of flags, and the machine's peaks."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("what one event costs torch.profiler", no_wrap=True)
+    table.add_column("flags", no_wrap=True)
+    for name in ("in all", "inside its span", "around it"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for flags, of in costs.items():
+        for name, cost in of.items():
+            figures = (cost.total_ns, cost.inside_ns, cost.outside_ns)
+            table.add_row(name, flags, *map(format_ns, figures))
+    console.print(table)
+    for name, reason in calibration.get("reasons", {}).items():
+        console.print(Text(f"not measured: {name}: {plain(reason)}", style="yellow"))
+    console.print()
+    for line in _peaks(calibration.get("peaks") or {}):
+        console.print(Text(line))
+    if not_kept is None:
+        console.print(Text(f"kept in {plain(str(path))}", style="dim"), soft_wrap=True)
+    else:
+        console.print(Text(f"warning: {plain(not_kept)}", style="yellow"), soft_wrap=True)
+
+
+def _peaks(peaks: Mapping[str, Any]) -> list[str]:
+    lines = [
+        f"{level['level']:<5}{level['bytes_per_s'] / 1e9:>6,.0f} GB/s"
+        for level in peaks.get("copy", [])
+        if "level" in level
+    ]
+    if rate := peaks.get("flops_per_s"):
+        lines.append(f"float32 matrix product {rate / 1e9:,.0f} GFLOP/s")
+    device = peaks.get("device")
+    if device is None:
+        lines.append(f"device: {plain(str(peaks.get('device_reason', 'not measured')))}")
+    else:
+        lines += [f"device {name}: {value}" for name, value in device.items()]
+    return lines
