@@ -2,10 +2,10 @@
 
     python scripts/bench_correction.py [--processes N] [TARGET ...]
 
-A TARGET is as for ``profile``; ``+`` before it compiles it, ``-p`` parameters follow after commas: ``+linear_loop:loop,vectors=100``.
-One process calibrates. Then every scenario runs in N fresh processes, each of which times it bare and recorded in turns. The corrected
-total of the trace is held against the bare time in the same process. The best published correction, RL-Scope (MLSys 2021),
-is within -16.8 % .. +10.9 % of the uninstrumented run.
+A TARGET is as for ``profile``; ``+`` before it compiles it, ``-p`` parameters follow after commas:
+``+linear_loop:loop,vectors=100``. One process calibrates. Then every scenario runs in N fresh processes, each of which times it
+bare and recorded in turns. The corrected total of the trace is held against the bare time in the same process. The best
+published correction, RL-Scope (MLSys 2021), is within -16.8 % .. +10.9 % of the uninstrumented run.
 """
 
 from __future__ import annotations

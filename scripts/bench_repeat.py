@@ -2,8 +2,9 @@
 
     python scripts/bench_repeat.py FOLDER [COUNT] [TARGET ...options of profile]
 
-Captures go to FOLDER/0, FOLDER/1, ... and are kept; those already there are not made again. For each category the share of
-pairs of captures (all pairs, and consecutive ones) whose 95 % intervals overlap, and the spread of the estimates.
+Captures go to FOLDER/0, FOLDER/1, ... and are kept; those already there are not made again. For each category: the spread of
+the estimates, the share of pairs of captures (all pairs, and consecutive ones) whose 95 % intervals overlap, and the coverage:
+the share of captures whose interval contains the value of all captures pooled (the mean of their estimates).
 """
 
 from __future__ import annotations
@@ -50,22 +51,27 @@ def main(folder: Path, count: int, target: list[str]) -> None:
             (each["host"][position]["ns"], each["host"][position]["ci95_ns"]) for each in documents
         ]
     print(f"{' '.join(target)}: {count} captures")
-    print("| category | median ns | lowest | highest | pairs that overlap | consecutive pairs |")
-    print("|---|---|---|---|---|---|")
-    met = []
+    print("| category | median ns | lowest | highest | pairs that overlap | consecutive pairs | contain pooled |")
+    print("|---|---|---|---|---|---|---|")
+    met, held = [], []
     for name, seen in rows.items():
         values = [value for value, _ in seen]
         if max(values) == 0:
             continue
         pairs = [overlap(a, b) for (_, a), (_, b) in itertools.combinations(seen, 2)]
         neighbours = [overlap(a, b) for (_, a), (_, b) in itertools.pairwise(seen)]
+        pooled = statistics.fmean(values)
+        covered = [low <= pooled <= high for _, (low, high) in seen]
+        held += covered if name != "wall" else []
         met += pairs if name != "wall" else []
         cells = [statistics.median(values), min(values), max(values)]
-        shares = [statistics.fmean(pairs), statistics.fmean(neighbours)]
+        shares = [statistics.fmean(pairs), statistics.fmean(neighbours), statistics.fmean(covered)]
         print(
             f"| {name} | {' | '.join(f'{cell:.0f}' for cell in cells)} | {' | '.join(f'{share:.1%}' for share in shares)} |"
         )
-    print(f"all categories: {statistics.fmean(met):.1%} of {len(met)} pairs overlap")
+    print(
+        f"all categories: {statistics.fmean(met):.1%} of {len(met)} pairs overlap; {statistics.fmean(held):.1%} of {len(held)} intervals contain the pooled value"
+    )
 
 
 if __name__ == "__main__":

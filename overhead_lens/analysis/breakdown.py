@@ -14,7 +14,13 @@ from overhead_lens.analysis.cross_checks import cross_checks
 from overhead_lens.analysis.device_share import device_share
 from overhead_lens.analysis.floor import make_floor
 from overhead_lens.analysis.guards import BACKEND_MATCH, compile_notes, guard_costs, guard_tree
-from overhead_lens.analysis.health import clock_warnings, fault_warnings, memory_warnings, share_warnings
+from overhead_lens.analysis.health import (
+    clock_warnings,
+    fault_warnings,
+    memory_warnings,
+    share_warnings,
+    trace_warnings,
+)
 from overhead_lens.analysis.model import (
     Breakdown,
     Closure,
@@ -136,6 +142,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
             *meta.get("warnings", ()),
             *clock_warnings(evidence.clock, len(clock)),
             *share_warnings(shares, wall.value, meta),
+            *(() if traced is None else trace_warnings(traced.sum_ns, traced.bare_ns)),
             *fault_warnings(fault_count, faults.value, wall.value),
             *memory_warnings(work, call, meta.get("peaks") or {}, _kind(meta)),
             *device_warnings,

@@ -17,6 +17,8 @@ _DISTURBED_SHARE = 0.25
 _LEAST_SAMPLES = 4_500
 _UNATTRIBUTED_SHARE = 0.02
 _FAULT_SHARE = 0.01
+_DRIFT_SHARE = 0.05
+_TRACE_SHARE = 0.1
 _LEAST_FAULT_NS = 100
 # Peaks differ by so much from one measurement to the next on a machine that others use.
 _ABOVE_PEAK = 1.25
@@ -25,7 +27,7 @@ _BYTES_MATTER_SHARE = 0.1
 
 
 def clock_warnings(clock: pd.DataFrame, kept: int) -> list[str]:
-    """Recompiles inside the window, a disturbed machine, few processes; ``kept`` blocks counted."""
+    """Recompiles inside the window, a disturbed machine, a drifting clock, few processes; ``kept`` blocks counted."""
     found = []
     if "compiles" in clock and clock["compiles"].any():
         found.append(
@@ -36,10 +38,28 @@ def clock_warnings(clock: pd.DataFrame, kept: int) -> list[str]:
         found.append(
             f"{disturbed:.0%} of the blocks were left out: the reference loop beside them shows a disturbed machine"
         )
+    drift = _drift(clock)
+    if abs(drift) > _DRIFT_SHARE:
+        found.append(f"the machine's clock drifted by {drift:+.0%} from the first process to the last (reference loop)")
     processes = clock["process"].nunique()
     if processes < 5:
         found.append(f"only {processes} clock processes: intervals are wider than they need be (leave --quick out)")
     return found
+
+
+def trace_warnings(corrected_ns: float, bare_ns: float) -> list[str]:
+    """A corrected trace that is far from the bare call timed in the same process."""
+    away = corrected_ns / bare_ns - 1 if bare_ns else 0.0
+    if abs(away) <= _TRACE_SHARE:
+        return []
+    disturbed = "one of the two was disturbed, so what the trace says of times is not to be believed"
+    return [f"the corrected trace is {away:+.0%} away from the bare call in its own process: {disturbed}"]
+
+
+def _drift(clock: pd.DataFrame) -> float:
+    """Relative difference of the reference loop's lower quartile between the first process and the last."""
+    usual = clock.groupby("process")["reference_ns"].quantile(0.25)
+    return float(usual.iloc[-1] / usual.iloc[0] - 1)
 
 
 def share_warnings(shares: Shares, wall_ns: float, meta: Mapping[str, Any]) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from overhead_lens.analysis.floor import make_floor
-from overhead_lens.analysis.health import fault_warnings, memory_warnings
+from overhead_lens.analysis.health import clock_warnings, fault_warnings, memory_warnings, trace_warnings
 from overhead_lens.analysis.model import Wall
 from overhead_lens.scenario import Work
 
@@ -95,3 +96,35 @@ def test_page_faults() -> None:
     ]
     assert fault_warnings(10.0, 0.0, 100_000.0) == []
     assert fault_warnings(0.0, 0.0, 0.0) == []
+
+
+@pytest.mark.parametrize(
+    ("references_ns", "warned"),
+    [
+        ([700, 700, 700, 700, 700], []),
+        ([700, 900, 900, 900, 735], []),
+        (
+            [700, 700, 700, 700, 742],
+            ["the machine's clock drifted by +6% from the first process to the last (reference loop)"],
+        ),
+        (
+            [800, 700, 700, 700, 720],
+            ["the machine's clock drifted by -10% from the first process to the last (reference loop)"],
+        ),
+    ],
+)
+def test_a_clock_that_drifts(references_ns: list[int], warned: list[str]) -> None:
+    rows = [
+        {"process": process, "reference_ns": reference_ns}
+        for process, reference_ns in enumerate(references_ns)
+        for _ in range(4)
+    ]
+    assert clock_warnings(pd.DataFrame(rows), len(rows)) == warned
+
+
+def test_a_trace_that_was_disturbed() -> None:
+    assert trace_warnings(10_900.0, 10_000.0) == trace_warnings(9_100.0, 10_000.0) == trace_warnings(5.0, 0.0) == []
+    assert trace_warnings(36_000.0, 14_400.0) == [
+        "the corrected trace is +150% away from the bare call in its own process: one of the two was disturbed, so what the"
+        " trace says of times is not to be believed"
+    ]
