@@ -69,9 +69,8 @@ def main(folder: Path, count: int, target: list[str]) -> None:
         print(
             f"| {name} | {' | '.join(f'{cell:.0f}' for cell in cells)} | {' | '.join(f'{share:.1%}' for share in shares)} |"
         )
-    print(
-        f"all categories: {statistics.fmean(met):.1%} of {len(met)} pairs overlap; {statistics.fmean(held):.1%} of {len(held)} intervals contain the pooled value"
-    )
+    print(f"all categories: {statistics.fmean(met):.1%} of {len(met)} pairs overlap")
+    print(f"{statistics.fmean(held):.1%} of {len(held)} intervals contain the pooled value")
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def test_page_faults() -> None:
     ("references_ns", "warned"),
     [
         ([700, 700, 700, 700, 700], []),
-        ([700, 900, 900, 900, 735], []),
+        ([700, 900, 900, 900, 734], []),
         (
             [700, 700, 700, 700, 742],
             ["the machine's clock drifted by +6% from the first process to the last (reference loop)"],
@@ -124,7 +124,7 @@ def test_a_clock_that_drifts(references_ns: list[int], warned: list[str]) -> Non
 
 def test_a_trace_that_was_disturbed() -> None:
     assert trace_warnings(10_900.0, 10_000.0) == trace_warnings(9_100.0, 10_000.0) == trace_warnings(5.0, 0.0) == []
-    assert trace_warnings(36_000.0, 14_400.0) == [
-        "the corrected trace is +150% away from the bare call in its own process: one of the two was disturbed, so what the"
-        " trace says of times is not to be believed"
-    ]
+    (warned,) = trace_warnings(36_000.0, 14_400.0)
+    assert warned.startswith(
+        "the corrected trace is +150% away from the bare call in its own process: one of the two was disturbed"
+    )
