@@ -1,0 +1,107 @@
+"""Calibration calls have the events they are meant to have, and what was measured is kept per machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead_lens.capture import calibration, calibration_store
+from overhead_lens.capture.directory import read_capture, write_calibration
+from overhead_lens.errors import UsageError
+from tests.captures import draw_capture
+
+MACHINE = {"host": "a", "cpu": "b", "cores_allowed": 2, "governor": None, "load_average": [1.0]}
+RUNTIME = {"python": "3.12", "torch": "2.9", "torch_git": "c", "threads": 2}
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "overhead-lens"
+
+
+def rows(*kinds: str, flags: str = "plain") -> list[dict[str, Any]]:
+    return [{"flags": flags, "kind": kind} for kind in kinds]
+
+
+def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_CALLS", 20)
+    monkeypatch.setattr(calibration, "_ROUNDS", 2)
+    found = calibration.measure_costs(["plain", "memory", "stack"], compiled=False)
+    assert found["reasons"] == {}
+    by_name = {(row["flags"], row["name"]): row for row in found["rows"]}
+    one = by_name["plain", "resolve_conj"]
+    assert (one["outer"], one["nested"], one["others"], set(one["span_ns"])) == (1, 0, 0, {"aten::resolve_conj"})
+    ones = by_name["plain", "ones"]
+    assert (ones["outer"], ones["nested"], set(ones["span_ns"])) == (1, 2, {"aten::ones", "aten::empty", "aten::fill_"})
+    assert by_name["plain", "_RecordFunctionFast"]["others"] == by_name["plain", "record_function"]["others"] == 1
+    assert by_name["memory", "neg"]["others"] == 2  # one allocation, one release
+    assert by_name["stack", "builtin"]["others"] >= 2
+    assert ("plain", "builtin") not in by_name
+    assert all(len(row["bare_ns"]) == len(row["traced_ns"]) == 2 for row in found["rows"])
+
+
+def test_kept_and_found_again(cache: Path) -> None:
+    key = calibration_store.key(MACHINE, RUNTIME)
+    assert calibration_store.load(key) is None
+    assert calibration_store.save(key, {"rows": rows("operator")}) is None
+    assert calibration_store.load(key) == {"schema": "overhead-lens/calibration/1", "rows": rows("operator")}
+    assert [each.name for each in cache.iterdir()] == [f"calibration-{key}.json"]
+
+
+def test_another_machine_or_torch_is_another_calibration() -> None:
+    key = calibration_store.key(MACHINE, RUNTIME)
+    assert calibration_store.key({**MACHINE, "load_average": [9.0]}, RUNTIME) == key
+    others = {
+        calibration_store.key({**MACHINE, "cpu": "z"}, RUNTIME),
+        calibration_store.key(MACHINE, {**RUNTIME, "torch": "2.8"}),
+    }
+    assert len(others | {key}) == 3
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": "other/1", "rows": []}', "[" * 100_000])
+def test_what_cannot_be_read_is_measured_again(cache: Path, text: str) -> None:
+    cache.mkdir(parents=True)
+    calibration_store.place("k").write_text(text)
+    assert calibration_store.load("k") is None
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_refuses(cache: Path) -> None:
+    cache.parent.mkdir()
+    cache.parent.chmod(0o500)
+    assert calibration_store.save("k", {"rows": []}) == f"the calibration cannot be kept in {cache}: Permission denied"
+
+
+def test_a_file_where_the_folder_should_be(cache: Path) -> None:
+    cache.parent.write_text("")
+    assert "cannot be kept in" in (calibration_store.save("k", {"rows": []}) or "")
+
+
+def test_what_a_calibration_covers() -> None:
+    kept = {"rows": [*rows("operator", "compiled"), *rows("operator", flags="stack")]}
+    assert calibration_store.covers(kept, ["plain"], compiled=True)
+    assert calibration_store.covers(kept, ["plain", "stack"], compiled=False)
+    assert not calibration_store.covers(kept, ["plain", "stack"], compiled=True)
+    assert not calibration_store.covers(kept, ["memory"], compiled=False)
+    assert not calibration_store.covers(None, ["plain"], compiled=False)
+
+
+@pytest.mark.parametrize("text", ["{}", '{"rows": []}', '{"rows": [{"flags": "plain"}]}', "7", "{"])
+def test_a_capture_with_a_damaged_calibration_is_refused(tmp_path: Path, text: str) -> None:
+    path = draw_capture(tmp_path / "capture")
+    assert read_capture(path).calibration is None
+    whole = {
+        "rows": [
+            dict.fromkeys(("flags", "kind", "name", "bare_ns", "traced_ns", "outer", "nested", "others", "span_ns"))
+        ]
+    }
+    write_calibration(path, whole)
+    assert read_capture(path).calibration == json.loads(json.dumps(whole))
+    (path / "calibration.json").write_text(text)
+    with pytest.raises(UsageError, match="is damaged"):
+        read_capture(path)

@@ -1,0 +1,95 @@
+"""The guards of real compiled calls: each with its cause and its time, and what cannot be timed with the reason."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead_lens.capture.process import Worker
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler"),
+    pytest.mark.skipif(sys.platform == "win32", reason="the recorder measures on Linux and macOS only"),
+]
+
+SCENARIO = """
+from dataclasses import dataclass
+import torch
+from overhead_lens.scenario import Scenario
+
+SCALE = 3.0
+
+@dataclass(frozen=True)
+class Params:
+    size: int = 4
+
+class Doubled(torch.nn.Module):
+    def forward(self, x):
+        return x * SCALE
+
+def plain(x, module):
+    return module(x) + 1
+
+def broken(x, module):
+    y = module(x)
+    print("seen")
+    return y + 1
+
+SCENARIO = Scenario(
+    name="guarded", summary="", source="", params=Params,
+    inputs=lambda params: (torch.ones(params.size), Doubled()),
+    variants={"plain": plain, "broken": broken},
+)
+"""
+
+
+def guards(folder: Path, variant: str) -> dict[str, Any]:
+    path = folder / "guarded.py"
+    path.write_text(SCENARIO)
+    with Worker("tracer", folder / "log", 300) as worker:
+        worker.ask("load", path=str(path), variant=variant, params={}, compile_options={})
+        worker.ask("warm_up")
+        return worker.ask("guards")
+
+
+def test_guards_of_a_call(tmp_path: Path) -> None:
+    found = guards(tmp_path, "plain")
+    assert found["reason"] is None
+    by_name = {(each["type"], each["source"]): each for each in found["guards"]}
+    tensor = by_name["TENSOR_MATCH", "L['x']"]
+    assert tensor["cause"].endswith("guarded.py:14 in forward: return x * SCALE")
+    scale = by_name["EQUALS_MATCH", "G['SCALE']"]
+    assert scale["text"].startswith("G['SCALE'] == 3.0")
+    assert ("TYPE_MATCH", "L['module']") in by_name
+    assert all(each["reason"] is None and len(each["warm_ns"]) == 15 for each in found["guards"])
+    assert all(each["cold_ns"] is not None for each in found["guards"])
+    assert len(found["tree"]["warm_ns"]) == 15
+    assert [each["name"] for each in found["compilations"]] == ["plain"]
+    assert found["graph_breaks"] == []
+
+
+def test_a_graph_that_breaks(tmp_path: Path) -> None:
+    found = guards(tmp_path, "broken")
+    (where,) = {each["place"] for each in found["graph_breaks"]}
+    assert where.endswith("guarded.py:21")
+    assert "print" in found["graph_breaks"][0]["reason"]
+    names = [each["name"] for each in found["compilations"]]
+    assert names[0] == "broken"
+    assert names[1].startswith("torch_dynamo_resume_in_broken")
+
+
+def test_a_source_without_a_value() -> None:
+    code = """
+        from overhead_lens.capture import guards
+        assert guards._value("L['x'][1]", {"L": {"x": [5, 6]}}) == (6, None)
+        assert guards._value("nowhere", {}) == (None, "its source cannot be evaluated here: NameError")
+        warm, cold = guards._timed({0: (lambda value: True, 7)})
+        assert len(warm[0]) == 15 and all(each >= 0 for each in warm[0]) and cold[0] >= 0
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
