@@ -193,10 +193,17 @@ def _compilations() -> dict[str, Any]:
         ],
         "graph_breaks": [
             {
-                "reason": str(each.reason).splitlines()[0] if str(each.reason) else "",
+                "reason": _short(str(each.reason)),
                 "place": f"{each.user_stack[-1].filename}:{each.user_stack[-1].lineno}" if each.user_stack else None,
             }
             for each in breaks
             if getattr(each, "graph_break", True)
         ],
     }
+
+
+def _short(reason: str) -> str:
+    """A graph break's first line with its explanation; what follows are hints."""
+    lines = [line.strip() for line in reason.strip().splitlines()] or [""]
+    explained = next((line for line in lines[1:] if line.startswith("Explanation: ")), "")
+    return ": ".join(filter(None, (lines[0], explained.removeprefix("Explanation: "))))
