@@ -64,6 +64,7 @@ class Request:
         output: Directory the user named; None for a new one under ``parent``.
         parent: Where new captures go.
         timeout_s: Limit for one step of one worker.
+        target: The scenario as the user named it, for recording the same again.
     """
 
     path: Path
@@ -73,6 +74,7 @@ class Request:
     output: Path | None
     parent: Path
     timeout_s: float
+    target: str = ""
     effort: Effort = STANDARD
     command: Sequence[str] = field(default_factory=tuple)
 
@@ -280,6 +282,8 @@ class _Recording:
             **self.about,
             "compile": request.compile_options is not None,
             "compile_options": request.compile_options,
+            "target": request.target,
+            "assigned": dict(request.params),
             "device": str(self.about["params"].get("device", "cpu")),
             "published": [each for each in self.about["published"] if self._fits(each)],
             "effort": asdict(request.effort),

@@ -13,7 +13,20 @@ from typing import Any, NoReturn
 import typer
 
 from overhead_lens import __version__
-from overhead_lens.cli import analyze, calibrate, diff, doctor, export, ladder, open_, profile, report, scenarios
+from overhead_lens.cli import (
+    analyze,
+    baseline,
+    calibrate,
+    check,
+    diff,
+    doctor,
+    export,
+    ladder,
+    open_,
+    profile,
+    report,
+    scenarios,
+)
 from overhead_lens.errors import EXIT_MEASUREMENT, EXIT_USAGE, OverheadLensError
 from overhead_lens.report.plain import plain
 
@@ -39,6 +52,8 @@ app.command("ladder")(ladder.ladder)
 app.command("calibrate")(calibrate.calibrate)
 app.command("analyze")(analyze.analyze)
 app.command("diff")(diff.diff)
+app.command("check")(check.check)
+app.add_typer(baseline.app, name="baseline")
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("open")(open_.open_)

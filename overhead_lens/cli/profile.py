@@ -59,6 +59,7 @@ def profile(
         output=output,
         parent=Path("traces"),
         timeout_s=timeout,
+        target=target,
         effort=QUICK if quick else STANDARD,
         command=("overhead-lens", *sys.argv[1:]),
     )

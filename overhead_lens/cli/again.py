@@ -1,0 +1,53 @@
+"""A stored capture as a request to record the same again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from overhead_lens.capture.record import Effort, Request
+from overhead_lens.errors import UsageError
+from overhead_lens.scenario import parse_target
+
+
+def request_of(meta: Mapping[str, Any], target: str | None, output: Path | None, timeout_s: float) -> Request:
+    """Scenario, variant, parameters, compile options and effort of a capture.
+
+    Args:
+        meta: Its ``meta.json``.
+        target: What to record in place of what the capture says.
+        output: Directory for the new capture; None for one of its own.
+        timeout_s: Limit for one step of one worker.
+
+    Raises:
+        UsageError: The capture does not say what it recorded, or that is not here.
+    """
+    if sys.platform == "win32":
+        raise UsageError("profiles are measured on Linux and macOS only")
+    named = target or meta.get("target") or f"{meta['scenario']}:{meta['variant']}"
+    found = parse_target(named)
+    known = {name: str(value) for name, value in meta["params"].items()}
+    given = meta.get("assigned", known)
+    if not isinstance(given, dict):
+        raise UsageError("the baseline does not say which parameters it was recorded with")
+    return Request(
+        path=found.path,
+        variant=found.variant,
+        params=given,
+        compile_options=meta.get("compile_options") if meta["compile"] else None,
+        output=output,
+        parent=Path("traces"),
+        timeout_s=timeout_s,
+        target=named,
+        effort=_effort(meta.get("effort")),
+        command=("overhead-lens", *sys.argv[1:]),
+    )
+
+
+def _effort(stored: Any) -> Effort:
+    try:
+        return Effort(**stored)
+    except TypeError:
+        return Effort()

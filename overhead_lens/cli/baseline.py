@@ -1,0 +1,58 @@
+"""``overhead-lens baseline update``: record a baseline again; the old one is kept beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from overhead_lens.errors import MeasurementError, UsageError
+
+app = typer.Typer(help="Baselines of `overhead-lens check`.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Baselines of ``overhead-lens check``."""
+
+
+@app.command("update")
+def update(
+    baseline: Annotated[Path, typer.Argument(help="The capture to record again.")],
+    target: Annotated[
+        str | None, typer.Argument(help="What to profile; as the baseline says where it is left out.")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)
+    ] = 300.0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Record the baseline again and put the new capture in its place, the old one beside it."""
+    from overhead_lens.capture.directory import read_capture
+    from overhead_lens.capture.record import record
+    from overhead_lens.cli.again import request_of
+    from overhead_lens.cli.progress import progress
+
+    path = baseline.absolute()
+    old = read_capture(path)
+    fresh = path.with_name(f"{path.name}.new")
+    kept = _free(path)
+    if fresh.exists():
+        raise UsageError(f"{fresh} is in the way: another update runs, or one was ended; move it away")
+    with progress(quiet=quiet) as listener:
+        record(request_of(old.meta, target, fresh, timeout), listener)
+    try:
+        path.rename(kept)
+        fresh.rename(path)
+    except OSError as error:
+        raise MeasurementError(f"cannot put {fresh} in the place of {path}: {error.strerror or error}") from error
+    typer.echo(f"{baseline} is new; the old one is {kept}")
+
+
+def _free(path: Path) -> Path:
+    """``NAME.1``, or the next number that is free."""
+    number = 1
+    while (kept := path.with_name(f"{path.name}.{number}")).exists():
+        number += 1
+    return kept

@@ -1,0 +1,92 @@
+"""A gate: how much of a category's time may come on top, and whether a difference exceeds it.
+
+A limit is broken where the whole 95 % interval of the difference lies above it, so that noise alone breaks a true gate
+in at most one run of forty; where only the estimate does, the limit is in doubt, which does not fail but is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from overhead_lens.analysis.model import Interval
+from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.compare.model import Delta
+from overhead_lens.errors import UsageError
+from overhead_lens.units import format_ns
+
+TOTAL = "total"
+
+KEPT, DOUBTFUL, BROKEN = "kept", "in doubt", "broken"
+
+_LIMIT = re.compile(r"(?P<name>[a-z]+)=(?P<number>\d+(\.\d+)?)(?P<unit>%|ns|us|µs|ms)")
+_NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What may come on top: of ``total`` or of a category, in ns per call or as a share of the base's wall time."""
+
+    name: str
+    ns: float | None
+    share: float | None
+
+    def allowed_ns(self, base_wall_ns: int) -> float:
+        """In ns per call."""
+        return self.ns if self.ns is not None else (self.share or 0.0) * base_wall_ns
+
+    def __str__(self) -> str:
+        return f"{self.name} at most +{format_ns(self.ns) if self.ns is not None else f'{self.share:.4g}'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A limit held against a difference; ``state`` is ``kept``, ``in doubt`` or ``broken``."""
+
+    limit: Limit
+    allowed_ns: float
+    delta_ns: int
+    ci95_ns: Interval
+    state: str
+
+    def __str__(self) -> str:
+        low, high = self.ci95_ns
+        figures = f"{_signed(self.delta_ns)} [{_signed(low)} .. {_signed(high)}]"
+        return f"{self.limit.name}: {figures}, at most {_signed(self.allowed_ns)} allowed: {self.state}"
+
+
+def parse_limit(text: str) -> Limit:
+    """``total=3%``, ``guard=100ns``, ``kernel=1.5us``.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    match = _LIMIT.fullmatch(text.strip())
+    known = (TOTAL, *HOST_CATEGORIES)
+    if match is None or match["name"] not in known:
+        raise UsageError(
+            f"--max takes NAME=NUMBER and %, ns, us or ms (total=3%, guard=100ns), not {text!r}; names: {', '.join(known)}"
+        )
+    number = float(match["number"])
+    if match["unit"] == "%":
+        return Limit(match["name"], None, number / 100)
+    return Limit(match["name"], number * _NS[match["unit"]], None)
+
+
+def check_limits(delta: Delta, limits: Sequence[Limit]) -> tuple[Finding, ...]:
+    """Every limit held against the difference, in their order."""
+    return tuple(_finding(delta, limit) for limit in limits)
+
+
+def _finding(delta: Delta, limit: Limit) -> Finding:
+    by_name = {change.category: (change.delta_ns, change.ci95_ns) for change in delta.host}
+    by_name[TOTAL] = (delta.wall_delta_ns, delta.wall_ci95_ns)
+    delta_ns, interval = by_name[limit.name]
+    allowed_ns = limit.allowed_ns(delta.base.wall.ns)
+    state = KEPT if delta_ns <= allowed_ns else BROKEN if interval[0] > allowed_ns else DOUBTFUL
+    return Finding(limit, allowed_ns, delta_ns, interval, state)
+
+
+def _signed(ns: float) -> str:
+    return f"{'+' if ns >= 0 else '-'}{format_ns(abs(ns))}"

@@ -1,0 +1,79 @@
+"""What a gate leaves for a CI system: a Markdown summary and JUnit XML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET
+
+from overhead_lens.compare.limits import BROKEN, Finding
+from overhead_lens.compare.model import Delta
+from overhead_lens.report.plain import plain
+from overhead_lens.units import format_ns
+
+
+def markdown(delta: Delta, findings: Sequence[Finding], *, regressed: bool) -> str:
+    """A summary: verdict, limits, categories."""
+    base, new = delta.base, delta.new
+    ratio = "" if delta.ratio is None else f" ({delta.ratio:.3f}x)"
+    lines = [
+        f"### {'Regression' if regressed else 'No regression'}: {_cell(f'{new.scenario}:{new.variant}')}",
+        "",
+        f"{_cell(delta.sentence)}.",
+        "",
+        f"Wall {format_ns(base.wall.ns)} → {format_ns(new.wall.ns)}{ratio}, verdict **{delta.verdict}**.",
+        "",
+    ]
+    if findings:
+        lines += ["| limit | allowed | measured | 95 % interval | |", "|---|---|---|---|---|"]
+        lines += [
+            f"| {finding.limit.name} | {_signed(finding.allowed_ns)} | {_signed(finding.delta_ns)} "
+            f"| {_interval(finding.ci95_ns)} | {finding.state} |"
+            for finding in findings
+        ]
+        lines.append("")
+    lines += [
+        "| category | base | new | difference | 95 % interval | verdict | moved most |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for old, recent, change in zip(base.host, new.host, delta.host, strict=True):
+        if old.ns == recent.ns == 0:
+            continue
+        moved = f"{_signed(change.moved[0].delta_ns)} {_cell(change.moved[0].name)}" if change.moved else ""
+        lines.append(
+            f"| {change.category} | {format_ns(old.ns)} | {format_ns(recent.ns)} | {_signed(change.delta_ns)} "
+            f"| {_interval(change.ci95_ns)} | {change.verdict} | {moved} |"
+        )
+    lines += ["", *(f"- {_cell(warning)}" for warning in delta.warnings)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def junit(delta: Delta, findings: Sequence[Finding], *, regressed: bool) -> str:
+    """JUnit XML: one test case per limit, and one for the verdict where there is no limit."""
+    name = plain(f"{delta.new.scenario}:{delta.new.variant}")
+    cases = [(finding.limit.name, str(finding), finding.state == BROKEN) for finding in findings]
+    cases = cases or [("verdict", plain(delta.sentence), regressed)]
+    failures = sum(failed for _, _, failed in cases)
+    suite = ET.Element("testsuite", name="overhead-lens check", tests=str(len(cases)), failures=str(failures))
+    for title, text, failed in cases:
+        case = ET.SubElement(suite, "testcase", classname=f"overhead-lens.{name}", name=title)
+        if failed:
+            ET.SubElement(case, "failure", message=text).text = plain(delta.sentence)
+        else:
+            ET.SubElement(case, "system-out").text = text
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Text that ends no cell and starts no markup."""
+    shown = plain(text)
+    for mark in ("\\", "|", "<", "*", "_", "`", "["):
+        shown = shown.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
+    return shown
+
+
+def _signed(ns: float) -> str:
+    return f"{'+' if ns >= 0 else '-'}{format_ns(abs(ns))}"
+
+
+def _interval(interval: tuple[float, float]) -> str:
+    return f"{_signed(interval[0])} .. {_signed(interval[1])}"
