@@ -5,7 +5,7 @@ Differences are paired: both sides are timed in turns in the same processes, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,9 @@ import pandas as pd
 from overhead_lens.analysis.model import Interval
 from overhead_lens.analysis.wall import Sides, paired_sides, undisturbed
 from overhead_lens.units import format_ns
+
+# A larger share of blocks left out is worth a warning.
+_MOST_DISTURBED = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,21 +173,29 @@ def make_ladder(meta: Mapping[str, Any], rows: pd.DataFrame, directory: str) -> 
     rungs, steps = (kept[kept["kind"] == kind] for kind in ("rung", "step"))
     walls = paired_sides(rungs)
     faults = rungs["minor_faults"].groupby(rungs["rung"]).sum() / rungs["calls"].groupby(rungs["rung"]).sum()
-    published = _published(meta.get("published", ()))
-    disturbed = 1 - len(kept) / len(rows)
-    warnings = [f"{disturbed:.0%} of the blocks were left out: the machine was disturbed"] if disturbed > 0.25 else []
+    published = _published(meta)
+    names = [name for name in meta["names"] if isinstance(name, str) and name in RUNGS]
     return Ladder(
         meta["scenario"],
         meta["variant"],
         meta["device"],
         meta["params"],
         int(rows["process"].nunique()),
-        tuple(_rung(name, walls, faults, meta["reasons"].get(name), published.get(name, ())) for name in meta["names"]),
+        tuple(_rung(name, walls, faults, meta["reasons"].get(name), published.get(name, ())) for name in names),
         tuple(_steps(paired_sides(steps), meta["pairs"])),
-        tuple(warnings),
+        tuple(_warnings(1 - len(kept) / len(rows), [name for name in meta["names"] if name not in names])),
         meta.get("environment", {}),
         directory,
     )
+
+
+def _warnings(disturbed: float, unknown: list[Any]) -> list[str]:
+    found = []
+    if disturbed > _MOST_DISTURBED:
+        found.append(f"{disturbed:.0%} of the blocks were left out: the machine was disturbed")
+    if unknown:
+        found.append(f"this version does not know the rungs {', '.join(map(str, unknown))}")
+    return found
 
 
 def difference(walls: Sides, with_it: str, without_it: str) -> tuple[float, Interval] | None:
@@ -203,9 +214,7 @@ def _rung(
     estimate = walls.estimate(name)
     against = RUNGS[name].against
     step_ns, step_ci95_ns = (difference(walls, name, against) if against else None) or (None, None)
-    return Rung(
-        name, estimate.value, estimate.interval(), step_ns, step_ci95_ns, float(faults[name]), None, published
-    )
+    return Rung(name, estimate.value, estimate.interval(), step_ns, step_ci95_ns, float(faults[name]), None, published)
 
 
 def _steps(walls: Sides, reasons: Mapping[str, str | None]) -> list[Step]:
@@ -221,7 +230,15 @@ def _steps(walls: Sides, reasons: Mapping[str, str | None]) -> list[Step]:
     return found
 
 
-def _published(entries: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Published, ...]]:
+def _published(meta: Mapping[str, Any]) -> dict[str, tuple[Published, ...]]:
+    """Figures by rung: those of this variant and of these parameters, but for what the rung itself sets."""
+    params = meta["params"]
+    usual = meta.get("default_params", params)
+    entries = [
+        entry
+        for entry in meta.get("published", ())
+        if entry["variant"] == meta["variant"] and {**params, **entry["params"]} == {**usual, **entry["params"]}
+    ]
     eager = {entry["source"]: entry["ns"] for entry in entries if entry.get("rung") == "eager"}
     found: dict[str, list[Published]] = {}
     for entry in entries:
@@ -242,12 +259,16 @@ LAYERS = (
 )
 
 
-def layers(ladder: Ladder) -> list[tuple[str, float]]:
-    """What the compiled call is made of, outermost first, in ns; empty where a rung is missing. They sum to its time."""
-    ns = {rung.name: rung.ns for rung in ladder.rungs if rung.ns is not None}
+def layers(ladder: Ladder) -> list[tuple[str, int]]:
+    """What the compiled call is made of, outermost first, in integer ns; empty where a rung is missing.
+
+    They sum to its time in whole ns exactly. To that end they are differences of the rungs' medians, which may differ a
+    little from the rungs' steps, medians of the differences inside each process.
+    """
+    ns = {rung.name: round(rung.ns) for rung in ladder.rungs if rung.ns is not None}
     if any(upper not in ns or (lower is not None and lower not in ns) for _, upper, lower in LAYERS):
         return []
-    return [(name, ns[upper] - (ns[lower] if lower else 0.0)) for name, upper, lower in LAYERS]
+    return [(name, ns[upper] - (ns[lower] if lower else 0)) for name, upper, lower in LAYERS]
 
 
 def _largest(ladder: Ladder) -> str:

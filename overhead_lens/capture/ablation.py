@@ -53,19 +53,33 @@ class Ladder:
         """
         draw = random.Random(seed)  # noqa: S311 (an order, no secret)
         reasons = {rung.name: rung.reason for rung in (*self._usual, *self._warm)}
-        rows = self._rounds(self._usual, block_ns, rounds, budget_ns, draw)
+        rows = self._rounds(self._usual, block_ns, rounds, budget_ns, draw, reasons)
         if self._warm:
             try:
                 keep_heap()
-                rows += self._rounds(self._warm, block_ns, rounds, budget_ns, draw)
+                rows += self._rounds(self._warm, block_ns, rounds, budget_ns, draw, reasons)
             except MeasurementError as error:
                 reasons.update({rung.name: str(error) for rung in self._warm})
         return {"reasons": reasons, "rows": rows}
 
     def _rounds(
-        self, rungs: Sequence[Rung], block_ns: int, rounds: int, budget_ns: int, draw: random.Random
+        self,
+        rungs: Sequence[Rung],
+        block_ns: int,
+        rounds: int,
+        budget_ns: int,
+        draw: random.Random,
+        reasons: dict[str, str | None],
     ) -> list[dict[str, Any]]:
-        timed = [(rung, self._settled_calls(rung, block_ns)) for rung in rungs if rung.call is not None]
+        """Rows of the rounds; a rung that fails when it is called again and again is left out and gets its reason."""
+        timed = []
+        for rung in rungs:
+            if rung.call is not None:
+                try:
+                    timed.append((rung, self._settled_calls(rung, block_ns)))
+                except Exception as error:
+                    lines = str(error).splitlines() or [""]
+                    reasons[rung.name] = f"it fails when repeated: {type(error).__name__}: {lines[0]}"[:300]
         rows: list[dict[str, Any]] = []
         started = time.perf_counter_ns()
         for number in range(rounds):
