@@ -231,14 +231,8 @@ def _steps(walls: Sides, reasons: Mapping[str, str | None]) -> list[Step]:
 
 
 def _published(meta: Mapping[str, Any]) -> dict[str, tuple[Published, ...]]:
-    """Figures by rung: those of this variant and of these parameters, but for what the rung itself sets."""
-    params = meta["params"]
-    usual = meta.get("default_params", params)
-    entries = [
-        entry
-        for entry in meta.get("published", ())
-        if entry["variant"] == meta["variant"] and {**params, **entry["params"]} == {**usual, **entry["params"]}
-    ]
+    """Figures by rung, of this variant and of these parameters."""
+    entries = [entry for entry in meta.get("published", ()) if _fits(entry, meta)]
     eager = {entry["source"]: entry["ns"] for entry in entries if entry.get("rung") == "eager"}
     found: dict[str, list[Published]] = {}
     for entry in entries:
@@ -246,6 +240,16 @@ def _published(meta: Mapping[str, Any]) -> dict[str, tuple[Published, ...]]:
             figure = Published(entry["label"], entry["ns"], eager.get(entry["source"], 0.0), entry["source"])
             found.setdefault(rung, []).append(figure)
     return {rung: tuple(figures) for rung, figures in found.items()}
+
+
+def _fits(entry: Mapping[str, Any], meta: Mapping[str, Any]) -> bool:
+    """Whether a figure is of this variant and of these parameters, but for what its rung sets whatever they are."""
+    of_rung = {name: value for name, value in entry["params"].items() if entry["rung"].endswith(f"_{name}")}
+    here = {**meta["params"], **of_rung}
+    return bool(
+        entry["variant"] == meta["variant"]
+        and here == {**meta.get("default_params", meta["params"]), **entry["params"]}
+    )
 
 
 # From the whole compiled call down to its kernels: each pair is one layer, named by what it holds.
@@ -293,7 +297,7 @@ def _since(ladder: Ladder) -> str:
     order = ("compiled", "guards_filtered", "generated_code", "allocation_hoisted")
     names = [name for name in order if name in known]
     changes = []
-    for upper, lower in zip(names, [*names[1:], None], strict=True):
+    for upper, lower in zip(names, [*names, None][1:], strict=True):
         here, then = (known[upper][at] - (known[lower][at] if lower else 0.0) for at in (0, 1))
         between = (
             f"between “{RUNGS[upper].title}” and “{RUNGS[lower].title}”" if lower else f"in “{RUNGS[upper].title}”"
