@@ -15,8 +15,11 @@ from overhead_lens.analysis.model import Interval
 from overhead_lens.analysis.wall import Sides, paired_sides, undisturbed
 from overhead_lens.units import format_ns
 
-# A larger share of blocks left out is worth a warning.
+# A larger share of blocks left out is worth a warning: the reference loop saw the machine disturbed.
 _MOST_DISTURBED = 0.25
+
+# Processes whose medians of one rung differ by a larger factor are worth one too: layout and hash seed do not do that.
+_MOST_APART = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ RUNGS: Mapping[str, RungKind] = {
     "eager": RungKind("eager", None),
     "compiled": RungKind("torch.compile", "eager"),
     "guards_filtered": RungKind("all guards filtered", "compiled"),
-    "guard_eval_skipped": RungKind("guards skipped but those between entries", "compiled"),
+    "guard_eval_skipped": RungKind("guards skipped but differentiating ones", "compiled"),
     "direct_bytecode": RungKind("Dynamo's bytecode called directly", "compiled"),
     "generated_code": RungKind("Inductor's code called directly", "direct_bytecode"),
     "allocation_hoisted": RungKind("and its allocations hoisted out", "generated_code"),
@@ -183,14 +186,20 @@ def make_ladder(meta: Mapping[str, Any], rows: pd.DataFrame, directory: str) -> 
         int(rows["process"].nunique()),
         tuple(_rung(name, walls, faults, meta["reasons"].get(name), published.get(name, ())) for name in names),
         tuple(_steps(paired_sides(steps), meta["pairs"])),
-        tuple(_warnings(1 - len(kept) / len(rows), [name for name in meta["names"] if name not in names])),
+        tuple(_warnings(1 - len(kept) / len(rows), walls, [name for name in meta["names"] if name not in names])),
         meta.get("environment", {}),
         directory,
     )
 
 
-def _warnings(disturbed: float, unknown: list[Any]) -> list[str]:
+def _warnings(disturbed: float, walls: Sides, unknown: list[Any]) -> list[str]:
     found = []
+    apart = [name for name, values in walls.values.items() if values.max() > _MOST_APART * values.min()]
+    if apart:
+        found.append(
+            f"processes differ by more than {_MOST_APART:g} times in {len(apart)} of {len(walls.values)} rungs: a kernel with "
+            "several threads waits for a core that another program holds; run it again on a quiet machine"
+        )
     if disturbed > _MOST_DISTURBED:
         found.append(f"{disturbed:.0%} of the blocks were left out: the machine was disturbed")
     if unknown:

@@ -129,13 +129,10 @@ class _Builder:
 
     def _refuse_graph_breaks(self, bytecode: types.FunctionType) -> None:
         """After a break the bytecode goes on in functions that only Dynamo compiles: called directly, they run eagerly."""
-        inside = len(self._graph_calls())
-        if any(name.startswith("__resume_at") for name in bytecode.__code__.co_names) or inside != len(
-            generated.graph_calls(lambda: bytecode(*self._args))
-        ):
-            raise MeasurementError(
-                f"the graph breaks ({inside} graphs): the bytecode goes on in functions that only Dynamo compiles"
-            )
+        if any(name.startswith("__resume_at") for name in bytecode.__code__.co_names) or len(
+            self._graph_calls()
+        ) != len(generated.graph_calls(lambda: bytecode(*self._args))):
+            raise MeasurementError("the graph breaks: the bytecode goes on in functions that only Dynamo compiles")
 
     def _generated_code(self, name: str) -> Rung:
         return _bare(name, generated.direct(self._graph_calls()))

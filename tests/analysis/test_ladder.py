@@ -37,7 +37,7 @@ def test_a_rung_is_the_median_of_its_processes_per_call() -> None:
         ("eager", 12.0, 2.0),
         ("compiled", 31.5, 2.0),
     ]
-    assert (made.processes, made.directory, made.warnings) == (3, "somewhere", ())
+    assert (made.processes, made.directory) == (3, "somewhere")
 
 
 def test_steps_are_paired_and_so_process_effects_cancel() -> None:
@@ -109,6 +109,12 @@ def test_blocks_beside_a_disturbed_reference_are_left_out_and_said() -> None:
     made = make_ladder({**META, "names": ["eager"]}, rows, "")
     assert rung(made, "eager").ns == 10.0
     assert made.warnings == ("60% of the blocks were left out: the machine was disturbed",)
+
+
+def test_processes_far_apart_are_said() -> None:
+    assert ladder({"eager": [10.0, 20.0]}).warnings == ()
+    (warning,) = ladder({"eager": [10.0, 21.0], "compiled": [9.0, 9.0]}).warnings
+    assert warning.startswith("processes differ by more than 2 times in 1 of 2 rungs: ")
 
 
 def test_layers_are_the_gaps_between_rungs() -> None:
