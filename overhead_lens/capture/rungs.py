@@ -89,8 +89,7 @@ class _Builder:
         except MeasurementError as error:
             return Rung(name, reason=str(error))
         except Exception as error:
-            lines = str(error).splitlines() or [""]
-            return Rung(name, reason=f"it fails here: {type(error).__name__}: {lines[0]}"[:300])
+            return Rung(name, reason=_why(error))
         return rung
 
     def _eager(self, name: str) -> Rung:
@@ -220,6 +219,12 @@ class _Builder:
 def _bare(name: str, call: Callable[[], object]) -> Rung:
     """A rung of generated code alone: autograd records nothing, as inside the compiled call."""
     return Rung(name, call, context=torch.no_grad, returns=False)
+
+
+def _why(error: Exception) -> str:
+    if "InvalidCxxCompiler" in f"{type(error).__name__} {error}":
+        return "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX)"
+    return f"it fails here: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"[:300]
 
 
 _numbers = itertools.count(1)
