@@ -8,38 +8,62 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from overhead_lens.analysis import ladder as ladders
 from overhead_lens.analysis.ladder import RUNGS
+from overhead_lens.capture import record
 from overhead_lens.capture import record_ladder as recorder
 from overhead_lens.capture.directory import read_ladder
-from overhead_lens.cli.ladder import ladder
+from overhead_lens.cli.ladder import ladder, read, show
 from overhead_lens.errors import MeasurementError, UsageError
 from tests.captures import draw_capture
 from tests.cli.run import error_line, lens, scenario
 from tests.cli.test_profile import asleep, hang, wait_until_gone
 from tests.ladders import META, draw_rows, draw_stored
 
+FEW = {
+    "eager": None,
+    "direct_bytecode": "Dynamo compiled nothing: the call runs as it is",
+    "generated_code": "the compiled call runs no module that Inductor generated",
+    "eager_inference_mode": None,
+    "eager_requires_grad": "no argument is a floating-point tensor",
+    "eager_warm_heap": None,
+}
 TWO = {"eager": [10.0, 11.0], "compiled": [30.0, 33.0]}
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ad1"], "no scenario 'ad1'; did you mean 'add1'? (`overhead-lens scenarios` lists them)"),
-        (["gone.py"], "no scenario file gone.py"),
-        (["add1", "-p", "size"], "-p takes NAME=VALUE, not 'size'"),
-        (["add1", "--device", "cpu", "-p", "device=cuda"], "--device cpu and -p device=cuda disagree"),
-        ([], "Missing argument 'target'."),
+        ({"target": "gone.py"}, "no scenario file gone.py"),
+        ({"target": "add1", "param": ["size"]}, "-p takes NAME=VALUE, not 'size'"),
+        (
+            {"target": "add1", "param": ["device=cuda"], "device": "cpu"},
+            "--device cpu and -p device=cuda disagree",
+        ),
     ],
 )
-def test_seen_before_anything_starts(tmp_path: Path, arguments: list[str], message: str) -> None:
-    done = lens("ladder", *arguments, cwd=tmp_path)
-    assert (error_line(done), done.returncode) == (message, 2)
+def test_seen_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        ladder(**arguments)
+    assert str(caught.value) == message
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_scenario(tmp_path: Path) -> None:
+    done = lens("ladder", "ad1", cwd=tmp_path)
+    assert (error_line(done), done.returncode) == (
+        "no scenario 'ad1'; did you mean 'add1'? (`overhead-lens scenarios` lists them)",
+        2,
+    )
 
 
 def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
@@ -194,20 +218,21 @@ def test_a_picture_that_cannot_be_drawn_does_not_hide_the_ladder(
     assert json.loads(capsys.readouterr().out)["rungs"][0]["ns"] == 10.5
 
 
-def test_a_whole_ladder_of_a_call_without_tensors(tmp_path: Path) -> None:
+def test_a_whole_ladder_of_a_call_without_tensors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Nothing to compile: what can be done is timed, all else says why not."""
+    monkeypatch.setattr(record, "QUICK", replace(record.QUICK, processes=2, blocks=2))
+    monkeypatch.setattr(ladders, "RUNGS", {name: kind for name, kind in RUNGS.items() if name in FEW})
     path = tmp_path / "out"
-    done = lens("ladder", scenario(tmp_path), "--quick", "--json", "-o", path, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    ladder(str(scenario(tmp_path)), quick=True, json_=True, quiet=True, output=path)
+    document = json.loads(capsys.readouterr().out)
     rungs = {rung["name"]: rung for rung in document["rungs"]}
-    assert list(rungs) == list(RUNGS)
-    assert {name for name in rungs if rungs[name]["ns"] is None} == {
-        name for name in rungs if rungs[name]["reason"] is not None
-    }
+    assert {name: rung["reason"] for name, rung in rungs.items()} == FEW
+    assert all((rung["ns"] is None) == (rung["reason"] is not None) for rung in rungs.values())
     assert rungs["eager"]["ns"] > 0
-    assert rungs["eager_requires_grad"]["reason"] == "no argument is a floating-point tensor"
-    assert document["layers"] == []
-    assert json.loads(lens("report", path, "--json", cwd=tmp_path).stdout) == document
+    assert (document["layers"], document["processes"]) == ([], 2)
+    show(read(path), as_json=True)
+    assert json.loads(capsys.readouterr().out) == document
     assert (path / "waterfall.svg").is_file()
-    assert {*META} - {"pairs"} <= json.loads((path / "meta.json").read_text()).keys()
+    assert META.keys() <= json.loads((path / "meta.json").read_text()).keys()
