@@ -197,8 +197,8 @@ def _warnings(disturbed: float, walls: Sides, unknown: list[Any]) -> list[str]:
     apart = [name for name, values in walls.values.items() if values.max() > _MOST_APART * values.min()]
     if apart:
         found.append(
-            f"processes differ by more than {_MOST_APART:g} times in {len(apart)} of {len(walls.values)} rungs: a kernel with "
-            "several threads waits for a core that another program holds; run it again on a quiet machine"
+            f"processes differ by more than {_MOST_APART:g} times in {len(apart)} of {len(walls.values)} rungs: "
+            "another program may have held a core; run it again on a quiet machine"
         )
     if disturbed > _MOST_DISTURBED:
         found.append(f"{disturbed:.0%} of the blocks were left out: the machine was disturbed")
