@@ -260,3 +260,21 @@ def test_rungs_are_timed_in_rounds_and_one_that_fails_later_gets_a_reason(monkey
     assert rounds == [["eager", "eager_inference_mode", "eager_warm_heap"]] * 4
     assert [row["rung"] for row in found["rows"][8:]] == ["eager_warm_heap"] * 4
     assert {type(value) for row in found["rows"] for name, value in row.items() if name != "rung"} == {int}
+
+
+def test_a_rung_that_fails_between_rounds_is_left_out_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ablation.Ladder, "_settled_calls", lambda *_: 1)
+    left = [3]
+
+    def fragile(x: torch.Tensor) -> torch.Tensor:
+        left[0] -= torch.is_inference_mode_enabled()
+        if left[0] < 0:
+            raise RuntimeError("worn out")
+        return x
+
+    found = ablation.Ladder(workload(fragile, X), ["eager", "eager_inference_mode"]).measure(1, 4, 10**9, 7)
+    assert found["reasons"] == {
+        "eager": None,
+        "eager_inference_mode": "it fails when repeated: RuntimeError: worn out",
+    }
+    assert [(row["rung"], row["block"]) for row in found["rows"]] == [("eager", number) for number in range(4)]
