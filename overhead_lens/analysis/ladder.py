@@ -5,7 +5,7 @@ Differences are paired: both sides are timed in turns in the same processes, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,12 @@ import pandas as pd
 from overhead_lens.analysis.model import Interval
 from overhead_lens.analysis.wall import Sides, paired_sides, undisturbed
 from overhead_lens.units import format_ns
+
+# A larger share of blocks left out is worth a warning: the reference loop saw the machine disturbed.
+_MOST_DISTURBED = 0.25
+
+# Processes whose medians of one rung differ by a larger factor are worth one too: layout and hash seed do not do that.
+_MOST_APART = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,7 @@ RUNGS: Mapping[str, RungKind] = {
     "eager": RungKind("eager", None),
     "compiled": RungKind("torch.compile", "eager"),
     "guards_filtered": RungKind("all guards filtered", "compiled"),
-    "guard_eval_skipped": RungKind("guards skipped but those between entries", "compiled"),
+    "guard_eval_skipped": RungKind("guards skipped but differentiating ones", "compiled"),
     "direct_bytecode": RungKind("Dynamo's bytecode called directly", "compiled"),
     "generated_code": RungKind("Inductor's code called directly", "direct_bytecode"),
     "allocation_hoisted": RungKind("and its allocations hoisted out", "generated_code"),
@@ -170,21 +176,35 @@ def make_ladder(meta: Mapping[str, Any], rows: pd.DataFrame, directory: str) -> 
     rungs, steps = (kept[kept["kind"] == kind] for kind in ("rung", "step"))
     walls = paired_sides(rungs)
     faults = rungs["minor_faults"].groupby(rungs["rung"]).sum() / rungs["calls"].groupby(rungs["rung"]).sum()
-    published = _published(meta.get("published", ()))
-    disturbed = 1 - len(kept) / len(rows)
-    warnings = [f"{disturbed:.0%} of the blocks were left out: the machine was disturbed"] if disturbed > 0.25 else []
+    published = _published(meta)
+    names = [name for name in meta["names"] if isinstance(name, str) and name in RUNGS]
     return Ladder(
         meta["scenario"],
         meta["variant"],
         meta["device"],
         meta["params"],
         int(rows["process"].nunique()),
-        tuple(_rung(name, walls, faults, meta["reasons"].get(name), published.get(name, ())) for name in meta["names"]),
+        tuple(_rung(name, walls, faults, meta["reasons"].get(name), published.get(name, ())) for name in names),
         tuple(_steps(paired_sides(steps), meta["pairs"])),
-        tuple(warnings),
+        tuple(_warnings(1 - len(kept) / len(rows), walls, [name for name in meta["names"] if name not in names])),
         meta.get("environment", {}),
         directory,
     )
+
+
+def _warnings(disturbed: float, walls: Sides, unknown: list[Any]) -> list[str]:
+    found = []
+    apart = [name for name, values in walls.values.items() if values.max() > _MOST_APART * values.min()]
+    if apart:
+        found.append(
+            f"processes differ by more than {_MOST_APART:g} times in {len(apart)} of {len(walls.values)} rungs: "
+            "another program may have held a core; run it again on a quiet machine"
+        )
+    if disturbed > _MOST_DISTURBED:
+        found.append(f"{disturbed:.0%} of the blocks were left out: the machine was disturbed")
+    if unknown:
+        found.append(f"this version does not know the rungs {', '.join(map(str, unknown))}")
+    return found
 
 
 def difference(walls: Sides, with_it: str, without_it: str) -> tuple[float, Interval] | None:
@@ -219,7 +239,9 @@ def _steps(walls: Sides, reasons: Mapping[str, str | None]) -> list[Step]:
     return found
 
 
-def _published(entries: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Published, ...]]:
+def _published(meta: Mapping[str, Any]) -> dict[str, tuple[Published, ...]]:
+    """Figures by rung, of this variant and of these parameters."""
+    entries = [entry for entry in meta.get("published", ()) if _fits(entry, meta)]
     eager = {entry["source"]: entry["ns"] for entry in entries if entry.get("rung") == "eager"}
     found: dict[str, list[Published]] = {}
     for entry in entries:
@@ -227,6 +249,16 @@ def _published(entries: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Publishe
             figure = Published(entry["label"], entry["ns"], eager.get(entry["source"], 0.0), entry["source"])
             found.setdefault(rung, []).append(figure)
     return {rung: tuple(figures) for rung, figures in found.items()}
+
+
+def _fits(entry: Mapping[str, Any], meta: Mapping[str, Any]) -> bool:
+    """Whether a figure is of this variant and of these parameters, but for what its rung sets whatever they are."""
+    of_rung = {name: value for name, value in entry["params"].items() if entry["rung"].endswith(f"_{name}")}
+    here = {**meta["params"], **of_rung}
+    return bool(
+        entry["variant"] == meta["variant"]
+        and here == {**meta.get("default_params", meta["params"]), **entry["params"]}
+    )
 
 
 # From the whole compiled call down to its kernels: each pair is one layer, named by what it holds.
@@ -240,12 +272,16 @@ LAYERS = (
 )
 
 
-def layers(ladder: Ladder) -> list[tuple[str, float]]:
-    """What the compiled call is made of, outermost first, in ns; empty where a rung is missing. They sum to its time."""
-    ns = {rung.name: rung.ns for rung in ladder.rungs if rung.ns is not None}
+def layers(ladder: Ladder) -> list[tuple[str, int]]:
+    """What the compiled call is made of, outermost first, in integer ns; empty where a rung is missing.
+
+    They sum to its time in whole ns exactly. To that end they are differences of the rungs' medians, which may differ a
+    little from the rungs' steps, medians of the differences inside each process.
+    """
+    ns = {rung.name: round(rung.ns) for rung in ladder.rungs if rung.ns is not None}
     if any(upper not in ns or (lower is not None and lower not in ns) for _, upper, lower in LAYERS):
         return []
-    return [(name, ns[upper] - (ns[lower] if lower else 0.0)) for name, upper, lower in LAYERS]
+    return [(name, ns[upper] - (ns[lower] if lower else 0)) for name, upper, lower in LAYERS]
 
 
 def _largest(ladder: Ladder) -> str:
@@ -270,7 +306,7 @@ def _since(ladder: Ladder) -> str:
     order = ("compiled", "guards_filtered", "generated_code", "allocation_hoisted")
     names = [name for name in order if name in known]
     changes = []
-    for upper, lower in zip(names, [*names[1:], None], strict=True):
+    for upper, lower in zip(names, [*names, None][1:], strict=True):
         here, then = (known[upper][at] - (known[lower][at] if lower else 0.0) for at in (0, 1))
         between = (
             f"between “{RUNGS[upper].title}” and “{RUNGS[lower].title}”" if lower else f"in “{RUNGS[upper].title}”"

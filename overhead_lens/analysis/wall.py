@@ -101,16 +101,19 @@ class Sides:
         if less is not None:
             values, resampled = values - self.values[less], resampled - self.resampled[less]
         value = float(np.median(values))
-        return Estimate(value, _over_processes(resampled, self.chosen, value))
+        replicates = _over_processes(resampled, self.chosen, value)
+        return Estimate(value, replicates if less is not None else np.maximum(replicates, 0.0))
 
 
 def paired_sides(rows: pd.DataFrame, column: str = "wall_ns") -> Sides:
     """Sides (``rung``) timed in turns in the same processes.
 
     Args:
-        rows: ``process``, ``rung``, ``calls`` and ``column``; only sides that every process has are kept.
+        rows: ``process``, ``rung``, ``calls`` and ``column``; only sides that every process has are kept, none of no rows.
     """
     processes = rows["process"].nunique()
+    if not processes:
+        return Sides({}, {}, np.empty((0, REPLICATES), np.int64))
     per_call = (rows[column] / rows["calls"]).astype(np.float64)
     random = np.random.default_rng(_SEED)
     chosen = random.integers(0, processes, (processes, REPLICATES))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import gc
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from overhead_lens.capture.clock import calls_per_block, usage_of_thread
@@ -21,6 +22,16 @@ from overhead_lens.errors import MeasurementError
 WARM_HEAP = "_warm_heap"
 
 _WARM_UP_NS = 60_000_000
+
+
+@contextmanager
+def _noting(reasons: dict[str, str | None], rung: Rung) -> Iterator[None]:
+    """Make the failure of a rung its reason."""
+    try:
+        yield
+    except Exception as error:
+        lines = str(error).splitlines() or [""]
+        reasons[rung.name] = f"it fails when repeated: {type(error).__name__}: {lines[0]}"[:300]
 
 
 class Ladder:
@@ -53,27 +64,41 @@ class Ladder:
         """
         draw = random.Random(seed)  # noqa: S311 (an order, no secret)
         reasons = {rung.name: rung.reason for rung in (*self._usual, *self._warm)}
-        rows = self._rounds(self._usual, block_ns, rounds, budget_ns, draw)
+        rows = self._rounds(self._usual, block_ns, rounds, budget_ns, draw, reasons)
         if self._warm:
             try:
                 keep_heap()
-                rows += self._rounds(self._warm, block_ns, rounds, budget_ns, draw)
+                rows += self._rounds(self._warm, block_ns, rounds, budget_ns, draw, reasons)
             except MeasurementError as error:
                 reasons.update({rung.name: str(error) for rung in self._warm})
         return {"reasons": reasons, "rows": rows}
 
     def _rounds(
-        self, rungs: Sequence[Rung], block_ns: int, rounds: int, budget_ns: int, draw: random.Random
+        self,
+        rungs: Sequence[Rung],
+        block_ns: int,
+        rounds: int,
+        budget_ns: int,
+        draw: random.Random,
+        reasons: dict[str, str | None],
     ) -> list[dict[str, Any]]:
-        timed = [(rung, self._settled_calls(rung, block_ns)) for rung in rungs if rung.call is not None]
+        """Rows of the rounds; a rung that fails when it is called again and again is left out and gets its reason."""
+        counts: dict[str, int] = {}
+        for rung in rungs:
+            if rung.call is not None:
+                with _noting(reasons, rung):
+                    counts[rung.name] = self._settled_calls(rung, block_ns)
+        timed = [rung for rung in rungs if rung.name in counts]
         rows: list[dict[str, Any]] = []
         started = time.perf_counter_ns()
         for number in range(rounds):
             if number >= 3 and time.perf_counter_ns() - started > budget_ns:
                 break
-            for rung, count in draw.sample(timed, len(timed)):
-                rows.append({"rung": rung.name, "block": number, **self._block(rung, count)})
-        return rows
+            for rung in draw.sample(timed, len(timed)):
+                if reasons[rung.name] is None:
+                    with _noting(reasons, rung):
+                        rows.append({"rung": rung.name, "block": number, **self._block(rung, counts[rung.name])})
+        return [row for row in rows if reasons[row["rung"]] is None]
 
     def _settled_calls(self, rung: Rung, block_ns: int) -> int:
         """Calls per block, after a warm-up that ends when a batch is no longer faster than the one before."""

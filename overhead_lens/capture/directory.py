@@ -7,7 +7,8 @@
 ``kineto_stack.json.gz``  the same with Python stacks, a few calls: for the picture, not for numbers
 ``stacks.txt.gz``     py-spy's folded stacks, a root frame ``sampler N`` before each
 ``calibration.json``  what torch.profiler's events cost here: calibration calls timed bare and recorded
-``ablation.parquet``  every timed block of the ladder's rungs: process, rung, block, calls, wall_ns, reference_ns
+``ablation.parquet``  every timed block of rungs, and of a ladder's single steps: process, kind (rung, step; of a ladder), rung,
+                      block, calls, wall_ns, reference_ns, minor_faults (of rungs)
 ``trace.pftrace``     all of it for the Perfetto UI
 ``*.log``             what each worker printed
 ====================  ================================================================================
@@ -62,7 +63,25 @@ _OPTIONAL: Mapping[str, tuple[type, ...]] = {
     "warnings": (list,),
     "environment": (dict,),
 }
+_REQUIRED_OF_LADDER: Mapping[str, type] = {
+    "scenario": str,
+    "variant": str,
+    "device": str,
+    "params": dict,
+    "names": list,
+    "reasons": dict,
+    "pairs": dict,
+}
+_REQUIRED_OF_PUBLISHED: Mapping[str, Any] = {
+    "label": str,
+    "ns": (int, float),
+    "variant": str,
+    "source": str,
+    "params": dict,
+    "rung": str,
+}
 _LEAST = {"process": 0, "block": 0, "calls": 1, "wall_ns": 0, "reference_ns": 1, "minor_faults": 0}
+_LEAST_OF_LADDER = {name: least for name, least in _LEAST.items() if name != "minor_faults"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +211,8 @@ def read_capture(path: Path) -> Capture:
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise UsageError(f"the capture {path} is damaged: {str(error).splitlines()[0]}") from error
     fault = _fault_of_meta(meta) or _fault_of_clock(clock)
+    if not fault and ablation is not None:
+        fault = _fault_of_columns(ablation, ABLATION, _LEAST_OF_LADDER, ("rung",))
     if fault:
         raise UsageError(f"the capture {path} is damaged: {fault}")
     return Capture(path, meta, clock, folded, calibration, ablation)
@@ -207,9 +228,17 @@ def read_ladder(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
     try:
         rows = _read_ablation(path / ABLATION)
     except (OSError, EOFError, ValueError) as error:
-        raise UsageError(f"the ladder {path} is damaged: {str(error).splitlines()[0]}") from error
+        raise UsageError(f"the ladder {path} is damaged: {(str(error).splitlines() or [''])[0]}") from error
     if rows is None:
         raise UsageError(f"the ladder {path} is damaged: it has no {ABLATION}")
+    fault = (
+        _fault_of_types(meta, _REQUIRED_OF_LADDER)
+        or _fault_of_reasons(meta)
+        or _fault_of_published(meta)
+        or _fault_of_ablation(rows)
+    )
+    if fault:
+        raise UsageError(f"the ladder {path} is damaged: {fault}")
     return meta, rows
 
 
@@ -223,12 +252,8 @@ def is_ladder(path: Path) -> bool:
 
 
 def _fault_of_meta(meta: Mapping[str, Any]) -> str | None:
-    for name, kind in _REQUIRED.items():
-        if not isinstance(meta.get(name), kind):
-            return f"{META}: {name} is {f'not of type {kind.__name__}' if name in meta else 'missing'}"
-    for name, kinds in _OPTIONAL.items():
-        if name in meta and not isinstance(meta[name], kinds):
-            return f"{META}: {name} is not of type {kinds[0].__name__}"
+    if fault := _fault_of_types(meta, _REQUIRED):
+        return fault
     work = [meta["work"].get(name) for name in ("units", "flops", "bytes")]
     if not all(isinstance(each, int) for each in work) or work[0] < 1:
         return f"{META}: work is {meta['work']}"
@@ -246,13 +271,56 @@ def _fault_of_peaks(peaks: Mapping[str, Any]) -> str | None:
     return None if sound else f"{META}: peaks are {peaks}"
 
 
+def _fault_of_types(meta: Mapping[str, Any], required: Mapping[str, type]) -> str | None:
+    for name, kind in required.items():
+        if not isinstance(meta.get(name), kind):
+            return f"{META}: {name} is {f'not of type {kind.__name__}' if name in meta else 'missing'}"
+    for name, kinds in _OPTIONAL.items():
+        if name in meta and not isinstance(meta[name], kinds):
+            return f"{META}: {name} is not of type {kinds[0].__name__}"
+    return None
+
+
+def _fault_of_reasons(meta: Mapping[str, Any]) -> str | None:
+    for name in ("reasons", "pairs"):
+        if not all(reason is None or isinstance(reason, str) for reason in meta[name].values()):
+            return f"{META}: {name} are {meta[name]}"
+    return None
+
+
+def _fault_of_published(meta: Mapping[str, Any]) -> str | None:
+    for each in meta.get("published", ()):
+        sound = isinstance(each, dict) and all(
+            isinstance(each.get(name), kind) for name, kind in _REQUIRED_OF_PUBLISHED.items()
+        )
+        if not sound:
+            return f"{META}: a published figure is {each}"
+    return None
+
+
+def _fault_of_ablation(rows: pd.DataFrame) -> str | None:
+    if fault := _fault_of_columns(rows, ABLATION, _LEAST_OF_LADDER, ("kind", "rung", "minor_faults")):
+        return fault
+    timed = rows[rows["kind"] == "rung"]
+    if timed.empty:
+        return f"{ABLATION} has no rows of a rung"
+    faults = pd.to_numeric(timed["minor_faults"], errors="coerce")
+    return None if (faults >= 0).all() else f"{ABLATION}: minor_faults must hold numbers of at least 0"
+
+
 def _fault_of_clock(clock: pd.DataFrame) -> str | None:
-    missing = sorted(set(_LEAST) - set(clock.columns))
-    if missing or clock.empty:
-        return f"{CLOCK} has no {', '.join(missing) or 'rows'}"
-    for name, least in _LEAST.items():
-        if not pd.api.types.is_integer_dtype(clock[name]) or clock[name].isna().any() or clock[name].min() < least:
-            return f"{CLOCK}: {name} must hold integers of at least {least}"
+    return _fault_of_columns(clock, CLOCK, _LEAST)
+
+
+def _fault_of_columns(
+    rows: pd.DataFrame, file: str, least_of: Mapping[str, int], others: tuple[str, ...] = ()
+) -> str | None:
+    missing = sorted({*least_of, *others} - set(rows.columns))
+    if missing or rows.empty:
+        return f"{file} has no {', '.join(missing) or 'rows'}"
+    for name, least in least_of.items():
+        if not pd.api.types.is_integer_dtype(rows[name]) or rows[name].isna().any() or rows[name].min() < least:
+            return f"{file}: {name} must hold integers of at least {least}"
     return None
 
 
@@ -266,6 +334,8 @@ def _read_meta(path: Path, wanted: str = SCHEMA) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"the capture {path} is damaged: {META}: {error}") from error
     schema = meta.get("schema") if isinstance(meta, dict) else None
+    if schema == LADDER_SCHEMA and wanted == SCHEMA:
+        raise UsageError(f"{path} is a ladder, not the capture of a call; `overhead-lens report` shows it")
     if schema != wanted:
         raise UsageError(f"the capture {path} has schema {schema!r}; this version reads {wanted!r}")
     result: dict[str, Any] = meta
@@ -280,18 +350,8 @@ def _read_lines(path: Path) -> tuple[str, ...]:
 
 
 def _read_ablation(path: Path) -> pd.DataFrame | None:
-    """Timed blocks of rungs; None where there is no file.
-
-    Raises:
-        ValueError: The file holds something else.
-    """
-    if not path.exists():
-        return None
-    rows = pd.read_parquet(path)
-    missing = {"process", "rung", "block", "calls", "wall_ns", "reference_ns"} - set(rows.columns)
-    if missing or rows.empty:
-        raise ValueError(f"{path.name} has no {', '.join(sorted(missing)) or 'rows'}")
-    return rows
+    """Timed blocks of rungs; None where there is no file."""
+    return pd.read_parquet(path) if path.exists() else None
 
 
 def _read_calibration(path: Path) -> dict[str, Any] | None:

@@ -24,7 +24,17 @@ import torch
 from overhead_lens.errors import MeasurementError
 
 _ALLOCATORS = ("empty_strided",)
-_NO_KERNELS = (*_ALLOCATORS, "assert_", "reinterpret_tensor", "get_raw_stream", "copy_if_misaligned", "args.clear")
+_NO_KERNELS = (
+    *_ALLOCATORS,
+    "alloc_from_pool",
+    "args.clear",
+    "assert_",
+    "copy_if_misaligned",
+    "get_raw_stream",
+    "reinterpret_tensor",
+    "torch.cuda.",
+)
+_PARTITIONS = "self.partitions["
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,11 @@ def graph_calls(once: Callable[[], object]) -> list[GraphCall]:
 
 
 def direct(calls: Sequence[GraphCall]) -> Callable[[], object]:
-    """A function that calls the generated modules with a fresh list each, as Inductor's wrapper does."""
+    """A function that calls the generated modules with a fresh list each, as Inductor's wrapper does.
+
+    It is to run where autograd records nothing: AOTAutograd's wrappers see to that in the compiled call, and kernels that write
+    into a given output refuse arguments that require a gradient otherwise.
+    """
     names = {f"call{at}": each.call for at, each in enumerate(calls)}
     lines = [f"call{at}([{_listed(at, len(each.args))}])" for at, each in enumerate(calls)]
     names.update((f"a{at}_{place}", value) for at, each in enumerate(calls) for place, value in enumerate(each.args))
@@ -90,10 +104,14 @@ def hoisted(calls: Sequence[GraphCall]) -> list[GraphCall]:
 
 
 def kernel_calls(calls: Sequence[GraphCall]) -> list[KernelCall]:
-    """The kernels that the modules call, with the arguments of one real call.
+    """The kernels that the modules call, in order, with the arguments of one real call.
+
+    The arguments keep every buffer of that call alive, so that no two share memory that the call itself would reuse. A kernel
+    that works in place finds its input written anew by the kernel before it, but for buffers that the call was given: those
+    change with every call, as they do in the workload.
 
     Raises:
-        MeasurementError: The modules call none.
+        MeasurementError: The modules call none, or their code cannot be read.
     """
     kernels: list[KernelCall] = []
 
@@ -103,7 +121,8 @@ def kernel_calls(calls: Sequence[GraphCall]) -> list[KernelCall]:
 
     for each in calls:
         rebuilt, _ = _rebuilt(each, _Recorder(), _record=record)
-        rebuilt.call(list(rebuilt.args))
+        with torch.no_grad():
+            rebuilt.call(list(rebuilt.args))
     if not kernels:
         raise MeasurementError("the generated code calls no kernel")
     return kernels
@@ -209,10 +228,16 @@ def _rebuilt(graph: GraphCall, change: _Hoister | _Recorder, **names: Any) -> tu
     """The module's ``call`` with its statements changed, and how many allocations were hoisted."""
     function: Any = getattr(graph.call, "__func__", graph.call)
     owner = getattr(graph.call, "__self__", None)
+    if getattr(function, "__closure__", None):
+        raise MeasurementError(
+            f"the generated code is wrapped by {function.__qualname__} (CUDA graphs, alignment of inputs)"
+        )
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError) as error:
         raise MeasurementError(f"the generated code has no Python source (a C++ wrapper?): {error}") from None
+    if any(isinstance(node, ast.Call) and _named(node).startswith(_PARTITIONS) for node in ast.walk(tree)):
+        raise MeasurementError("the generated code is partitioned: its kernels are called elsewhere")
     changed = ast.fix_missing_locations(change.visit(tree))
     namespace = {**function.__globals__, **names}
     for at, allocation in enumerate(change.found):

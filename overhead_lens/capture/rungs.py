@@ -11,7 +11,7 @@ import ctypes
 import itertools
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -39,6 +39,7 @@ class Rung:
         call: What the measured loop calls; None where the rung cannot be done.
         args: Its arguments.
         context: Entered around each block, outside the timing.
+        returns: Whether it returns the result of the workload, so that the scenario can check it.
         reason: Why the rung cannot be done.
     """
 
@@ -46,6 +47,7 @@ class Rung:
     call: Callable[..., Any] | None = None
     args: tuple[Any, ...] = ()
     context: Context = contextlib.nullcontext
+    returns: bool = True
     reason: str | None = None
 
 
@@ -81,12 +83,13 @@ class _Builder:
             rung: Rung = getattr(self, f"_{name}")(name)
             assert rung.call is not None
             with rung.context():
-                rung.call(*rung.args)
+                output = rung.call(*rung.args)
+                if rung.returns:
+                    self._check(rung.args, output)
         except MeasurementError as error:
             return Rung(name, reason=str(error))
         except Exception as error:
-            lines = str(error).splitlines() or [""]
-            return Rung(name, reason=f"it fails here: {type(error).__name__}: {lines[0]}"[:300])
+            return Rung(name, reason=_why(error))
         return rung
 
     def _eager(self, name: str) -> Rung:
@@ -114,25 +117,33 @@ class _Builder:
         copy = _copied(self._workload.original)
         compiled = torch.compile(copy, **self._options())
         compiled(*self._args)
-        (entry, *more) = cache_entries(copy.__code__)
-        if more:
-            raise MeasurementError(f"there are {1 + len(more)} cache entries: no single bytecode stands for the call")
-        if any(constant.startswith("__resume_at") for constant in entry.code.co_names):
-            raise MeasurementError("the graph breaks: the bytecode goes on in functions that only Dynamo compiles")
-        function = types.FunctionType(entry.code, copy.__globals__, copy.__name__, copy.__defaults__, copy.__closure__)
+        entries = cache_entries(copy.__code__)
+        if not entries:
+            raise MeasurementError("Dynamo compiled nothing: the call runs as it is")
+        if len(entries) > 1:
+            raise MeasurementError(f"there are {len(entries)} cache entries: no single bytecode stands for the call")
+        function = _function(copy, entries[0].code)
+        self._refuse_graph_breaks(function)
         return Rung(name, function, self._args)
 
+    def _refuse_graph_breaks(self, bytecode: types.FunctionType) -> None:
+        """After a break the bytecode goes on in functions that only Dynamo compiles: called directly, they run eagerly."""
+        if any(name.startswith("__resume_at") for name in bytecode.__code__.co_names) or len(
+            self._graph_calls()
+        ) != len(generated.graph_calls(lambda: bytecode(*self._args))):
+            raise MeasurementError("the graph breaks: the bytecode goes on in functions that only Dynamo compiles")
+
     def _generated_code(self, name: str) -> Rung:
-        return Rung(name, generated.direct(self._graph_calls()))
+        return _bare(name, generated.direct(self._graph_calls()))
 
     def _allocation_hoisted(self, name: str) -> Rung:
-        return Rung(name, generated.direct(generated.hoisted(self._graph_calls())))
+        return _bare(name, generated.direct(generated.hoisted(self._graph_calls())))
 
     def _kernel_binding(self, name: str) -> Rung:
-        return Rung(name, generated.bound(generated.kernel_calls(self._graph_calls())))
+        return _bare(name, generated.bound(generated.kernel_calls(self._graph_calls())))
 
     def _kernel_ctypes(self, name: str) -> Rung:
-        return Rung(name, generated.by_ctypes(generated.kernel_calls(self._graph_calls())))
+        return _bare(name, generated.by_ctypes(generated.kernel_calls(self._graph_calls())))
 
     def _cpp_wrapper(self, name: str) -> Rung:
         return Rung(name, self._own(options={"cpp_wrapper": True}), self._args)
@@ -175,14 +186,27 @@ class _Builder:
     def _own(self, options: dict[str, Any] | None = None) -> Callable[..., Any]:
         """The workload compiled with a code object of its own."""
         given = self._options()
-        merged = {**given, **({"options": {**(given.get("options") or {}), **options}} if options else {})}
-        if options and "mode" in merged:
-            raise MeasurementError(f"mode {merged['mode']} and options cannot be given to torch.compile together")
-        compiled: Callable[..., Any] = torch.compile(_copied(self._workload.original), **merged)
+        if options:
+            given["options"] = {**_options_of(given.pop("mode", None)), **(given.get("options") or {}), **options}
+        compiled: Callable[..., Any] = torch.compile(_copied(self._workload.original), **given)
         return compiled
 
     def _options(self) -> dict[str, Any]:
         return dict(self._workload.compile_options or {})
+
+    def _check(self, args: tuple[Any, ...], output: Any) -> None:
+        """Have the scenario judge the result of a rung, as it judges every call that is timed.
+
+        Raises:
+            MeasurementError: The result is wrong.
+        """
+        check = self._workload.scenario.check
+        if check is None:
+            return
+        try:
+            check(self._workload.params, _detached(args), _detached(output))
+        except Exception as error:
+            raise MeasurementError(f"it gives a wrong result: {(str(error).splitlines() or [''])[0]}"[:300]) from error
 
     def _with_grad(self) -> tuple[Any, ...]:
         """The arguments with every floating-point tensor requiring a gradient."""
@@ -190,6 +214,17 @@ class _Builder:
         if not any(isinstance(each, torch.Tensor) and each.requires_grad for each in changed):
             raise MeasurementError("no argument is a floating-point tensor")
         return changed
+
+
+def _bare(name: str, call: Callable[[], object]) -> Rung:
+    """A rung of generated code alone: autograd records nothing, as inside the compiled call."""
+    return Rung(name, call, context=torch.no_grad, returns=False)
+
+
+def _why(error: Exception) -> str:
+    if "InvalidCxxCompiler" in f"{type(error).__name__} {error}":
+        return "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX)"
+    return f"it fails here: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"[:300]
 
 
 _numbers = itertools.count(1)
@@ -200,11 +235,33 @@ def _copied(function: Any) -> types.FunctionType:
     if not isinstance(function, types.FunctionType):
         raise MeasurementError(f"the variant is a {type(function).__name__}, not a plain Python function")
     code = function.__code__.replace(co_name=f"{function.__name__}_{next(_numbers)}")
-    copy = types.FunctionType(
-        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy
+    return _function(function, code)
+
+
+def _function(like: types.FunctionType, code: types.CodeType) -> types.FunctionType:
+    """A function with that code and all else of ``like``."""
+    made = types.FunctionType(code, like.__globals__, like.__name__, like.__defaults__, like.__closure__)
+    made.__kwdefaults__ = like.__kwdefaults__
+    return made
+
+
+def _options_of(mode: str | None) -> Mapping[str, Any]:
+    """The options that a mode stands for: torch.compile takes one or the other."""
+    if mode is None:
+        return {}
+    from torch._inductor import list_mode_options
+
+    found: Mapping[str, Any] = list_mode_options(mode)
+    return found
+
+
+def _detached(value: Any) -> Any:
+    """Tensors that require a gradient, alone or in a tuple or list, without their history: a check may ask for numbers."""
+    if isinstance(value, torch.Tensor) and value.requires_grad:
+        return value.detach()
+    if type(value) in {tuple, list}:
+        return type(value)(map(_detached, value))
+    return value
 
 
 def _requiring_grad(value: Any) -> Any:

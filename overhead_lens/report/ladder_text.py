@@ -43,7 +43,9 @@ def print_ladder(console: Console, ladder: Ladder) -> None:
 
 
 def _rungs(ladder: Ladder) -> Table:
-    table = _table("rung", "time", "step", "95 % interval", "faults", "x eager", "published")
+    faults = any((rung.minor_faults or 0) >= 1 for rung in ladder.rungs)
+    names = ("rung", "time", "step", "95 % interval", "x eager", *(("faults",) if faults else ()), "published")
+    table = _table(*names)
     eager = ladder.rung("eager")
     for rung in ladder.rungs:
         title = " " * rung.depth + rung.kind.title
@@ -55,8 +57,8 @@ def _rungs(ladder: Ladder) -> Table:
             format_ns(rung.ns),
             _signed(rung.step_ns),
             _interval(rung.step_ci95_ns),
-            f"{rung.minor_faults:.0f}" if rung.minor_faults and rung.minor_faults >= 1 else "",
             f"{rung.ns / eager.ns:.2f}" if eager is not None and eager.ns else "",
+            *((f"{rung.minor_faults:.0f}" if rung.minor_faults and rung.minor_faults >= 1 else "",) if faults else ()),
             _published(rung),
         )
     return table
@@ -67,11 +69,11 @@ def _published(rung: Rung) -> str:
     if not rung.published:
         return ""
     first = rung.published[0]
-    multiple = f" ({first.ns / first.eager_ns:.2f}x)" if first.eager_ns else ""
+    multiple = f" {first.ns / first.eager_ns:.2f}x" if first.eager_ns else ""
     return f"{first.ns / 1e3:,.1f} µs{multiple}"
 
 
-def _layers(found: list[tuple[str, float]]) -> Table:
+def _layers(found: list[tuple[str, int]]) -> Table:
     table = _table("the compiled call, from outside in", "time", "share")
     total = sum(ns for _, ns in found)
     for name, ns in found:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 from overhead_lens.analysis.ladder import Ladder, layers
 from overhead_lens.errors import MeasurementError
+from overhead_lens.report.plain import plain
 
 _WIDTH_IN = 12.0
 _ROW_IN = 0.34
@@ -32,12 +34,15 @@ def draw_ladder(ladder: Ladder, target: Path) -> None:
         _waterfall(axes[0], falls)
     _bars(axes[-1], ladder)
     try:
-        figure.savefig(target)
+        with warnings.catch_warnings():
+            # A name in a script that the font lacks is drawn as boxes; the terminal report has it in full.
+            warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+            figure.savefig(target)
     except OSError as error:
         raise MeasurementError(f"cannot write {target}: {error.strerror or error}") from error
 
 
-def _waterfall(axes: Any, falls: list[tuple[str, float]]) -> None:
+def _waterfall(axes: Any, falls: list[tuple[str, int]]) -> None:
     total_us = sum(ns for _, ns in falls) / 1e3
     left_us = total_us
     axes.barh(0, total_us, color=_BAR)
@@ -69,5 +74,5 @@ def _bars(axes: Any, ladder: Ladder) -> None:
 
 
 def _literal(text: str) -> str:
-    """Text in which matplotlib sees no mathematics."""
-    return text.replace("$", r"\$")
+    """Text on one line in which matplotlib sees no mathematics."""
+    return plain(text).replace("$", r"\$")

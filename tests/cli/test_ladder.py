@@ -1,0 +1,238 @@
+"""``ladder`` as a user meets it: one real run, bad input, damaged ladders, ended workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead_lens.analysis import ladder as ladders
+from overhead_lens.analysis.ladder import RUNGS
+from overhead_lens.capture import record
+from overhead_lens.capture import record_ladder as recorder
+from overhead_lens.capture.directory import read_ladder
+from overhead_lens.cli.ladder import ladder, read, show
+from overhead_lens.errors import MeasurementError, UsageError
+from tests.captures import draw_capture
+from tests.cli.run import error_line, lens, scenario
+from tests.cli.test_profile import asleep, hang, wait_until_gone
+from tests.ladders import META, draw_rows, draw_stored
+
+FEW = {
+    "eager": None,
+    "direct_bytecode": "Dynamo compiled nothing: the call runs as it is",
+    "generated_code": "the compiled call runs no module that Inductor generated",
+    "eager_inference_mode": None,
+    "eager_requires_grad": "no argument is a floating-point tensor",
+    "eager_warm_heap": None,
+}
+TWO = {"eager": [10.0, 11.0], "compiled": [30.0, 33.0]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"target": "gone.py"}, "no scenario file gone.py"),
+        ({"target": "add1", "param": ["size"]}, "-p takes NAME=VALUE, not 'size'"),
+        (
+            {"target": "add1", "param": ["device=cuda"], "device": "cpu"},
+            "--device cpu and -p device=cuda disagree",
+        ),
+    ],
+)
+def test_seen_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: dict[str, Any], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        ladder(**arguments)
+    assert str(caught.value) == message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_scenario(tmp_path: Path) -> None:
+    done = lens("ladder", "ad1", cwd=tmp_path)
+    assert (error_line(done), done.returncode) == (
+        "no scenario 'ad1'; did you mean 'add1'? (`overhead-lens scenarios` lists them)",
+        2,
+    )
+
+
+def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    done = lens("ladder", "add1", "-o", "out", cwd=tmp_path)
+    assert (error_line(done), done.returncode) == (
+        "out is not empty; nothing is overwritten, name another --output",
+        2,
+    )
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_a_fault_that_the_worker_sees(tmp_path: Path) -> None:
+    done = lens("ladder", "add1:add2", "-o", "out", cwd=tmp_path)
+    assert (error_line(done), done.returncode) == ("scenario add1 has no variant 'add2'; did you mean 'add1'?", 2)
+    assert error_line(lens("report", "out", cwd=tmp_path)) == (
+        "out is not a complete capture: it has no meta.json (was it interrupted?)"
+    )
+
+
+def test_report_shows_a_stored_ladder(tmp_path: Path) -> None:
+    path = draw_stored(tmp_path / "l", TWO)
+    text = lens("report", path, cwd=tmp_path)
+    assert (text.returncode, text.stdout.splitlines()[0]) == (0, "ladder of drawn:call  size=10")
+    document = json.loads(lens("report", path, "--json", cwd=tmp_path).stdout)
+    assert [(rung["name"], rung["ns"], rung["step_ns"]) for rung in document["rungs"]] == [
+        ("eager", 10.5, None),
+        ("compiled", 31.5, 21.0),
+    ]
+
+
+@pytest.mark.parametrize("arguments", [["diff", "l", "l"], ["export", "l", "--to", "chrome"]])
+def test_a_ladder_is_no_capture(tmp_path: Path, arguments: list[str]) -> None:
+    draw_stored(tmp_path / "l", TWO)
+    done = lens(*arguments, cwd=tmp_path)
+    assert (error_line(done), done.returncode) == (
+        "l is a ladder, not the capture of a call; `overhead-lens report` shows it",
+        2,
+    )
+
+
+def test_a_capture_is_no_ladder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"has schema 'overhead-lens/capture/1'; this version reads "):
+        read_ladder(draw_capture(tmp_path / "c"))
+
+
+def damage_meta(**changes: Any) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        meta = json.loads((path / "meta.json").read_text())
+        meta.update(changes)
+        (path / "meta.json").write_text(json.dumps({key: value for key, value in meta.items() if value != "gone"}))
+
+    return damage
+
+
+def damage_rows(change: Callable[[Any], Any]) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        import pandas as pd
+
+        change(pd.DataFrame(draw_rows(TWO))).to_parquet(path / "ablation.parquet", index=False)
+
+    return damage
+
+
+def cut_off(path: Path) -> None:
+    data = (path / "ablation.parquet").read_bytes()
+    (path / "ablation.parquet").write_bytes(data[: len(data) // 2])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (cut_off, ""),
+        (lambda path: (path / "ablation.parquet").unlink(), ""),
+        (lambda path: (path / "meta.json").write_text("{"), ""),
+        (damage_meta(names="gone"), "meta.json: names is missing"),
+        (damage_meta(params=[]), "meta.json: params is not of type dict"),
+        (damage_meta(environment=3), "meta.json: environment is not of type dict"),
+        (damage_meta(reasons={"eager": 7}), "meta.json: reasons are {'eager': 7}"),
+        (damage_meta(published=[{"label": "x"}]), "meta.json: a published figure is {'label': 'x'}"),
+        (damage_rows(lambda rows: rows.drop(columns="kind")), "ablation.parquet has no kind"),
+        (damage_rows(lambda rows: rows.drop(columns="minor_faults")), "ablation.parquet has no minor_faults"),
+        (damage_rows(lambda rows: rows[:0]), "ablation.parquet has no rows"),
+        (damage_rows(lambda rows: rows.assign(kind="step")), "ablation.parquet has no rows of a rung"),
+        (damage_rows(lambda rows: rows.assign(calls=0)), "ablation.parquet: calls must hold integers of at least 1"),
+        (
+            damage_rows(lambda rows: rows.assign(wall_ns=0.5)),
+            "ablation.parquet: wall_ns must hold integers of at least 0",
+        ),
+        (
+            damage_rows(lambda rows: rows.assign(minor_faults="x")),
+            "ablation.parquet: minor_faults must hold numbers of at least 0",
+        ),
+    ],
+)
+def test_damaged_ladders_are_refused(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
+    path = draw_stored(tmp_path / "l", TWO)
+    read_ladder(path)
+    damage(path)
+    with pytest.raises(UsageError) as caught:
+        read_ladder(path)
+    assert " is damaged: " in str(caught.value)
+    assert str(caught.value).endswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_or_interrupted_ladder_is_one_line(tmp_path: Path) -> None:
+    path = draw_stored(tmp_path / "l", TWO)
+    cut_off(path)
+    done = lens("report", path, cwd=tmp_path)
+    assert error_line(done).startswith(f"the ladder {path} is damaged: ")
+    assert done.returncode == 2
+    (path / "meta.json").unlink()
+    done = lens("report", path, cwd=tmp_path)
+    assert error_line(done) == f"{path} is not a complete capture: it has no meta.json (was it interrupted?)"
+    assert done.returncode == 2
+
+
+def start(tmp_path: Path, body: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "overhead_lens", "ladder", str(scenario(tmp_path, body=body)), "-o", "out"]
+    return subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+@pytest.mark.parametrize("who", ["user", "worker"])
+def test_ended_in_the_middle_leaves_no_process_and_no_ladder(tmp_path: Path, who: str) -> None:
+    process = start(tmp_path, hang(2))
+    asleep(tmp_path, 2)
+    if who == "user":
+        os.killpg(process.pid, signal.SIGINT)
+        message, code = "interrupted", 130
+    else:
+        for mark in tmp_path.glob("asleep-*"):
+            os.kill(int(mark.name.removeprefix("asleep-")), signal.SIGKILL)
+        message, code = "ladder-0 was killed by signal SIGKILL during 'build_rungs'", 3
+    output, errors = process.communicate(timeout=30)
+    assert (output, errors, process.returncode) == ("", f"overhead-lens: {message}\n", code)
+    wait_until_gone(process.pid)
+    assert not (tmp_path / "out" / "meta.json").exists()
+
+
+def test_a_picture_that_cannot_be_drawn_does_not_hide_the_ladder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = draw_stored(tmp_path / "l", TWO)
+    (stored / "waterfall.svg").mkdir()
+    monkeypatch.setattr(recorder, "record_ladder", lambda *_: stored)
+    with pytest.raises(MeasurementError, match="the ladder is complete but for this picture$"):
+        ladder("add1", json_=True, quiet=True)
+    assert json.loads(capsys.readouterr().out)["rungs"][0]["ns"] == 10.5
+
+
+def test_a_whole_ladder_of_a_call_without_tensors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing to compile: what can be done is timed, all else says why not."""
+    monkeypatch.setattr(record, "QUICK", replace(record.QUICK, processes=2, blocks=2))
+    monkeypatch.setattr(ladders, "RUNGS", {name: kind for name, kind in RUNGS.items() if name in FEW})
+    path = tmp_path / "out"
+    ladder(str(scenario(tmp_path)), quick=True, json_=True, quiet=True, output=path)
+    document = json.loads(capsys.readouterr().out)
+    rungs = {rung["name"]: rung for rung in document["rungs"]}
+    assert {name: rung["reason"] for name, rung in rungs.items()} == FEW
+    assert all((rung["ns"] is None) == (rung["reason"] is not None) for rung in rungs.values())
+    assert rungs["eager"]["ns"] > 0
+    assert (document["layers"], document["processes"]) == ([], 2)
+    show(read(path), as_json=True)
+    assert json.loads(capsys.readouterr().out) == document
+    assert (path / "waterfall.svg").is_file()
+    assert META.keys() <= json.loads((path / "meta.json").read_text()).keys()
