@@ -34,8 +34,8 @@ def update(
     from overhead_lens.cli.again import request_of
     from overhead_lens.cli.progress import progress
 
+    old = read_capture(baseline)
     path = baseline.absolute()
-    old = read_capture(path)
     fresh = path.with_name(f"{path.name}.new")
     kept = _free(path)
     if fresh.exists():

@@ -1,0 +1,98 @@
+"""The gate: profile again, compare, exit 1 on a regression; a baseline is replaced and never lost."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.captures import draw_capture
+from tests.cli.run import error_line, lens, scenario
+
+needs_recorder = pytest.mark.skipif(sys.platform == "win32", reason="the recorder measures on Linux and macOS only")
+
+SLOW = "sorted(values * 20)"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ``tiny.py`` and its quick capture ``base``."""
+    path = tmp_path_factory.mktemp("gate")
+    done = lens("profile", scenario(path).name, "--quick", "-q", "-o", "base", cwd=path)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+@needs_recorder
+def test_the_same_code_keeps_its_limits(folder: Path) -> None:
+    scenario(folder)
+    arguments = [
+        "--max",
+        "total=100%",
+        "--max",
+        "python=50ms",
+        "--markdown",
+        "same.md",
+        "--junit",
+        "same.xml",
+        "--json",
+    ]
+    done = lens("check", "base", *arguments, "-q", "-o", "same", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    assert document["schema"] == "overhead-lens/delta/1"
+    assert [(limit["name"], limit["state"]) for limit in document["limits"]] == [("total", "kept"), ("python", "kept")]
+    assert document["regressed"] is False
+    assert (folder / "same.md").read_text(encoding="utf-8").startswith("### No regression: tiny:total\n")
+    assert ET.parse(folder / "same.xml").getroot().get("failures") == "0"
+    assert (folder / "same" / "meta.json").exists()
+
+
+@needs_recorder
+def test_slower_code_breaks_them(folder: Path) -> None:
+    scenario(folder, SLOW)
+    done = lens("check", "base", "--max", "total=100%", "--junit", "slow.xml", "-q", "-o", "slow", cwd=folder)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("total: +")
+    assert done.stdout.rstrip().endswith(": broken")
+    assert ET.parse(folder / "slow.xml").getroot().get("failures") == "1"
+
+
+@needs_recorder
+def test_an_updated_baseline_keeps_the_old_one(folder: Path) -> None:
+    scenario(folder, SLOW)
+    before = (folder / "base" / "clock.parquet").read_bytes()
+    done = lens("baseline", "update", "base", "-q", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"base is new; the old one is {folder / 'base.1'}\n"
+    assert (folder / "base.1" / "clock.parquet").read_bytes() == before
+    assert (folder / "base" / "clock.parquet").read_bytes() != before
+    assert not (folder / "base.new").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check", "gone"], "no capture gone"),
+        (["baseline", "update", "gone"], "no capture gone"),
+        (
+            ["check", "base", "--max", "guards=3%"],
+            "--max takes NAME=NUMBER and %, ns, us or ms (total=3%, guard=100ns), not",
+        ),
+        (["check", "base", "--junit", "there.xml"], "there.xml exists; nothing is overwritten, name another --junit"),
+        (["check", "base"], "no scenario 'drawn'"),
+        (["check", "base", "gone.py"], "no scenario file gone.py"),
+        (["baseline", "update", "base", "gone.py"], "no scenario file gone.py"),
+    ],
+)
+def test_bad_input_changes_nothing(tmp_path: Path, arguments: list[str], message: str) -> None:
+    draw_capture(tmp_path / "base")
+    (tmp_path / "there.xml").write_text("mine")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    done = lens(*arguments, cwd=tmp_path)
+    assert error_line(done).startswith(message)
+    assert done.returncode == 2
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
