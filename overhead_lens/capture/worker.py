@@ -89,6 +89,13 @@ class Session:
         self._requests.readline()
         return {"calls": calls}
 
+    def count_instructions(self, calls: int) -> dict[str, Any]:
+        """Have callgrind, under which this process runs, count the measured loop."""
+        from overhead_lens.capture import workload
+
+        workload.count_instructions(self._workload, calls)
+        return {}
+
     def calibrate(self, flags: list[str], compiled: bool) -> dict[str, Any]:
         """Measure what torch.profiler's events cost."""
         from overhead_lens.capture import calibration

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from overhead_lens import scenario as scenarios
+from overhead_lens.capture.callgrind_switch import Switch
 from overhead_lens.capture.loop import MeasuredLoop, make_measured_loop
 from overhead_lens.errors import MeasurementError, UsageError
 
@@ -24,6 +25,7 @@ _BATCH_NS = 20_000_000
 _LEAST_WARM_UP_NS = 250_000_000
 _MOST_WARM_UP_NS = 2_500_000_000
 _STILL_FALLING = 0.1
+_LEAST_WARM_UP_CALLS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,26 @@ def warm_up(workload: Workload) -> dict[str, Any]:
     gc.collect()
     gc.freeze()
     return {"call_ns": min(ns for _, ns in batches[-3:]), "settled": settled, "compiles": workload.compile_count()}
+
+
+def count_instructions(workload: Workload, calls: int) -> None:
+    """Compile and check, warm up by a fixed number of calls, then have callgrind count ``calls`` more.
+
+    Raises:
+        MeasurementError: The process does not run under valgrind, compiling failed, or the call still compiles.
+    """
+    switch = Switch()
+    if workload.call is not workload.original:
+        _check(workload, workload.call)
+    workload.run(max(calls, _LEAST_WARM_UP_CALLS))
+    compiled = workload.compile_count()
+    gc.collect()
+    gc.freeze()
+    switch.start()
+    workload.run(calls)
+    switch.stop()
+    if workload.compile_count() != compiled:
+        raise MeasurementError("the call was compiled while its instructions were counted")
 
 
 def _has_settled(batches: list[tuple[int, float]]) -> bool:

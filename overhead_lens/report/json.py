@@ -42,6 +42,7 @@ def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
             "trace_bare_ns": None if closure.trace_bare_ns is None else float(closure.trace_bare_ns),
         },
         "cross_checks": [_cross_check(check) for check in breakdown.cross_checks],
+        "instructions": None if breakdown.instructions is None else asdict(breakdown.instructions),
         "guards": [{"guard": guard.guard, "warm_ns": round(guard.warm_ns, 1)} for guard in breakdown.guards],
         "warnings": list(breakdown.warnings),
         "environment": {**breakdown.environment, "device": breakdown.device_kind},
