@@ -89,11 +89,11 @@ class Session:
         self._requests.readline()
         return {"calls": calls}
 
-    def count_instructions(self, calls: int) -> dict[str, Any]:
+    def count_instructions(self, calls: int, rounds: int) -> dict[str, Any]:
         """Have callgrind, under which this process runs, count the measured loop."""
         from overhead_lens.capture import workload
 
-        workload.count_instructions(self._workload, calls)
+        workload.count_instructions(self._workload, calls, rounds)
         return {}
 
     def calibrate(self, flags: list[str], compiled: bool) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import gc
 import random
@@ -147,8 +148,12 @@ def warm_up(workload: Workload) -> dict[str, Any]:
     return {"call_ns": min(ns for _, ns in batches[-3:]), "settled": settled, "compiles": workload.compile_count()}
 
 
-def count_instructions(workload: Workload, calls: int) -> None:
-    """Compile and check, warm up by a fixed number of calls, then have callgrind count ``calls`` more.
+def count_instructions(workload: Workload, calls: int, rounds: int) -> None:
+    """Compile and check, then have callgrind count ``calls`` calls and dump, ``rounds`` times, each after a warm-up.
+
+    Before each round every type is given a new version. CPython looks attributes up in a cache of 4096 entries by the type's
+    version and the address of the name (Objects/typeobject.c, ``MCACHE_HASH``): two that share an entry cost a compiled call
+    some hundred instructions, and which do is chance, as addresses after compilation are.
 
     Raises:
         MeasurementError: The process does not run under valgrind, compiling failed, or the call still compiles.
@@ -156,13 +161,16 @@ def count_instructions(workload: Workload, calls: int) -> None:
     switch = Switch()
     if workload.call is not workload.original:
         _check(workload, workload.call)
-    workload.run(max(calls, _LEAST_WARM_UP_CALLS))
+    workload.run(_LEAST_WARM_UP_CALLS)
     compiled = workload.compile_count()
-    gc.collect()
-    gc.freeze()
-    switch.start()
-    workload.run(calls)
-    switch.stop()
+    for _ in range(rounds):
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(object))
+        workload.run(max(calls, _LEAST_WARM_UP_CALLS))
+        gc.collect()
+        gc.freeze()
+        switch.start()
+        workload.loop(workload.call, workload.args, calls)
+        switch.stop()
     if workload.compile_count() != compiled:
         raise MeasurementError("the call was compiled while its instructions were counted")
 
