@@ -1,16 +1,19 @@
 """The instructions instrument: the measured loop of a worker of its own under ``valgrind --tool=callgrind``.
 
-    worker under valgrind:  load | check, compile, warm up | count N calls | dump | killed
-    callgrind               off ------------------------->  on             off
+    worker under valgrind:  load | check, compile | warm up | N calls | dump | warm up | N calls | dump | ... | killed
+    callgrind               off                             on        off              on        off
 
 What would differ from run to run is fixed: the number of calls (warm-up included), the seed of Python's hashes, one thread
 (threads that wait for each other spin), code for a processor that valgrind knows (no AVX-512), compiled anew in a folder of
-its own. Valgrind lays out memory the same in every run.
+its own. Valgrind lays out memory the same in every run, so that eager calls count the same to the last instruction. Compiling
+leaves addresses to chance; of several rounds (``workload.count_instructions``) the one with the fewest instructions is kept.
 """
 
 from __future__ import annotations
 
 import gzip
+import math
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -21,8 +24,10 @@ from overhead_lens.capture.directory import CALLGRIND
 from overhead_lens.capture.process import Worker
 from overhead_lens.errors import MeasurementError, OverheadLensError
 
-# Calls of the measured loop by the bare time of one: what is in the window besides them is some 3,000 instructions in all.
-_CALLS = ((200_000, 500), (2_000_000, 50), (20_000_000, 5))
+# Calls in a round and rounds, by the bare time of one call; about 1,500 instructions of a round are not of its calls.
+_EFFORT = ((200_000, 200, 12), (2_000_000, 20, 6), (20_000_000, 2, 3))
+
+_END_BYTES = 200
 
 # Contexts of a call graph are kept apart by this many callers.
 _CALLERS = 64
@@ -37,9 +42,9 @@ _ENVIRONMENT = {
 }
 
 
-def calls_to_count(call_ns: float) -> int:
-    """How many calls are counted of a workload whose bare call takes ``call_ns``."""
-    return next((calls for limit_ns, calls in _CALLS if call_ns < limit_ns), 1)
+def effort(call_ns: float) -> tuple[int, int]:
+    """Calls in a round and rounds for a workload whose bare call takes ``call_ns``."""
+    return next(((calls, rounds) for limit_ns, calls, rounds in _EFFORT if call_ns < limit_ns), (1, 1))
 
 
 def count_instructions(load: Mapping[str, Any], call_ns: float, folder: Path, timeout_s: float) -> dict[str, Any]:
@@ -54,10 +59,10 @@ def count_instructions(load: Mapping[str, Any], call_ns: float, folder: Path, ti
     Returns:
         ``calls``: in the window; ``reason``: why nothing was counted, None where it was.
     """
-    calls = calls_to_count(call_ns)
+    calls, rounds = effort(call_ns)
     try:
         with tempfile.TemporaryDirectory(prefix="overhead_lens_") as scratch:
-            output = _count(load, calls, folder, Path(scratch), timeout_s)
+            output = _count(load, calls, rounds, folder, Path(scratch), timeout_s)
             with output.open("rb") as source, gzip.open(folder / CALLGRIND, "wb") as target:
                 shutil.copyfileobj(source, target)
     except OverheadLensError as error:
@@ -65,19 +70,28 @@ def count_instructions(load: Mapping[str, Any], call_ns: float, folder: Path, ti
     return {"calls": calls, "reason": None}
 
 
-def _count(load: Mapping[str, Any], calls: int, folder: Path, scratch: Path, timeout_s: float) -> Path:
+def _count(load: Mapping[str, Any], calls: int, rounds: int, folder: Path, scratch: Path, timeout_s: float) -> Path:
+    """Callgrind's output of the round that took the fewest instructions."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         raise MeasurementError("valgrind is not installed (apt-get install valgrind)")
-    launcher = [valgrind, "--quiet", "--tool=callgrind", "--instr-atstart=no", "--trace-children=no"]
+    launcher = [valgrind, "--quiet", "--tool=callgrind", "--instr-atstart=no", "--vgdb=no"]
     launcher += [f"--separate-callers={_CALLERS}", f"--callgrind-out-file={scratch / 'out'}"]
     environment = {**_ENVIRONMENT, "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor")}
     log = folder / "instructions.log"
     with Worker("the worker under valgrind", log, timeout_s, tuple(launcher), environment) as worker:
         worker.ask("load", **load)
-        worker.ask("count_instructions", calls=calls)
+        worker.ask("count_instructions", calls=calls, rounds=rounds)
     # Callgrind numbers its dumps.
     dumps = sorted(scratch.glob("out.[0-9]*"))
     if not dumps:
         raise MeasurementError("callgrind wrote no counts")
-    return dumps[0]
+    return min(dumps, key=_total)
+
+
+def _total(dump: Path) -> float:
+    """Instructions in a dump by its own last line; a dump that lacks it was cut off and is the last to be taken."""
+    with dump.open("rb") as source:
+        source.seek(max(0, dump.stat().st_size - _END_BYTES))
+        found = re.search(rb"^totals: (\d+)", source.read(), re.MULTILINE)
+    return int(found[1]) if found else math.inf
