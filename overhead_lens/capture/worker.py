@@ -89,6 +89,13 @@ class Session:
         self._requests.readline()
         return {"calls": calls}
 
+    def compile_call(self) -> dict[str, Any]:
+        """Compile and check, no more."""
+        from overhead_lens.capture import workload
+
+        workload.compile_call(self._workload)
+        return {}
+
     def count_instructions(self, calls: int, rounds: int) -> dict[str, Any]:
         """Have callgrind, under which this process runs, count the measured loop."""
         from overhead_lens.capture import workload

@@ -121,6 +121,12 @@ def describe(workload: Workload) -> dict[str, Any]:
     }
 
 
+def compile_call(workload: Workload) -> None:
+    """Compile what is measured, if anything, and check its result."""
+    if workload.call is not workload.original:
+        _check(workload, workload.call)
+
+
 def warm_up(workload: Workload) -> dict[str, Any]:
     """Call until compilation and caches settle, then freeze the garbage collector.
 
@@ -131,8 +137,7 @@ def warm_up(workload: Workload) -> dict[str, Any]:
         ``call_ns``: ns per call of the fastest of the last batches; ``settled``; ``compiles``: frames compiled.
     """
     started = time.perf_counter_ns()
-    if workload.call is not workload.original:
-        _check(workload, workload.call)
+    compile_call(workload)
     count, batches = 1, [(workload.compile_count(), 0.0)]
     while True:
         elapsed_ns = workload.run(count)
@@ -149,18 +154,16 @@ def warm_up(workload: Workload) -> dict[str, Any]:
 
 
 def count_instructions(workload: Workload, calls: int, rounds: int) -> None:
-    """Compile and check, then have callgrind count ``calls`` calls and dump, ``rounds`` times, each after a warm-up.
+    """Have callgrind count ``calls`` calls and dump, ``rounds`` times, each after a warm-up.
 
     Before each round every type is given a new version. CPython looks attributes up in a cache of 4096 entries by the type's
     version and the address of the name (Objects/typeobject.c, ``MCACHE_HASH``): two that share an entry cost a compiled call
     some hundred instructions, and which do is chance, as addresses after compilation are.
 
     Raises:
-        MeasurementError: The process does not run under valgrind, compiling failed, or the call still compiles.
+        MeasurementError: The process does not run under valgrind, or the call still compiles.
     """
     switch = Switch()
-    if workload.call is not workload.original:
-        _check(workload, workload.call)
     workload.run(_LEAST_WARM_UP_CALLS)
     compiled = workload.compile_count()
     for _ in range(rounds):
