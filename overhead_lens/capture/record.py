@@ -257,6 +257,9 @@ class _Recording:
     def _count_instructions(self) -> None:
         """Callgrind's counts; without them the budget says why and is whole otherwise."""
         assert self.folder is not None
+        if str(self.about["params"].get("device", "cpu")) != "cpu":
+            self.instructions = {"calls": 1, "reason": "a call that gives work to a device is not counted"}
+            return
         call_ns = min(row["wall_ns"] / row["calls"] for row in self.rows)
         self.instructions = count_instructions(
             load_arguments(self.request), call_ns, self.folder, self.request.timeout_s
