@@ -123,8 +123,8 @@ def _scratch() -> Iterator[Path]:
         try:
             _empty(folder)
             yield folder
-            _empty(folder)
         finally:
+            _empty(folder)
             os.close(lock)
         return
     raise MeasurementError(f"no directory for counting is free in {tempfile.gettempdir()}")
