@@ -85,6 +85,14 @@ UNCLAIMED = Claim("unattributed")
 
 
 @dataclass(frozen=True, slots=True)
+class Carried:
+    """What is carried from frame to frame: the claim, and whether it is that of a scope."""
+
+    claim: Claim = UNCLAIMED
+    in_scope: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One entry of ``categories.toml``.
 
@@ -164,19 +172,17 @@ class Classifier:
 
     def classify(self, stack: Stack) -> Classified:
         """The claim of the innermost frame, found from the outermost inwards, and the frame to name for it."""
-        claim, in_scope, shown = UNCLAIMED, False, stack.frames[0]
+        carried, shown = Carried(), stack.frames[0]
         for frame in stack.frames:
-            rule = self._frame_rule(frame, claim)
-            if rule is not None and rule.claim.category == NEUTRAL:
-                shown = frame if rule.shown else shown
-                continue
-            shown = frame
-            found = UNCLAIMED if rule is None else rule.claim
-            if in_scope and found.category != claim.category:
-                continue
-            claim = found
-            in_scope = in_scope or (rule is not None and rule.scope)
-        return Classified(claim, shown)
+            rule = self._frame_rule(frame, carried.claim)
+            if rule is None or rule.claim.category != NEUTRAL or rule.shown:
+                shown = frame
+            carried = _carry(rule, carried)
+        return Classified(carried.claim, shown)
+
+    def enter(self, frame: StackFrame, carried: Carried) -> Carried:
+        """What is carried on below ``frame`` where ``carried`` came to it: one step of ``classify``."""
+        return _carry(self._frame_rule(frame, carried.claim), carried)
 
     def classify_event(self, name: str, event_category: str) -> Claim:
         """The claim of a trace event's self time."""
@@ -192,6 +198,16 @@ class Classifier:
     def _find_event_claim(self, name: str, event_category: str) -> tuple[Claim, bool]:
         rule = next((rule for rule in self._event_rules if rule.fits_event(name, event_category)), None)
         return (UNCLAIMED, False) if rule is None else (rule.claim, rule.scope)
+
+
+def _carry(rule: Rule | None, carried: Carried) -> Carried:
+    """What is carried on below a frame that ``rule`` claims."""
+    if rule is not None and rule.claim.category == NEUTRAL:
+        return carried
+    found = UNCLAIMED if rule is None else rule.claim
+    if carried.in_scope and found.category != carried.claim.category:
+        return carried
+    return Carried(found, carried.in_scope or (rule is not None and rule.scope))
 
 
 def load_rules(path: Path = RULES_FILE) -> tuple[Rule, ...]:

@@ -21,12 +21,14 @@ from overhead_lens.analysis.health import (
     share_warnings,
     trace_warnings,
 )
+from overhead_lens.analysis.instructions import instruction_budget
 from overhead_lens.analysis.model import (
     Breakdown,
     Closure,
     DeviceShare,
     Frame,
     HostCategory,
+    InstructionBudget,
     Operator,
     Part,
     Wall,
@@ -39,6 +41,7 @@ from overhead_lens.categories import HOST_CATEGORIES, PARTS, Classified, Classif
 from overhead_lens.errors import MeasurementError
 from overhead_lens.scenario import Work
 from overhead_lens.stack import Stack
+from overhead_lens.trace.callgrind import CallGraph
 from overhead_lens.units import round_to_sum
 
 _TOP_FRAMES = 8
@@ -58,6 +61,7 @@ class Evidence:
         calibration: ``calibration.json`` of the capture; None without one.
         ablation: Blocks of the checks' rungs; None without them.
         name: What the budget calls the capture.
+        instructions: Callgrind's counts; None without them.
     """
 
     meta: Mapping[str, Any]
@@ -67,6 +71,7 @@ class Evidence:
     name: str
     calibration: Mapping[str, Any] | None = None
     ablation: pd.DataFrame | None = None
+    instructions: CallGraph | None = None
 
     @property
     def stacks(self) -> list[Stack]:
@@ -122,6 +127,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     work = Work(**{name: meta["work"].get(name, 0) for name in names}) if meta.get("work_known") else None
     call = _wall(clock, wall, meta)
     guards = guard_costs(stacks, verdicts, found, wall.value / shares.weight)
+    instructions, instruction_warnings = _instructions(evidence, classifier)
     breakdown = Breakdown(
         scenario=meta["scenario"],
         variant=meta["variant"],
@@ -146,10 +152,12 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
             *fault_warnings(fault_count, faults.value, wall.value),
             *memory_warnings(work, call, meta.get("peaks") or {}, _kind(meta)),
             *device_warnings,
+            *instruction_warnings,
         ),
         environment=meta.get("environment", {}),
         capture=evidence.name,
         device=device,
+        instructions=instructions,
         operators=_operators(evidence, verdicts, wall_ns, fault_share, traced),
         units=meta["work"]["units"],
         work=work,
@@ -186,6 +194,24 @@ def _device(evidence: Evidence, wall_ns: int, classifier: Classifier) -> tuple[D
     if share is None:
         warnings = (f"the trace holds no work of the {kind} device: its side of the budget is missing",)
     return share, warnings
+
+
+def _instructions(evidence: Evidence, classifier: Classifier) -> tuple[InstructionBudget | None, tuple[str, ...]]:
+    """The budget in instructions, where they were asked for, or why there is none."""
+    asked = evidence.meta.get("instructions")
+    if not asked:
+        return None, ()
+    reason = asked.get("reason")
+    if reason is None and evidence.instructions is None:
+        reason = "callgrind's output is not in the capture"
+    if reason is not None or evidence.instructions is None:
+        return None, (f"no instruction counts: {reason}",)
+    try:
+        budget = instruction_budget(evidence.instructions, asked["calls"], classifier)
+    except MeasurementError as error:
+        return None, (f"no instruction counts: {error}",)
+    issues = [f"{count} {kind}" for kind, count in evidence.instructions.issues.items()]
+    return budget, ((f"callgrind's output is not sound: {', '.join(issues)}",) if issues else ())
 
 
 def _kind(meta: Mapping[str, Any]) -> str:

@@ -276,12 +276,82 @@ class DeviceShare:
 
 
 @dataclass(frozen=True, slots=True)
+class InstructionPart:
+    """A named share of a category; the parts of a category sum to it exactly."""
+
+    name: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionFrame:
+    """A function and its own instructions in a category."""
+
+    frame: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionCategory:
+    """One category of the budget.
+
+    Attributes:
+        parts: Sum exactly to ``count``; empty for a category without parts. Python code is ``interpreter``: callgrind sees no
+            Python function.
+        top: Functions with the most instructions of their own in this category, largest first.
+    """
+
+    category: str
+    count: int
+    parts: tuple[InstructionPart, ...] = ()
+    top: tuple[InstructionFrame, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require(self.count >= 0, f"instructions of {self.category} are negative")
+        closes = not self.parts or sum(part.count for part in self.parts) == self.count
+        _require(closes, f"instructions of the parts of {self.category} do not sum")
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionBudget:
+    """Instructions of one measured call by category, which sum to all of them exactly.
+
+    Attributes:
+        count: Per call.
+        counted: Instructions that were counted in all.
+        calls: Measured calls in them.
+        host: Every category of the taxonomy in its order, zeros included.
+    """
+
+    count: int
+    counted: int
+    calls: int
+    host: tuple[InstructionCategory, ...]
+
+    def __post_init__(self) -> None:
+        names = tuple(each.category for each in self.host)
+        _require(names == HOST_CATEGORIES, f"categories of instructions are {names}")
+        _require(sum(each.count for each in self.host) == self.count, "instructions by category do not sum")
+        _require(self.count == per_call(self.counted, self.calls), f"{self.count} is not {self.counted} / {self.calls}")
+
+    def category(self, name: str) -> InstructionCategory:
+        """The category called ``name``."""
+        return self.host[HOST_CATEGORIES.index(name)]
+
+
+def per_call(counted: int, calls: int) -> int:
+    """Whole instructions per call, halves upwards."""
+    return (2 * counted + calls) // (2 * calls)
+
+
+@dataclass(frozen=True, slots=True)
 class Breakdown:
     """The closed budget of one measured call: host categories that sum to the unprofiled wall time exactly.
 
     Attributes:
         host: Every category of the taxonomy in its order, zeros included.
         device: The device's own partition of the same window; None for a call that uses no device.
+        instructions: The same call in instructions; None where they were not counted.
         operators: Per-operator tree from the samples; None without samples. Not part of the JSON contract.
         units: Units of work per call, for figures per unit. Not part of the JSON contract.
         work: The work of one call; None where the scenario does not say. Not part of the JSON contract.
@@ -307,6 +377,7 @@ class Breakdown:
     environment: Mapping[str, Any] = field(default_factory=dict)
     capture: str = ""
     device: DeviceShare | None = None
+    instructions: InstructionBudget | None = None
     operators: Operator | None = None
     units: int = 1
     work: Work | None = None

@@ -9,6 +9,7 @@
 ``calibration.json``  what torch.profiler's events cost here: calibration calls timed bare and recorded
 ``ablation.parquet``  every timed block of rungs, and of a ladder's single steps: process, kind (rung, step; of a ladder), rung,
                       block, calls, wall_ns, reference_ns, minor_faults (of rungs)
+``callgrind.out.gz``  callgrind's counts of the measured loop, byte for byte what it wrote; with ``--instructions``
 ``trace.pftrace``     all of it for the Perfetto UI
 ``*.log``             what each worker printed
 ====================  ================================================================================
@@ -42,6 +43,7 @@ STACKS = "stacks.txt.gz"
 PERFETTO = "trace.pftrace"
 ABLATION = "ablation.parquet"
 CALIBRATION = "calibration.json"
+CALLGRIND = "callgrind.out.gz"
 
 _MARK = ".claimed"
 
@@ -59,6 +61,7 @@ _REQUIRED: Mapping[str, type] = {
 _OPTIONAL: Mapping[str, tuple[type, ...]] = {
     "guards": (dict, type(None)),
     "peaks": (dict, type(None)),
+    "instructions": (dict, type(None)),
     "published": (list,),
     "warnings": (list,),
     "environment": (dict,),
@@ -113,6 +116,11 @@ class Capture:
     def kineto_stack(self) -> Path | None:
         """The trace with Python stacks; None where none was recorded."""
         return _existing(self.path / KINETO_STACK)
+
+    @property
+    def callgrind(self) -> Path | None:
+        """Callgrind's counts; None where none were made."""
+        return _existing(self.path / CALLGRIND)
 
 
 def new_directory(parent: Path, label: str, now: datetime) -> Path:
@@ -257,6 +265,9 @@ def _fault_of_meta(meta: Mapping[str, Any]) -> str | None:
     work = [meta["work"].get(name) for name in ("units", "flops", "bytes")]
     if not all(isinstance(each, int) for each in work) or work[0] < 1:
         return f"{META}: work is {meta['work']}"
+    counted = meta.get("instructions") or {}
+    if counted and not (isinstance(counted.get("calls"), int) and counted["calls"] > 0):
+        return f"{META}: instructions are {counted}"
     return _fault_of_peaks(meta.get("peaks") or {})
 
 

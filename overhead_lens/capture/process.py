@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -30,23 +31,39 @@ class Worker:
         name: How messages call it.
         log: File that takes what the process prints.
         timeout_s: Limit for one step; a worker that takes longer is ended.
+        launcher: Command that the worker's own follows: what it is to run under.
+        environment: Variables set for it, beside those of this process.
+
+    Raises:
+        MeasurementError: It cannot be started.
     """
 
-    def __init__(self, name: str, log: Path, timeout_s: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        log: Path,
+        timeout_s: float,
+        launcher: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
         self._log = log
         self._timeout_s = timeout_s
         self._replies: queue.SimpleQueue[str] = queue.SimpleQueue()
         with log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, str(_WORKER), str(os.getpid())],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=output,
-                text=True,
-                encoding="utf-8",
-                start_new_session=True,
-            )
+            try:
+                self._process = subprocess.Popen(
+                    [*launcher, sys.executable, str(_WORKER), str(os.getpid())],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=output,
+                    text=True,
+                    encoding="utf-8",
+                    env={**os.environ, **(environment or {})},
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise MeasurementError(f"{name} could not be started: {error.strerror or error}") from error
         self._reader = threading.Thread(target=self._read_replies, daemon=True)
         self._reader.start()
         if hasattr(os, "waitid"):

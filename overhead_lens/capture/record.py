@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from overhead_lens import __version__
 from overhead_lens.capture import calibration_store, directory
 from overhead_lens.capture.environment import describe_machine, git_commit
+from overhead_lens.capture.instructions import count_instructions
 from overhead_lens.capture.process import Worker
 from overhead_lens.capture.sampler import sample
 from overhead_lens.errors import MeasurementError
@@ -65,6 +66,7 @@ class Request:
         parent: Where new captures go.
         timeout_s: Limit for one step of one worker.
         target: The scenario as the user named it, for recording the same again.
+        instructions: Whether instructions are counted too.
     """
 
     path: Path
@@ -77,6 +79,7 @@ class Request:
     target: str = ""
     effort: Effort = STANDARD
     command: Sequence[str] = field(default_factory=tuple)
+    instructions: bool = False
 
 
 def load_arguments(request: Request) -> dict[str, Any]:
@@ -134,6 +137,7 @@ class _Recording:
     ablation: list[dict[str, Any]] = field(default_factory=list)
     not_ablated: dict[str, str] = field(default_factory=dict)
     peaks: dict[str, Any] = field(default_factory=dict)
+    instructions: dict[str, Any] | None = None
     runtime: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     workers: list[Worker] = field(default_factory=list)
@@ -143,13 +147,16 @@ class _Recording:
         jobs = [self._trace, *[self._clock] * self.request.effort.processes]
         side_by_side = max(2, min(os.cpu_count() or 2, len(jobs)))
         batches = [jobs[at : at + side_by_side] for at in range(0, len(jobs), side_by_side)]
-        self.listener.begin(len(jobs) + len(batches) + 1)
+        self.listener.begin(len(jobs) + len(batches) + 1 + self.request.instructions)
         names = iter(["tracer", *[f"clock-{number}" for number in range(self.request.effort.processes)]])
         for batch in batches:
             with self._warmed_up([next(names) for _ in batch]) as workers:
                 for job, worker in zip(batch, workers, strict=True):
                     self.listener.step(f"measuring: {worker.name}")
                     job(worker)
+        if self.request.instructions:
+            self.listener.step("counting instructions")
+            self._count_instructions()
         self.listener.step("writing the capture")
         return self._write(started)
 
@@ -255,6 +262,17 @@ class _Recording:
         except MeasurementError as error:
             self.warnings.append(f"no roofline floor: {error}")
 
+    def _count_instructions(self) -> None:
+        """Callgrind's counts; without them the budget says why and is whole otherwise."""
+        assert self.folder is not None
+        if str(self.about["params"].get("device", "cpu")) != "cpu":
+            self.instructions = {"calls": 1, "reason": "a call that gives work to a device is not counted"}
+            return
+        call_ns = min(row["wall_ns"] / row["calls"] for row in self.rows)
+        self.instructions = count_instructions(
+            load_arguments(self.request), call_ns, self.folder, self.request.timeout_s
+        )
+
     def _ablate(self, worker: Worker, process: int) -> None:
         """Time the call with one thing after another left out, for the budget's checks."""
         try:
@@ -293,6 +311,7 @@ class _Recording:
             "guards": self.guards,
             "not_ablated": self.not_ablated,
             "peaks": self.peaks,
+            "instructions": self.instructions,
             "warnings": self.warnings,
             "environment": self._environment(),
             "command": shlex.join(request.command),

@@ -36,7 +36,7 @@ def examine() -> list[Finding]:
         _torch(runtime),
         _sampling(),
         _compiler(),
-        _program("valgrind", "instruction counts", "apt-get install valgrind"),
+        _valgrind(),
         _browser(),
         _gpu(runtime),
     ]
@@ -105,9 +105,21 @@ def _compiler() -> Finding:
     )
 
 
-def _program(name: str, purpose: str, remedy: str) -> Finding:
-    path = shutil.which(name)
-    return Finding(name, path is not None, path or f"no {name}", f"no {purpose}", f"Install it ({remedy})")
+def _valgrind() -> Finding:
+    """Instruction counts need callgrind, which a valgrind may lack the files of."""
+    without, remedy = "no instruction counts (profile --instructions)", "Install it (apt-get install valgrind)"
+    path = shutil.which("valgrind")
+    if path is None:
+        return Finding("valgrind", False, "no valgrind", without, remedy)
+    command = [path, "--tool=callgrind", "--callgrind-out-file=/dev/null", "--quiet", "true"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("valgrind", False, f"valgrind cannot run: {error}", without, remedy)
+    if done.returncode:
+        lines = (done.stderr + done.stdout).strip().splitlines()
+        return Finding("valgrind", False, lines[0] if lines else f"{path} fails", without, remedy)
+    return Finding("valgrind", True, f"{path}: instruction counts (profile --instructions)", without, remedy)
 
 
 def _browser() -> Finding:

@@ -89,6 +89,20 @@ class Session:
         self._requests.readline()
         return {"calls": calls}
 
+    def compile_call(self) -> dict[str, Any]:
+        """Compile and check, no more."""
+        from overhead_lens.capture import workload
+
+        workload.compile_call(self._workload)
+        return {}
+
+    def count_instructions(self, calls: int, rounds: int) -> dict[str, Any]:
+        """Have callgrind, under which this process runs, count the measured loop."""
+        from overhead_lens.capture import workload
+
+        workload.count_instructions(self._workload, calls, rounds)
+        return {}
+
     def calibrate(self, flags: list[str], compiled: bool) -> dict[str, Any]:
         """Measure what torch.profiler's events cost."""
         from overhead_lens.capture import calibration

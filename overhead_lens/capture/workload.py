@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import gc
 import random
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 
 from overhead_lens import scenario as scenarios
+from overhead_lens.capture.callgrind_switch import Switch
 from overhead_lens.capture.loop import MeasuredLoop, make_measured_loop
 from overhead_lens.errors import MeasurementError, UsageError
 
@@ -24,6 +26,7 @@ _BATCH_NS = 20_000_000
 _LEAST_WARM_UP_NS = 250_000_000
 _MOST_WARM_UP_NS = 2_500_000_000
 _STILL_FALLING = 0.1
+_LEAST_WARM_UP_CALLS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,12 @@ def describe(workload: Workload) -> dict[str, Any]:
     }
 
 
+def compile_call(workload: Workload) -> None:
+    """Compile what is measured, if anything, and check its result."""
+    if workload.call is not workload.original:
+        _check(workload, workload.call)
+
+
 def warm_up(workload: Workload) -> dict[str, Any]:
     """Call until compilation and caches settle, then freeze the garbage collector.
 
@@ -128,8 +137,7 @@ def warm_up(workload: Workload) -> dict[str, Any]:
         ``call_ns``: ns per call of the fastest of the last batches; ``settled``; ``compiles``: frames compiled.
     """
     started = time.perf_counter_ns()
-    if workload.call is not workload.original:
-        _check(workload, workload.call)
+    compile_call(workload)
     count, batches = 1, [(workload.compile_count(), 0.0)]
     while True:
         elapsed_ns = workload.run(count)
@@ -143,6 +151,31 @@ def warm_up(workload: Workload) -> dict[str, Any]:
     gc.collect()
     gc.freeze()
     return {"call_ns": min(ns for _, ns in batches[-3:]), "settled": settled, "compiles": workload.compile_count()}
+
+
+def count_instructions(workload: Workload, calls: int, rounds: int) -> None:
+    """Have callgrind count ``calls`` calls and dump, ``rounds`` times, each after a warm-up.
+
+    Before each round every type is given a new version. CPython looks attributes up in a cache of 4096 entries by the type's
+    version and the address of the name (Objects/typeobject.c, ``MCACHE_HASH``): two that share an entry cost a compiled call
+    some hundred instructions, and which do is chance, as addresses after compilation are.
+
+    Raises:
+        MeasurementError: The process does not run under valgrind, or the call still compiles.
+    """
+    switch = Switch()
+    workload.run(_LEAST_WARM_UP_CALLS)
+    compiled = workload.compile_count()
+    for _ in range(rounds):
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(object))
+        workload.run(max(calls, _LEAST_WARM_UP_CALLS))
+        gc.collect()
+        gc.freeze()
+        switch.start()
+        workload.loop(workload.call, workload.args, calls)
+        switch.stop()
+    if workload.compile_count() != compiled:
+        raise MeasurementError("the call was compiled while its instructions were counted")
 
 
 def _has_settled(batches: list[tuple[int, float]]) -> bool:

@@ -27,6 +27,9 @@ def profile(
         list[str] | None, typer.Option("-p", "--param", help="NAME=VALUE, a parameter of the scenario.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Half the time, wider intervals.")] = False,
+    instructions: Annotated[
+        bool, typer.Option("--instructions", help="Count instructions too, with valgrind: the same number each run.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Directory of the capture; new or empty.")
     ] = None,
@@ -62,6 +65,7 @@ def profile(
         target=target,
         effort=QUICK if quick else STANDARD,
         command=("overhead-lens", *sys.argv[1:]),
+        instructions=instructions,
     )
     with progress(quiet=quiet) as listener:
         path = record(request, listener)

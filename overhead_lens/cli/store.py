@@ -13,6 +13,7 @@ from overhead_lens.capture.directory import PERFETTO, read_capture
 from overhead_lens.capture.loop import LOOP_NAME
 from overhead_lens.categories import Classifier
 from overhead_lens.stack import Stack
+from overhead_lens.trace.callgrind import read_callgrind
 from overhead_lens.trace.kineto import read_events
 from overhead_lens.trace.stacks import by_root, inside, parse_stacks
 
@@ -26,6 +27,7 @@ def budget_of(path: Path, classifier: Classifier) -> Budget:
     """
     capture = read_capture(path)
     events = None if capture.kineto is None or capture.meta["trace"].get("reason") else read_events(capture.kineto)
+    instructions = None if capture.callgrind is None else read_callgrind(capture.callgrind)
     evidence = Evidence(
         meta=capture.meta,
         clock=capture.clock,
@@ -34,6 +36,7 @@ def budget_of(path: Path, classifier: Classifier) -> Budget:
         name=str(path),
         calibration=capture.calibration,
         ablation=capture.ablation,
+        instructions=instructions,
     )
     return make_budget(evidence, classifier)
 

@@ -51,6 +51,7 @@ def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
             "trace_bare_ns": None if closure.trace_bare_ns is None else float(closure.trace_bare_ns),
         },
         "cross_checks": [_cross_check(check) for check in breakdown.cross_checks],
+        "instructions": None if breakdown.instructions is None else asdict(breakdown.instructions),
         "guards": [_guard(guard) for guard in breakdown.guards],
         "guard_tree": None if breakdown.guard_tree is None else _guard_tree(breakdown.guard_tree),
         "compile_notes": [asdict(note) for note in breakdown.compile_notes],

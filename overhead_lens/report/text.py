@@ -46,6 +46,7 @@ def print_breakdown(console: Console, breakdown: Breakdown) -> None:
     console.print(Text(sentence(breakdown), style="bold"))
     for block in (
         _device(breakdown),
+        _instructions(breakdown),
         _frames(breakdown),
         _guards(breakdown),
         _operators(breakdown),
@@ -240,6 +241,30 @@ def _device(breakdown: Breakdown) -> RenderableType | None:
         )
         table.add_row("", "", f"{kernel.ns / max(1, breakdown.wall.ns):.1%}", format_ns(kernel.ns), label)
     return section(f"device {device.device} ({plain(device.kind)}), of the same wall time: busy + idle = wall", table)
+
+
+def _instructions(breakdown: Breakdown) -> RenderableType | None:
+    """The same categories in instructions, beside their share of the time."""
+    budget = breakdown.instructions
+    if budget is None:
+        return None
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("", no_wrap=True)
+    for name in ("instructions", "share", "of the time"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("most in", no_wrap=True, overflow="ellipsis")
+    for category, timed in zip(budget.host, breakdown.host, strict=True):
+        if category.count or timed.ns:
+            top = f"{category.top[0].count:,} {plain(category.top[0].frame)}" if category.top else ""
+            table.add_row(
+                Text(category.category, style=COLORS[category.category]),
+                f"{category.count:,}",
+                f"{category.count / max(1, budget.count):.1%}",
+                f"{timed.share:.1%}",
+                Text(top, style="dim"),
+            )
+    table.add_row(Text("sum", style="bold"), f"{budget.count:,}", "100 %", "100 %", "")
+    return section(f"instructions per call (callgrind, {budget.calls:,} calls, one thread)", table)
 
 
 def bar(share: float) -> str:

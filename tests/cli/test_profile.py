@@ -67,6 +67,7 @@ BREAKDOWN = fields(
     ),
     closure=fields(sum_ns=NUMBER, residual_ns={"const": 0.0}, trace_sum_ns=MAYBE, trace_residual_share=MAYBE),
     cross_checks=rows(category=TEXT, samples_ns=MAYBE, trace_ns=MAYBE, ablation_ns=MAYBE, agree={"type": "boolean"}),
+    instructions={"type": ["object", "null"]},
     guards=rows(guard=TEXT, warm_ns=NUMBER),
     warnings={"type": "array", "items": TEXT},
     environment={"type": "object"},

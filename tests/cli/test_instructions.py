@@ -1,0 +1,124 @@
+"""``profile --instructions``: the budget in instructions beside the one in time, or the reason why there is none."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead_lens.categories import HOST_CATEGORIES
+from tests.captures import draw_capture
+from tests.cli.run import error_line, lens, scenario
+from tests.cli.test_profile import BREAKDOWN, fields, rows
+
+INSTRUCTIONS = fields(
+    count={"type": "integer"},
+    counted={"type": "integer"},
+    calls={"type": "integer"},
+    host=rows(
+        category={"enum": list(HOST_CATEGORIES)},
+        count={"type": "integer"},
+        parts=rows(name={"type": "string"}, count={"type": "integer"}),
+        top=rows(frame={"type": "string"}, count={"type": "integer"}),
+    ),
+)
+
+COUNTS = """\
+events: Ir
+ob=(1) libpython3.11.so.1.0
+fn=(1) _PyEval_EvalFrameDefault
+0 600
+cob=(2) libtorch_cpu.so
+cfn=(2) at::_ops::add_Tensor::call(at::Tensor const&)
+calls=10 0
+0 400
+ob=(2)
+fn=(2)
+0 400
+totals: 1000
+"""
+
+
+def counted(path: Path, text: str = COUNTS, **about: Any) -> Path:
+    """A drawn capture with callgrind's output of ten calls."""
+    stored = draw_capture(path, instructions={"calls": 10, "reason": None, **about})
+    (stored / "callgrind.out.gz").write_bytes(gzip.compress(text.encode()))
+    return stored
+
+
+def test_a_stored_capture_shows_its_instructions(tmp_path: Path) -> None:
+    import jsonschema
+
+    stored = counted(tmp_path / "c")
+    document = json.loads(lens("report", stored, "--json", cwd=tmp_path).stdout)
+    assert "instructions" in BREAKDOWN["properties"]
+    jsonschema.validate(document["instructions"], INSTRUCTIONS)
+    found = {each["category"]: each["count"] for each in document["instructions"]["host"] if each["count"]}
+    assert (document["instructions"]["count"], found) == (100, {"python": 60, "dispatcher": 40})
+    assert not any("instruction" in warning for warning in document["warnings"])
+    text = lens("report", stored, cwd=tmp_path).stdout
+    table = text[text.index("instructions per call (callgrind, 10 calls, one thread)") :].splitlines()[1:5]
+    assert [line.split()[:3] for line in table[1:]] == [
+        ["python", "60", "60.0%"],
+        ["dispatcher", "40", "40.0%"],
+        ["sum", "100", "100"],
+    ]
+
+
+def test_not_asked_for_is_null_without_a_word(tmp_path: Path) -> None:
+    document = json.loads(lens("report", draw_capture(tmp_path / "c"), "--json", cwd=tmp_path).stdout)
+    assert document["instructions"] is None
+    assert not any("instruction" in warning for warning in document["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("text", "about", "reason"),
+    [
+        (COUNTS.partition("totals")[0], {}, "callgrind's output is cut off"),
+        ("events: Ir\ntotals: 0\n", {}, "callgrind counted no instruction in the measured loop"),
+        (COUNTS, {"reason": "valgrind is not installed"}, "valgrind is not installed"),
+    ],
+)
+def test_without_counts_the_reason_is_a_warning(tmp_path: Path, text: str, about: dict[str, str], reason: str) -> None:
+    done = lens("report", counted(tmp_path / "c", text, **about), "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["instructions"] is None
+    assert f"no instruction counts: {reason}" in document["warnings"]
+    assert document["wall"]["ns"] == sum(each["ns"] for each in document["host"])
+
+
+def test_counts_that_are_gone_and_counts_that_do_not_add_up(tmp_path: Path) -> None:
+    gone = counted(tmp_path / "gone")
+    (gone / "callgrind.out.gz").unlink()
+    warnings = json.loads(lens("report", gone, "--json", cwd=tmp_path).stdout)["warnings"]
+    assert "no instruction counts: callgrind's output is not in the capture" in warnings
+    odd = counted(tmp_path / "odd", COUNTS.replace("totals: 1000", "totals: 1001"))
+    warnings = json.loads(lens("report", odd, "--json", cwd=tmp_path).stdout)["warnings"]
+    assert "callgrind's output is not sound: 1 totals_differ" in warnings
+
+
+def test_damaged_metadata_is_refused(tmp_path: Path) -> None:
+    stored = counted(tmp_path / "c", calls=0)
+    assert "instructions are" in error_line(lens("report", stored, cwd=tmp_path))
+
+
+def test_profile_without_valgrind_is_whole_otherwise(tmp_path: Path) -> None:
+    done = lens(
+        "profile",
+        scenario(tmp_path),
+        "--quick",
+        "--instructions",
+        "--json",
+        "-o",
+        "out",
+        cwd=tmp_path,
+        env={"PATH": "/nonexistent"},
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["instructions"] is None
+    assert "no instruction counts: valgrind is not installed (apt-get install valgrind)" in document["warnings"]
