@@ -38,6 +38,6 @@ def find_captures(folder: Path) -> tuple[list[Path], list[Passed]]:
         inside[:] = sorted(each for each in inside if not each.startswith("."))
         if _OF_A_CAPTURE & set(files):
             passed.append(Passed(path, "incomplete", f"it has no {META} (was it interrupted?)"))
-        elif not inside:
+        elif not inside and path != folder:
             passed.append(Passed(path, "foreign", "it holds no capture"))
     return sorted(captures), passed

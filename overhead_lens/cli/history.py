@@ -59,8 +59,8 @@ def read(folder: Path, listener: Steps) -> History:
     points, damaged, warnings = _points(captures, listener)
     skipped = [*(Skipped(str(each.path), each.kind, each.reason) for each in passed), *damaged]
     if not points:
-        first = f"; {skipped[0].path}: {skipped[0].reason}" if skipped else ""
-        raise UsageError(f"no captures below {folder} ({len(skipped)} directories skipped{first})")
+        why = f"; {len(skipped)} skipped, the first is {skipped[0].path}: {skipped[0].reason}" if skipped else ""
+        raise UsageError(f"no captures below {folder}{why}")
     return make_history(str(folder), points, skipped, warnings)
 
 

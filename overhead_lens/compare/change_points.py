@@ -4,14 +4,16 @@
 
     ns   . '  .                    stretch   |----------------|
           .  '  ' .                best cut          |            largest statistic of all cuts, three captures on either side
-                     '  . .        permuted  the same captures in 1,999 random orders, the best cut of each
+                     '  . .        permuted  the same captures in 4,999 random orders, the best cut of each
                     .  '  '        p         share of orders whose best cut is at least as large
 
 The statistic of a cut is the difference of the weighted mean ranks of both sides, standardized. Ranks, and three captures on
-either side, make one outlier no change. A capture weighs by the inverse of the variance that its own interval states plus the
+either side, make one outlier no change. Whether there is a change is the ranks' question; where it is, the captures': the cut
+that leaves the least distance from the medians of both sides. A capture weighs by the inverse of the variance that its own interval states plus the
 scatter of the stretch; both permute with it. Where nothing changed every order of the captures is as likely as any other, so
-the test holds for any distribution: a stretch without a change is cut in at most ``ALPHA`` of cases, all series together (Holm).
-A machine that slowly becomes slower is a change by this definition.
+the test holds for any distribution. Each part of a cut stretch is tested at half the level of the whole: over all tests, all
+series together (Holm), a history is cut somewhere within a stretch without a change in at most ``ALPHA`` of cases. A machine
+that slowly becomes slower is a change by this definition.
 
 How much each series moved at a cut is the difference of the medians of the stretches beside it; the error of a median is that
 of the captures' scatter about their stretch's median (median absolute deviation), or of their own intervals if that is larger.
@@ -33,7 +35,7 @@ from overhead_lens.analysis.model import Interval
 from overhead_lens.analysis.wall import Floats
 
 ALPHA = 0.05
-PERMUTATIONS = 1_999
+PERMUTATIONS = 4_999
 LEAST_CAPTURES = 3
 
 _SEED = 20_240_229
@@ -83,13 +85,13 @@ def find_cuts(values: Floats, errors: Floats) -> list[Cut]:
         errors: Standard errors of them, the same shape.
     """
     found: list[Cut] = []
-    stretches = [(0, values.shape[1])]
+    stretches = [(0, values.shape[1], ALPHA)]
     while stretches:
-        start, end = stretches.pop()
+        start, end, level = stretches.pop()
         cut = _best_cut(values[:, start:end], errors[:, start:end])
-        if cut is not None:
+        if cut is not None and cut.p_value <= level:
             found.append(Cut(start + cut.position, cut.series, cut.p_value))
-            stretches += [(start, start + cut.position), (start + cut.position, end)]
+            stretches += [(start, start + cut.position, level / 2), (start + cut.position, end, level / 2)]
     return sorted(found, key=lambda cut: cut.position)
 
 
@@ -142,15 +144,15 @@ def _best_cut(values: Floats, errors: Floats) -> Cut | None:
     if values.shape[1] < 2 * LEAST_CAPTURES:
         return None
     tests = [_test(series, error) for series, error in zip(values, errors, strict=True)]
-    corrected = holm([p_value for p_value, _, _ in tests])
+    corrected = holm([p_value for p_value, _ in tests])
     best = min(range(len(tests)), key=lambda at: (tests[at][0], -tests[at][1]))
-    return Cut(tests[best][2], best, corrected[best]) if corrected[best] <= ALPHA else None
+    return Cut(_place(values[best], errors[best]), best, corrected[best])
 
 
-def _test(series: Floats, errors: Floats) -> tuple[float, float, int]:
-    """p-value, largest statistic and its cut."""
+def _test(series: Floats, errors: Floats) -> tuple[float, float]:
+    """p-value and largest statistic."""
     if np.ptp(series) == 0:
-        return 1.0, 0.0, LEAST_CAPTURES
+        return 1.0, 0.0
     ranks, weights = _ranks(series), _weights(series, errors)
     orders = _orders(len(series))
     # Standardized by what it can be at most, so that series are comparable.
@@ -161,8 +163,16 @@ def _test(series: Floats, errors: Floats) -> tuple[float, float, int]:
     sums, whole = weighted[:, cuts], weighted[:, -1:]
     statistics = np.abs(sums / left - (whole - sums) / right) * np.sqrt(left * right) / total
     best = statistics.max(axis=1)
-    p_value = float(np.mean(best >= best[0] * (1 - 1e-9)))
-    return p_value, float(best[0]), LEAST_CAPTURES + int(statistics[0].argmax())
+    return float(np.mean(best >= best[0] * (1 - 1e-9))), float(best[0])
+
+
+def _place(series: Floats, errors: Floats) -> int:
+    """The cut that leaves the least absolute distance from the medians of both sides, in standard deviations of a capture."""
+    scale = _weights(series, errors) ** 0.5
+    cuts = range(LEAST_CAPTURES, len(series) - LEAST_CAPTURES + 1)
+    left = [scale[:cut] @ np.abs(series[:cut] - np.median(series[:cut])) for cut in cuts]
+    right = [scale[cut:] @ np.abs(series[cut:] - np.median(series[cut:])) for cut in cuts]
+    return cuts[int(np.argmin(np.add(left, right)))]
 
 
 def _ranks(series: Floats) -> Floats:

@@ -32,7 +32,7 @@ def print_history(console: Console, history: History) -> None:
     console.print()
     console.print(
         Text(
-            f"A stretch without a change is cut in at most {ALPHA:.0%} of cases; a change needs {LEAST_CAPTURES} captures on "
+            f"With nothing changed, a change point is found in at most {ALPHA:.0%} of histories; a change needs {LEAST_CAPTURES} captures on "
             "either side.",
             style="dim",
         )

@@ -21,7 +21,7 @@ def print_sweep(console: Console, sweep: Sweep) -> None:
     params = " ".join(f"{name}={value}" for name, value in sweep.params.items())
     mode = "compiled, " if sweep.compile else ""
     console.print(Text(plain(f"sweep of {sweep.scenario}, {mode}{sweep.device_kind}  {params}"), style="bold"))
-    console.print(Text(f"time per call, medians of {sweep.processes} processes"))
+    console.print(Text(f"time per call, medians of {sweep.processes} processes, and how far the line lies above it"))
     console.print(_times(sweep))
     console.print()
     console.print(Text(plain(f"time = overhead + {sweep.against} / rate, least squares of relative errors")))
@@ -45,7 +45,9 @@ def _times(sweep: Sweep) -> Table:
     few = len(sweep.variants) < _MANY
     for at, size in enumerate(sweep.sizes):
         points = [variant.points[at] for variant in sweep.variants]
-        table.add_row(f"{size:,}", *(_timed(point) if few else format_ns(point.ns) for point in points))
+        table.add_row(
+            f"{size:,}", *(f"{_timed(point) if few else format_ns(point.ns)} {_residual(point)}" for point in points)
+        )
     return table
 
 
@@ -54,9 +56,13 @@ def _timed(point: SweptPoint) -> str:
     return f"{format_ns(point.ns)}  {format_ns(low_ns)} .. {format_ns(high_ns)}"
 
 
+def _residual(point: SweptPoint) -> str:
+    return f"{point.residual_share:>+4.0%}"
+
+
 def _lines(sweep: Sweep) -> Table:
     rate = f"{sweep.against} per ns"
-    table = _table("variant", "overhead", "95 %", "published", rate, "95 %", "published", "worst residual", "")
+    table = _table("variant", "overhead", "95 %", "published", rate, "95 %", "published", "")
     for variant in sweep.variants:
         line, (low_ns, high_ns) = variant.line, variant.element_ci95_ns
         overhead_low, overhead_high = variant.overhead_ci95_ns
@@ -69,7 +75,6 @@ def _lines(sweep: Sweep) -> Table:
             _rate(line.element_ns),
             f"{_rate(high_ns)} .. {_rate(low_ns)}",
             "" if theirs is None else _rate(theirs.element_ns),
-            _worst(variant),
             variant.fit,
         )
     return table
@@ -106,11 +111,6 @@ def _spread(crossing: Crossing) -> str:
     if low == 0 and math.isinf(high):
         return "not decided"
     return f"{_size(low)} .. {_size(high)}"
-
-
-def _worst(variant: SweptVariant) -> str:
-    worst = max(variant.points, key=lambda point: abs(point.residual_share))
-    return f"{worst.residual_share:+.1%} at {worst.size:,}"
 
 
 def _rate(element_ns: float) -> str:
