@@ -32,8 +32,8 @@ def print_history(console: Console, history: History) -> None:
     console.print()
     console.print(
         Text(
-            f"With nothing changed, a change point is found in at most {ALPHA:.0%} of histories; a change needs {LEAST_CAPTURES} captures on "
-            "either side.",
+            f"Where nothing changed, at most {ALPHA:.0%} of histories have a change point; one needs {LEAST_CAPTURES} captures "
+            "on either side.",
             style="dim",
         )
     )

@@ -62,9 +62,7 @@ def test_sizes_in_any_order_give_the_same() -> None:
 
 
 def test_noise_widens_the_intervals_and_they_hold_the_truth() -> None:
-    sweep = draw(
-        {"a": lambda n: 2_000 + n * 0.1, "b": lambda n: 200 + n}, noise=0.01, per_process=0.02
-    )
+    sweep = draw({"a": lambda n: 2_000 + n * 0.1, "b": lambda n: 200 + n}, noise=0.01, per_process=0.02)
     low, high = sweep.variants[0].overhead_ci95_ns
     assert low < 2_000 < high
     assert 5 < high - low < 400
@@ -109,7 +107,16 @@ def test_lines_alike_cross_anywhere() -> None:
 
 def test_published_figures_are_those_of_the_same_call() -> None:
     def figure(n: int, ns: float, **more: Any) -> dict[str, Any]:
-        return {"variant": "a", "compile": False, "rung": "", "params": {"n": n}, "ns": ns, "label": "", "source": "", **more}
+        return {
+            "variant": "a",
+            "compile": False,
+            "rung": "",
+            "params": {"n": n},
+            "ns": ns,
+            "label": "",
+            "source": "",
+            **more,
+        }
 
     published = [
         figure(100, 1_100.0), figure(10_000, 11_000.0), figure(1_000, 1.0, compile=True), figure(1_000, 1.0, rung="eager"),

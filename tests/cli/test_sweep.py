@@ -55,7 +55,9 @@ def each(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-LINE = strict(overhead_ns=NUMBER, element_ns=NUMBER, worst_share=NUMBER, overhead_known={"type": "boolean"}, rate_per_s=MAYBE)
+LINE = strict(
+    overhead_ns=NUMBER, element_ns=NUMBER, worst_share=NUMBER, overhead_known={"type": "boolean"}, rate_per_s=MAYBE
+)
 POINT = strict(
     params={"type": "object"}, size={"type": "integer"}, ns=NUMBER, ci95_ns=INTERVAL, residual_share=NUMBER,
     residual_ci95=INTERVAL, published_ns=MAYBE, misses={"type": "boolean"},
@@ -87,7 +89,10 @@ def write(folder: Path, work: str = WORK) -> str:
     ("arguments", "message"),
     [
         (["add1"], "nothing is swept: give two values or more of an integer parameter, -p n=100,1000,10000"),
-        (["add1", "-p", "size=10"], "nothing is swept: give two values or more of an integer parameter, -p n=100,1000,10000"),
+        (
+            ["add1", "-p", "size=10"],
+            "nothing is swept: give two values or more of an integer parameter, -p n=100,1000,10000",
+        ),
         (["add1", "-p", "size=10,ten"], "the values of size must be integers with commas between them, not '10,ten'"),
         (["add1", "-p", "size=10,"], "the values of size must be integers with commas between them, not '10,'"),
         (["add1", "-p", "size=10,1.5"], "the values of size must be integers with commas between them, not '10,1.5'"),
@@ -100,7 +105,7 @@ def write(folder: Path, work: str = WORK) -> str:
             "--all-variants and add1:add1 disagree: leave the variant out, or the option",
         ),
         (["add1", "-p", "size=1,2", "--mode", "default"], "--mode belongs to --compile"),
-        (["-p", "size=1,2"], "Missing argument 'targets...'."),
+        (["-p", "size=1,2"], "Missing argument 'targets'."),
     ],
 )
 def test_seen_before_anything_starts(tmp_path: Path, arguments: list[str], message: str) -> None:

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from overhead_lens.compare.change_points import (
-    LEAST_CAPTURES, find_cuts, holm, levels_between, shifts_at, student_quantile,
+    LEAST_CAPTURES,
+    find_cuts,
+    holm,
+    levels_between,
+    shifts_at,
+    student_quantile,
 )  # fmt: skip
 
 LEVELS = np.array([2_000.0, 900.0, 600.0])
