@@ -82,7 +82,7 @@ def _levels(segment: Segment) -> Table:
 
 def _level(level: Level) -> str:
     low, high = level.ci95
-    return f"{format_ns(level.value)}  {format_ns(low)} .. {format_ns(high)}"
+    return f"{format_ns(level.value)}  {format_ns(max(low, 0.0))} .. {format_ns(high)}"
 
 
 def _trend(values: Sequence[float]) -> str:

@@ -32,7 +32,7 @@ def test_an_exact_step_is_found_where_it_is(place: int) -> None:
     values = np.tile(LEVELS[:, None], 20)
     values[1, place:] += 1.0
     cuts = find_cuts(values, np.zeros((3, 20)))
-    # Three of twenty captures at one end: 2 / 1140 orders are as clear, which five series and two ends still allow.
+    # Three of twenty captures at one end: one in 570 orders is as clear.
     assert [(cut.position, cut.series) for cut in cuts] == [(place, 1)]
 
 
@@ -101,6 +101,13 @@ def test_a_capture_with_a_wide_interval_counts_little() -> None:
     (sure,) = find_cuts(values, errors)
     errors[1, 10:] = 5_000.0
     assert all(cut.p_value > sure.p_value for cut in find_cuts(values, errors))
+
+
+@pytest.mark.parametrize(("last", "cuts"), [(1, []), (2, []), (3, [17])])
+def test_what_the_last_two_captures_show_waits_for_a_third(last: int, cuts: list[int]) -> None:
+    values = np.tile(LEVELS[:, None], 20)
+    values[1, 20 - last :] += 1_000.0
+    assert positions(values, np.zeros((3, 20))) == cuts
 
 
 def test_few_captures_are_too_few() -> None:
