@@ -47,6 +47,19 @@ def test_a_noisy_step_is_found_and_the_series_that_made_it(seed: int) -> None:
     assert shifts[1].ci95[0] < 80.0 < shifts[1].ci95[1]
 
 
+# Seeded: exact counts; 5 % of 400 are 20. The captures state no error of their own, so their scatter has to say it.
+@pytest.mark.parametrize(("count", "wrong", "covered"), [(10, 19, 377), (14, 8, 379), (30, 17, 379)])
+def test_what_did_not_move_is_rarely_blamed_and_intervals_hold_the_truth(count: int, wrong: int, covered: int) -> None:
+    blamed = held = 0
+    for seed in range(400):
+        values, errors = series(seed, count)
+        values[1, count // 2 :] += 200.0
+        (shifts,) = shifts_at(values, 0 * errors, [count // 2])
+        blamed += shifts[0].moved or shifts[2].moved
+        held += shifts[1].ci95[0] <= 200.0 <= shifts[1].ci95[1]
+    assert (blamed, held) == (wrong, covered)
+
+
 def test_steps_up_and_down_are_all_found() -> None:
     values, errors = series(1, 60)
     values[0, 20:40] += 100.0
