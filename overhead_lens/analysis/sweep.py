@@ -214,11 +214,12 @@ def _variant(name: str, meta: Mapping[str, Any], sides: Sides) -> _Lines:
     tail = 0.025 / len(order)
     published = [_published(meta, name, meta["points"][at]["params"]) for at in order]
     points = []
-    for at, estimate, theirs, misses in zip(order, estimates, published, missed.T, strict=True):
+    for at, estimate, theirs, times_ns, misses in zip(order, estimates, published, drawn.T, missed.T, strict=True):
         residual = (line.overhead_ns + sizes[at] * line.element_ns) / estimate.value - 1
         params = {each: meta["points"][at]["params"][each] for each in meta["swept"]}
         spread = _interval(misses, residual, tail)
-        points.append(SweptPoint(params, sizes[at], estimate.value, estimate.interval(), residual, spread, theirs))
+        timed = _interval(times_ns, estimate.value)
+        points.append(SweptPoint(params, sizes[at], estimate.value, timed, residual, spread, theirs))
     known = [(point.size, point.published_ns) for point in points if point.published_ns]
     variant = SweptVariant(
         name,

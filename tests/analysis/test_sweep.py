@@ -97,6 +97,12 @@ def test_lines_that_do_not_cross() -> None:
     assert sweep.sentence == "Fastest: quick at n = 100 to 100,000."
 
 
+def test_an_order_that_changes_twice_is_between_no_two_sizes() -> None:
+    sweep = draw({"a": lambda n: 100 + n, "b": lambda n: (100 + n) * (0.9 if n == 1_000 else 1.1)})
+    assert sweep.crossings[0].between is None
+    assert sweep.fastest == (("a",), ("b",), ("a",), ("a",))
+
+
 def test_lines_alike_cross_anywhere() -> None:
     sweep = draw({"a": lambda n: 100 + n, "b": lambda n: 100.001 + 0.9999 * n}, per_process=0.03)
     (crossing,) = sweep.crossings
