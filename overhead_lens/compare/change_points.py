@@ -56,11 +56,14 @@ class Cut:
 
     Attributes:
         position: Of the first capture after it.
+        first, last: It lies between these positions, both included, with 95 % of the likelihood.
         series: Position of the series that showed it.
         p_value: Of that series' test, after Holm.
     """
 
     position: int
+    first: int
+    last: int
     series: int
     p_value: float
 
@@ -93,9 +96,9 @@ def find_cuts(values: Floats, errors: Floats) -> list[Cut]:
     stretches = [(0, values.shape[1], ALPHA)]
     while stretches:
         start, end, level = stretches.pop()
-        cut = _best_cut(values[:, start:end], errors[:, start:end])
-        if cut is not None and cut.p_value <= level:
-            found.append(Cut(start + cut.position, cut.series, cut.p_value))
+        cut = _best_cut(values[:, start:end], errors[:, start:end], level)
+        if cut is not None:
+            found.append(Cut(start + cut.position, start + cut.first, start + cut.last, cut.series, cut.p_value))
             stretches += [(start, start + cut.position, level / 2), (start + cut.position, end, level / 2)]
     return sorted(found, key=lambda cut: cut.position)
 
@@ -145,13 +148,16 @@ def student_quantile(share: float, free: int) -> float:
     return z + first / nu + second / nu**2 + third / nu**3
 
 
-def _best_cut(values: Floats, errors: Floats) -> Cut | None:
+def _best_cut(values: Floats, errors: Floats, level: float) -> Cut | None:
+    """The cut of the series that shows one most clearly; None where none does at this level."""
     if values.shape[1] < 2 * LEAST_CAPTURES:
         return None
     tests = [_test(series, error) for series, error in zip(values, errors, strict=True)]
     corrected = holm([p_value for p_value, _ in tests])
     best = min(range(len(tests)), key=lambda at: (tests[at][0], -tests[at][1]))
-    return Cut(_place(values[best], errors[best]), best, corrected[best])
+    if corrected[best] > level:
+        return None
+    return Cut(*_place(values[best], errors[best]), best, corrected[best])
 
 
 def _test(series: Floats, errors: Floats) -> tuple[float, float]:
@@ -181,13 +187,23 @@ def _largest(ranks: Floats, weights: Floats, orders: npt.NDArray[np.intp]) -> Fl
     return largest
 
 
-def _place(series: Floats, errors: Floats) -> int:
-    """The cut that leaves the least absolute distance from the medians of both sides, in standard deviations of a capture."""
+def _place(series: Floats, errors: Floats) -> tuple[int, int, int]:
+    """The most likely cut, and the first and the last of those that hold 95 % of the likelihood.
+
+    Distances from the medians of both sides are taken to follow Laplace's distribution, in standard deviations of each capture.
+    """
     scale = _weights(series, errors) ** 0.5
     cuts = range(LEAST_CAPTURES, len(series) - LEAST_CAPTURES + 1)
     left = [scale[:cut] @ np.abs(series[:cut] - np.median(series[:cut])) for cut in cuts]
     right = [scale[cut:] @ np.abs(series[cut:] - np.median(series[cut:])) for cut in cuts]
-    return cuts[int(np.argmin(np.add(left, right)))]
+    distance = np.add(left, right)
+    best = int(distance.argmin())
+    typical = max(float(distance[best]) / len(series), 1e-12 * float(distance.max()))
+    likelihood = np.exp((distance[best] - distance) / typical)
+    order = np.argsort(-likelihood, kind="stable")
+    held = np.cumsum(likelihood[order]) / likelihood.sum()
+    likely = order[: 1 + int(np.searchsorted(held, 1 - ALPHA))]
+    return cuts[best], cuts[int(likely.min())], cuts[int(likely.max())]
 
 
 def _ranks(series: Floats) -> Floats:

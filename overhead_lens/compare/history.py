@@ -79,7 +79,8 @@ class Change:
 
     Attributes:
         position: Of the first capture after it, in the segment.
-        before, after: The captures beside it.
+        before, after: The captures between which it lies, with 95 % of the likelihood.
+        likely: The first capture after it, if it is where it most likely is.
         found_in: The series that showed it, with its ``p_value`` after Holm.
         shifts: How each series moved, in ns per call.
         reference_share: How much slower the reference loop became.
@@ -88,6 +89,7 @@ class Change:
     position: int
     before: Point
     after: Point
+    likely: Point
     found_in: str
     p_value: float
     shifts: Mapping[str, Shift]
@@ -107,7 +109,8 @@ class Change:
         whole = "" if names == [WALL] else f" (wall {_signed(self.shifts[WALL].delta)})"
         if self.before.name == self.after.name:
             return f"{what}{whole} within {self.before.name}: no commit lies between the captures"
-        return f"{what}{whole} between {self.before.name} and {self.after.name}"
+        where = "" if self.likely is self.after else f", most likely from {self.likely.name} on"
+        return f"{what}{whole} between {self.before.name} and {self.after.name}{where}"
 
     @property
     def warning(self) -> str | None:
@@ -268,7 +271,9 @@ def _change(
 ) -> Change:
     start, at, end = bounds
     share = float(np.median(reference_ns[at:end]) / np.median(reference_ns[start:at])) - 1
-    return Change(at, points[at - 1], points[at], names[cut.series], cut.p_value, shifts, share)
+    return Change(
+        at, points[cut.first - 1], points[cut.last], points[at], names[cut.series], cut.p_value, shifts, share
+    )
 
 
 def _error(interval: Interval) -> float:

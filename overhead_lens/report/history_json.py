@@ -58,6 +58,7 @@ def _change(change: Change) -> dict[str, Any]:
         "position": change.position,
         "before": {"capture": change.before.path, "git_commit": change.before.commit},
         "after": {"capture": change.after.path, "git_commit": change.after.commit},
+        "likely": {"capture": change.likely.path, "git_commit": change.likely.commit},
         "found_in": change.found_in,
         "p_value": change.p_value,
         "shifts": {name: asdict(shift) for name, shift in change.shifts.items()},

@@ -59,7 +59,7 @@ SCHEMA = strict(
                     levels={"type": "object", "additionalProperties": each(strict(value=NUMBER, ci95=INTERVAL))},
                     change_points=each(
                         strict(
-                            position={"type": "integer"}, before=BESIDE, after=BESIDE, found_in=TEXT, p_value=NUMBER,
+                            position={"type": "integer"}, before=BESIDE, after=BESIDE, likely=BESIDE, found_in=TEXT, p_value=NUMBER,
                             shifts={
                                 "type": "object",
                                 "additionalProperties": strict(delta=NUMBER, ci95=INTERVAL, moved={"type": "boolean"}),
