@@ -79,7 +79,7 @@ class Change:
 
     Attributes:
         position: Of the first capture after it, in the segment.
-        before, after: The captures between which it lies, with 95 % of the likelihood.
+        before, after: The captures between which it lies, in 95 % of histories.
         likely: The first capture after it, if it is where it most likely is.
         found_in: The series that showed it, with its ``p_value`` after Holm.
         shifts: How each series moved, in ns per call.
