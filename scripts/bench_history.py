@@ -72,7 +72,7 @@ def draw_captures(folder: Path, count: int) -> None:
         guard = round(random.normal(250 * (1 + shift), 10))
         stacks = (
             ("user (user.py:1)", 750),
-            ("torch::dynamo::GuardManager::check_nopybind (libtorch_python.so)", guard),
+            ("torch::dynamo::(anonymous namespace)::RootGuardManager::check_nopybind (libtorch_python.so)", guard),
         )
         write_stacks(path, ["\n".join(_STACK.format(frame=frame, count=n) for frame, n in stacks)] * 3)
         environment = {
@@ -81,7 +81,7 @@ def draw_captures(folder: Path, count: int) -> None:
             "torch": "2.13.0",
             "python": "3.11",
             "threads": 2,
-            "git_commit": f"{number:040x}",
+            "git_commit": f"{number:010x}{0:030x}",
         }
         write_meta(
             path, {**_META, "environment": environment, "started": (begun + timedelta(hours=number)).isoformat()}
