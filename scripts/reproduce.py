@@ -29,6 +29,7 @@ from typing import Any, TypeGuard
 
 import pandas as pd
 
+from overhead_lens.analysis.line_fit import Line, crossing, fit_line
 from overhead_lens.analysis.wall import estimate_per_call, undisturbed
 from overhead_lens.capture.environment import describe_machine
 from overhead_lens.capture.process import Worker
@@ -160,44 +161,6 @@ def ratio(top: Measured, bottom: Measured) -> Ratio:
 
 def _log_distance(low_ns: float, high_ns: float) -> float:
     return math.log(high_ns / low_ns) if low_ns > 0 else math.inf
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """``overhead_ns + n * element_ns``, and the largest error relative to a point it was fitted to."""
-
-    overhead_ns: float
-    element_ns: float
-    worst_share: float
-
-
-def fit_line(points: Sequence[tuple[int, float]]) -> Line:
-    """Least squares of the relative errors over ``(n, ns)``; an overhead that would be negative is zero."""
-    weights = [1 / ns**2 for _, ns in points]
-    total, first, second, wall, cross = (
-        sum(w * value for w, value in zip(weights, values, strict=True))
-        for values in (
-            [1.0] * len(points),
-            [n for n, _ in points],
-            [n * n for n, _ in points],
-            [ns for _, ns in points],
-            [n * ns for n, ns in points],
-        )
-    )
-    element_ns = (total * cross - first * wall) / (total * second - first**2)
-    overhead_ns = (wall - element_ns * first) / total
-    if overhead_ns < 0:
-        overhead_ns, element_ns = 0.0, cross / second
-    worst = max(abs(overhead_ns + n * element_ns - ns) / ns for n, ns in points)
-    return Line(overhead_ns, element_ns, worst)
-
-
-def crossing(left: Line, right: Line) -> float | None:
-    """The n from which on the side with the larger overhead is the faster one; None if there is none."""
-    if left.element_ns == right.element_ns:
-        return None
-    n = (right.overhead_ns - left.overhead_ns) / (left.element_ns - right.element_ns)
-    return n if n > 0 else None
 
 
 # --- text

@@ -34,6 +34,7 @@ from overhead_lens.errors import MeasurementError, UsageError
 
 SCHEMA = "overhead-lens/capture/1"
 LADDER_SCHEMA = "overhead-lens/ladder-capture/1"
+SWEEP_SCHEMA = "overhead-lens/sweep-capture/1"
 
 META = "meta.json"
 CLOCK = "clock.parquet"
@@ -45,7 +46,7 @@ ABLATION = "ablation.parquet"
 CALIBRATION = "calibration.json"
 CALLGRIND = "callgrind.out.gz"
 
-_MARK = ".claimed"
+MARK = ".claimed"
 
 # What the analysis takes from meta.json, with its type; all else is for people.
 _REQUIRED: Mapping[str, type] = {
@@ -158,7 +159,7 @@ def claim_directory(path: Path) -> Path:
         if any(path.iterdir()):
             raise UsageError(f"{path} is not empty; nothing is overwritten, name another --output")
         # Two runs that were given the same empty directory: only one can create the mark.
-        (path / _MARK).open("x").close()
+        (path / MARK).open("x").close()
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(f"{path} is taken; nothing is overwritten, name another --output") from error
     except OSError as error:
@@ -193,12 +194,17 @@ def write_ablation(path: Path, rows: list[dict[str, Any]]) -> None:
     pd.DataFrame(rows).to_parquet(path / ABLATION, index=False)
 
 
+def write_blocks(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write the raw block timings of a sweep."""
+    pd.DataFrame(rows).to_parquet(path / CLOCK, index=False)
+
+
 def write_meta(path: Path, meta: Mapping[str, Any], schema: str = SCHEMA) -> None:
     """Write ``meta.json``, whole or not at all: with it the capture is complete."""
     for log in path.glob("*.log"):
         if log.stat().st_size == 0:
             log.unlink()
-    (path / _MARK).unlink(missing_ok=True)
+    (path / MARK).unlink(missing_ok=True)
     partial = path / f".{META}.partial"
     partial.write_text(json.dumps({"schema": schema, **meta}, indent=1) + "\n", encoding="utf-8")
     os.replace(partial, path / META)
@@ -250,13 +256,40 @@ def read_ladder(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
     return meta, rows
 
 
+def read_sweep(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Metadata and timed blocks of a stored sweep.
+
+    Raises:
+        UsageError: Not a sweep, an interrupted one, or a damaged one.
+    """
+    meta = _read_meta(path, SWEEP_SCHEMA)
+    try:
+        rows = pd.read_parquet(path / CLOCK)
+    except (OSError, EOFError, ValueError) as error:
+        raise UsageError(f"the sweep {path} is damaged: {str(error).splitlines()[0]}") from error
+    missing = {"process", "variant", "point", "block", "calls", "wall_ns", "reference_ns"} - set(rows.columns)
+    if missing or rows.empty:
+        raise UsageError(f"the sweep {path} is damaged: {CLOCK} has no {', '.join(sorted(missing)) or 'rows'}")
+    return meta, rows
+
+
 def is_ladder(path: Path) -> bool:
     """Whether the directory holds a ladder rather than a capture of one call."""
+    return schema_of(path) == LADDER_SCHEMA
+
+
+def is_sweep(path: Path) -> bool:
+    """Whether the directory holds a sweep rather than a capture of one call."""
+    return schema_of(path) == SWEEP_SCHEMA
+
+
+def schema_of(path: Path) -> object:
+    """The schema that ``meta.json`` names; None where nothing can be read."""
     try:
         meta = json.loads((path / META).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(meta, dict) and meta.get("schema") == LADDER_SCHEMA
+        return None
+    return meta.get("schema") if isinstance(meta, dict) else None
 
 
 def _fault_of_meta(meta: Mapping[str, Any]) -> str | None:

@@ -43,6 +43,7 @@ class Session:
         self._requests = requests
         self._workload: Any = None
         self._ladder: Any = None
+        self._sweep: Any = None
         self._warm: dict[str, Any] = {}
 
     def load(self, path: str, variant: str | None, params: dict[str, str], compile_options: Any) -> dict[str, Any]:
@@ -125,6 +126,21 @@ class Session:
         from overhead_lens.capture import steps
 
         return dict(steps.measure_steps(block_ns, rounds, seed))
+
+    def load_sweep(self, **what: Any) -> dict[str, Any]:
+        """Load and check a scenario at several sizes; reply with what the metadata says of it."""
+        from overhead_lens.capture import sweep
+
+        self._sweep = sweep.Sweep(**what)
+        return dict(self._sweep.describe())
+
+    def warm_up_sweep(self, block_ns: int) -> dict[str, Any]:
+        """Compile and call every variant at every size until settled."""
+        return dict(self._sweep.warm_up(block_ns))
+
+    def time_sweep(self, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
+        """Time every variant at every size in turns."""
+        return {"rows": self._sweep.measure(rounds, budget_ns, seed)}
 
     def guards(self) -> dict[str, Any]:
         """List the guards of the compiled call."""

@@ -81,9 +81,27 @@ def load(
         UsageError: The scenario or a parameter is wrong, or the check fails.
         MeasurementError: The device is not there.
     """
+    return prepare(load_scenario(path), variant, assignments, compile_options)
+
+
+def load_scenario(path: str) -> scenarios.Scenario:
+    """Execute a scenario file.
+
+    Raises:
+        UsageError: The file is wrong.
+    """
     # As for a script: what lies beside the file can be imported, at its start and inside its functions.
     sys.path.insert(0, str(Path(path).parent))
-    scenario = scenarios.load(Path(path))
+    return scenarios.load(Path(path))
+
+
+def prepare(
+    scenario: scenarios.Scenario,
+    variant: str | None,
+    assignments: Mapping[str, str],
+    compile_options: Mapping[str, Any] | None,
+) -> Workload:
+    """The same of a scenario that is loaded."""
     name = scenario.variant(variant)
     params = scenarios.make_params(scenario, assignments)
     synchronize = _synchronizer(getattr(params, "device", "cpu"))

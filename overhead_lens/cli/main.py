@@ -21,11 +21,13 @@ from overhead_lens.cli import (
     diff,
     doctor,
     export,
+    history,
     ladder,
     open_,
     profile,
     report,
     scenarios,
+    sweep,
 )
 from overhead_lens.errors import EXIT_MEASUREMENT, EXIT_USAGE, OverheadLensError
 from overhead_lens.report.plain import plain
@@ -51,9 +53,11 @@ app.command("profile")(profile.profile)
 app.command("ladder")(ladder.ladder)
 app.command("calibrate")(calibrate.calibrate)
 app.command("analyze")(analyze.analyze)
+app.command("sweep")(sweep.sweep)
 app.command("diff")(diff.diff)
 app.command("check")(check.check)
 app.add_typer(baseline.app, name="baseline")
+app.command("history")(history.history)
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("open")(open_.open_)

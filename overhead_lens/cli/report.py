@@ -1,4 +1,4 @@
-"""``overhead-lens report``: the budget of a stored capture, or a stored ladder, analyzed again."""
+"""``overhead-lens report``: the budget of a stored capture, or a stored ladder or sweep, analyzed again."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import typer
 
 
 def report(
-    capture: Annotated[Path, typer.Argument(help="Directory of a capture or of a ladder.")],
+    capture: Annotated[Path, typer.Argument(help="Directory of a capture, a ladder or a sweep.")],
     rules: Annotated[
         Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the budget as JSON and nothing else.")] = False,
 ) -> None:
-    """Print the budget of a stored capture, or a stored ladder."""
-    from overhead_lens.capture.directory import is_ladder
+    """Print the budget of a stored capture, or a stored ladder or sweep."""
+    from overhead_lens.capture.directory import is_ladder, is_sweep
     from overhead_lens.categories import default_classifier
     from overhead_lens.cli.present import show_breakdown
     from overhead_lens.cli.store import budget_of
@@ -25,5 +25,11 @@ def report(
         from overhead_lens.cli.ladder import read, show
 
         show(read(capture), as_json=json_)
+        return
+    if is_sweep(capture):
+        from overhead_lens.cli.sweep import read as read_sweep
+        from overhead_lens.cli.sweep import show as show_sweep
+
+        show_sweep(read_sweep(capture), as_json=json_)
         return
     show_breakdown(budget_of(capture, default_classifier(rules)).breakdown, as_json=json_)

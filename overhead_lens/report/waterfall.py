@@ -8,7 +8,7 @@ from typing import Any
 
 from overhead_lens.analysis.ladder import Ladder, layers
 from overhead_lens.errors import MeasurementError
-from overhead_lens.report.plain import plain
+from overhead_lens.report.plain import literal
 
 _WIDTH_IN = 12.0
 _ROW_IN = 0.34
@@ -29,7 +29,7 @@ def draw_ladder(ladder: Ladder, target: Path) -> None:
     figure = Figure(figsize=(_WIDTH_IN, 1.6 + _ROW_IN * rows), layout="constrained")
     heights = [len(falls) + 1, len(done)] if falls else [len(done)]
     axes: Any = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    figure.suptitle(_literal(f"{ladder.scenario}:{ladder.variant}, µs per call"))
+    figure.suptitle(literal(f"{ladder.scenario}:{ladder.variant}, µs per call"))
     if falls:
         _waterfall(axes[0], falls)
     _bars(axes[-1], ladder)
@@ -51,7 +51,7 @@ def _waterfall(axes: Any, falls: list[tuple[str, int]]) -> None:
         axes.barh(at, ns / 1e3, left=left_us, color=_STEP)
         axes.annotate(f" {ns / 1e3:.2f}", (left_us + ns / 1e3, at), va="center", fontsize=8)
     axes.annotate(f" {total_us:.2f}", (total_us, 0), va="center", fontsize=8)
-    axes.set_yticks(range(len(falls) + 1), [_literal(name) for name in ("torch.compile", *(name for name, _ in falls))])
+    axes.set_yticks(range(len(falls) + 1), [literal(name) for name in ("torch.compile", *(name for name, _ in falls))])
     axes.invert_yaxis()
     axes.set_title("what the compiled call is made of", fontsize=10)
     axes.margins(x=0.08)
@@ -67,12 +67,7 @@ def _bars(axes: Any, ladder: Ladder) -> None:
         axes.annotate(f"   {rung.ns / 1e3:,.3g}", (rung.ci95_ns[1] / 1e3, at), va="center", fontsize=8)
         for figure in rung.published:
             axes.plot(figure.ns / 1e3, at, marker="|", color=_PALE, markersize=12, markeredgewidth=2)
-    axes.set_yticks(range(len(done)), [_literal(rung.kind.title) for rung in done])
+    axes.set_yticks(range(len(done)), [literal(rung.kind.title) for rung in done])
     axes.invert_yaxis()
     axes.set_title("rungs (grey marks: published on other machines)", fontsize=10)
     axes.margins(x=0.08)
-
-
-def _literal(text: str) -> str:
-    """Text on one line in which matplotlib sees no mathematics."""
-    return plain(text).replace("$", r"\$")

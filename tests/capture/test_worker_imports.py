@@ -16,7 +16,7 @@ before = set(sys.modules)
 import runpy
 namespace = runpy.run_path(WORKER)
 namespace["_import_package"]()
-from overhead_lens.capture import ablation, catalog, clock, generated, guards, loop, profiler, runtime, rungs, spin, steps, workload, peaks
+from overhead_lens.capture import ablation, calibration, catalog, clock, generated, guards, loop, profiler, runtime, rungs, spin, steps, workload, peaks, sweep
 import overhead_lens.scenario
 import torch
 ours = {name for name in sys.modules if name.startswith("overhead_lens")}

@@ -1,0 +1,109 @@
+"""``overhead-lens history``: how captures changed over time, and which commit moved them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overhead_lens.errors import UsageError
+
+if TYPE_CHECKING:
+    from overhead_lens.cli.progress import Steps
+    from overhead_lens.compare.history import History, Point, Skipped
+
+_PICTURES = (".svg", ".png", ".pdf")
+
+
+def history(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Directory with captures at any depth.")],
+    picture: Annotated[
+        Path | None, typer.Option(help="Write a picture of every series: FILE.svg, .png or .pdf.")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print the history as JSON and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Show how captures changed over time, and between which commits."""
+    from overhead_lens.cli.present import make_console
+    from overhead_lens.cli.progress import progress
+    from overhead_lens.report.history_json import history_document
+    from overhead_lens.report.history_picture import draw_history
+    from overhead_lens.report.history_text import print_history
+
+    _check_picture(picture)
+    with progress(quiet=quiet) as listener:
+        found = read(folder, listener)
+    if picture is not None:
+        draw_history(found, picture)
+    if json_:
+        print(json.dumps(history_document(found), indent=1))
+    else:
+        print_history(make_console(), found)
+
+
+def read(folder: Path, listener: Steps) -> History:
+    """The history of the captures below ``folder``.
+
+    Raises:
+        UsageError: It is no directory, or holds no capture that can be read.
+    """
+    from overhead_lens.capture.collection import find_captures
+    from overhead_lens.compare.history import Skipped, make_history
+
+    if not folder.is_dir():
+        raise UsageError(f"no directory {folder}")
+    captures, passed = find_captures(folder)
+    points, damaged, warnings = _points(captures, listener)
+    skipped = [*(Skipped(str(each.path), each.kind, each.reason) for each in passed), *damaged]
+    if not points:
+        why = f"; {len(skipped)} skipped, the first is {skipped[0].path}: {skipped[0].reason}" if skipped else ""
+        raise UsageError(f"no captures below {folder}{why}")
+    return make_history(str(folder), points, skipped, warnings)
+
+
+def _points(captures: Sequence[Path], listener: Steps) -> tuple[list[Point], list[Skipped], list[str]]:
+    """Points of the captures, those that cannot be read, and warnings; analyses are taken from the cache or added to it."""
+    from overhead_lens.capture import summary_store
+    from overhead_lens.compare.history import Skipped, point_of_text
+
+    kept, added = summary_store.load(), {}
+    points, damaged = [], []
+    listener.begin(len(captures))
+    for path in captures:
+        listener.step(f"reading {path.name}")
+        try:
+            key = summary_store.key_of(path)
+            if key not in kept:
+                kept[key] = added[key] = _analyzed(path)
+            points.append(point_of_text(kept[key], str(path)))
+        except Exception as error:
+            # One capture of a thousand, of whatever origin, never takes the others with it.
+            damaged.append(Skipped(str(path), "damaged", " ".join(f"{error or type(error).__name__}".split())))
+    refusal = summary_store.save(kept) if added else None
+    return points, damaged, [refusal] if refusal else []
+
+
+def _analyzed(path: Path) -> str:
+    from overhead_lens.capture.directory import read_capture
+    from overhead_lens.categories import default_classifier
+    from overhead_lens.cli.store import budget_of
+    from overhead_lens.compare.history import text_of
+
+    capture = read_capture(path)
+    return text_of(
+        capture.meta, budget_of(path, default_classifier(None)), float(capture.clock["reference_ns"].median())
+    )
+
+
+def _check_picture(picture: Path | None) -> None:
+    if picture is None:
+        return
+    if picture.suffix not in _PICTURES:
+        raise UsageError(f"--picture takes a file that ends in {', '.join(_PICTURES)}, not {picture}")
+    if picture.exists():
+        raise UsageError(f"{picture} exists; nothing is overwritten, name another --picture")
+    if not picture.absolute().parent.is_dir():
+        raise UsageError(f"cannot write {picture}: no directory {picture.parent}")

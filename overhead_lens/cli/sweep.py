@@ -1,0 +1,135 @@
+"""``overhead-lens sweep``: overhead and rate of each implementation, and from which size on which one is the fastest."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overhead_lens.cli.arguments import assignments, compile_options
+from overhead_lens.errors import UsageError
+
+if TYPE_CHECKING:
+    from overhead_lens.analysis.sweep import Sweep
+
+PICTURE = "sweep.svg"
+
+
+def sweep(
+    targets: Annotated[
+        list[str], typer.Argument(help="A built-in scenario or a .py file, with :VARIANT; several of one scenario.")
+    ],
+    param: Annotated[
+        list[str] | None,
+        typer.Option("-p", "--param", help="NAME=VALUE,VALUE,... sweeps an integer parameter, NAME=VALUE sets one."),
+    ] = None,
+    all_variants: Annotated[bool, typer.Option("--all-variants", help="Every variant of the scenario.")] = False,
+    compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of the variants.")] = False,
+    mode: Annotated[str | None, typer.Option(help="torch.compile's mode, with --compile.")] = None,
+    device: Annotated[str | None, typer.Option(help="Shorthand for -p device=DEVICE.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Half the time, wider intervals.")] = False,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Directory of the sweep; new or empty.")] = None,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)
+    ] = 300.0,
+    json_: Annotated[bool, typer.Option("--json", help="Print the sweep as JSON and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Time variants over sizes and fit time = overhead + n / rate."""
+    from overhead_lens.capture.record_sweep import QUICK, STANDARD, SweepRequest, record_sweep
+    from overhead_lens.cli.progress import progress
+    from overhead_lens.report.sweep_picture import draw_sweep
+
+    if sys.platform == "win32":
+        raise UsageError("sweep measures on Linux and macOS only; sweeps made there can be read here")
+    path, variants = scenario_of(targets, all_variants=all_variants)
+    fixed, swept = split(assignments(param or [], device))
+    options = compile_options(compile_=compile_, mode=mode)
+    request = SweepRequest(
+        path=path,
+        variants=variants,
+        params=fixed,
+        swept=swept,
+        # Without this, Dynamo would compile the second size for all sizes.
+        compile_options=None if options is None else {"dynamic": False, **options},
+        output=output,
+        parent=Path("traces"),
+        timeout_s=timeout,
+        effort=QUICK if quick else STANDARD,
+        command=("overhead-lens", *sys.argv[1:]),
+    )
+    with progress(quiet=quiet) as listener:
+        folder = record_sweep(request, listener)
+        measured = read(folder)
+        draw_sweep(measured, folder / PICTURE)
+    show(measured, as_json=json_)
+
+
+def scenario_of(targets: list[str], *, all_variants: bool) -> tuple[Path, list[str | None] | None]:
+    """The one scenario file of the targets and their variants; None for all variants.
+
+    Raises:
+        UsageError: The targets are of several scenarios, or all variants are asked for and some are named.
+    """
+    from overhead_lens.scenario import parse_target
+
+    found = [parse_target(each) for each in targets]
+    if len({each.path for each in found}) > 1:
+        raise UsageError(f"a sweep is of one scenario, not of {' and '.join(targets)}")
+    named = [each.variant for each in found]
+    if all_variants and any(named):
+        raise UsageError(f"--all-variants and {targets[0]} disagree: leave the variant out, or the option")
+    return found[0].path, None if all_variants else named
+
+
+def split(assigned: dict[str, str]) -> tuple[dict[str, str], dict[str, list[int]]]:
+    """Parameters that stay, and those with several values, by name.
+
+    Raises:
+        UsageError: None has several values, or they are no integers, or not different.
+    """
+    swept = {name: _integers(name, text) for name, text in assigned.items() if "," in text}
+    if not swept:
+        raise UsageError("nothing is swept: give two values or more of an integer parameter, -p n=100,1000,10000")
+    return {name: text for name, text in assigned.items() if name not in swept}, swept
+
+
+def _integers(name: str, text: str) -> list[int]:
+    try:
+        values = [int(each) for each in text.split(",")]
+    except ValueError:
+        raise UsageError(f"the values of {name} must be integers with commas between them, not {text!r}") from None
+    if len(set(values)) < len(values):
+        raise UsageError(f"the values of {name} must differ from one another, not {text!r}")
+    return values
+
+
+def read(path: Path) -> Sweep:
+    """A stored sweep.
+
+    Raises:
+        UsageError: It is no sweep, or a damaged one.
+    """
+    from overhead_lens.analysis.sweep import make_sweep
+    from overhead_lens.capture.directory import read_sweep
+
+    meta, rows = read_sweep(path)
+    try:
+        return make_sweep(meta, rows, str(path))
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"the sweep {path} is damaged: {type(error).__name__}: {error}") from error
+
+
+def show(measured: Sweep, *, as_json: bool) -> None:
+    """Print a sweep."""
+    from overhead_lens.cli.present import make_console
+    from overhead_lens.report.sweep_json import sweep_document
+    from overhead_lens.report.sweep_text import print_sweep
+
+    if as_json:
+        print(json.dumps(sweep_document(measured), indent=1))
+    else:
+        print_sweep(make_console(), measured)
