@@ -46,11 +46,11 @@ class Effort:
     processes: int = 5
     blocks: int = 25
     clock_budget_ns: int = 1_500_000_000
-    samples_per_process: int = 1_050
+    samples_per_process: int = 750
 
 
 STANDARD = Effort()
-QUICK = Effort(processes=3, blocks=15, clock_budget_ns=600_000_000)
+QUICK = Effort(processes=3, blocks=15, clock_budget_ns=600_000_000, samples_per_process=500)
 
 
 @dataclass(frozen=True, slots=True)

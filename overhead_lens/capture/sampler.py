@@ -15,8 +15,9 @@ from pathlib import Path
 
 from overhead_lens.errors import MeasurementError
 
-# A stack takes more than 1 ms: at this rate the target still runs between two, and catches up with its caches.
-_LEAST_RATE_HZ = 500
+# A stack takes more than 1 ms: at this rate the target runs for some ms between two, and catches up with its caches. At 500 Hz
+# stacks come in clumps: those of one process scatter three times as much as independent ones.
+_LEAST_RATE_HZ = 250
 
 # Reading libtorch's symbols takes seconds before the first sample, and each sample pauses the target for about 1 ms.
 _START_S = 60.0
@@ -44,7 +45,7 @@ def find_sampler() -> str | None:
 
 
 def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
-    """Take about ``sample_count`` stacks of process ``pid`` at about 500 Hz, native frames and waiting threads included.
+    """Take about ``sample_count`` stacks of process ``pid`` at about 250 Hz, native frames and waiting threads included.
 
     py-spy takes whole seconds only: the rate is what gives the number asked for in the fewest.
 
