@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -30,21 +31,31 @@ class Worker:
         name: How messages call it.
         log: File that takes what the process prints.
         timeout_s: Limit for one step; a worker that takes longer is ended.
+        python: Interpreter; it needs torch and the standard library.
+        variables: Environment variables of the process beside those of this one.
     """
 
-    def __init__(self, name: str, log: Path, timeout_s: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        log: Path,
+        timeout_s: float,
+        python: str = sys.executable,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
         self._log = log
         self._timeout_s = timeout_s
         self._replies: queue.SimpleQueue[str] = queue.SimpleQueue()
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, str(_WORKER), str(os.getpid())],
+                [python, str(_WORKER), str(os.getpid())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
                 text=True,
                 encoding="utf-8",
+                env={**os.environ, **(variables or {})},
                 start_new_session=True,
             )
         self._reader = threading.Thread(target=self._read_replies, daemon=True)

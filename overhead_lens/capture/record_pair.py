@@ -1,0 +1,107 @@
+"""Two captures recorded in turns, so that whatever the machine does happens to both sides.
+
+A round is one fresh process of each side. Both are warmed up, then timed block by block in turns and sampled one after the
+other; the side that goes first changes from round to round and from block to block::
+
+    round 0   warm up base, new | A B | B A | A B ... | sample A | sample B |
+    round 1   warm up new, base | B A | A B | B A ... | sample B | sample A |
+
+Both processes of a round have the same ``PYTHONHASHSEED``, another one in each round: the order of sets and the layout of
+dictionaries of names differ between rounds and not between sides.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from overhead_lens.capture import directory
+from overhead_lens.capture.process import Worker
+from overhead_lens.capture.record import Effort, Listener, Recording, Request
+from overhead_lens.errors import MeasurementError
+
+BLOCK_NS = 10_000_000
+
+# What of a side's own folder is kept beside the other's.
+SIDES = ("base", "new")
+
+# 12 rounds of a small eager call take about 90 s: 3 s to start and warm up, 1 s for the clock, 2.5 s for each side's stacks.
+PAIRED = Effort(processes=12, blocks=40, clock_budget_ns=600_000_000, samples_per_process=500)
+
+
+def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -> tuple[Path, Path]:
+    """Record two captures in turns into ``folder/base`` and ``folder/new``.
+
+    Both requests have the same effort; their own outputs are ignored.
+
+    Raises:
+        UsageError: A scenario or a parameter is wrong.
+        MeasurementError: The clock could not be read, or nothing can be written.
+    """
+    started = datetime.now(timezone.utc)
+    sides = [
+        Recording(replace(request, output=folder / name), listener)
+        for name, request in zip(SIDES, (base, new), strict=True)
+    ]
+    rounds = base.effort.processes
+    listener.begin(2 * rounds + 3)
+    try:
+        for side in sides:
+            side.folder = side.make_folder()
+        listener.step("warming up: tracers")
+        with ExitStack() as stack:
+            workers = _start(stack, sides, "tracer", {})
+            for side, worker in zip(sides, workers, strict=True):
+                listener.step(f"tracing: {worker.name}")
+                side.trace(worker)
+        for number in range(rounds):
+            _round(number, sides, listener, last=number == rounds - 1)
+        listener.step("writing the captures")
+        together = uuid.uuid4().hex
+        paths = [side.write(started, recorded_with=together) for side in sides]
+    except OSError as error:
+        raise MeasurementError(directory.cannot_write(folder, error)) from error
+    return paths[0], paths[1]
+
+
+def _start(stack: ExitStack, sides: Sequence[Recording], label: str, variables: dict[str, str]) -> list[Worker]:
+    """One warmed-up worker of each side, in the order of ``sides``; they end with ``stack``."""
+    workers = []
+    for side in sides:
+        worker = side.start(label, variables)
+        stack.callback(worker.end)
+        workers.append(worker)
+        side.send_load(worker)
+    for side, worker in zip(sides, workers, strict=True):
+        side.note_load(worker)
+        worker.send("warm_up")
+    for side, worker in zip(sides, workers, strict=True):
+        side.note_warm_up(worker)
+    return workers
+
+
+def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last: bool) -> None:
+    """One process of each side: timed in turns, then sampled."""
+    ordered = list(sides) if number % 2 == 0 else list(reversed(sides))
+    listener.step(f"warming up: round {number}")
+    with ExitStack() as stack:
+        workers = _start(stack, ordered, f"clock-{number}", {"PYTHONHASHSEED": str(number)})
+        listener.step(f"measuring: round {number}")
+        turns = list(zip(ordered, workers, strict=True))
+        spent_ns, block = 0, 0
+        effort = ordered[0].request.effort
+        while block < effort.blocks and (block < 3 or spent_ns < 2 * effort.clock_budget_ns):
+            for side, worker in turns if block % 2 == 0 else reversed(turns):
+                (row,) = worker.ask("clock", block_ns=BLOCK_NS, blocks=1, budget_ns=0)["rows"]
+                side.rows.append({"process": number, **row, "block": block})
+                spent_ns += row["wall_ns"] + row["reference_ns"]
+            block += 1
+        for side, worker in turns:
+            side.sample(worker)
+        if last:
+            turns[0][0].measure_peaks(turns[0][1])
+            turns[1][0].peaks = turns[0][0].peaks
