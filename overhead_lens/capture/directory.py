@@ -61,6 +61,7 @@ _OPTIONAL: Mapping[str, tuple[type, ...]] = {
     "published": (list,),
     "warnings": (list,),
     "environment": (dict,),
+    "recorded_with": (str,),
 }
 _LEAST = {"process": 0, "block": 0, "calls": 1, "wall_ns": 0, "reference_ns": 1, "minor_faults": 0}
 
@@ -139,6 +140,11 @@ def claim_directory(path: Path) -> Path:
     return path
 
 
+def release_directory(path: Path) -> None:
+    """Take the mark of ``claim_directory`` away."""
+    (path / _MARK).unlink(missing_ok=True)
+
+
 def cannot_write(path: Path, error: OSError) -> str:
     """The line for an output place that refuses."""
     return f"cannot write to {path}: {error.strerror or error}; choose another place with --output"
@@ -171,7 +177,7 @@ def write_meta(path: Path, meta: Mapping[str, Any], schema: str = SCHEMA) -> Non
     for log in path.glob("*.log"):
         if log.stat().st_size == 0:
             log.unlink()
-    (path / _MARK).unlink(missing_ok=True)
+    release_directory(path)
     partial = path / f".{META}.partial"
     partial.write_text(json.dumps({"schema": schema, **meta}, indent=1) + "\n", encoding="utf-8")
     os.replace(partial, path / META)

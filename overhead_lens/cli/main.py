@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import typer
 
 from overhead_lens import __version__
-from overhead_lens.cli import analyze, diff, doctor, export, ladder, open_, profile, report, scenarios
+from overhead_lens.cli import analyze, compare, diff, doctor, export, ladder, open_, profile, report, scenarios
 from overhead_lens.errors import EXIT_MEASUREMENT, EXIT_USAGE, OverheadLensError
 from overhead_lens.report.plain import plain
 
@@ -37,6 +37,7 @@ app = typer.Typer(
 app.command("profile")(profile.profile)
 app.command("ladder")(ladder.ladder)
 app.command("analyze")(analyze.analyze)
+app.command("compare")(compare.compare)
 app.command("diff")(diff.diff)
 app.command("report")(report.report)
 app.command("export")(export.export)
