@@ -21,6 +21,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from overhead_lens.capture import directory
+from overhead_lens.capture.cores import share_one_core
 from overhead_lens.capture.process import Worker
 from overhead_lens.capture.record import Effort, Listener, Recording, Request
 from overhead_lens.errors import MeasurementError
@@ -104,6 +105,7 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
     with ExitStack() as stack:
         workers = _start(stack, ordered, f"clock-{number}", _layout(number))
         listener.step(f"measuring: round {number}")
+        share_one_core(worker.pid for worker in workers)
         turns = list(zip(ordered, workers, strict=True))
         spent_ns, block = 0, 0
         effort = ordered[0].request.effort

@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -108,8 +108,11 @@ def _folder(output: Path | None, label: str) -> Iterator[Path]:
         for side in SIDES:
             shutil.rmtree(folder / side, ignore_errors=True)
         release_directory(folder)
-        if made:
-            folder.rmdir()
+        with suppress(OSError):
+            if made:
+                folder.rmdir()
+            if output is None:
+                folder.parent.rmdir()
         raise
     release_directory(folder)
 
