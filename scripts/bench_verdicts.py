@@ -210,9 +210,8 @@ def main() -> None:
                 for verdict in ("slower", "faster", "same", "inconclusive")
             ]
             blame = [f"{found[key] / options.comparisons:.1%}" if own and share else "" for key in ("blamed", "first")]
-            print(
-                f"| {share:.0%} | {tool} | {' | '.join([*rates, *blame])} | {f'{found['detectable']:.2%}' if own else ''} |"
-            )
+            detectable = f"{found['detectable']:.2%}" if own else ""
+            print(f"| {share:.0%} | {tool} | {' | '.join([*rates, *blame, detectable])} |")
 
 
 if __name__ == "__main__":
