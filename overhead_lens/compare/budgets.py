@@ -73,13 +73,16 @@ def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift]]:
     together = base.blocks.merge(new.blocks, on=["process", "block"], suffixes=("_base", "_new"))
     together["delta_ns"] = together["call_ns_new"] - together["call_ns_base"]
     rounds = together.groupby("process", sort=True)
-    wall = paired_shift(rounds["delta_ns"].median().to_numpy(np.float64))
+    deltas = rounds["delta_ns"].median().to_numpy(np.float64)
     levels = [rounds[f"call_ns_{side}"].median().to_numpy(np.float64) for side in ("base", "new")]
-    sides = zip((base, new), levels, strict=True)
-    if all(len(budget.process_shares) == len(level) for budget, level in sides):
-        host = new.process_shares * levels[1][:, None] - base.process_shares * levels[0][:, None]
-        return wall, [paired_shift(host[:, position]) for position in range(len(HOST_CATEGORIES))]
-    return wall, _categories(base, new, levels, 0.0)
+    if any(len(budget.process_shares) != len(deltas) for budget in (base, new)):
+        return paired_shift(deltas), _categories(base, new, levels, 0.0)
+    # A category's time is share x level: its difference is that of the shares at the usual level, and its part of the wall's. Levels
+    # of single rounds are not multiplied by, since what the machine does to them has cancelled in the paired difference only.
+    level_ns = float(np.median(levels[0]) + np.median(levels[1])) / 2
+    moved = level_ns * (new.process_shares - base.process_shares)
+    host = moved + (base.process_shares + new.process_shares) / 2 * deltas[:, None]
+    return paired_shift(deltas), [paired_shift(host[:, position]) for position in range(len(HOST_CATEGORIES))]
 
 
 def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], float]:
