@@ -77,8 +77,8 @@ def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift]]:
     levels = [rounds[f"call_ns_{side}"].median().to_numpy(np.float64) for side in ("base", "new")]
     if any(len(budget.process_shares) != len(deltas) for budget in (base, new)):
         return paired_shift(deltas), _categories(base, new, levels, 0.0)
-    # A category's time is share x level: its difference is that of the shares at the usual level, and its part of the wall's. Levels
-    # of single rounds are not multiplied by, since what the machine does to them has cancelled in the paired difference only.
+    # A category's time is share x level: it differs by the shares' difference at the usual level, and by its part of the wall's.
+    # Levels of single rounds stay out, since what the machine does to them has cancelled in the paired difference only.
     level_ns = float(np.median(levels[0]) + np.median(levels[1])) / 2
     moved = level_ns * (new.process_shares - base.process_shares)
     host = moved + (base.process_shares + new.process_shares) / 2 * deltas[:, None]
