@@ -166,7 +166,7 @@ def resample(pool: Sequence[Round], comparisons: int, rounds: int, share: float)
     total = sum(process.counts for pair in pool for process in pair)
     present = [index for index in range(len(HOST_CATEGORIES)) if total[index] >= 0.05 * total.sum()]
     verdicts: dict[str, Counter[str]] = {"overhead-lens": Counter(), "pyperf": Counter(), "medians": Counter()}
-    blamed = first = 0
+    blamed = wrong = 0
     detectable = []
     for _ in range(comparisons):
         drawn = [pool[index] for index in random.choice(len(pool), rounds, replace=False)]
@@ -179,9 +179,9 @@ def resample(pool: Sequence[Round], comparisons: int, rounds: int, share: float)
         verdicts["pyperf"][pyperf_verdict(base, new)] += 1
         verdicts["medians"][medians_verdict(base, new)] += 1
         blamed += delta.verdict == "slower" and HOST_CATEGORIES[category] in delta.blame
-        first += delta.verdict == "slower" and delta.blame[:1] == (HOST_CATEGORIES[category],)
+        wrong += bool(set(delta.blame) - {HOST_CATEGORIES[category]})
         detectable.append(delta.detectable_share)
-    return {"verdicts": verdicts, "blamed": blamed, "first": first, "detectable": statistics.median(detectable)}
+    return {"verdicts": verdicts, "blamed": blamed, "wrong": wrong, "detectable": statistics.median(detectable)}
 
 
 def main() -> None:
@@ -199,7 +199,7 @@ def main() -> None:
     level_ns = statistics.median(float(np.median(process.blocks_ns)) for pair in pool for process in pair)
     print(f"{options.target}: {len(pool)} rounds ({2 * len(pool)} processes), {level_ns:.0f} ns per call")
     print(f"{options.comparisons} comparisons of {options.size} rounds")
-    print("| slow-down | by | slower | faster | same | inconclusive | blamed | blamed first | detectable |")
+    print("| slow-down | by | slower | faster | same | inconclusive | blamed right | blamed wrong | detectable |")
     print("|---|---|---|---|---|---|---|---|---|")
     for share in (0.0, 0.01, 0.02, 0.05):
         found = resample(pool, options.comparisons, options.size, share)
@@ -209,7 +209,7 @@ def main() -> None:
                 f"{counts[verdict] / options.comparisons:.1%}"
                 for verdict in ("slower", "faster", "same", "inconclusive")
             ]
-            blame = [f"{found[key] / options.comparisons:.1%}" if own and share else "" for key in ("blamed", "first")]
+            blame = [f"{found[key] / options.comparisons:.1%}" if own and share else "" for key in ("blamed", "wrong")]
             detectable = f"{found['detectable']:.2%}" if own else ""
             print(f"| {share:.0%} | {tool} | {' | '.join([*rates, *blame, detectable])} |")
 

@@ -17,7 +17,7 @@ from overhead_lens.analysis.breakdown import Budget
 from overhead_lens.analysis.model import Breakdown, DeviceShare, HostCategory, Part
 from overhead_lens.analysis.wall import Floats
 from overhead_lens.categories import HOST_CATEGORIES
-from overhead_lens.compare.shift import Shift, at, paired_shift, unpaired_shift
+from overhead_lens.compare.shift import Shift, at, level, paired_shift, unpaired_shift
 from overhead_lens.units import round_to_sum
 
 # The reference loop itself differs from process to process: it does not correct less than this.
@@ -45,10 +45,10 @@ class Footing:
 def on_one_footing(base: Budget, new: Budget) -> Footing:
     """Compare two budgets; rounds are paired where both were recorded in turns."""
     if base.recorded_with is not None and base.recorded_with == new.recorded_with:
-        wall, host, drift = *_paired(base, new), 0.0
+        wall, host, levels, drift = *_paired(base, new), 0.0
     else:
-        wall, host, drift = _unpaired(base, new)
-    total_ns = base.breakdown.wall.ns + new.breakdown.wall.ns
+        wall, host, levels, drift = _unpaired(base, new)
+    total_ns = round(level(levels[0]) + level(levels[1]))
     # Swapped sides give the same two numbers.
     delta_ns = round(wall.ns)
     base_ns = max((total_ns - delta_ns) // 2, 0, -delta_ns)
@@ -69,29 +69,29 @@ def _quiet(budget: Budget) -> pd.DataFrame:
     return blocks
 
 
-def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift]]:
+def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats]]:
     together = base.blocks.merge(new.blocks, on=["process", "block"], suffixes=("_base", "_new"))
     together["delta_ns"] = together["call_ns_new"] - together["call_ns_base"]
     rounds = together.groupby("process", sort=True)
     deltas = rounds["delta_ns"].median().to_numpy(np.float64)
     levels = [rounds[f"call_ns_{side}"].median().to_numpy(np.float64) for side in ("base", "new")]
     if any(len(budget.process_shares) != len(deltas) for budget in (base, new)):
-        return paired_shift(deltas), _categories(base, new, levels, 0.0)
+        return paired_shift(deltas), _categories(base, new, levels, 0.0), levels
     # A category's time is share x level: it differs by the shares' difference at the usual level, and by its part of the wall's.
     # Levels of single rounds stay out, since what the machine does to them has cancelled in the paired difference only.
     level_ns = float(np.median(levels[0]) + np.median(levels[1])) / 2
     moved = level_ns * (new.process_shares - base.process_shares)
     host = moved + (base.process_shares + new.process_shares) / 2 * deltas[:, None]
-    return paired_shift(deltas), [paired_shift(host[:, position]) for position in range(len(HOST_CATEGORIES))]
+    return paired_shift(deltas), [paired_shift(host[:, position]) for position in range(len(HOST_CATEGORIES))], levels
 
 
-def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], float]:
+def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats], float]:
     log_drift, drift_error = _log_drift(base, new)
     walls = (call_ns_per_process(base) * math.exp(log_drift / 2), call_ns_per_process(new) * math.exp(-log_drift / 2))
     further_ns = drift_error * float(np.mean([np.median(wall) for wall in walls]))
     single = [float(np.std(budget.wall)) for budget, wall in zip((base, new), walls, strict=True) if len(wall) == 1]
     wall = unpaired_shift(*walls, math.hypot(further_ns, *sorted(single)))
-    return wall, _categories(base, new, walls, drift_error), math.expm1(log_drift)
+    return wall, _categories(base, new, walls, drift_error), walls, math.expm1(log_drift)
 
 
 def _categories(base: Budget, new: Budget, walls: Sequence[Floats], drift_error: float) -> list[Shift]:

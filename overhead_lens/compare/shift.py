@@ -20,7 +20,9 @@ from overhead_lens.compare.student import quantile, upper_tail
 
 LEVEL = 0.95
 
+# Of fewer values none is cut: what is left would have too few degrees of freedom.
 _TRIMMED_SHARE = 0.2
+_LEAST_TRIMMED = 8
 _MOST_MORE = 10_000
 
 
@@ -106,12 +108,17 @@ def unpaired_shift(base: Floats, new: Floats, further_error_ns: float = 0.0) -> 
     return Shift(recent[0] - old[0], math.sqrt(total + further_error_ns**2), max(1.0, freedom), count)
 
 
-def holm(p_values: Sequence[float], level: float = LEVEL) -> list[bool]:
+def level(values: Floats) -> float:
+    """The usual value of several processes: their trimmed mean."""
+    return _trimmed(values)[0]
+
+
+def holm(p_values: Sequence[float]) -> list[bool]:
     """Which of several hypotheses are rejected with 5 % for all together (Holm, Scand. J. Statist. 6, 1979)."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     rejected = [False] * len(p_values)
     for step, index in enumerate(order):
-        if p_values[index] > (1 - level) / (len(p_values) - step):
+        if p_values[index] > (1 - LEVEL) / (len(p_values) - step):
             break
         rejected[index] = True
     return rejected
@@ -122,7 +129,7 @@ def _trimmed(values: Floats) -> tuple[float, float, float]:
     count = len(values)
     if count == 1:
         return float(values[0]), 0.0, 1.0
-    cut = int(_TRIMMED_SHARE * count)
+    cut = int(_TRIMMED_SHARE * count) if count >= _LEAST_TRIMMED else 0
     ordered = np.sort(values)
     left = count - 2 * cut
     winsorized = np.clip(ordered, ordered[cut], ordered[count - 1 - cut])

@@ -42,10 +42,10 @@ def test_tail_at_the_ends() -> None:
 
 
 def test_a_trimmed_mean_by_hand() -> None:
-    # One of five is cut at either end: 2, 3, 7 remain; Winsorized 2 2 3 7 7 with variance 6.7.
-    found = paired_shift(np.array([3.0, 7.0, 100.0, 1.0, 2.0]))
-    assert (found.ns, found.freedom, found.count) == (4.0, 2.0, 5)
-    assert found.error_ns == pytest.approx(math.sqrt(6.7 * 4 / (3 * 2)))
+    # Two of ten are cut at either end: 2 2 3 3 4 4 remain; Winsorized 2 2 2 2 3 3 4 4 4 4 with a sum of squares of 8.
+    found = paired_shift(np.array([3.0, 4.0, 100.0, 1.0, 2.0, 90.0, -7.0, 4.0, 3.0, 2.0]))
+    assert (found.ns, found.freedom, found.count) == (3.0, 5.0, 10)
+    assert found.error_ns == pytest.approx(math.sqrt(8 / (6 * 5)))
 
 
 def test_few_values_are_not_trimmed() -> None:
