@@ -36,7 +36,7 @@ _PADDING_BYTES = 112
 # What of a side's own folder is kept beside the other's.
 SIDES = ("base", "new")
 
-# 12 rounds of a small eager call take about 90 s: 3 s to start and warm up, 1 s for the clock, 2.5 s for each side's stacks.
+# 12 rounds of a small eager call take about 110 s: in each, 2 s to start and warm up, 1.5 s for blocks, 5 s for both sides' stacks.
 PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=500)
 
 
