@@ -26,7 +26,7 @@ from overhead_lens import __version__
 from overhead_lens.capture import calibration_store, directory
 from overhead_lens.capture.environment import describe_machine, git_commit
 from overhead_lens.capture.process import Worker
-from overhead_lens.capture.sampler import sample
+from overhead_lens.capture.sampler import LEAST_RATE_HZ, sample
 from overhead_lens.errors import MeasurementError
 
 BLOCK_NS = 20_000_000
@@ -47,6 +47,7 @@ class Effort:
     blocks: int = 25
     clock_budget_ns: int = 1_500_000_000
     samples_per_process: int = 1_050
+    least_rate_hz: int = LEAST_RATE_HZ
 
 
 STANDARD = Effort()
@@ -213,7 +214,8 @@ class Recording:
             return
         spinning = worker.ask("spin", chunk_ns=BLOCK_NS, tracer_pid=os.getpid())
         try:
-            run = sample(spinning["pid"], self.request.effort.samples_per_process, self.folder, worker.name)
+            effort = self.request.effort
+            run = sample(spinning["pid"], effort.samples_per_process, self.folder, worker.name, effort.least_rate_hz)
         except MeasurementError as error:
             self.samples["reason"] = str(error)
             return

@@ -16,7 +16,7 @@ from pathlib import Path
 from overhead_lens.errors import MeasurementError
 
 # A stack takes more than 1 ms: at this rate the target still runs between two, and catches up with its caches.
-_LEAST_RATE_HZ = 500
+LEAST_RATE_HZ = 500
 
 # Reading libtorch's symbols takes seconds before the first sample, and each sample pauses the target for about 1 ms.
 _START_S = 60.0
@@ -43,8 +43,8 @@ def find_sampler() -> str | None:
     return str(own) if own.is_file() else shutil.which(name)
 
 
-def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
-    """Take about ``sample_count`` stacks of process ``pid`` at about 500 Hz, native frames and waiting threads included.
+def sample(pid: int, sample_count: int, folder: Path, name: str, least_rate_hz: int = LEAST_RATE_HZ) -> SamplerRun:
+    """Take about ``sample_count`` stacks of process ``pid`` at about ``least_rate_hz``, with native frames and waiting threads.
 
     py-spy takes whole seconds only: the rate is what gives the number asked for in the fewest.
 
@@ -55,7 +55,7 @@ def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
     if executable is None:
         raise MeasurementError("py-spy is not installed (pip install py-spy)")
     raw = folder / f".{name}.raw"
-    duration_s = max(1, sample_count // _LEAST_RATE_HZ)
+    duration_s = max(1, sample_count // least_rate_hz)
     rate_hz = -(-sample_count // duration_s)
     command = [executable, "record", "--native", "--idle", "--pid", str(pid), "--rate", str(rate_hz)]
     command += ["--duration", str(duration_s), "--format", "raw", "--output", str(raw)]
