@@ -88,12 +88,18 @@ class Budget:
         wall: Replicates of the wall time, float64, shape ``(REPLICATES,)``, ns per call.
         host: Replicates per category in the order of the taxonomy, float64, shape ``(REPLICATES, categories)``.
         frames: ns per call, per category and frame.
+        blocks: Every timed block: ``process``, ``block``, ``call_ns``, ``reference_ns``, ``undisturbed``.
+        process_shares: Share of each category in each sampled process, shape ``(processes, categories)``; no row without.
+        recorded_with: What this capture and another have in common that were recorded in turns; None for one by itself.
     """
 
     breakdown: Breakdown
     wall: Floats
     host: Floats
     frames: Mapping[str, Mapping[str, float]]
+    blocks: pd.DataFrame
+    process_shares: Floats
+    recorded_with: str | None = None
 
 
 def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
@@ -171,7 +177,12 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         name: {frame: weight * wall.value / shares.weight for frame, weight in seen.items()}
         for name, seen in shares.frames.items()
     }
-    return Budget(breakdown, wall.replicates, drawn, frames)
+    blocks = evidence.clock[["process", "block", "reference_ns"]].assign(
+        call_ns=evidence.clock["wall_ns"] / evidence.clock["calls"], undisturbed=evidence.clock.index.isin(clock.index)
+    )
+    return Budget(
+        breakdown, wall.replicates, drawn, frames, blocks, shares.per_process, evidence.meta.get("recorded_with")
+    )
 
 
 def _traced(evidence: Evidence, classifier: Classifier) -> TraceBudget | None:

@@ -43,6 +43,7 @@ class Shares:
         frames: Weight per category and frame label.
         memory_calls: Share of the weight spent in system calls for memory.
         replicates: float64, shape ``(REPLICATES, len(HOST_CATEGORIES))``, rows sum to 1.
+        per_process: The same shares process by process, shape ``(processes, len(HOST_CATEGORIES))``; no row from a trace.
     """
 
     evidence: str
@@ -51,6 +52,7 @@ class Shares:
     frames: Mapping[str, Mapping[str, float]]
     memory_calls: float
     replicates: Floats
+    per_process: Floats
 
     def share(self, category: str) -> float:
         """Share of a category, 0 to 1."""
@@ -71,7 +73,8 @@ def shares_of_stacks(samples: Sequence[Sequence[Stack]], classifier: Classifier)
             memory_calls += stack.count * (stack.frames[-1].function in _MEMORY_CALLS)
             counts[process, HOST_CATEGORIES.index(verdict.claim.category)] += stack.count
     total = sum(claims.values())
-    return Shares("samples", total, claims, frames, memory_calls / total, _draw(counts))
+    per_process = counts / counts.sum(axis=1, keepdims=True)
+    return Shares("samples", total, claims, frames, memory_calls / total, _draw(counts), per_process)
 
 
 def with_page_faults(shares: Shares, moved_share: float) -> Shares:
@@ -88,7 +91,11 @@ def with_page_faults(shares: Shares, moved_share: float) -> Shares:
     frames = {category: dict(seen) for category, seen in shares.frames.items()}
     frames["kernel"] = {frame: weight * (1 - moved_share) for frame, weight in frames["kernel"].items()}
     frames.setdefault("allocation", {})["page faults: first touch of fresh memory"] = moved
-    return replace(shares, claims={**claims, PAGE_FAULT: moved}, frames=frames)
+    per_process = shares.per_process.copy()
+    kernel, allocation = HOST_CATEGORIES.index("kernel"), HOST_CATEGORIES.index("allocation")
+    per_process[:, allocation] += moved_share * per_process[:, kernel]
+    per_process[:, kernel] *= 1 - moved_share
+    return replace(shares, claims={**claims, PAGE_FAULT: moved}, frames=frames, per_process=per_process)
 
 
 def shares_of_time(claims: Mapping[Claim, float], frames: Mapping[str, Mapping[str, float]], spread: float) -> Shares:
@@ -103,7 +110,8 @@ def shares_of_time(claims: Mapping[Claim, float], frames: Mapping[str, Mapping[s
     counts = np.array(_by_category(known), dtype=np.float64)
     random = np.random.default_rng(_SEED)
     drawn = counts * np.exp(random.normal(0.0, spread, (REPLICATES, len(counts))))
-    return Shares("trace", sum(known.values()), known, frames, 0.0, drawn / drawn.sum(axis=1, keepdims=True))
+    replicates = drawn / drawn.sum(axis=1, keepdims=True)
+    return Shares("trace", sum(known.values()), known, frames, 0.0, replicates, np.empty((0, len(counts))))
 
 
 def _by_category(claims: Mapping[Claim, float]) -> list[float]:

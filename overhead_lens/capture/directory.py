@@ -66,6 +66,7 @@ _OPTIONAL: Mapping[str, tuple[type, ...]] = {
     "published": (list,),
     "warnings": (list,),
     "environment": (dict,),
+    "recorded_with": (str,),
 }
 _REQUIRED_OF_LADDER: Mapping[str, type] = {
     "scenario": str,
@@ -167,6 +168,11 @@ def claim_directory(path: Path) -> Path:
     return path
 
 
+def release_directory(path: Path) -> None:
+    """Take the mark of ``claim_directory`` away."""
+    (path / MARK).unlink(missing_ok=True)
+
+
 def cannot_write(path: Path, error: OSError) -> str:
     """The line for an output place that refuses."""
     return f"cannot write to {path}: {error.strerror or error}; choose another place with --output"
@@ -204,7 +210,7 @@ def write_meta(path: Path, meta: Mapping[str, Any], schema: str = SCHEMA) -> Non
     for log in path.glob("*.log"):
         if log.stat().st_size == 0:
             log.unlink()
-    (path / MARK).unlink(missing_ok=True)
+    release_directory(path)
     partial = path / f".{META}.partial"
     partial.write_text(json.dumps({"schema": schema, **meta}, indent=1) + "\n", encoding="utf-8")
     os.replace(partial, path / META)

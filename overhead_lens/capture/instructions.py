@@ -86,7 +86,7 @@ def _count(load: Mapping[str, Any], calls: int, rounds: int, folder: Path, scrat
     log = folder / "instructions.log"
     for _ in range(2):
         kept = cache.exists()
-        with Worker("the worker under valgrind", log, timeout_s, launcher, environment) as worker:
+        with Worker("the worker under valgrind", log, timeout_s, variables=environment, launcher=launcher) as worker:
             worker.ask("load", **load)
             worker.ask("compile_call")
             if kept or not cache.exists():

@@ -31,8 +31,9 @@ class Worker:
         name: How messages call it.
         log: File that takes what the process prints.
         timeout_s: Limit for one step; a worker that takes longer is ended.
+        python: Interpreter; it needs torch and the standard library.
+        variables: Environment variables of the process beside those of this one.
         launcher: Command that the worker's own follows: what it is to run under.
-        environment: Variables set for it, beside those of this process.
 
     Raises:
         MeasurementError: It cannot be started.
@@ -43,8 +44,9 @@ class Worker:
         name: str,
         log: Path,
         timeout_s: float,
+        python: str = sys.executable,
+        variables: Mapping[str, str] | None = None,
         launcher: Sequence[str] = (),
-        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
         self._log = log
@@ -53,13 +55,13 @@ class Worker:
         with log.open("wb") as output:
             try:
                 self._process = subprocess.Popen(
-                    [*launcher, sys.executable, str(_WORKER), str(os.getpid())],
+                    [*launcher, python, str(_WORKER), str(os.getpid())],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=output,
                     text=True,
                     encoding="utf-8",
-                    env={**os.environ, **(environment or {})},
+                    env={**os.environ, **(variables or {})},
                     start_new_session=True,
                 )
             except OSError as error:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -67,6 +68,7 @@ class Request:
         timeout_s: Limit for one step of one worker.
         target: The scenario as the user named it, for recording the same again.
         instructions: Whether instructions are counted too.
+        python: Interpreter of the workers.
     """
 
     path: Path
@@ -80,6 +82,7 @@ class Request:
     effort: Effort = STANDARD
     command: Sequence[str] = field(default_factory=tuple)
     instructions: bool = False
+    python: str = sys.executable
 
 
 def load_arguments(request: Request) -> dict[str, Any]:
@@ -112,7 +115,7 @@ def record(request: Request, listener: Listener) -> Path:
     """
     started = datetime.now(timezone.utc)
     with ExitStack() as stack:
-        recording = _Recording(request, listener)
+        recording = Recording(request, listener)
         stack.callback(recording.end_workers)
         try:
             return recording.run(started)
@@ -121,7 +124,7 @@ def record(request: Request, listener: Listener) -> Path:
 
 
 @dataclass(slots=True)
-class _Recording:
+class Recording:
     """The state of one recording while it goes on."""
 
     request: Request
@@ -144,7 +147,7 @@ class _Recording:
 
     def run(self, started: datetime) -> Path:
         """All steps, in order; see the module's drawing."""
-        jobs = [self._trace, *[self._clock] * self.request.effort.processes]
+        jobs = [self.trace, *[self.clock] * self.request.effort.processes]
         side_by_side = max(2, min(os.cpu_count() or 2, len(jobs)))
         batches = [jobs[at : at + side_by_side] for at in range(0, len(jobs), side_by_side)]
         self.listener.begin(len(jobs) + len(batches) + 1 + self.request.instructions)
@@ -158,7 +161,13 @@ class _Recording:
             self.listener.step("counting instructions")
             self._count_instructions()
         self.listener.step("writing the capture")
-        return self._write(started)
+        return self.write(started)
+
+    def start(self, name: str, variables: Mapping[str, str] | None = None) -> Worker:
+        """Start a worker of this side."""
+        assert self.folder is not None
+        request = self.request
+        return Worker(name, self.folder / f"{name}.log", request.timeout_s, request.python, variables)
 
     def end_workers(self) -> None:
         """Kill whatever still runs."""
@@ -169,23 +178,35 @@ class _Recording:
     def _warmed_up(self, names: Sequence[str]) -> Iterator[list[Worker]]:
         """Workers that are loaded, compiled and settled, all blocked on their next request."""
         self.listener.step(f"warming up: {', '.join(names)}")
-        first = self.folder is None
-        self.folder = self.folder or self._make_folder()
-        self.workers = [Worker(name, self.folder / f"{name}.log", self.request.timeout_s) for name in names]
+        self.folder = self.folder or self.make_folder()
+        self.workers = [self.start(name) for name in names]
         for worker in self.workers:
-            worker.send("load", **load_arguments(self.request))
-        descriptions = [worker.receive("load") for worker in self.workers]
-        if first:
-            self.about = descriptions[0]
+            self.send_load(worker)
+        for worker in self.workers:
+            self.note_load(worker)
         for worker in self.workers:
             worker.send("warm_up")
         for worker in self.workers:
-            if not worker.receive("warm_up")["settled"]:
-                self.warnings.append(f"{worker.name} had not settled after its warm-up: its blocks may still drift")
+            self.note_warm_up(worker)
         yield self.workers
         self.end_workers()
 
-    def _make_folder(self) -> Path:
+    def send_load(self, worker: Worker) -> None:
+        """Have a worker load the workload."""
+        worker.send("load", **load_arguments(self.request))
+
+    def note_load(self, worker: Worker) -> None:
+        """Wait until a worker has loaded, and keep what it says of the workload."""
+        found = worker.receive("load")
+        self.about = self.about or found
+
+    def note_warm_up(self, worker: Worker) -> None:
+        """Wait until a worker has warmed up."""
+        if not worker.receive("warm_up")["settled"]:
+            self.warnings.append(f"{worker.name} had not settled after its warm-up: its blocks may still drift")
+
+    def make_folder(self) -> Path:
+        """The directory of this capture, new or claimed."""
         request = self.request
         if request.output is not None:
             return directory.claim_directory(request.output)
@@ -194,7 +215,7 @@ class _Recording:
         )
         return directory.new_directory(request.parent, label, datetime.now().astimezone())
 
-    def _sample(self, worker: Worker) -> None:
+    def sample(self, worker: Worker) -> None:
         """Stacks of a worker whose blocks are timed; after a refusal no other process is tried."""
         assert self.folder is not None
         if self.samples.get("reason"):
@@ -211,7 +232,8 @@ class _Recording:
         self.samples["samples"] += run.sample_count
         self.samples["errors"] += run.error_count
 
-    def _trace(self, worker: Worker) -> None:
+    def trace(self, worker: Worker) -> None:
+        """Trace, guards and the worker's environment."""
         assert self.folder is not None
         self.runtime = worker.ask("environment")
         if self.request.compile_options is not None:
@@ -242,18 +264,20 @@ class _Recording:
         self.calibration["rows"] += others
         calibration_store.save(name, {**(kept or {}), **self.calibration})
 
-    def _clock(self, worker: Worker) -> None:
+    def clock(self, worker: Worker) -> None:
+        """Time a process's blocks, then sample it."""
         effort = self.request.effort
         process = len({row["process"] for row in self.rows})
         rows = worker.ask("clock", block_ns=BLOCK_NS, blocks=effort.blocks, budget_ns=effort.clock_budget_ns)["rows"]
         self.rows += [{"process": process, **row} for row in rows]
-        self._sample(worker)
+        self.sample(worker)
         if self.request.compile_options is not None:
             self._ablate(worker, process)
         if process == effort.processes - 1:
-            self._measure_peaks(worker)
+            self.measure_peaks(worker)
 
-    def _measure_peaks(self, worker: Worker) -> None:
+    def measure_peaks(self, worker: Worker) -> None:
+        """What the machine can do."""
         if self.calibration is not None and self.calibration.get("peaks"):
             self.peaks = self.calibration["peaks"]
             return
@@ -285,7 +309,8 @@ class _Recording:
         if process == 0:
             self.not_ablated = {name: reason for name, reason in found["reasons"].items() if reason}
 
-    def _write(self, started: datetime) -> Path:
+    def write(self, started: datetime, **more: Any) -> Path:
+        """Write all files, ``meta.json`` with the fields ``more`` last."""
         assert self.folder is not None
         request = self.request
         directory.write_clock(self.folder, self.rows)
@@ -317,6 +342,7 @@ class _Recording:
             "command": shlex.join(request.command),
             "started": started.isoformat(timespec="seconds"),
             "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+            **more,
         }
         directory.write_meta(self.folder, meta)
         return self.folder

@@ -16,6 +16,9 @@ def diff(
     force: Annotated[
         bool, typer.Option("--force", help="Compare captures of different machines, versions or sizes.")
     ] = False,
+    margin: Annotated[
+        float, typer.Option(help="Percent of the base's wall time that count as no difference.", min=0.0, max=100.0)
+    ] = 1.0,
     rules: Annotated[
         Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
     ] = None,
@@ -32,7 +35,7 @@ def diff(
     if found and not force:
         raise UsageError(f"the captures differ in {'; '.join(found)}: --force compares them all the same")
     classifier = default_classifier(rules)
-    delta = compare_budgets(budget_of(base, classifier), budget_of(new, classifier))
+    delta = compare_budgets(budget_of(base, classifier), budget_of(new, classifier), margin / 100)
     show_delta(delta, as_json=json_)
     if delta.verdict == "slower":
         raise typer.Exit(EXIT_REGRESSION)

@@ -18,6 +18,7 @@ from overhead_lens.cli import (
     baseline,
     calibrate,
     check,
+    compare,
     diff,
     doctor,
     export,
@@ -54,6 +55,7 @@ app.command("ladder")(ladder.ladder)
 app.command("calibrate")(calibrate.calibrate)
 app.command("analyze")(analyze.analyze)
 app.command("sweep")(sweep.sweep)
+app.command("compare")(compare.compare)
 app.command("diff")(diff.diff)
 app.command("check")(check.check)
 app.add_typer(baseline.app, name="baseline")

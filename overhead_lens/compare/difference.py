@@ -1,62 +1,91 @@
 """What changed between two captures: wall and categories with intervals, a verdict, and who is to blame.
 
-Both budgets carry bootstrap replicates; the replicates of the difference are those of new less base, which are
-independent. The verdict is an equivalence test against a margin::
+The verdict on the wall time, in the order in which they are tried; the margin is what counts as no difference::
 
-    verdict        interval of the difference
-    slower         entirely above 0, and the estimate beyond the margin
-    faster         entirely below 0, and the estimate beyond the margin
-    same           entirely inside [-margin, +margin], or the estimate is inside though clear of 0
-    inconclusive   anything else: it holds 0 and reaches beyond the margin
+                       -margin      0      +margin
+    same                  [  ----|---  ]            the 90 % interval lies inside the margin (two one-sided tests of 5 %)
+    slower                       |  [-----|----]    the 95 % interval lies above 0
+    faster          [---|-----]  |                  below 0
+    inconclusive       [---------|--------------]   anything else: more processes would decide
 
-Categories are looked at together, so their intervals are those of Holm's procedure at the smallest step (Bonferroni).
+A category is ``slower`` or ``faster`` if it moved, by Holm's procedure over all categories that were seen, whether beyond the
+margin or not: a regression may be made of several that are small. Else it is ``same`` or ``inconclusive`` by the margin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
+from collections.abc import Mapping, Sequence
 
 from overhead_lens.analysis.breakdown import Budget
 from overhead_lens.analysis.model import Interval
-from overhead_lens.analysis.wall import Floats
 from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.compare.budgets import Footing, on_one_footing
 from overhead_lens.compare.factors import make_factors
-from overhead_lens.compare.model import Change, Delta, Move
+from overhead_lens.compare.model import Change, Delta
+from overhead_lens.compare.moved import count_in_words, more_guards, moves
+from overhead_lens.compare.shift import Shift, holm
 from overhead_lens.units import format_ns
 
 MARGIN_SHARE = 0.01
 
-_MOVED = 5
-_QUANTILES = (0.025, 0.975)
+_GUARD_KINDS = 3
 
 
-def compare_budgets(base: Budget, new: Budget) -> Delta:
+def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHARE) -> Delta:
     """The difference of two budgets of comparable captures."""
-    margin_ns = MARGIN_SHARE * base.breakdown.wall.ns
-    wall_delta = new.breakdown.wall.ns - base.breakdown.wall.ns
-    # The replicates of a seeded bootstrap come in the same order: shuffle one side, or they would be paired.
-    order = np.random.default_rng(7).permutation(len(new.wall))
-    wall_interval = _interval(new.wall[order] - base.wall, wall_delta, _QUANTILES)
-    verdict = _verdict(wall_delta, wall_interval, margin_ns)
-    changes = tuple(_change(name, base, new, order, margin_ns) for name in HOST_CATEGORIES)
-    blame = _blame(changes, verdict)
+    footing = on_one_footing(base, new)
+    margin_ns = margin_share * footing.base.wall.ns
+    wall = footing.wall
+    verdict = wall_verdict(wall, margin_ns)
+    verdicts = category_verdicts(footing.host, margin_ns)
+    walls_ns = (footing.base.wall.ns, footing.new.wall.ns)
+    changes = tuple(
+        Change(name, round(shift.ns), shift.interval(), found, moves(name, base, new, walls_ns))
+        for name, shift, found in zip(HOST_CATEGORIES, footing.host, verdicts, strict=True)
+    )
+    blame = blamed(changes, verdict)
+    low, high = wall.interval()
     return Delta(
-        base=base.breakdown,
-        new=new.breakdown,
+        base=footing.base,
+        new=footing.new,
         verdict=verdict,
-        margin_share=MARGIN_SHARE,
-        wall_delta_ns=wall_delta,
-        wall_ci95_ns=wall_interval,
-        ratio=new.breakdown.wall.ns / base.breakdown.wall.ns if base.breakdown.wall.ns else None,
+        margin_share=margin_share,
+        wall_delta_ns=round(wall.ns),
+        wall_ci95_ns=(low, high),
+        ratio=walls_ns[1] / walls_ns[0] if walls_ns[0] else None,
         host=changes,
         blame=blame,
-        sentence=_sentence(wall_delta, verdict, changes, blame, wall_interval, margin_ns),
-        detectable_share=(wall_interval[1] - wall_interval[0]) / 2 / max(base.breakdown.wall.ns, 1),
-        warnings=_warnings(base, new),
-        factors=make_factors(base.breakdown, new.breakdown),
+        sentence=_sentence(footing, verdict, changes, blame, margin_ns),
+        detectable_share=(high - low) / 2 / max(walls_ns[0], 1),
+        warnings=_warnings(base, new, footing),
+        factors=make_factors(footing.base, footing.new),
     )
+
+
+def wall_verdict(wall: Shift, margin_ns: float) -> str:
+    """One of the four; see the module's drawing."""
+    if wall.is_within(margin_ns):
+        return "same"
+    return _direction(wall.interval(), wall.ns)
+
+
+def category_verdicts(host: Sequence[Shift], margin_ns: float) -> list[str]:
+    """One of the four for each category, corrected for looking at all of them."""
+    seen = [shift for shift in host if shift.ns or shift.error_ns]
+    moved = iter(holm([shift.p_value() for shift in seen]))
+    verdicts = []
+    for shift in host:
+        if (shift.ns or shift.error_ns) and next(moved):
+            verdicts.append("slower" if shift.ns > 0 else "faster")
+        else:
+            verdicts.append("same" if shift.is_within(margin_ns) else "inconclusive")
+    return verdicts
+
+
+def blamed(changes: Sequence[Change], verdict: str) -> tuple[str, ...]:
+    """The categories that moved in the verdict's direction, largest first."""
+    guilty = [change for change in changes if change.verdict == verdict and verdict in ("slower", "faster")]
+    return tuple(change.category for change in sorted(guilty, key=lambda change: -abs(change.delta_ns)))
 
 
 def differences(base: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
@@ -75,69 +104,47 @@ def differences(base: Mapping[str, object], new: Mapping[str, object]) -> list[s
     return found
 
 
-def _verdict(delta_ns: float, interval: Interval, margin_ns: float) -> str:
+def _direction(interval: Interval, ns: float) -> str:
     low, high = interval
-    if abs(delta_ns) > margin_ns and not low <= 0 <= high:
-        return "slower" if delta_ns > 0 else "faster"
-    clear_of_zero = low > 0 or high < 0
-    return "same" if clear_of_zero or (-margin_ns <= low and high <= margin_ns) else "inconclusive"
+    if low <= 0 <= high:
+        return "inconclusive"
+    return "slower" if ns > 0 else "faster"
 
 
-def _change(name: str, base: Budget, new: Budget, order: np.ndarray, margin_ns: float) -> Change:
-    position = HOST_CATEGORIES.index(name)
-    delta = new.breakdown.host[position].ns - base.breakdown.host[position].ns
-    replicates = new.host[order, position] - base.host[:, position]
-    tail = 0.025 / len(HOST_CATEGORIES)
-    simultaneous = _interval(replicates, delta, (tail, 1 - tail))
-    verdict = _verdict(delta, simultaneous, margin_ns)
-    return Change(name, delta, _interval(replicates, delta, _QUANTILES), verdict, _moved(name, base, new))
-
-
-def _interval(replicates: Floats, estimate: float, quantiles: tuple[float, float]) -> Interval:
-    low, high = np.quantile(replicates, quantiles)
-    return min(float(low), float(estimate)), max(float(high), float(estimate))
-
-
-def _moved(name: str, base: Budget, new: Budget) -> tuple[Move, ...]:
-    old, recent = base.frames.get(name, {}), new.frames.get(name, {})
-    moves = [Move("frame", frame, round(recent.get(frame, 0.0) - old.get(frame, 0.0))) for frame in {*old, *recent}]
-    if name == "guard":
-        before = {guard.guard: guard.sampled_ns or 0.0 for guard in base.breakdown.guards}
-        after = {guard.guard: guard.sampled_ns or 0.0 for guard in new.breakdown.guards}
-        moves += [
-            Move("guard", each, round(after.get(each, 0.0) - before.get(each, 0.0))) for each in {*before, *after}
-        ]
-    moves = [move for move in moves if move.delta_ns]
-    return tuple(sorted(moves, key=lambda move: (-abs(move.delta_ns), move.name))[:_MOVED])
-
-
-def _blame(changes: tuple[Change, ...], verdict: str) -> tuple[str, ...]:
-    guilty = [change for change in changes if change.verdict == verdict and verdict in ("slower", "faster")]
-    return tuple(change.category for change in sorted(guilty, key=lambda change: -abs(change.delta_ns)))
-
-
-def _sentence(
-    delta_ns: int,
-    verdict: str,
-    changes: tuple[Change, ...],
-    blame: tuple[str, ...],
-    interval: Interval,
-    margin_ns: float,
-) -> str:
+def _sentence(footing: Footing, verdict: str, changes: Sequence[Change], blame: Sequence[str], margin_ns: float) -> str:
+    wall = footing.wall
     if verdict == "same":
-        return f"no difference beyond the margin of {format_ns(margin_ns)}: {_signed(delta_ns)}"
+        return f"no difference beyond the margin of {format_ns(margin_ns)}: {signed(wall.ns)}"
     if verdict == "inconclusive":
-        return f"inconclusive: {_signed(delta_ns)}, but the interval {_signed(interval[0])} .. {_signed(interval[1])} holds 0"
+        low, high = wall.interval()
+        more = wall.more_needed(margin_ns)
+        needed = "no number of processes" if more is None else f"about {max(1, more)} more processes a side"
+        return f"inconclusive: {signed(wall.ns)}, interval {signed(low)} .. {signed(high)}; {needed} would decide"
     by_name = {change.category: change for change in changes}
-    reasons = [f"{name} {_signed(by_name[name].delta_ns)}" for name in blame]
+    reasons = [f"{name} {signed(by_name[name].delta_ns)}{_guards(name, verdict, footing)}" for name in blame]
     why = ", ".join(reasons) if reasons else "no single category moved clearly"
-    return f"{format_ns(abs(delta_ns))} {verdict}: {why}"
+    return f"{format_ns(abs(wall.ns))} {verdict}: {why}"
 
 
-def _signed(ns: float) -> str:
+def _guards(category: str, verdict: str, footing: Footing) -> str:
+    """`` (36 more TENSOR_MATCH)``: kinds whose number changed in the verdict's direction."""
+    if category != "guard":
+        return ""
+    sign = 1 if verdict == "slower" else -1
+    kinds = [count_in_words(*change) for change in more_guards(footing.base, footing.new) if sign * change[1] > 0]
+    return f" ({', '.join(kinds[:_GUARD_KINDS])})" if kinds else ""
+
+
+def signed(ns: float) -> str:
+    """A difference with its sign."""
     return f"{'+' if ns >= 0 else '-'}{format_ns(abs(ns))}"
 
 
-def _warnings(base: Budget, new: Budget) -> tuple[str, ...]:
+def _warnings(base: Budget, new: Budget, footing: Footing) -> tuple[str, ...]:
     sides = (("base", base), ("new", new))
-    return tuple(f"{side}: {warning}" for side, budget in sides for warning in budget.breakdown.warnings)
+    own = tuple(f"{side}: {warning}" for side, budget in sides for warning in budget.breakdown.warnings)
+    if not footing.drift:
+        return own
+    how = "slower" if footing.drift > 0 else "faster"
+    speed = f"the reference loop ran {abs(footing.drift):.1%} {how} beside the new capture"
+    return (f"{speed}: both sides are taken to one speed of the machine", *own)

@@ -15,7 +15,7 @@ VERDICTS = ("slower", "faster", "same", "inconclusive")
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What moved inside a category: ``kind`` is ``frame`` or ``guard``."""
+    """What moved inside a category: ``kind`` is ``frame``, ``guard`` (all of one kind), ``operator`` or ``kernel``."""
 
     kind: str
     name: str

@@ -71,7 +71,7 @@ class Refusing:
 
 def test_a_capture_without_peaks_is_still_one(tmp_path: Path) -> None:
     request = record.Request(tmp_path / "s.py", None, {}, None, None, tmp_path, 1.0)
-    recording = record._Recording(request, cast("Any", None))
-    recording._measure_peaks(cast("Any", Refusing()))
+    recording = record.Recording(request, cast("Any", None))
+    recording.measure_peaks(cast("Any", Refusing()))
     assert recording.peaks == {}
     assert recording.warnings == ["no roofline floor: peaks failed: RuntimeError: no memory"]

@@ -1,23 +1,44 @@
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.analysis.breakdown import Budget
+from overhead_lens.analysis.model import Guard, Operator
 from overhead_lens.categories import HOST_CATEGORIES
-from overhead_lens.compare.difference import compare_budgets, differences
+from overhead_lens.compare.budgets import stretched
+from overhead_lens.compare.difference import category_verdicts, compare_budgets, differences, wall_verdict
+from overhead_lens.compare.model import Delta
+from overhead_lens.compare.shift import Shift
 from tests.builders import breakdown
 
 
-def budget(spread: float = 0.0, /, **host_ns: int) -> Budget:
-    """A budget whose replicates are normal about the estimate with relative standard deviation ``spread``."""
+def budget(spread: float = 0.0, /, processes: int = 5, reference_ns: int = 700, **host_ns: int) -> Budget:
+    """A budget whose processes differ with relative standard deviation ``spread``, each with shares of its own."""
     made = breakdown(**host_ns)
     random = np.random.default_rng(sum(host_ns.values()))
-    host = np.array([each.ns for each in made.host]) * random.normal(1.0, spread, (2_000, 1))
+    whole = np.array([float(each.ns) for each in made.host])
+    host = np.maximum(whole * random.normal(1.0, spread, (processes, len(whole))), 0.0)
+    walls = host.sum(axis=1)
+    rows = [
+        {"process": process, "block": block, "reference_ns": reference_ns, "call_ns": wall, "undisturbed": True}
+        for process, wall in enumerate(walls.tolist())
+        for block in range(4)
+    ]
+    shares = np.divide(host, walls[:, None], out=np.zeros_like(host), where=walls[:, None] > 0)
+    replicates = whole * random.normal(1.0, spread, (2_000, 1))
     frames = {name: {f"{name}_frame": float(ns)} for name, ns in host_ns.items()}
-    return Budget(made, host.sum(axis=1), host, frames)
+    return Budget(made, replicates.sum(axis=1), replicates, frames, pd.DataFrame(rows), shares)
+
+
+def in_turns(*budgets: Budget) -> list[Budget]:
+    return [replace(each, recorded_with="one recording") for each in budgets]
 
 
 def test_slower_and_who_is_to_blame() -> None:
@@ -25,11 +46,13 @@ def test_slower_and_who_is_to_blame() -> None:
         budget(0.001, python=1_000, allocation=1_000, kernel=100),
         budget(0.001, python=1_100, allocation=4_000, kernel=100),
     )
-    assert (delta.verdict, delta.wall_delta_ns, delta.blame) == ("slower", 3_100, ("allocation", "python"))
-    assert delta.sentence == "3.10 µs slower: allocation +3.00 µs, python +100 ns"
-    assert [(move.name, move.delta_ns) for move in delta.host[HOST_CATEGORIES.index("allocation")].moved] == [
-        ("allocation_frame", 3_000)
-    ]
+    assert (delta.verdict, delta.blame) == ("slower", ("allocation", "python"))
+    assert abs(delta.wall_delta_ns - 3_100) < 10
+    allocation = delta.host[HOST_CATEGORIES.index("allocation")]
+    assert delta.sentence.startswith(f"{delta.wall_delta_ns / 1_000:.2f} µs slower: allocation +")
+    assert allocation.moved[0].kind == "frame"
+    assert allocation.moved[0].name == "allocation_frame"
+    assert abs(allocation.moved[0].delta_ns - 3_000) < 10
 
 
 @pytest.mark.parametrize(
@@ -38,31 +61,174 @@ def test_slower_and_who_is_to_blame() -> None:
         (budget(0.001, python=1_000), budget(0.001, python=1_000), "same"),
         (budget(0.001, python=1_000), budget(0.001, python=1_005), "same"),
         (budget(0.0001, python=10_000), budget(0.0001, python=10_050), "same"),
+        (budget(0.0001, python=10_000), budget(0.0001, python=10_150), "slower"),
         (budget(0.001, python=1_000), budget(0.001, python=900), "faster"),
         (budget(0.2, python=1_000), budget(0.2, python=1_100), "inconclusive"),
-        (budget(0.2, python=1_000), budget(0.2, python=1_000), "inconclusive"),
+        (budget(0.2, python=1_000), budget(0.2, python=1_001), "inconclusive"),
     ],
 )
 def test_verdicts(base: Budget, new: Budget, verdict: str) -> None:
     delta = compare_budgets(base, new)
     assert delta.verdict == verdict
-    assert bool(delta.blame) == (verdict == "faster")
+    assert bool(delta.blame) == (verdict in ("faster", "slower"))
+
+
+def shift(ns: float, error_ns: float = 1.0, freedom: float = 10.0, count: int = 11) -> Shift:
+    return Shift(ns, error_ns, freedom, count)
+
+
+@pytest.mark.parametrize(
+    ("ns", "verdict"),
+    # The 95 % interval is 2.228 on either side, the 90 % interval 1.812.
+    [
+        (0.0, "inconclusive"),
+        (2.22, "inconclusive"),
+        (2.23, "slower"),
+        (-2.22, "inconclusive"),
+        (-2.23, "faster"),
+    ],
+)
+def test_the_verdict_beyond_a_narrow_margin(ns: float, verdict: str) -> None:
+    assert wall_verdict(shift(ns), margin_ns=1.0) == verdict
+
+
+@pytest.mark.parametrize(
+    ("ns", "verdict"),
+    [(0.0, "same"), (2.5, "same"), (3.18, "same"), (3.19, "slower"), (-3.18, "same"), (-3.19, "faster")],
+)
+def test_within_the_margin_it_is_the_same_even_if_clear_of_zero(ns: float, verdict: str) -> None:
+    assert wall_verdict(shift(ns), margin_ns=5.0) == verdict
+
+
+def test_categories_are_corrected_for_looking_at_all_that_were_seen() -> None:
+    # Two-sided p of t = 2.5 with 10 degrees of freedom: 0.031, of 4: 0.0025, of 3: 0.013.
+    unseen = shift(0.0, 0.0)
+    assert category_verdicts([shift(2.5), unseen], 1.0) == ["slower", "same"]
+    assert category_verdicts([shift(2.5), shift(0.1)], 1.0) == ["inconclusive", "inconclusive"]
+    assert category_verdicts([shift(-2.5), shift(4.0), shift(3.0)], 1.0) == ["faster", "slower", "slower"]
+    assert category_verdicts([shift(2.5), shift(0.1), shift(0.1)], 100.0) == ["same"] * 3
+    # A category may have moved though it did so within the margin of the whole call.
+    assert category_verdicts([shift(4.0)], 100.0) == ["slower"]
 
 
 SIZES = st.fixed_dictionaries({name: st.integers(0, 10_000) for name in HOST_CATEGORIES})
+SPREADS = st.sampled_from([0.0, 0.01, 0.3])
+
+
+def compared(base: dict[str, int], new: dict[str, int], spread: float, turns: bool, **how: int) -> tuple[Delta, Delta]:
+    """The difference of two sides, and that of the swapped ones."""
+    sides = [budget(spread, **base), budget(spread, **how, **new)]
+    old, recent = in_turns(*sides) if turns else sides
+    return compare_budgets(old, recent), compare_budgets(recent, old)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    base=SIZES,
+    new=SIZES,
+    spread=SPREADS,
+    turns=st.booleans(),
+    reference_ns=st.integers(100, 2_000),
+    processes=st.integers(1, 7),
+)
+def test_the_categories_account_for_the_whole_difference_and_swapping_negates_it(
+    base: dict[str, int], new: dict[str, int], spread: float, turns: bool, reference_ns: int, processes: int
+) -> None:
+    how = {"reference_ns": reference_ns} if turns else {"reference_ns": reference_ns, "processes": processes}
+    delta, swapped = compared(base, new, spread, turns, **how)
+    assert sum(change.delta_ns for change in delta.host) == delta.wall_delta_ns
+    assert delta.new.wall.ns - delta.base.wall.ns == delta.wall_delta_ns == -swapped.wall_delta_ns
+    assert [change.delta_ns for change in delta.host] == [-change.delta_ns for change in swapped.host]
+    assert delta.wall_ci95_ns == pytest.approx([-bound for bound in reversed(swapped.wall_ci95_ns)], rel=1e-9, abs=1e-6)
+    for change, other in zip(delta.host, swapped.host, strict=True):
+        assert change.ci95_ns[0] <= change.delta_ns <= change.ci95_ns[1]
+        assert all(math.isfinite(bound) for bound in change.ci95_ns)
+        assert change.ci95_ns == pytest.approx([-bound for bound in reversed(other.ci95_ns)], rel=1e-9, abs=1e-6)
+    assert set(delta.blame) <= {change.category for change in delta.host if change.delta_ns * delta.wall_delta_ns > 0}
 
 
 @settings(deadline=None, max_examples=40)
-@given(base=SIZES, new=SIZES, spread=st.sampled_from([0.0, 0.01, 0.3]))
-def test_the_categories_account_for_the_whole_difference(
-    base: dict[str, int], new: dict[str, int], spread: float
-) -> None:
-    delta = compare_budgets(budget(spread, **base), budget(spread, **new))
-    assert (
-        sum(change.delta_ns for change in delta.host) == delta.wall_delta_ns == sum(new.values()) - sum(base.values())
+@given(sizes=SIZES, spread=SPREADS, turns=st.booleans())
+def test_equal_data_are_never_slower_or_faster(sizes: dict[str, int], spread: float, turns: bool) -> None:
+    delta, _ = compared(sizes, sizes, spread, turns)
+    assert delta.verdict in ("same", "inconclusive")
+    assert (delta.wall_delta_ns, delta.blame) == (0, ())
+    assert delta.verdict == "same" or not turns
+
+
+def test_rounds_are_compared_in_pairs() -> None:
+    """Rounds that differ by a third hide 2 % from processes compared one by one, and not from pairs."""
+    base = budget(0.3, python=10_000)
+    new = replace(base, blocks=base.blocks.assign(call_ns=1.02 * base.blocks["call_ns"]))
+    assert compare_budgets(base, new).verdict == "inconclusive"
+    paired = compare_budgets(*in_turns(base, new))
+    assert (paired.verdict, paired.blame) == ("slower", ("python",))
+    strangers = compare_budgets(replace(base, recorded_with="one"), replace(new, recorded_with="another"))
+    assert strangers.verdict == "inconclusive"
+
+
+def test_one_round_among_ten_that_met_a_neighbour_decides_nothing() -> None:
+    base = budget(0.001, processes=10, python=10_000)
+    met = base.blocks["process"] == 3
+    new = replace(base, blocks=base.blocks.assign(call_ns=base.blocks["call_ns"].where(~met, 18_000.0)))
+    assert compare_budgets(*in_turns(base, new)).verdict == "same"
+
+
+def test_drift_of_the_machine_is_taken_out_and_told() -> None:
+    base = budget(0.001, python=10_000)
+    slow = replace(base, blocks=base.blocks.assign(call_ns=1.2 * base.blocks["call_ns"], reference_ns=840))
+    delta = compare_budgets(base, slow)
+    assert delta.verdict == "same"
+    assert delta.warnings[0] == (
+        "the reference loop ran 20.0% slower beside the new capture: both sides are taken to one speed of the machine"
     )
-    for change in delta.host:
-        assert change.ci95_ns[0] <= change.delta_ns <= change.ci95_ns[1]
+    in_one_recording = compare_budgets(*in_turns(base, slow))
+    assert (in_one_recording.verdict, in_one_recording.warnings) == ("slower", ())
+    other_python = replace(slow, breakdown=replace(slow.breakdown, environment={"python": "3.12"}))
+    assert compare_budgets(base, other_python).verdict == "slower"
+
+
+def test_inconclusive_says_how_many_processes_would_decide() -> None:
+    delta = compare_budgets(budget(0.05, python=1_000), budget(0.05, python=1_030))
+    assert delta.verdict == "inconclusive"
+    assert "more processes a side would decide" in delta.sentence
+    assert delta.detectable_share == (delta.wall_ci95_ns[1] - delta.wall_ci95_ns[0]) / 2 / delta.base.wall.ns
+
+
+def with_guards(made: Budget, tensor_matches: int) -> Budget:
+    guards = (
+        *(Guard(f"TENSOR_MATCH L['x{index}']", 50.0) for index in range(tensor_matches)),
+        Guard("GLOBAL_STATE ___check_global_state()", 10.0),
+        Guard("cache lookup and walk of the guard tree", 40.0),
+    )
+    return replace(made, breakdown=replace(made.breakdown, guards=guards))
+
+
+def test_the_sentence_counts_guards_by_kind() -> None:
+    base, new = budget(python=2_000, guard=100), budget(python=2_200, guard=1_900)
+    delta = compare_budgets(with_guards(base, 1), with_guards(new, 37))
+    assert delta.sentence == "2.00 µs slower: guard +1.80 µs (36 more TENSOR_MATCH), python +200 ns"
+    guard = delta.host[HOST_CATEGORIES.index("guard")]
+    assert ("guard", "36 more TENSOR_MATCH", 1_800) in {(move.kind, move.name, move.delta_ns) for move in guard.moved}
+    swapped = compare_budgets(with_guards(new, 37), with_guards(base, 1))
+    assert swapped.sentence == "2.00 µs faster: guard -1.80 µs (36 fewer TENSOR_MATCH), python -200 ns"
+
+
+def test_operators_and_kernels_that_moved() -> None:
+    base, new = budget(dispatcher=100, kernel=100), budget(dispatcher=100, kernel=400)
+    tree = Operator("call", 500, 0, {}, (Operator("aten::add", 500, 500, {"dispatcher": 100, "kernel": 400}),))
+    new = replace(new, breakdown=replace(new.breakdown, operators=tree))
+    kernel = compare_budgets(base, new).host[HOST_CATEGORIES.index("kernel")]
+    assert [(move.kind, move.name, move.delta_ns) for move in kernel.moved] == [
+        ("operator", "aten::add", 400),
+        ("kernel", "kernel_frame", 300),
+    ]
+
+
+@given(sizes=SIZES, wall_ns=st.integers(0, 10**6))
+def test_a_stretched_budget_still_closes(sizes: dict[str, int], wall_ns: int) -> None:
+    made = stretched(breakdown({"python": {"user": sizes["python"]}}, **sizes), wall_ns)
+    assert sum(each.ns for each in made.host) == made.wall.ns == wall_ns
 
 
 def test_what_makes_captures_incomparable() -> None:

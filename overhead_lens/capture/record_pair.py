@@ -1,0 +1,126 @@
+"""Two captures recorded in turns, so that whatever the machine does happens to both sides.
+
+A round is one fresh process of each side. Both are warmed up, then timed block by block in turns and sampled one after the
+other; the side that starts first changes from round to round, and which goes first in a pair of blocks is drawn by lot: in strict
+turns, a neighbour who comes and goes with a period of four blocks met one side only and made it 30 % slower::
+
+    round 0   warm up base, new | A B | B A | B A | A B ... | sample A | sample B |
+    round 1   warm up new, base | B A | A B | B A | B A ... | sample B | sample A |
+
+Two processes of one thing differ by where their code and data lie (2 % of a small call), more than blocks of one process do.
+So both processes of a round get the same layout: addresses are not randomized, and the size of the environment, which
+moves the stack, and the seed of hashes change from round to round but not between the sides.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+from overhead_lens.capture import directory
+from overhead_lens.capture.cores import share_one_core
+from overhead_lens.capture.process import Worker
+from overhead_lens.capture.record import Effort, Listener, Recording, Request
+from overhead_lens.errors import MeasurementError
+
+BLOCK_NS = 5_000_000
+
+# Not a multiple of a cache line.
+_PADDING_BYTES = 112
+
+# What of a side's own folder is kept beside the other's.
+SIDES = ("base", "new")
+
+# 12 rounds of a small eager call take about 110 s: in each, 2 s to start and warm up, 1.5 s for blocks, 5 s for all stacks.
+# At 500 Hz stacks come in clumps, and those of a process scatter 3 times as much as independent ones; at 250 Hz 1.4 times.
+PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=250)
+
+
+def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -> tuple[Path, Path]:
+    """Record two captures in turns into ``folder/base`` and ``folder/new``.
+
+    Both requests have the same effort; their own outputs are ignored.
+
+    Raises:
+        UsageError: A scenario or a parameter is wrong.
+        MeasurementError: The clock could not be read, or nothing can be written.
+    """
+    started = datetime.now(timezone.utc)
+    sides = [
+        Recording(replace(request, output=folder / name), listener)
+        for name, request in zip(SIDES, (base, new), strict=True)
+    ]
+    rounds = base.effort.processes
+    listener.begin(2 * rounds + 3)
+    try:
+        for side in sides:
+            side.folder = side.make_folder()
+        listener.step("warming up: tracers")
+        with ExitStack() as stack:
+            workers = _start(stack, sides, "tracer", {})
+            for side, worker in zip(sides, workers, strict=True):
+                listener.step(f"tracing: {worker.name}")
+                side.trace(worker)
+        for number in range(rounds):
+            _round(number, sides, listener, last=number == rounds - 1)
+        listener.step("writing the captures")
+        together = uuid.uuid4().hex
+        paths = [side.write(started, recorded_with=together) for side in sides]
+    except OSError as error:
+        raise MeasurementError(directory.cannot_write(folder, error)) from error
+    return paths[0], paths[1]
+
+
+def _start(stack: ExitStack, sides: Sequence[Recording], label: str, variables: dict[str, str]) -> list[Worker]:
+    """One warmed-up worker of each side, in the order of ``sides``; they end with ``stack``."""
+    workers = []
+    for side in sides:
+        worker = side.start(label, variables)
+        stack.callback(worker.end)
+        workers.append(worker)
+        side.send_load(worker)
+    for side, worker in zip(sides, workers, strict=True):
+        side.note_load(worker)
+        worker.send("warm_up")
+    for side, worker in zip(sides, workers, strict=True):
+        side.note_warm_up(worker)
+    return workers
+
+
+def _layout(number: int) -> dict[str, str]:
+    """What gives both processes of a round one layout, and each round another one."""
+    return {
+        "PYTHONHASHSEED": str(number),
+        "OVERHEAD_LENS_LAYOUT": "fixed",
+        "OVERHEAD_LENS_PADDING": "x" * (_PADDING_BYTES * number),
+    }
+
+
+def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last: bool) -> None:
+    """One process of each side: timed in turns, then sampled."""
+    ordered = list(sides) if number % 2 == 0 else list(reversed(sides))
+    listener.step(f"warming up: round {number}")
+    with ExitStack() as stack:
+        workers = _start(stack, ordered, f"clock-{number}", _layout(number))
+        listener.step(f"measuring: round {number}")
+        share_one_core(worker.pid for worker in workers)
+        turns = list(zip(ordered, workers, strict=True))
+        lot = random.Random(number)  # noqa: S311
+        spent_ns, block = 0, 0
+        effort = ordered[0].request.effort
+        while block < effort.blocks and (block < 3 or spent_ns < 2 * effort.clock_budget_ns):
+            for side, worker in lot.sample(turns, len(turns)):
+                (row,) = worker.ask("clock", block_ns=BLOCK_NS, blocks=1, budget_ns=0)["rows"]
+                side.rows.append({"process": number, **row, "block": block})
+                spent_ns += row["wall_ns"] + row["reference_ns"]
+            block += 1
+        for side, worker in turns:
+            side.sample(worker)
+        if last:
+            turns[0][0].measure_peaks(turns[0][1])
+            turns[1][0].peaks = turns[0][0].peaks

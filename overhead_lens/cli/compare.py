@@ -1,0 +1,148 @@
+"""``overhead-lens compare``: measure two things in turns and say which is slower, by how much and why."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overhead_lens.errors import EXIT_REGRESSION, UsageError
+
+if TYPE_CHECKING:
+    from overhead_lens.capture.record import Request
+    from overhead_lens.scenario import Target
+
+DELTA = "delta.json"
+
+
+def compare(
+    base: Annotated[str, typer.Argument(help='A target with options of profile, in quotes: "add1 -p size=3".')],
+    new: Annotated[str, typer.Argument(help='What may be slower: "add1 --compile -p size=3".')],
+    compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of both.")] = False,
+    mode: Annotated[str | None, typer.Option(help="torch.compile's mode on both sides.")] = None,
+    device: Annotated[str | None, typer.Option(help="Shorthand for -p device=DEVICE.")] = None,
+    param: Annotated[list[str] | None, typer.Option("-p", "--param", help="NAME=VALUE on both sides.")] = None,
+    python: Annotated[
+        list[str] | None,
+        typer.Option("--python", help="old=PATH or new=PATH: the interpreter of a side; it needs torch."),
+    ] = None,
+    rev: Annotated[
+        list[str] | None, typer.Option("--rev", help="old=REV or new=REV: the git revision of a side's .py file.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Fresh processes of each side.", min=3, max=10_000)] = 12,
+    margin: Annotated[
+        float, typer.Option(help="Percent of the base's wall time that count as no difference.", min=0.0, max=100.0)
+    ] = 1.0,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Directory of both captures; new or empty.")
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)
+    ] = 300.0,
+    json_: Annotated[bool, typer.Option("--json", help="Print the difference as JSON and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Measure two things in turns; exit 1 when the second is slower."""
+    from overhead_lens.capture.record_pair import record_pair
+    from overhead_lens.categories import default_classifier
+    from overhead_lens.cli import sides
+    from overhead_lens.cli.present import show_delta
+    from overhead_lens.cli.progress import progress
+    from overhead_lens.cli.store import budget_of, draw
+    from overhead_lens.compare.difference import compare_budgets
+    from overhead_lens.report.json import delta_document
+    from overhead_lens.scenario import parse_target
+
+    if sys.platform == "win32":
+        raise UsageError("compare measures on Linux and macOS only; captures made there can be compared here by diff")
+    classifier = default_classifier(rules)
+    own = [sides.parse_side(text) for text in (base, new)]
+    common = argparse.Namespace(compile=compile_, mode=mode, device=device, param=param or [])
+    workloads = [sides.workload_of(side, common) for side in own]
+    interpreters = {name: sides.interpreter(path) for name, path in sides.by_side("--python", python or []).items()}
+    targets = [parse_target(side.target) for side in own]
+    with ExitStack() as stack:
+        targets = stack.enter_context(sides.revisions(targets, sides.by_side("--rev", rev or [])))
+        requests = [
+            _request(target, workload, interpreters.get(name, sys.executable), rounds, timeout)
+            for target, workload, name in zip(targets, workloads, ("old", "new"), strict=True)
+        ]
+        folder = stack.enter_context(_folder(output, f"compare-{_label(targets)}"))
+        listener = stack.enter_context(progress(quiet=quiet))
+        paths = record_pair(requests[0], requests[1], folder, listener)
+        listener.step("analyzing")
+        budgets = [budget_of(path, classifier) for path in paths]
+        delta = compare_budgets(budgets[0], budgets[1], margin / 100)
+        document = json.dumps(delta_document(delta), indent=1)
+        (folder / DELTA).write_text(f"{document}\n", encoding="utf-8")
+    show_delta(delta, as_json=json_)
+    for path, budget in zip(paths, budgets, strict=True):
+        draw(path, budget.breakdown, classifier)
+    if delta.verdict == "slower":
+        raise typer.Exit(EXIT_REGRESSION)
+
+
+@contextmanager
+def _folder(output: Path | None, label: str) -> Iterator[Path]:
+    """The directory of both captures; nothing of it stays where the input turns out to be wrong."""
+    from overhead_lens.capture.directory import claim_directory, new_directory, release_directory
+    from overhead_lens.capture.record_pair import SIDES
+
+    made = output is None or not output.exists()
+    folder = claim_directory(output) if output else new_directory(Path("traces"), label, datetime.now().astimezone())
+    try:
+        yield folder
+    except UsageError:
+        for side in SIDES:
+            shutil.rmtree(folder / side, ignore_errors=True)
+        release_directory(folder)
+        with suppress(OSError):
+            if made:
+                folder.rmdir()
+            if output is None:
+                folder.parent.rmdir()
+        raise
+    release_directory(folder)
+
+
+def _request(
+    target: Target,
+    workload: tuple[dict[str, str], dict[str, str] | None],
+    python: str,
+    rounds: int,
+    timeout_s: float,
+) -> Request:
+    from overhead_lens.capture.record import Request
+    from overhead_lens.capture.record_pair import PAIRED
+
+    params, options = workload
+    return Request(
+        path=target.path,
+        variant=target.variant,
+        params=params,
+        compile_options=options,
+        output=None,
+        parent=Path("traces"),
+        timeout_s=timeout_s,
+        effort=replace(PAIRED, processes=rounds),
+        command=("overhead-lens", *sys.argv[1:]),
+        python=python,
+    )
+
+
+def _label(targets: Sequence[Target]) -> str:
+    """What both sides are called in the name of their directory."""
+    names = [f"{target.path.stem}-{target.variant}" if target.variant else target.path.stem for target in targets]
+    return "-".join(dict.fromkeys(names))

@@ -1,0 +1,173 @@
+"""Two budgets on one footing: how far they are apart by which process, and both stretched so that they differ by just that.
+
+Captures that were recorded in turns are compared round by round; others process by process, each side's times scaled by the
+reference loop to one speed of the machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.analysis.breakdown import Budget
+from overhead_lens.analysis.model import Breakdown, DeviceShare, HostCategory, Part
+from overhead_lens.analysis.wall import Floats
+from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.compare.shift import Shift, at, level, paired_shift, unpaired_shift
+from overhead_lens.units import round_to_sum
+
+# The reference loop itself differs from process to process: it does not correct less than this.
+DRIFT_SHARE = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class Footing:
+    """What two budgets are compared by.
+
+    Attributes:
+        base, new: The budgets' breakdowns, stretched so that ``new`` less ``base`` is the estimated difference.
+        wall: The difference of the wall time.
+        host: The differences of the categories, in the taxonomy's order; the estimates sum to the wall's.
+        drift: How much slower the reference loop was in the new capture, as a share; 0 for captures recorded in turns.
+    """
+
+    base: Breakdown
+    new: Breakdown
+    wall: Shift
+    host: tuple[Shift, ...]
+    drift: float
+
+
+def on_one_footing(base: Budget, new: Budget) -> Footing:
+    """Compare two budgets; rounds are paired where both were recorded in turns."""
+    if base.recorded_with is not None and base.recorded_with == new.recorded_with:
+        wall, host, levels, drift = *_paired(base, new), 0.0
+    else:
+        wall, host, levels, drift = _unpaired(base, new)
+    total_ns = round(level(levels[0]) + level(levels[1]))
+    # Swapped sides give the same two numbers.
+    delta_ns = round(wall.ns)
+    base_ns = max((total_ns - delta_ns) // 2, 0, -delta_ns)
+    old, recent = stretched(base.breakdown, base_ns), stretched(new.breakdown, base_ns + delta_ns)
+    deltas = [after.ns - before.ns for before, after in zip(old.host, recent.host, strict=True)]
+    placed = tuple(at(shift, delta) for shift, delta in zip(host, deltas, strict=True))
+    return Footing(old, recent, at(wall, delta_ns), placed, drift)
+
+
+def call_ns_per_process(budget: Budget) -> Floats:
+    """Median block of each process, ns per call, shape ``(processes,)``."""
+    per_process: Floats = _quiet(budget).groupby("process", sort=True)["call_ns"].median().to_numpy(np.float64)
+    return per_process
+
+
+def _quiet(budget: Budget) -> pd.DataFrame:
+    blocks: pd.DataFrame = budget.blocks[budget.blocks["undisturbed"]]
+    return blocks
+
+
+def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats]]:
+    together = base.blocks.merge(new.blocks, on=["process", "block"], suffixes=("_base", "_new"))
+    together["delta_ns"] = together["call_ns_new"] - together["call_ns_base"]
+    rounds = together.groupby("process", sort=True)
+    deltas = rounds["delta_ns"].median().to_numpy(np.float64)
+    levels = [rounds[f"call_ns_{side}"].median().to_numpy(np.float64) for side in ("base", "new")]
+    if any(len(budget.process_shares) != len(deltas) for budget in (base, new)):
+        return paired_shift(deltas), _categories(base, new, levels, 0.0), levels
+    # A category's time is share x level: it differs by the shares' difference at the usual level, and by its part of the wall's.
+    # Levels of single rounds stay out, since what the machine does to them has cancelled in the paired difference only.
+    level_ns = float(np.median(levels[0]) + np.median(levels[1])) / 2
+    moved = level_ns * (new.process_shares - base.process_shares)
+    host = moved + (base.process_shares + new.process_shares) / 2 * deltas[:, None]
+    return paired_shift(deltas), [paired_shift(host[:, position]) for position in range(len(HOST_CATEGORIES))], levels
+
+
+def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats], float]:
+    log_drift, drift_error = _log_drift(base, new)
+    walls = (call_ns_per_process(base) * math.exp(log_drift / 2), call_ns_per_process(new) * math.exp(-log_drift / 2))
+    further_ns = drift_error * float(np.mean([np.median(wall) for wall in walls]))
+    single = [float(np.std(budget.wall)) for budget, wall in zip((base, new), walls, strict=True) if len(wall) == 1]
+    wall = unpaired_shift(*walls, math.hypot(further_ns, *sorted(single)))
+    return wall, _categories(base, new, walls, drift_error), walls, math.expm1(log_drift)
+
+
+def _categories(base: Budget, new: Budget, walls: Sequence[Floats], drift_error: float) -> list[Shift]:
+    """Every category's difference from each process's own stacks, or else from what is known of the pooled shares."""
+    values, errors = [], []
+    for budget, wall in zip((base, new), walls, strict=True):
+        if len(budget.process_shares) == len(wall) > 1:
+            values.append(budget.process_shares * wall[:, None])
+            errors.append(np.zeros(len(HOST_CATEGORIES)))
+            continue
+        call_ns = max(budget.breakdown.wall.ns, 1)
+        shares = np.array([each.ns / call_ns for each in budget.breakdown.host])
+        values.append(shares * wall[:, None])
+        errors.append(np.std(budget.host, axis=0) * shares.astype(bool))
+    found = []
+    for position in range(len(HOST_CATEGORIES)):
+        old, recent = values[0][:, position], values[1][:, position]
+        drifted_ns = drift_error * float(np.median(old) + np.median(recent)) / 2
+        further_ns = math.hypot(drifted_ns, *sorted(float(error[position]) for error in errors))
+        found.append(unpaired_shift(old, recent, further_ns))
+    return found
+
+
+def _log_drift(base: Budget, new: Budget) -> tuple[float, float]:
+    """Logarithm of how much longer the reference loop took for the new capture, and its error.
+
+    Nothing where it is too little to be told from the loop's own spread, and where two interpreters ran it.
+    """
+    pythons = {budget.breakdown.environment.get("python") for budget in (base, new)}
+    old, recent = (
+        _quiet(budget).groupby("process")["reference_ns"].median().to_numpy(np.float64) for budget in (base, new)
+    )
+    shift = unpaired_shift(np.log(old), np.log(recent))
+    if len(pythons) > 1 or abs(shift.ns) < max(DRIFT_SHARE, 2 * shift.error_ns):
+        return 0.0, 0.0
+    return shift.ns, shift.error_ns
+
+
+def stretched(breakdown: Breakdown, wall_ns: int) -> Breakdown:
+    """The same budget for a wall time of ``wall_ns``: every category in proportion, to whole ns that sum."""
+    scale = wall_ns / breakdown.wall.ns if breakdown.wall.ns else 0.0
+    if scale == 1.0 or (breakdown.wall.ns == 0 and wall_ns == 0):
+        return breakdown
+    weights = [each.ns * scale for each in breakdown.host]
+    if not breakdown.wall.ns:
+        weights[-1] = float(wall_ns)
+    sizes = round_to_sum(weights, wall_ns)
+    low, high = breakdown.wall.ci95_ns
+    return replace(
+        breakdown,
+        wall=replace(breakdown.wall, ns=wall_ns, ci95_ns=(low * scale, high * scale)),
+        host=tuple(_stretched_category(each, ns, scale) for each, ns in zip(breakdown.host, sizes, strict=True)),
+        closure=replace(breakdown.closure, sum_ns=wall_ns),
+        device=None if breakdown.device is None else _stretched_device(breakdown.device, wall_ns),
+    )
+
+
+def _stretched_category(category: HostCategory, ns: int, scale: float) -> HostCategory:
+    low, high = (bound * scale for bound in category.ci95_ns)
+    own = ns / category.ns if category.ns else 0.0
+    sizes = round_to_sum([part.ns * own for part in category.parts], ns) if category.parts else []
+    return replace(
+        category,
+        ns=ns,
+        ci95_ns=(min(low, ns), max(high, ns)),
+        parts=tuple(Part(part.name, size) for part, size in zip(category.parts, sizes, strict=True)),
+        top=tuple(replace(frame, ns=round(frame.ns * scale)) for frame in category.top),
+    )
+
+
+def _stretched_device(device: DeviceShare, wall_ns: int) -> DeviceShare:
+    """The device works as long as before; what changes is its idle time."""
+    busy_ns = min(device.busy_ns, wall_ns)
+    idle_ns = wall_ns - busy_ns
+    scale = idle_ns / device.idle_ns if device.idle_ns else 0.0
+    causes = list(device.idle_blame)
+    sizes = round_to_sum([device.idle_blame[cause] * scale for cause in causes], idle_ns) if device.idle_ns else []
+    blame = dict(zip(causes, sizes, strict=True)) if sizes else {"unattributed": idle_ns}
+    return replace(device, busy_ns=busy_ns, idle_ns=idle_ns, idle_blame=blame)
