@@ -167,6 +167,13 @@ def test_rounds_are_compared_in_pairs() -> None:
     assert strangers.verdict == "inconclusive"
 
 
+def test_the_only_category_is_as_uncertain_as_the_wall() -> None:
+    delta = compare_budgets(*in_turns(budget(0.1, python=1_000), budget(0.1, python=1_500)))
+    python = delta.host[HOST_CATEGORIES.index("python")]
+    assert python.ci95_ns == pytest.approx(delta.wall_ci95_ns)
+    assert delta.wall_ci95_ns[1] - delta.wall_ci95_ns[0] > 50
+
+
 def test_one_round_among_ten_that_met_a_neighbour_decides_nothing() -> None:
     base = budget(0.001, processes=10, python=10_000)
     met = base.blocks["process"] == 3
