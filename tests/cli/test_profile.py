@@ -28,6 +28,7 @@ from tests.cli.run import error_line, lens, scenario
 
 NUMBER, TEXT, MAYBE = {"type": "number"}, {"type": "string"}, {"type": ["number", "null"]}
 INTERVAL = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
+MAYBE_INTERVAL = {"anyOf": [INTERVAL, {"type": "null"}]}
 
 
 def fields(**properties: Any) -> dict[str, Any]:
@@ -65,10 +66,34 @@ BREAKDOWN = fields(
         parts=rows(name=TEXT, ns=NUMBER),
         top=rows(frame=TEXT, ns=NUMBER),
     ),
-    closure=fields(sum_ns=NUMBER, residual_ns={"const": 0.0}, trace_sum_ns=MAYBE, trace_residual_share=MAYBE),
-    cross_checks=rows(category=TEXT, samples_ns=MAYBE, trace_ns=MAYBE, ablation_ns=MAYBE, agree={"type": "boolean"}),
+    closure=fields(
+        sum_ns=NUMBER,
+        residual_ns={"const": 0.0},
+        trace_sum_ns=MAYBE,
+        trace_residual_share=MAYBE,
+        trace_bare_ns=MAYBE,
+    ),
+    cross_checks=rows(
+        category=TEXT,
+        samples_ns=MAYBE,
+        trace_ns=MAYBE,
+        ablation_ns=MAYBE,
+        agree={"type": "boolean"},
+        samples_ci95_ns=MAYBE_INTERVAL,
+        trace_ci95_ns=MAYBE_INTERVAL,
+        ablation_ci95_ns=MAYBE_INTERVAL,
+    ),
     instructions={"type": ["object", "null"]},
-    guards=rows(guard=TEXT, warm_ns=NUMBER),
+    guards=rows(
+        guard=TEXT,
+        warm_ns=MAYBE,
+        warm_ci95_ns=MAYBE_INTERVAL,
+        cold_ns=MAYBE,
+        sampled_ns=MAYBE,
+        cause={"type": ["string", "null"]},
+    ),
+    guard_tree={"type": ["object", "null"]},
+    compile_notes=rows(kind=TEXT, place=TEXT, reason=TEXT),
     warnings={"type": "array", "items": TEXT},
     environment={"type": "object"},
     capture=TEXT,
