@@ -2,13 +2,12 @@
 
 Samples are multinomial: with ``n`` stacks a share's uncertainty is that of counts. Replicates are drawn from the
 posterior under Jeffreys' prior, so that a category that was never seen keeps an honest upper bound. Processes differ as
-well (20 captures that each sampled one process had intervals that met in only 85 % of pairs), so several are sampled
-and resampled.
+well (20 captures that each sampled one process had intervals that met in only 85 % of pairs), so several are sampled, and
+their differences make the interval.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,9 +23,6 @@ KERNEL = Claim("kernel")
 PAGE_FAULT = Claim("allocation", "page_fault")
 
 _SEED = 20_240_301
-
-# 97.5 % quantile of Student's t by degrees of freedom.
-_STUDENT_T = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26}
 
 # System calls that give memory to the process or take it back: their time is in the system time of the thread.
 _MEMORY_CALLS = frozenset({"munmap", "mmap", "mmap64", "brk", "sbrk", "madvise", "mremap"})
@@ -122,23 +118,30 @@ def _by_category(claims: Mapping[Claim, float]) -> list[float]:
 
 
 def _draw(counts: Floats) -> Floats:
-    """Replicates of the shares from counts per process and category, shape ``(processes, categories)``."""
+    """Replicates of the shares from counts per process and category, shape ``(processes, categories)``.
+
+    What processes were seen to differ by holds the sampling error of each, so the mean over them has Student's t with one
+    degree of freedom less than processes: drawn for all categories together, so that they keep summing to 1. Only where that
+    spread is smaller than counts of so many stacks allow, because few processes met by chance or hardly ever saw a
+    category, is it that of the counts.
+    """
     random = np.random.default_rng(_SEED)
     processes = len(counts)
-    # Each process's shares under its own sampling error, shape (processes, replicates, categories).
-    drawn = np.stack([random.dirichlet(row + 0.5 / processes, REPLICATES) for row in counts])
+    of_counts: Floats = random.dirichlet(counts.sum(axis=0) + 0.5, REPLICATES)
     if processes == 1:
-        single: Floats = drawn[0]
-        return single
-    chosen = random.integers(0, processes, (processes, REPLICATES))
-    means = drawn[chosen, np.arange(REPLICATES)].mean(axis=0)
+        return of_counts
+    seen = counts / counts.sum(axis=1, keepdims=True)
     pooled = counts.sum(axis=0) / counts.sum()
-    stretched = np.maximum(pooled + small_sample_stretch(processes) * (means - pooled), 0.0)
-    shares: Floats = stretched / stretched.sum(axis=1, keepdims=True)
+    normal = random.normal(size=(REPLICATES, processes)) @ (seen - seen.mean(axis=0))
+    chi_square = random.chisquare(processes - 1, (REPLICATES, 1))
+    of_processes = pooled + normal / np.sqrt(processes * chi_square)
+    wider = _width(of_processes) >= _width(of_counts)
+    drawn = np.maximum(np.where(wider, of_processes, of_counts), 0.0)
+    shares: Floats = drawn / drawn.sum(axis=1, keepdims=True)
     return shares
 
 
-def small_sample_stretch(processes: int) -> float:
-    """What a bootstrap of a mean over few processes lacks to Student's t: ``t(0.975, n-1) / 1.96 * sqrt(n / (n-1))``."""
-    quantile = _STUDENT_T.get(processes - 1, 2.0)
-    return quantile / 1.96 * math.sqrt(processes / (processes - 1))
+def _width(replicates: Floats) -> Floats:
+    low, high = np.quantile(replicates, [0.025, 0.975], axis=0)
+    width: Floats = high - low
+    return width

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from overhead_lens.analysis.shares import Shares, shares_of_stacks, small_sample_stretch
+from overhead_lens.analysis.shares import Shares, shares_of_stacks
 from overhead_lens.categories import HOST_CATEGORIES, Claim
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
@@ -44,9 +44,13 @@ def test_replicates_are_shares() -> None:
     assert found.sum(axis=1) == pytest.approx(np.ones(len(found)))
 
 
-def test_stretch_is_students() -> None:
-    assert small_sample_stretch(2) == pytest.approx(12.71 / 1.96 * 2**0.5)
-    assert small_sample_stretch(5) == pytest.approx(2.78 / 1.96 * 1.25**0.5)
+@pytest.mark.parametrize(("processes", "quantile"), [(5, 2.776), (9, 2.306)])
+def test_few_processes_have_students_t(processes: int, quantile: float) -> None:
+    python = np.linspace(300, 700, processes)
+    found = shares(*[(int(each), 1_000 - int(each)) for each in python]).replicates[:, HOST_CATEGORIES.index("python")]
+    error = np.std(python / 1_000, ddof=1) / processes**0.5
+    low, high = np.quantile(found, [0.025, 0.975])
+    assert (high - low) / 2 == pytest.approx(quantile * error, rel=0.1)
 
 
 def test_intervals_cover_where_processes_differ() -> None:
