@@ -443,6 +443,7 @@ def published_of(target: str, *, compile: bool, params: Mapping[str, str] | None
         each
         for each in scenario.published
         if (each.variant, each.compile) == (variant, compile)
+        and not each.rung.endswith("_inference_mode")  # a scenario of its own measures those
         and {name: str(value).lower() for name, value in each.params.items()} == wanted
     ]
 

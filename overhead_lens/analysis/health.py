@@ -14,7 +14,7 @@ from overhead_lens.scenario import Work
 from overhead_lens.units import format_bytes, format_ns, format_rate
 
 _DISTURBED_SHARE = 0.25
-_LEAST_SAMPLES = 3_000
+_LEAST_SAMPLES = 2_500
 _UNATTRIBUTED_SHARE = 0.02
 _FAULT_SHARE = 0.01
 _DRIFT_SHARE = 0.05

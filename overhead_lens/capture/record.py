@@ -47,7 +47,7 @@ class Effort:
     processes: int = 5
     blocks: int = 25
     clock_budget_ns: int = 1_500_000_000
-    samples_per_process: int = 750
+    samples_per_process: int = 600
 
 
 STANDARD = Effort()

@@ -78,9 +78,16 @@ def test_kernels_called_alone_are_an_upper_bound(kernel_ns: int, agree: bool) ->
 
 
 def test_a_category_that_was_never_sampled_still_has_a_bound() -> None:
-    (check,) = cross_checks(host(python=9_000), 0, None, ablation(generated_code=1_200, allocation_hoisted=600))
+    (check,) = cross_checks(host(python=9_000), 0, None, ablation(compiled=14_000, guards_filtered=12_500))
     assert check.samples == Reading(0, (0.0, 30.0))
     assert not check.agree
+
+
+@pytest.mark.parametrize(("allocation_ns", "agree"), [(100, True), (700, True), (701, False)])
+def test_the_allocator_called_from_python_is_an_upper_bound(allocation_ns: int, agree: bool) -> None:
+    rows = ablation(generated_code=1_200, allocation_hoisted=600)
+    (check,) = cross_checks(host(allocation=allocation_ns), 0, None, rows)
+    assert (check.ablation, check.agree) == (Reading(600, (600, 600)), agree)
 
 
 def test_one_instrument_checks_nothing() -> None:
