@@ -23,7 +23,7 @@ NO_PERMISSION = (
             "Error: No such file or directory (os error 2)\n",
             "py-spy failed: Error: No such file or directory (os error 2)",
         ),
-        ("Error: Failed to open /root/.venv/bin/python", "py-spy failed: Error: Failed to open /root/.venv/bin/python"),
+        ("Error: Failed to open /srv/venv/bin/python", "py-spy failed: Error: Failed to open /srv/venv/bin/python"),
         ("Error: os error 13x", "py-spy failed: Error: os error 13x"),
         (
             "py-spy> Sampling\nError: Failed to find python version\n\nStack backtrace:",
