@@ -49,6 +49,11 @@ def format_ns(ns: float) -> str:
     return f"{ns / NS_PER_S:.{_decimals(size / NS_PER_S)}f} s"
 
 
+def format_signed_ns(ns: float) -> str:
+    """A difference in ns as ``format_ns`` writes it, always with its sign: ``+1.20 µs``, ``-35 ns``."""
+    return f"{'+' if ns >= 0 else '-'}{format_ns(abs(ns))}"
+
+
 def format_bytes(size: float) -> str:
     """A size with a decimal unit and three digits: ``263 kB``, ``1.05 MB``."""
     return f"{_scaled(size)}B"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.units import format_bytes, format_ns, format_rate, ns_from_us_text, round_to_sum
+from overhead_lens.units import format_bytes, format_ns, format_rate, format_signed_ns, ns_from_us_text, round_to_sum
 
 
 @given(ns=st.integers(0, 2**62))
@@ -65,3 +65,8 @@ def test_sizes_in_three_digits(size: int, text: str) -> None:
 )
 def test_rates_in_three_digits(per_s: float, unit: str, text: str) -> None:
     assert format_rate(per_s, unit) == text
+
+
+@pytest.mark.parametrize(("ns", "text"), [(1_200, "+1.20 µs"), (-35, "-35 ns"), (0, "+0 ns"), (-2e6, "-2.00 ms")])
+def test_a_difference_always_has_its_sign(ns: float, text: str) -> None:
+    assert format_signed_ns(ns) == text

@@ -24,7 +24,7 @@ from overhead_lens.compare.factors import make_factors
 from overhead_lens.compare.model import Change, Delta
 from overhead_lens.compare.moved import count_in_words, more_guards, moves
 from overhead_lens.compare.shift import Shift, holm
-from overhead_lens.units import format_ns
+from overhead_lens.units import format_ns, format_signed_ns
 
 MARGIN_SHARE = 0.01
 
@@ -114,14 +114,15 @@ def _direction(interval: Interval, ns: float) -> str:
 def _sentence(footing: Footing, verdict: str, changes: Sequence[Change], blame: Sequence[str], margin_ns: float) -> str:
     wall = footing.wall
     if verdict == "same":
-        return f"no difference beyond the margin of {format_ns(margin_ns)}: {signed(wall.ns)}"
+        return f"no difference beyond the margin of {format_ns(margin_ns)}: {format_signed_ns(wall.ns)}"
     if verdict == "inconclusive":
         low, high = wall.interval()
         more = wall.more_needed(margin_ns)
         needed = "no number of processes" if more is None else f"about {max(1, more)} more processes a side"
-        return f"inconclusive: {signed(wall.ns)}, interval {signed(low)} .. {signed(high)}; {needed} would decide"
+        between = f"{format_signed_ns(low)} .. {format_signed_ns(high)}"
+        return f"inconclusive: {format_signed_ns(wall.ns)}, interval {between}; {needed} would decide"
     by_name = {change.category: change for change in changes}
-    reasons = [f"{name} {signed(by_name[name].delta_ns)}{_guards(name, verdict, footing)}" for name in blame]
+    reasons = [f"{name} {format_signed_ns(by_name[name].delta_ns)}{_guards(name, verdict, footing)}" for name in blame]
     why = ", ".join(reasons) if reasons else "no single category moved clearly"
     return f"{format_ns(abs(wall.ns))} {verdict}: {why}"
 
@@ -133,11 +134,6 @@ def _guards(category: str, verdict: str, footing: Footing) -> str:
     sign = 1 if verdict == "slower" else -1
     kinds = [count_in_words(*change) for change in more_guards(footing.base, footing.new) if sign * change[1] > 0]
     return f" ({', '.join(kinds[:_GUARD_KINDS])})" if kinds else ""
-
-
-def signed(ns: float) -> str:
-    """A difference with its sign."""
-    return f"{'+' if ns >= 0 else '-'}{format_ns(abs(ns))}"
 
 
 def _warnings(base: Budget, new: Budget, footing: Footing) -> tuple[str, ...]:

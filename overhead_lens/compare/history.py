@@ -20,7 +20,7 @@ from overhead_lens.analysis.model import Interval
 from overhead_lens.analysis.wall import Floats
 from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.compare.change_points import Cut, Level, Shift, find_cuts, levels_between, shifts_at
-from overhead_lens.units import format_ns
+from overhead_lens.units import format_signed_ns
 
 WALL = "wall"
 SERIES = (WALL, *HOST_CATEGORIES)
@@ -105,8 +105,8 @@ class Change:
     def sentence(self) -> str:
         """What moved, and between which commits."""
         names = self.moved or [self.found_in]
-        what = ", ".join(f"{name} {_signed(self.shifts[name].delta)}" for name in names)
-        whole = "" if names == [WALL] else f" (wall {_signed(self.shifts[WALL].delta)})"
+        what = ", ".join(f"{name} {format_signed_ns(self.shifts[name].delta)}" for name in names)
+        whole = "" if names == [WALL] else f" (wall {format_signed_ns(self.shifts[WALL].delta)})"
         if self.before.name == self.after.name:
             return f"{what}{whole} within {self.before.name}: no commit lies between the captures"
         where = "" if self.likely is self.after else f", most likely from {self.likely.name} on"
@@ -300,7 +300,3 @@ def _listed(values: Any) -> str:
     if not isinstance(values, Mapping):
         return str(values)
     return " ".join(f"{name}={value}" for name, value in values.items())
-
-
-def _signed(ns: float) -> str:
-    return f"{'+' if ns >= 0 else '-'}{format_ns(abs(ns))}"

@@ -14,7 +14,7 @@ from overhead_lens.analysis.model import Interval
 from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.compare.model import Delta
 from overhead_lens.errors import UsageError
-from overhead_lens.units import format_ns
+from overhead_lens.units import format_ns, format_signed_ns
 
 TOTAL = "total"
 
@@ -52,8 +52,8 @@ class Finding:
 
     def __str__(self) -> str:
         low, high = self.ci95_ns
-        figures = f"{_signed(self.delta_ns)} [{_signed(low)} .. {_signed(high)}]"
-        return f"{self.limit.name}: {figures}, at most {_signed(self.allowed_ns)} allowed: {self.state}"
+        figures = f"{format_signed_ns(self.delta_ns)} [{format_signed_ns(low)} .. {format_signed_ns(high)}]"
+        return f"{self.limit.name}: {figures}, at most {format_signed_ns(self.allowed_ns)} allowed: {self.state}"
 
 
 def parse_limit(text: str) -> Limit:
@@ -86,7 +86,3 @@ def _finding(delta: Delta, limit: Limit) -> Finding:
     allowed_ns = limit.allowed_ns(delta.base.wall.ns)
     state = KEPT if delta_ns <= allowed_ns else BROKEN if interval[0] > allowed_ns else DOUBTFUL
     return Finding(limit, allowed_ns, delta_ns, interval, state)
-
-
-def _signed(ns: float) -> str:
-    return f"{'+' if ns >= 0 else '-'}{format_ns(abs(ns))}"

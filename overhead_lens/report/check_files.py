@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from overhead_lens.compare.limits import BROKEN, Finding
 from overhead_lens.compare.model import Delta
 from overhead_lens.report.plain import plain
-from overhead_lens.units import format_ns
+from overhead_lens.units import format_ns, format_signed_ns
 
 
 def markdown(delta: Delta, findings: Sequence[Finding], *, regressed: bool) -> str:
@@ -26,7 +26,7 @@ def markdown(delta: Delta, findings: Sequence[Finding], *, regressed: bool) -> s
     if findings:
         lines += ["| limit | allowed | measured | 95 % interval | |", "|---|---|---|---|---|"]
         lines += [
-            f"| {finding.limit.name} | {_signed(finding.allowed_ns)} | {_signed(finding.delta_ns)} "
+            f"| {finding.limit.name} | {format_signed_ns(finding.allowed_ns)} | {format_signed_ns(finding.delta_ns)} "
             f"| {_interval(finding.ci95_ns)} | {finding.state} |"
             for finding in findings
         ]
@@ -38,9 +38,9 @@ def markdown(delta: Delta, findings: Sequence[Finding], *, regressed: bool) -> s
     for old, recent, change in zip(base.host, new.host, delta.host, strict=True):
         if old.ns == recent.ns == 0:
             continue
-        moved = f"{_signed(change.moved[0].delta_ns)} {_cell(change.moved[0].name)}" if change.moved else ""
+        moved = f"{format_signed_ns(change.moved[0].delta_ns)} {_cell(change.moved[0].name)}" if change.moved else ""
         lines.append(
-            f"| {change.category} | {format_ns(old.ns)} | {format_ns(recent.ns)} | {_signed(change.delta_ns)} "
+            f"| {change.category} | {format_ns(old.ns)} | {format_ns(recent.ns)} | {format_signed_ns(change.delta_ns)} "
             f"| {_interval(change.ci95_ns)} | {change.verdict} | {moved} |"
         )
     lines += ["", *(f"- {_cell(warning)}" for warning in delta.warnings)]
@@ -71,9 +71,5 @@ def _cell(text: str) -> str:
     return shown
 
 
-def _signed(ns: float) -> str:
-    return f"{'+' if ns >= 0 else '-'}{format_ns(abs(ns))}"
-
-
 def _interval(interval: tuple[float, float]) -> str:
-    return f"{_signed(interval[0])} .. {_signed(interval[1])}"
+    return f"{format_signed_ns(interval[0])} .. {format_signed_ns(interval[1])}"

@@ -9,7 +9,7 @@ from rich.text import Text
 from overhead_lens.analysis.ladder import Ladder, Rung, layers
 from overhead_lens.analysis.model import Interval
 from overhead_lens.report.plain import plain
-from overhead_lens.units import format_ns
+from overhead_lens.units import format_ns, format_signed_ns
 
 
 def print_ladder(console: Console, ladder: Ladder) -> None:
@@ -111,7 +111,7 @@ def _table(*names: str) -> Table:
 
 
 def _signed(ns: float | None) -> str:
-    return "" if ns is None else f"{'+' if ns >= 0 else '-'}{format_ns(abs(ns))}"
+    return "" if ns is None else format_signed_ns(ns)
 
 
 def _interval(interval: Interval | None) -> str:

@@ -16,7 +16,7 @@ from overhead_lens.analysis.names import kernel_name
 from overhead_lens.compare.factors import Factors, describe_kernel
 from overhead_lens.compare.model import Delta
 from overhead_lens.report.plain import plain
-from overhead_lens.units import format_ns, format_rate
+from overhead_lens.units import format_ns, format_rate, format_signed_ns
 
 _BAR_WIDTH = 24
 _TOP = 5
@@ -80,13 +80,13 @@ def print_delta(console: Console, delta: Delta) -> None:
     for change, old, recent in zip(delta.host, base.host, new.host, strict=True):
         if old.ns == recent.ns == 0:
             continue
-        moved = f"{_signed(change.moved[0].delta_ns)} {plain(change.moved[0].name)}" if change.moved else ""
+        moved = f"{format_signed_ns(change.moved[0].delta_ns)} {plain(change.moved[0].name)}" if change.moved else ""
         moved = _cut(moved)
         table.add_row(
             Text(change.category, style=COLORS[change.category]),
             format_ns(old.ns),
             format_ns(recent.ns),
-            _signed(change.delta_ns),
+            format_signed_ns(change.delta_ns),
             _interval(change.ci95_ns),
             change.verdict,
             Text(moved, style="dim"),
@@ -111,14 +111,16 @@ def _factors(factors: Factors) -> RenderableType:
             table.add_row(
                 Text(f"{part.name}{' (estimate)' if part.estimate else ''}", style=COLORS[part.name.partition(":")[0]]),
                 *(format_ns(ns) for ns in per_unit),
-                _signed(part.delta_ns / factors.units),
+                format_signed_ns(part.delta_ns / factors.units),
                 f"{factors.share(part):.0%}",
                 "" if ratio is None else f"{ratio:.1f}x",
             )
     walls = (factors.base_ns / factors.units, factors.new_ns / factors.units)
     ratio = max(walls) / min(walls) if min(walls) else None
     whole = f"{ratio:.1f}x" if ratio else ""
-    table.add_row(Text("sum = wall", style="bold"), *map(format_ns, walls), _signed(walls[1] - walls[0]), "100%", whole)
+    table.add_row(
+        Text("sum = wall", style="bold"), *map(format_ns, walls), format_signed_ns(walls[1] - walls[0]), "100%", whole
+    )
     lines = describe_kernel(factors.kernel) if factors.kernel is not None else []
     notes = [Text(plain(line), style="dim") for line in lines]
     return section(f"factors of the ratio, per unit of work ({factors.units:,} units)", Group(table, *notes))
@@ -414,7 +416,3 @@ def _print_footnotes(console: Console, warnings: Sequence[str]) -> None:
 
 def _interval(interval: tuple[float, float]) -> str:
     return f"{format_ns(interval[0])} .. {format_ns(interval[1])}"
-
-
-def _signed(ns: float) -> str:
-    return f"{'+' if ns >= 0 else '-'}{format_ns(abs(ns))}"
