@@ -1,67 +1,95 @@
-"""How often is a verdict wrong? Resamples comparisons from a pool of recorded rounds of one thing against itself.
+"""How often is a verdict wrong? Live comparisons of one thing with itself, and many more that are drawn from their rounds.
 
-    python scripts/bench_verdicts.py FOLDER [--rounds 100] [--target add1] [--load] [--comparisons 1000]
+    python scripts/bench_verdicts.py FOLDER [--target add1] [--live 10] [--load] [--comparisons 1000]
 
-The pool is what ``overhead-lens compare TARGET TARGET`` records (raw blocks and stacks), in pieces under FOLDER that are kept and
-used again; ``--load`` keeps another process busy meanwhile. Each comparison draws rounds of the pool without repetition and
-tosses a coin for each round which process is the base. A slow-down of 1 % and 5 % of the wall time is added to every block of
-the new side, and as many of its stacks are given to the category that is to blame. Beside it, on the same blocks: the t-test of
-pyperf (three values a process, all processes pooled) and the medians of torch.utils.benchmark, told apart beyond 1 %.
+``overhead-lens compare TARGET TARGET`` is run ``--live`` times into FOLDER (what is there is kept and used again); ``--load``
+keeps another process busy meanwhile. Their verdicts are the live result, and their rounds, raw blocks and stacks of two fresh
+processes each, are the pool. A comparison drawn from it takes rounds without repetition and tosses a coin for each which process
+is the base. A slow-down of 1, 2 and 5 % of the wall time is added to every block of the new side, and as many of its stacks are
+given to one frame: of a function that was not there before, in any category that the call has, or of one that was, drawn in
+proportion to its time. Beside it, on the same blocks: the t-test of pyperf (three values a process, all processes pooled) and the
+medians of torch.utils.benchmark, told apart beyond 1 %.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from overhead_lens.analysis.breakdown import Budget
 from overhead_lens.analysis.model import Breakdown, Closure, HostCategory, Wall
+from overhead_lens.analysis.shares import shares_of_stacks
 from overhead_lens.analysis.wall import Floats
 from overhead_lens.capture.directory import read_capture
 from overhead_lens.capture.record_pair import PAIRED
 from overhead_lens.categories import HOST_CATEGORIES, default_classifier
 from overhead_lens.cli.store import stacks_per_process
 from overhead_lens.compare.difference import compare_budgets
-from overhead_lens.compare.student import quantile
+from overhead_lens.compare.tails import quantile
 from overhead_lens.units import round_to_sum
 
-PIECE_ROUNDS = 20
 PYPERF_VALUES = 3
 SEED = 7
+SLOW_DOWNS = (0.01, 0.02, 0.05)
+
+# A category of less is not there to be blamed.
+LEAST_SHARE = 0.05
+
+# The frame of a function that was not there before.
+ADDED = "(added)"
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One recorded process: ns per call of each block, and sampled stacks per category."""
+    """One recorded process: ns per call of each block, and sampled stacks per frame of the pool."""
 
     blocks_ns: Floats
     counts: Floats
 
 
 Round = tuple[Process, Process]
+Key = tuple[str, str]
 
 
-def record(folder: Path, target: str, rounds: int, *, load: bool) -> None:
-    """Record the pieces of the pool that are missing."""
-    for piece in range(-(-rounds // PIECE_ROUNDS)):
-        path = folder / str(piece)
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What was recorded.
+
+    Attributes:
+        keys: Category and frame of each count; one ``ADDED`` of every category is among them.
+        rounds: All of them.
+        verdicts: Of the live comparisons.
+    """
+
+    keys: Sequence[Key]
+    rounds: Sequence[Round]
+    verdicts: Counter[str]
+
+
+def record(folder: Path, target: str, live: int, *, load: bool) -> None:
+    """Run the comparisons that are missing."""
+    for number in range(live):
+        path = folder / str(number)
         if not (path / "delta.json").exists():
             command = [sys.executable, "-m", "overhead_lens", "compare", target, target, "-q", "-o", str(path)]
             with busy_neighbour(load=load):
-                done = subprocess.run([*command, "--rounds", str(PIECE_ROUNDS)], check=False, stdout=subprocess.DEVNULL)
+                start = time.perf_counter()
+                done = subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             if done.returncode > 1:
-                sys.exit(done.returncode)
+                sys.exit(f"compare ended with {done.returncode}")
+            (path / "seconds").write_text(f"{time.perf_counter() - start:.1f}\n", encoding="ascii")
 
 
 @contextmanager
@@ -78,40 +106,56 @@ def busy_neighbour(*, load: bool) -> Iterator[None]:
         process.wait()
 
 
-def read_pool(folder: Path) -> list[Round]:
-    """Every round of every piece."""
+def read_pool(folder: Path) -> Pool:
+    """Every round of every comparison."""
     classifier = default_classifier(None)
-    pool: list[Round] = []
+    verdicts: Counter[str] = Counter()
+    blocks: list[list[Floats]] = []
+    counts: list[list[Counter[Key]]] = []
     for path in sorted(folder.iterdir()):
-        sides = []
-        for side in ("base", "new"):
-            capture = read_capture(path / side)
+        verdicts[json.loads((path / "delta.json").read_text(encoding="utf-8"))["verdict"]] += 1
+        captures = [read_capture(path / side) for side in ("base", "new")]
+        for side, capture in enumerate(captures):
             per_call = capture.clock["wall_ns"] / capture.clock["calls"]
-            blocks = [each.to_numpy(np.float64) for _, each in per_call.groupby(capture.clock["process"], sort=True)]
-            counts = []
-            for stacks in stacks_per_process(capture.folded):
-                seen: Counter[str] = Counter()
-                for stack in stacks:
-                    seen[classifier.classify(stack).claim.category] += stack.count
-                counts.append(np.array([seen[name] for name in HOST_CATEGORIES], dtype=np.float64))
-            sides.append([Process(*each) for each in zip(blocks, counts, strict=True)])
-        pool += zip(*sides, strict=True)
-    return pool
+            found = [each.to_numpy(np.float64) for _, each in per_call.groupby(capture.clock["process"], sort=True)]
+            shares = shares_of_stacks(stacks_per_process(capture.folded), classifier)
+            seen = [
+                Counter({key: each[process] for key, each in shares.counts.items()}) for process in range(len(found))
+            ]
+            if side == 0:
+                blocks += [[each] for each in found]
+                counts += [[each] for each in seen]
+            else:
+                for number in range(len(found)):
+                    blocks[number - len(found)].append(found[number])
+                    counts[number - len(found)].append(seen[number])
+    every = {key for pair in counts for each in pair for key in each}
+    keys = sorted({*every, *((category, ADDED) for category, _ in every)})
+    rounds = [
+        (
+            Process(pair[0], np.array([seen[0][key] for key in keys])),
+            Process(pair[1], np.array([seen[1][key] for key in keys])),
+        )
+        for pair, seen in zip(blocks, counts, strict=True)
+    ]
+    return Pool(keys, rounds, verdicts)
 
 
-def slowed(process: Process, share: float, category: int, random: np.random.Generator) -> Process:
-    """The process had every call taken ``share`` longer, in ``category``."""
+def slowed(process: Process, share: float, frame: int, random: np.random.Generator) -> Process:
+    """The process had every call taken ``share`` longer, in ``frame``."""
     added_ns = share * float(np.median(process.blocks_ns))
     moved = random.binomial(process.counts.astype(int), share / (1 + share))
     counts = process.counts - moved
-    counts[category] += moved.sum()
+    counts[frame] += moved.sum()
     return Process(process.blocks_ns + added_ns, counts)
 
 
-def budget(processes: Sequence[Process]) -> Budget:
+def budget(keys: Sequence[Key], processes: Sequence[Process]) -> Budget:
     """The budget of a side, as the analysis makes it from clock and stacks."""
     wall_ns = round(float(np.median([np.median(each.blocks_ns) for each in processes])))
-    counts = np.array([each.counts for each in processes])
+    by_frame = np.array([each.counts for each in processes])
+    columns = np.array([HOST_CATEGORIES.index(category) for category, _ in keys])
+    counts = np.stack([by_frame[:, columns == index].sum(axis=1) for index in range(len(HOST_CATEGORIES))], axis=1)
     pooled = counts.sum(axis=0) / counts.sum()
     sizes = round_to_sum((pooled * wall_ns).tolist(), wall_ns)
     host = tuple(
@@ -135,7 +179,8 @@ def budget(processes: Sequence[Process]) -> Budget:
     ]
     shares = counts / counts.sum(axis=1, keepdims=True)
     unused = np.zeros((1, len(HOST_CATEGORIES)))
-    return Budget(made, unused[:, 0], unused, {}, pd.DataFrame(rows), shares, "pool")
+    stacks = {key: by_frame[:, index] for index, key in enumerate(keys) if by_frame[:, index].any()}
+    return Budget(made, unused[:, 0], unused, {}, pd.DataFrame(rows), shares, stacks, "pool")
 
 
 def pyperf_verdict(base: Sequence[Process], new: Sequence[Process]) -> str:
@@ -160,58 +205,87 @@ def medians_verdict(base: Sequence[Process], new: Sequence[Process]) -> str:
     return "slower" if recent > old else "faster"
 
 
-def resample(pool: Sequence[Round], comparisons: int, rounds: int, share: float) -> dict[str, Any]:
-    """Verdicts of many comparisons with a slow-down of ``share``, each in a category that the pool's call has."""
+@dataclass(slots=True)
+class Tally:
+    """Verdicts by tool, and of the own ones how often the right category was named first, and how often a wrong one at all."""
+
+    verdicts: dict[str, Counter[str]] = field(
+        default_factory=lambda: {name: Counter() for name in ("overhead-lens", "pyperf", "medians")}
+    )
+    right: int = 0
+    wrong: int = 0
+
+
+def frames_to_slow(pool: Pool, *, added: bool) -> tuple[list[int], Floats]:
+    """Frames that a slow-down may hit, and how often each does."""
+    total = np.sum([process.counts for pair in pool.rounds for process in pair], axis=0)
+    of_category: Counter[str] = Counter()
+    for (category, _), count in zip(pool.keys, total.tolist(), strict=True):
+        of_category[category] += count
+    if added:
+        large = [name for name, count in of_category.items() if count >= LEAST_SHARE * total.sum()]
+        frames = [pool.keys.index((name, ADDED)) for name in large]
+        return frames, np.full(len(frames), 1 / len(frames))
+    return list(range(len(total))), total / total.sum()
+
+
+def resample(pool: Pool, comparisons: int, size: int, share: float, *, added: bool) -> Tally:
+    """Verdicts of many comparisons of ``size`` rounds with a slow-down of ``share`` in a frame, added or not."""
     random = np.random.default_rng(SEED)
-    total = sum(process.counts for pair in pool for process in pair)
-    present = [index for index in range(len(HOST_CATEGORIES)) if total[index] >= 0.05 * total.sum()]
-    verdicts: dict[str, Counter[str]] = {"overhead-lens": Counter(), "pyperf": Counter(), "medians": Counter()}
-    blamed = wrong = 0
-    detectable = []
+    frames, weights = frames_to_slow(pool, added=added)
+    tally = Tally()
     for _ in range(comparisons):
-        drawn = [pool[index] for index in random.choice(len(pool), rounds, replace=False)]
+        drawn = [pool.rounds[index] for index in random.choice(len(pool.rounds), size, replace=False)]
         ordered = [pair if random.random() < 0.5 else pair[::-1] for pair in drawn]
         base = [pair[0] for pair in ordered]
-        category = present[int(random.integers(len(present)))]
-        new = [slowed(pair[1], share, category, random) for pair in ordered]
-        delta = compare_budgets(budget(base), budget(new))
-        verdicts["overhead-lens"][delta.verdict] += 1
-        verdicts["pyperf"][pyperf_verdict(base, new)] += 1
-        verdicts["medians"][medians_verdict(base, new)] += 1
-        blamed += delta.verdict == "slower" and HOST_CATEGORIES[category] in delta.blame
-        wrong += bool(set(delta.blame) - {HOST_CATEGORIES[category]})
-        detectable.append(delta.detectable_share)
-    return {"verdicts": verdicts, "blamed": blamed, "wrong": wrong, "detectable": statistics.median(detectable)}
+        frame = int(random.choice(frames, p=weights))
+        category = pool.keys[frame][0]
+        new = [slowed(pair[1], share, frame, random) for pair in ordered]
+        delta = compare_budgets(budget(pool.keys, base), budget(pool.keys, new))
+        tally.verdicts["overhead-lens"][delta.verdict] += 1
+        tally.verdicts["pyperf"][pyperf_verdict(base, new)] += 1
+        tally.verdicts["medians"][medians_verdict(base, new)] += 1
+        tally.right += delta.verdict == "slower" and delta.blame[:1] == (category,)
+        tally.wrong += bool(set(delta.blame) - ({category} if share else set()))
+    return tally
 
 
 def main() -> None:
     """Record what is missing, resample, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--rounds", type=int, default=100, help="rounds in the pool, two processes each")
-    parser.add_argument("--size", type=int, default=PAIRED.processes, help="rounds of one comparison")
     parser.add_argument("--target", default="add1")
-    parser.add_argument("--load", action="store_true", help="keep another process busy while recording")
+    parser.add_argument("--live", type=int, default=10, help="comparisons to run")
+    parser.add_argument("--load", action="store_true", help="keep another process busy meanwhile")
+    parser.add_argument("--size", type=int, default=PAIRED.processes, help="rounds of a comparison drawn from the pool")
     parser.add_argument("--comparisons", type=int, default=1_000)
     options = parser.parse_args()
-    record(options.folder, options.target, options.rounds, load=options.load)
+    record(options.folder, options.target, options.live, load=options.load)
     pool = read_pool(options.folder)
-    level_ns = statistics.median(float(np.median(process.blocks_ns)) for pair in pool for process in pair)
-    print(f"{options.target}: {len(pool)} rounds ({2 * len(pool)} processes), {level_ns:.0f} ns per call")
-    print(f"{options.comparisons} comparisons of {options.size} rounds")
-    print("| slow-down | by | slower | faster | same | inconclusive | blamed right | blamed wrong | detectable |")
+    processes = [process for pair in pool.rounds for process in pair]
+    level_ns = statistics.median(float(np.median(process.blocks_ns)) for process in processes)
+    stacks = statistics.mean(process.counts.sum() for process in processes)
+    seconds = [float(path.read_text(encoding="ascii")) for path in options.folder.glob("*/seconds")]
+    print(
+        f"{options.target}: {len(processes)} processes in {len(pool.rounds)} rounds, {level_ns:.0f} ns per call,",
+        end=" ",
+    )
+    print(f"{stacks:.0f} stacks a process, {statistics.median(seconds or [0]):.0f} s a comparison")
+    print(f"live, against itself: {', '.join(f'{count} {name}' for name, count in sorted(pool.verdicts.items()))}")
+    print(f"{options.comparisons} comparisons of {options.size} rounds, seed {SEED}")
+    print(
+        "| slow-down | in | by | slower | faster | same | inconclusive | right one blamed first | a wrong one blamed |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
-    for share in (0.0, 0.01, 0.02, 0.05):
-        found = resample(pool, options.comparisons, options.size, share)
-        for tool, counts in found["verdicts"].items():
+    for share, added in ((0.0, True), *((share, added) for added in (True, False) for share in SLOW_DOWNS)):
+        tally = resample(pool, options.comparisons, options.size, share, added=added)
+        where = ("a new function" if added else "a function there was") if share else ""
+        for tool, counts in tally.verdicts.items():
             own = tool == "overhead-lens"
-            rates = [
-                f"{counts[verdict] / options.comparisons:.1%}"
-                for verdict in ("slower", "faster", "same", "inconclusive")
-            ]
-            blame = [f"{found[key] / options.comparisons:.1%}" if own and share else "" for key in ("blamed", "wrong")]
-            detectable = f"{found['detectable']:.2%}" if own else ""
-            print(f"| {share:.0%} | {tool} | {' | '.join([*rates, *blame, detectable])} |")
+            rates = [counts[verdict] for verdict in ("slower", "faster", "same", "inconclusive")]
+            blame = [tally.right if share else None, tally.wrong] if own else [None, None]
+            cells = ["" if each is None else f"{each / options.comparisons:.1%}" for each in (*rates, *blame)]
+            print(f"| {share:.0%} | {where} | {tool} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

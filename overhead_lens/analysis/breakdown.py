@@ -90,6 +90,7 @@ class Budget:
         frames: ns per call, per category and frame.
         blocks: Every timed block: ``process``, ``block``, ``call_ns``, ``reference_ns``, ``undisturbed``.
         process_shares: Share of each category in each sampled process, shape ``(processes, categories)``; no row without.
+        process_stacks: Stacks of each sampled process, per category and frame, shape ``(processes,)`` each; empty without.
         recorded_with: What this capture and another have in common that were recorded in turns; None for one by itself.
     """
 
@@ -99,6 +100,7 @@ class Budget:
     frames: Mapping[str, Mapping[str, float]]
     blocks: pd.DataFrame
     process_shares: Floats
+    process_stacks: Mapping[tuple[str, str], Floats]
     recorded_with: str | None = None
 
 
@@ -181,7 +183,14 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         call_ns=evidence.clock["wall_ns"] / evidence.clock["calls"], undisturbed=evidence.clock.index.isin(clock.index)
     )
     return Budget(
-        breakdown, wall.replicates, drawn, frames, blocks, shares.per_process, evidence.meta.get("recorded_with")
+        breakdown,
+        wall.replicates,
+        drawn,
+        frames,
+        blocks,
+        shares.per_process,
+        shares.counts,
+        evidence.meta.get("recorded_with"),
     )
 
 

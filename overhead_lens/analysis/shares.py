@@ -8,7 +8,7 @@ their differences make the interval.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -40,6 +40,7 @@ class Shares:
         memory_calls: Share of the weight spent in system calls for memory.
         replicates: float64, shape ``(REPLICATES, len(HOST_CATEGORIES))``, rows sum to 1.
         per_process: The same shares process by process, shape ``(processes, len(HOST_CATEGORIES))``; no row from a trace.
+        counts: Stacks by process, per category and frame, shape ``(processes,)`` each; empty from a trace.
     """
 
     evidence: str
@@ -49,6 +50,7 @@ class Shares:
     memory_calls: float
     replicates: Floats
     per_process: Floats
+    counts: Mapping[tuple[str, str], Floats]
 
     def share(self, category: str) -> float:
         """Share of a category, 0 to 1."""
@@ -61,16 +63,19 @@ def shares_of_stacks(samples: Sequence[Sequence[Stack]], classifier: Classifier)
     frames: dict[str, Counter[str]] = {}
     memory_calls = 0
     counts = np.zeros((len(samples), len(HOST_CATEGORIES)))
+    by_frame: defaultdict[tuple[str, str], Floats] = defaultdict(lambda: np.zeros(len(samples)))
     for process, stacks in enumerate(samples):
         for stack in stacks:
             verdict = classifier.classify(stack)
             claims[verdict.claim] += stack.count
-            frames.setdefault(verdict.claim.category, Counter())[display_name(verdict.frame)] += stack.count
+            category, frame = verdict.claim.category, display_name(verdict.frame)
+            frames.setdefault(category, Counter())[frame] += stack.count
+            by_frame[category, frame][process] += stack.count
             memory_calls += stack.count * (stack.frames[-1].function in _MEMORY_CALLS)
-            counts[process, HOST_CATEGORIES.index(verdict.claim.category)] += stack.count
+            counts[process, HOST_CATEGORIES.index(category)] += stack.count
     total = sum(claims.values())
     per_process = counts / counts.sum(axis=1, keepdims=True)
-    return Shares("samples", total, claims, frames, memory_calls / total, _draw(counts), per_process)
+    return Shares("samples", total, claims, frames, memory_calls / total, _draw(counts), per_process, dict(by_frame))
 
 
 def with_page_faults(shares: Shares, moved_share: float) -> Shares:
@@ -107,7 +112,7 @@ def shares_of_time(claims: Mapping[Claim, float], frames: Mapping[str, Mapping[s
     random = np.random.default_rng(_SEED)
     drawn = counts * np.exp(random.normal(0.0, spread, (REPLICATES, len(counts))))
     replicates = drawn / drawn.sum(axis=1, keepdims=True)
-    return Shares("trace", sum(known.values()), known, frames, 0.0, replicates, np.empty((0, len(counts))))
+    return Shares("trace", sum(known.values()), known, frames, 0.0, replicates, np.empty((0, len(counts))), {})
 
 
 def _by_category(claims: Mapping[Claim, float]) -> list[float]:

@@ -17,6 +17,7 @@ from overhead_lens.analysis.breakdown import Budget
 from overhead_lens.analysis.model import Breakdown, DeviceShare, HostCategory, Part
 from overhead_lens.analysis.wall import Floats
 from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.compare.counts import clumps
 from overhead_lens.compare.shift import Shift, at, level, paired_shift, unpaired_shift
 from overhead_lens.units import round_to_sum
 
@@ -75,14 +76,8 @@ def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Flo
     rounds = together.groupby("process", sort=True)
     deltas = rounds["delta_ns"].median().to_numpy(np.float64)
     levels = [rounds[f"call_ns_{side}"].median().to_numpy(np.float64) for side in ("base", "new")]
-    if any(len(budget.process_shares) != len(deltas) for budget in (base, new)):
-        return paired_shift(deltas), _categories(base, new, levels, 0.0), levels
-    # A category's time is share x level: it differs by the shares' difference at the usual level, and by its part of the wall's.
-    # Levels of single rounds stay out, since what the machine does to them has cancelled in the paired difference only.
-    level_ns = float(np.median(levels[0]) + np.median(levels[1])) / 2
-    moved = level_ns * (new.process_shares - base.process_shares)
-    host = moved + (base.process_shares + new.process_shares) / 2 * deltas[:, None]
-    return paired_shift(deltas), [paired_shift(host[:, position]) for position in range(len(HOST_CATEGORIES))], levels
+    wall = paired_shift(deltas)
+    return wall, _categories(base, new, levels, wall, 0.0), levels
 
 
 def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats], float]:
@@ -91,20 +86,18 @@ def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[F
     further_ns = drift_error * float(np.mean([np.median(wall) for wall in walls]))
     single = [float(np.std(budget.wall)) for budget, wall in zip((base, new), walls, strict=True) if len(wall) == 1]
     wall = unpaired_shift(*walls, math.hypot(further_ns, *sorted(single)))
-    return wall, _categories(base, new, walls, drift_error), walls, math.expm1(log_drift)
+    return wall, _categories(base, new, walls, wall, drift_error), walls, math.expm1(log_drift)
 
 
-def _categories(base: Budget, new: Budget, walls: Sequence[Floats], drift_error: float) -> list[Shift]:
-    """Every category's difference from each process's own stacks, or else from what is known of the pooled shares."""
+def _categories(base: Budget, new: Budget, walls: Sequence[Floats], wall: Shift, drift_error: float) -> list[Shift]:
+    """Every category's difference from the stacks of several processes, or else from what is known of the pooled shares."""
+    if all(len(budget.process_shares) > 1 and budget.process_stacks for budget in (base, new)):
+        return _sampled(base, new, level(walls[0]) / 2 + level(walls[1]) / 2, wall)
     values, errors = [], []
-    for budget, wall in zip((base, new), walls, strict=True):
-        if len(budget.process_shares) == len(wall) > 1:
-            values.append(budget.process_shares * wall[:, None])
-            errors.append(np.zeros(len(HOST_CATEGORIES)))
-            continue
+    for budget, per_process in zip((base, new), walls, strict=True):
         call_ns = max(budget.breakdown.wall.ns, 1)
         shares = np.array([each.ns / call_ns for each in budget.breakdown.host])
-        values.append(shares * wall[:, None])
+        values.append(shares * per_process[:, None])
         errors.append(np.std(budget.host, axis=0) * shares.astype(bool))
     found = []
     for position in range(len(HOST_CATEGORIES)):
@@ -112,6 +105,35 @@ def _categories(base: Budget, new: Budget, walls: Sequence[Floats], drift_error:
         drifted_ns = drift_error * float(np.median(old) + np.median(recent)) / 2
         further_ns = math.hypot(drifted_ns, *sorted(float(error[position]) for error in errors))
         found.append(unpaired_shift(old, recent, further_ns))
+    return found
+
+
+def _sampled(base: Budget, new: Budget, level_ns: float, wall: Shift) -> list[Shift]:
+    """From counts of stacks: a category differs by its share's difference at the usual level, and by its part of the wall's.
+
+    A share's error is that of counts as they scatter from process to process. A category that was seen once or not at all
+    has the error of half a stack more (Jeffreys).
+    """
+    sides = [
+        budget.process_shares.T * sum(budget.process_stacks.values(), np.zeros(len(budget.process_shares)))
+        for budget in (base, new)
+    ]
+    seen = np.logical_or(*(counts.any(axis=1) for counts in sides))
+    processes = sum(counts.shape[1] - 1 for counts in sides)
+    sizes = clumps(sides)
+    found = []
+    for position in range(len(HOST_CATEGORIES)):
+        totals = [float(counts.sum()) for counts in sides]
+        own = [float(counts[position].sum()) for counts in sides]
+        shares = [(count + 0.5) / (total + 1.0) for count, total in zip(own, totals, strict=True)]
+        of_shares = sum(sorted(p * (1 - p) / total for p, total in zip(shares, totals, strict=True)))
+        variances = (of_shares * sizes[position] * level_ns**2, (sum(sorted(shares)) / 2 * wall.error_ns) ** 2)
+        ns = level_ns * (own[1] / totals[1] - own[0] / totals[0]) + sum(sorted(shares)) / 2 * wall.ns
+        if not seen[position]:
+            found.append(Shift(0.0, 0.0, 1.0, wall.count))
+            continue
+        freedom = sum(variances) ** 2 / (variances[0] ** 2 / processes + variances[1] ** 2 / wall.freedom)
+        found.append(Shift(ns, math.sqrt(sum(variances)), max(1.0, freedom), wall.count))
     return found
 
 

@@ -8,8 +8,10 @@ The verdict on the wall time, in the order in which they are tried; the margin i
     faster          [---|-----]  |                  below 0
     inconclusive       [---------|--------------]   anything else: more processes would decide
 
-A category is ``slower`` or ``faster`` if it moved, by Holm's procedure over all categories that were seen, whether beyond the
-margin or not: a regression may be made of several that are small. Else it is ``same`` or ``inconclusive`` by the margin.
+A category is ``slower`` or ``faster`` if it moved, whether beyond the margin or not: a regression may be made of several that are
+small. That is known from its own difference, by Holm's procedure over all categories that were seen, or from its frames
+(``frames.py``), by Holm's procedure over all frames; half of the 5 % goes to either. Else it is ``same`` or ``inconclusive`` by
+the margin.
 """
 
 from __future__ import annotations
@@ -21,14 +23,19 @@ from overhead_lens.analysis.model import Interval
 from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.compare.budgets import Footing, on_one_footing
 from overhead_lens.compare.factors import make_factors
-from overhead_lens.compare.model import Change, Delta
+from overhead_lens.compare.frames import FrameShift, frame_shifts, net_shifts
+from overhead_lens.compare.model import Change, Delta, Move
 from overhead_lens.compare.moved import count_in_words, more_guards, moves
-from overhead_lens.compare.shift import Shift, holm
+from overhead_lens.compare.shift import LEVEL, Shift, holm
 from overhead_lens.units import format_ns, format_signed_ns
 
 MARGIN_SHARE = 0.01
 
 _GUARD_KINDS = 3
+_FRAMES_NAMED = 2
+
+# Either way of knowing that a category moved.
+_HALF_LEVEL = (1 + LEVEL) / 2
 
 
 def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHARE) -> Delta:
@@ -39,8 +46,10 @@ def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHAR
     verdict = wall_verdict(wall, margin_ns)
     verdicts = category_verdicts(footing.host, margin_ns)
     walls_ns = (footing.base.wall.ns, footing.new.wall.ns)
+    shifts = frame_shifts(base, new, walls_ns, _HALF_LEVEL)
+    nets = net_shifts(shifts)
     changes = tuple(
-        Change(name, round(shift.ns), shift.interval(), found, moves(name, base, new, walls_ns))
+        _change(name, shift, found, nets.get(name), moves(name, base, new, walls_ns, shifts))
         for name, shift, found in zip(HOST_CATEGORIES, footing.host, verdicts, strict=True)
     )
     blame = blamed(changes, verdict)
@@ -70,9 +79,9 @@ def wall_verdict(wall: Shift, margin_ns: float) -> str:
 
 
 def category_verdicts(host: Sequence[Shift], margin_ns: float) -> list[str]:
-    """One of the four for each category, corrected for looking at all of them."""
+    """One of the four for each category by its own difference, corrected for looking at all of them."""
     seen = [shift for shift in host if shift.ns or shift.error_ns]
-    moved = iter(holm([shift.p_value() for shift in seen]))
+    moved = iter(holm([shift.p_value() for shift in seen], _HALF_LEVEL))
     verdicts = []
     for shift in host:
         if (shift.ns or shift.error_ns) and next(moved):
@@ -85,7 +94,14 @@ def category_verdicts(host: Sequence[Shift], margin_ns: float) -> list[str]:
 def blamed(changes: Sequence[Change], verdict: str) -> tuple[str, ...]:
     """The categories that moved in the verdict's direction, largest first."""
     guilty = [change for change in changes if change.verdict == verdict and verdict in ("slower", "faster")]
-    return tuple(change.category for change in sorted(guilty, key=lambda change: -abs(change.delta_ns)))
+    return tuple(change.category for change in sorted(guilty, key=lambda change: -abs(change.size_ns)))
+
+
+def _change(name: str, shift: Shift, verdict: str, net: FrameShift | None, moved: tuple[Move, ...]) -> Change:
+    """A category's change; what its own difference does not show, its frames may."""
+    if verdict in ("slower", "faster") or net is None:
+        return Change(name, round(shift.ns), shift.interval(), verdict, moved)
+    return Change(name, round(shift.ns), shift.interval(), net.verdict, moved, round(net.ns))
 
 
 def differences(base: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
@@ -122,9 +138,18 @@ def _sentence(footing: Footing, verdict: str, changes: Sequence[Change], blame: 
         between = f"{format_signed_ns(low)} .. {format_signed_ns(high)}"
         return f"inconclusive: {format_signed_ns(wall.ns)}, interval {between}; {needed} would decide"
     by_name = {change.category: change for change in changes}
-    reasons = [f"{name} {format_signed_ns(by_name[name].delta_ns)}{_guards(name, verdict, footing)}" for name in blame]
+    reasons = [f"{name} {_size(by_name[name])}{_guards(name, verdict, footing)}" for name in blame]
     why = ", ".join(reasons) if reasons else "no single category moved clearly"
     return f"{format_ns(abs(wall.ns))} {verdict}: {why}"
+
+
+def _size(change: Change) -> str:
+    """``+30 ns``, and in which frames if they are what is known."""
+    size = format_signed_ns(change.size_ns)
+    if change.in_frames_ns is None:
+        return size
+    frames = [move.name for move in change.moved if move.clear]
+    return f"{size} in {', '.join(frames[:_FRAMES_NAMED])}{', ...' if len(frames) > _FRAMES_NAMED else ''}"
 
 
 def _guards(category: str, verdict: str, footing: Footing) -> str:

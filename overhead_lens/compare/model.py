@@ -15,22 +15,48 @@ VERDICTS = ("slower", "faster", "same", "inconclusive")
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What moved inside a category: ``kind`` is ``frame``, ``guard`` (all of one kind), ``operator`` or ``kernel``."""
+    """What moved inside a category.
+
+    Attributes:
+        kind: ``frame``, ``guard`` (all of one kind), ``operator`` or ``kernel``.
+        ci95_ns: Of frames whose stacks were counted in several processes of both sides; None of others.
+        verdict: ``slower`` or ``faster`` for such a frame if it moved, corrected for looking at all; else ``inconclusive``.
+    """
 
     kind: str
     name: str
     delta_ns: int
+    ci95_ns: Interval | None = None
+    verdict: str = "inconclusive"
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is known to have moved."""
+        return self.verdict != "inconclusive"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How one category changed, in ns per call, new less base."""
+    """How one category changed, in ns per call, new less base.
+
+    Attributes:
+        verdict: One of ``VERDICTS``, from the category's own difference or from its frames.
+        moved: What moved in it, what is known to have moved first.
+        in_frames_ns: Sum of its frames that are known to have moved, if the verdict rests on them: it is known much better than
+            ``delta_ns``, in which every frame has its sampling error. None otherwise.
+    """
 
     category: str
     delta_ns: int
     ci95_ns: Interval
     verdict: str
     moved: tuple[Move, ...] = ()
+    in_frames_ns: int | None = None
+
+    @property
+    def size_ns(self) -> int:
+        """What the verdict rests on."""
+        return self.delta_ns if self.in_frames_ns is None else self.in_frames_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from overhead_lens.analysis.breakdown import Budget
 from overhead_lens.analysis.model import Breakdown, Operator
+from overhead_lens.compare.frames import FrameShifts
 from overhead_lens.compare.model import Move
 
 _MOST = 5
@@ -14,24 +15,28 @@ _MOST = 5
 Times = Mapping[tuple[str, str], float]
 
 
-def moves(category: str, base: Budget, new: Budget, walls_ns: tuple[int, int]) -> tuple[Move, ...]:
-    """The largest moves in one category, in ns per call, new less base.
+def moves(category: str, base: Budget, new: Budget, walls_ns: tuple[int, int], shifts: FrameShifts) -> tuple[Move, ...]:
+    """The largest moves in one category, in ns per call, new less base; those that are known to have moved come first.
 
     Args:
         category: Of the taxonomy.
         base: One budget.
         new: The other.
         walls_ns: The wall times that the two are compared at.
+        shifts: What is known of single frames.
     """
     sides = [_times(category, budget, wall_ns) for budget, wall_ns in zip((base, new), walls_ns, strict=True)]
-    found = [
-        Move(kind, name, round(sides[1].get((kind, name), 0.0) - sides[0].get((kind, name), 0.0)))
-        for kind, name in {*sides[0], *sides[1]}
-    ]
+    found = []
+    for kind, name in {*sides[0], *sides[1]}:
+        delta_ns = round(sides[1].get((kind, name), 0.0) - sides[0].get((kind, name), 0.0))
+        shift = None if kind == "operator" else shifts.get((category, name))
+        found.append(
+            Move(kind, name, delta_ns) if shift is None else Move(kind, name, delta_ns, shift.interval(), shift.verdict)
+        )
     if category == "guard":
         found += _guards_by_kind(base, new, walls_ns)
     found = [move for move in found if move.delta_ns]
-    return tuple(sorted(found, key=lambda move: (-abs(move.delta_ns), move.kind, move.name))[:_MOST])
+    return tuple(sorted(found, key=lambda move: (not move.clear, -abs(move.delta_ns), move.kind, move.name))[:_MOST])
 
 
 def more_guards(base: Breakdown, new: Breakdown) -> list[tuple[str, int]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from overhead_lens.analysis.model import Interval
 from overhead_lens.analysis.wall import Floats
-from overhead_lens.compare.student import quantile, upper_tail
+from overhead_lens.compare.tails import quantile, upper_tail
 
 LEVEL = 0.95
 
@@ -113,12 +113,12 @@ def level(values: Floats) -> float:
     return _trimmed(values)[0]
 
 
-def holm(p_values: Sequence[float]) -> list[bool]:
-    """Which of several hypotheses are rejected with 5 % for all together (Holm, Scand. J. Statist. 6, 1979)."""
+def holm(p_values: Sequence[float], level: float = LEVEL) -> list[bool]:
+    """Which of several hypotheses are rejected; none, with probability ``level``, if all hold (Holm, 1979)."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     rejected = [False] * len(p_values)
     for step, index in enumerate(order):
-        if p_values[index] > (1 - LEVEL) / (len(p_values) - step):
+        if p_values[index] > (1 - level) / (len(p_values) - step):
             break
         rejected[index] = True
     return rejected

@@ -18,7 +18,7 @@ from overhead_lens.analysis.model import (
 )
 from overhead_lens.compare.factors import Factors
 from overhead_lens.compare.model import SCHEMA as DELTA_SCHEMA
-from overhead_lens.compare.model import Delta
+from overhead_lens.compare.model import Delta, Move
 
 
 def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
@@ -155,9 +155,8 @@ def delta_document(delta: Delta) -> dict[str, Any]:
                 "delta_ns": float(change.delta_ns),
                 "ci95_ns": _tenths(change.ci95_ns),
                 "verdict": change.verdict,
-                "moved": [
-                    {"kind": each.kind, "name": each.name, "delta_ns": float(each.delta_ns)} for each in change.moved
-                ],
+                "in_frames_ns": None if change.in_frames_ns is None else float(change.in_frames_ns),
+                "moved": [_move(each) for each in change.moved],
             }
             for change in delta.host
         ],
@@ -166,6 +165,16 @@ def delta_document(delta: Delta) -> dict[str, Any]:
         "detectable_share": round(delta.detectable_share, 5),
         "factors": None if delta.factors is None else _factors(delta.factors),
         "warnings": list(delta.warnings),
+    }
+
+
+def _move(move: Move) -> dict[str, Any]:
+    return {
+        "kind": move.kind,
+        "name": move.name,
+        "delta_ns": float(move.delta_ns),
+        "ci95_ns": None if move.ci95_ns is None else _tenths(move.ci95_ns),
+        "verdict": move.verdict,
     }
 
 

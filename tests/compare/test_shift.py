@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.compare.shift import Shift, holm, paired_shift, unpaired_shift
-from overhead_lens.compare.student import quantile, upper_tail
+from overhead_lens.compare.tails import quantile, upper_tail
 
 
 @pytest.mark.parametrize(

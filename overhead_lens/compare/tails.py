@@ -1,4 +1,4 @@
-"""Student's t distribution: the tail and its inverse, without a library of their own."""
+"""Tails of Student's t and of the binomial distribution, without a library of their own."""
 
 from __future__ import annotations
 
@@ -29,6 +29,14 @@ def quantile(upper: float, freedom: float) -> float:
             break
         low, high = (middle, high) if upper_tail(middle, freedom) > upper else (low, middle)
     return high
+
+
+def binomial_upper_tail(successes: float, failures: float, probability: float) -> float:
+    """``P(X >= successes)`` of ``successes + failures`` trials (Abramowitz and Stegun, 26.5.24).
+
+    Counts need not be whole: those that come in clumps are divided by the size of a clump.
+    """
+    return 1.0 if successes <= 0 else _incomplete_beta(successes, failures + 1, probability)
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:
