@@ -21,8 +21,10 @@ import gzip
 import json
 import os
 import re
+import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -123,6 +125,45 @@ class Capture:
     def callgrind(self) -> Path | None:
         """Callgrind's counts; None where none were made."""
         return _existing(self.path / CALLGRIND)
+
+
+@contextmanager
+def recording_directory(output: Path | None, parent: Path, label: str) -> Iterator[Path]:
+    """The directory of what is being recorded: ``output``, or a new one under ``parent`` where none is named.
+
+    Nothing of it stays where the input turns out to be wrong.
+
+    Raises:
+        UsageError: ``output`` holds something.
+        MeasurementError: The place cannot be written.
+    """
+    made = [path for path in _with_parents(output or parent) if not path.exists()]
+    if output is not None:
+        folder = claim_directory(output)
+    else:
+        folder = new_directory(parent, label, datetime.now().astimezone())
+        made = [folder, *made]
+    try:
+        yield folder
+    except UsageError:
+        _withdraw(folder, made)
+        raise
+
+
+def _with_parents(path: Path) -> list[Path]:
+    return [path, *path.parents]
+
+
+def _withdraw(folder: Path, made: list[Path]) -> None:
+    """Empty ``folder``, which was empty before, and remove the directories that were ``made``, the innermost first."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    with suppress(OSError):
+        for path in made:
+            path.rmdir()
 
 
 def new_directory(parent: Path, label: str, now: datetime) -> Path:

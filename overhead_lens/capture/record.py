@@ -114,13 +114,16 @@ def record(request: Request, listener: Listener) -> Path:
         MeasurementError: The clock could not be read, or nothing can be written.
     """
     started = datetime.now(timezone.utc)
-    with ExitStack() as stack:
-        recording = Recording(request, listener)
+    label = "-".join(
+        filter(None, [request.path.stem, request.variant, "compile" if request.compile_options is not None else ""])
+    )
+    with directory.recording_directory(request.output, request.parent, label) as folder, ExitStack() as stack:
+        recording = Recording(request, listener, folder)
         stack.callback(recording.end_workers)
         try:
             return recording.run(started)
         except OSError as error:
-            raise MeasurementError(directory.cannot_write(recording.folder or request.parent, error)) from error
+            raise MeasurementError(directory.cannot_write(folder, error)) from error
 
 
 @dataclass(slots=True)
@@ -178,7 +181,6 @@ class Recording:
     def _warmed_up(self, names: Sequence[str]) -> Iterator[list[Worker]]:
         """Workers that are loaded, compiled and settled, all blocked on their next request."""
         self.listener.step(f"warming up: {', '.join(names)}")
-        self.folder = self.folder or self.make_folder()
         self.workers = [self.start(name) for name in names]
         for worker in self.workers:
             self.send_load(worker)
@@ -206,14 +208,9 @@ class Recording:
             self.warnings.append(f"{worker.name} had not settled after its warm-up: its blocks may still drift")
 
     def make_folder(self) -> Path:
-        """The directory of this capture, new or claimed."""
-        request = self.request
-        if request.output is not None:
-            return directory.claim_directory(request.output)
-        label = "-".join(
-            filter(None, [request.path.stem, request.variant, "compile" if request.compile_options is not None else ""])
-        )
-        return directory.new_directory(request.parent, label, datetime.now().astimezone())
+        """Claim the directory that the request names."""
+        assert self.request.output is not None
+        return directory.claim_directory(self.request.output)
 
     def sample(self, worker: Worker) -> None:
         """Stacks of a worker whose blocks are timed; after a refusal no other process is tried."""

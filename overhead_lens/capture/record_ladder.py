@@ -34,53 +34,52 @@ def record_ladder(request: Request, names: Sequence[str], listener: Listener) ->
         MeasurementError: No rung could be timed, or nothing can be written.
     """
     started = datetime.now(timezone.utc)
-    folder = (
-        directory.claim_directory(request.output)
-        if request.output is not None
-        else directory.new_directory(request.parent, f"ladder-{request.path.stem}", datetime.now().astimezone())
-    )
+    with directory.recording_directory(request.output, request.parent, f"ladder-{request.path.stem}") as folder:
+        try:
+            _record(request, names, folder, started, listener)
+        except OSError as error:
+            raise MeasurementError(directory.cannot_write(folder, error)) from error
+        return folder
+
+
+def _record(request: Request, names: Sequence[str], folder: Path, started: datetime, listener: Listener) -> None:
+    """All steps, in order."""
     effort, together = request.effort, max(2, min(os.cpu_count() or 2, request.effort.processes))
     batches = [range(at, min(at + together, effort.processes)) for at in range(0, effort.processes, together)]
     listener.begin(2 * len(batches) + effort.processes + 1)
     rows: list[dict[str, Any]] = []
     found: dict[str, Any] = {"reasons": {}, "pairs": {}}
-    try:
-        for batch in batches:
-            with ExitStack() as stack:
-                workers = [
-                    stack.enter_context(Worker(f"ladder-{at}", folder / f"ladder-{at}.log", request.timeout_s))
-                    for at in batch
-                ]
-                listener.step("loading")
-                about = _together(workers, "load", **load_arguments(request))[0]
-                listener.step("compiling the rungs")
-                _together(workers, "build_rungs", names=list(names))
-                for process, worker in zip(batch, workers, strict=True):
-                    listener.step(f"measuring: {worker.name}")
-                    rows += _measure(worker, process, request, found)
-                runtime = workers[0].ask("environment")
-        if not any(row["kind"] == RUNG for row in rows):
-            raise MeasurementError(
-                f"no rung could be timed: {next(iter(found['reasons'].values()), 'none was asked for')}"
-            )
-        listener.step("writing the ladder")
-        directory.write_ablation(folder, rows)
-        meta = {
-            "version": __version__,
-            **about,
-            "device": str(about["params"].get("device", "cpu")),
-            "compile_options": request.compile_options,
-            "names": list(names),
-            **found,
-            "environment": {**describe_machine(), **runtime, "git_commit": git_commit(request.path.parent)},
-            "command": shlex.join(request.command),
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
-        }
-        directory.write_meta(folder, meta, directory.LADDER_SCHEMA)
-    except OSError as error:
-        raise MeasurementError(directory.cannot_write(folder, error)) from error
-    return folder
+    for batch in batches:
+        with ExitStack() as stack:
+            workers = [
+                stack.enter_context(Worker(f"ladder-{at}", folder / f"ladder-{at}.log", request.timeout_s))
+                for at in batch
+            ]
+            listener.step("loading")
+            about = _together(workers, "load", **load_arguments(request))[0]
+            listener.step("compiling the rungs")
+            _together(workers, "build_rungs", names=list(names))
+            for process, worker in zip(batch, workers, strict=True):
+                listener.step(f"measuring: {worker.name}")
+                rows += _measure(worker, process, request, found)
+            runtime = workers[0].ask("environment")
+    if not any(row["kind"] == RUNG for row in rows):
+        raise MeasurementError(f"no rung could be timed: {next(iter(found['reasons'].values()), 'none was asked for')}")
+    listener.step("writing the ladder")
+    directory.write_ablation(folder, rows)
+    meta = {
+        "version": __version__,
+        **about,
+        "device": str(about["params"].get("device", "cpu")),
+        "compile_options": request.compile_options,
+        "names": list(names),
+        **found,
+        "environment": {**describe_machine(), **runtime, "git_commit": git_commit(request.path.parent)},
+        "command": shlex.join(request.command),
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+    }
+    directory.write_meta(folder, meta, directory.LADDER_SCHEMA)
 
 
 def _together(workers: Sequence[Worker], step: str, **arguments: Any) -> list[dict[str, Any]]:

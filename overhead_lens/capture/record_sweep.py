@@ -65,53 +65,54 @@ def record_sweep(request: SweepRequest, listener: Listener) -> Path:
         MeasurementError: A variant could not be timed, or nothing can be written.
     """
     started = datetime.now(timezone.utc)
-    folder = (
-        directory.claim_directory(request.output)
-        if request.output is not None
-        else directory.new_directory(request.parent, f"sweep-{request.path.stem}", datetime.now().astimezone())
-    )
+    with directory.recording_directory(request.output, request.parent, f"sweep-{request.path.stem}") as folder:
+        try:
+            _record(request, folder, started, listener)
+        except OSError as error:
+            raise MeasurementError(directory.cannot_write(folder, error)) from error
+        return folder
+
+
+def _record(request: SweepRequest, folder: Path, started: datetime, listener: Listener) -> None:
+    """All steps, in order."""
     effort, together = request.effort, max(2, min(os.cpu_count() or 2, request.effort.processes))
     batches = [range(at, min(at + together, effort.processes)) for at in range(0, effort.processes, together)]
     listener.begin(2 * len(batches) + effort.processes + 1)
     rows: list[dict[str, Any]] = []
     unsettled = 0
-    try:
-        for batch in batches:
-            with ExitStack() as stack:
-                workers = [
-                    stack.enter_context(Worker(f"sweep-{at}", folder / f"sweep-{at}.log", request.timeout_s))
-                    for at in batch
-                ]
-                listener.step("loading")
-                about = _together(workers, "load_sweep", **_what(request))[0]
-                against = sizes_of(request.swept, about)
-                listener.step("warming up every size")
-                unsettled += sum(each["unsettled"] for each in _together(workers, "warm_up_sweep", block_ns=BLOCK_NS))
-                for process, worker in zip(batch, workers, strict=True):
-                    listener.step(f"measuring: {worker.name}")
-                    timing = {"rounds": effort.blocks, "budget_ns": effort.clock_budget_ns, "seed": process}
-                    rows += [{"process": process, **row} for row in worker.ask("time_sweep", **timing)["rows"]]
-                runtime = workers[0].ask("environment")
-        listener.step("writing the sweep")
-        directory.write_blocks(folder, rows)
-        meta = {
-            "version": __version__,
-            **about,
-            "swept": {name: list(values) for name, values in request.swept.items()},
-            "against": against,
-            "unsettled": unsettled,
-            "compile": request.compile_options is not None,
-            "compile_options": request.compile_options,
-            "device": str(about["points"][0]["params"].get("device", "cpu")),
-            "environment": {**describe_machine(), **runtime, "git_commit": git_commit(request.path.parent)},
-            "command": shlex.join(request.command),
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
-        }
-        directory.write_meta(folder, meta, directory.SWEEP_SCHEMA)
-    except OSError as error:
-        raise MeasurementError(directory.cannot_write(folder, error)) from error
-    return folder
+    for batch in batches:
+        with ExitStack() as stack:
+            workers = [
+                stack.enter_context(Worker(f"sweep-{at}", folder / f"sweep-{at}.log", request.timeout_s))
+                for at in batch
+            ]
+            listener.step("loading")
+            about = _together(workers, "load_sweep", **_what(request))[0]
+            against = sizes_of(request.swept, about)
+            listener.step("warming up every size")
+            unsettled += sum(each["unsettled"] for each in _together(workers, "warm_up_sweep", block_ns=BLOCK_NS))
+            for process, worker in zip(batch, workers, strict=True):
+                listener.step(f"measuring: {worker.name}")
+                timing = {"rounds": effort.blocks, "budget_ns": effort.clock_budget_ns, "seed": process}
+                rows += [{"process": process, **row} for row in worker.ask("time_sweep", **timing)["rows"]]
+            runtime = workers[0].ask("environment")
+    listener.step("writing the sweep")
+    directory.write_blocks(folder, rows)
+    meta = {
+        "version": __version__,
+        **about,
+        "swept": {name: list(values) for name, values in request.swept.items()},
+        "against": against,
+        "unsettled": unsettled,
+        "compile": request.compile_options is not None,
+        "compile_options": request.compile_options,
+        "device": str(about["points"][0]["params"].get("device", "cpu")),
+        "environment": {**describe_machine(), **runtime, "git_commit": git_commit(request.path.parent)},
+        "command": shlex.join(request.command),
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+    }
+    directory.write_meta(folder, meta, directory.SWEEP_SCHEMA)
 
 
 def sizes_of(swept: Mapping[str, Sequence[int]], about: Mapping[str, Any]) -> dict[str, Any]:
