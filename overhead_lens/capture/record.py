@@ -26,7 +26,7 @@ from overhead_lens import __version__
 from overhead_lens.capture import calibration_store, directory
 from overhead_lens.capture.environment import describe_machine, git_commit
 from overhead_lens.capture.instructions import count_instructions
-from overhead_lens.capture.process import Worker
+from overhead_lens.capture.process import Worker, in_batches
 from overhead_lens.capture.sampler import sample
 from overhead_lens.errors import MeasurementError
 
@@ -54,33 +54,43 @@ STANDARD = Effort()
 QUICK = Effort(processes=3, blocks=15, clock_budget_ns=600_000_000, samples_per_process=500)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What to record.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What every recording is told.
 
     Attributes:
         path: Scenario file.
-        variant: Variant name, None for the default.
         params: Parameter name to text.
         compile_options: Keyword arguments of torch.compile; None for eager.
         output: Directory the user named; None for a new one under ``parent``.
         parent: Where new captures go.
         timeout_s: Limit for one step of one worker.
-        target: The scenario as the user named it, for recording the same again.
-        instructions: Whether instructions are counted too.
-        python: Interpreter of the workers.
+        command: The command line that asked for it.
     """
 
     path: Path
-    variant: str | None
     params: Mapping[str, str]
     compile_options: Mapping[str, Any] | None
     output: Path | None
     parent: Path
     timeout_s: float
-    target: str = ""
     effort: Effort = STANDARD
-    command: Sequence[str] = field(default_factory=tuple)
+    command: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Order):
+    """What to record of one call.
+
+    Attributes:
+        variant: Variant name, None for the default.
+        target: The scenario as the user named it, for recording the same again.
+        instructions: Whether instructions are counted too.
+        python: Interpreter of the workers.
+    """
+
+    variant: str | None
+    target: str = ""
     instructions: bool = False
     python: str = sys.executable
 
@@ -93,6 +103,17 @@ def load_arguments(request: Request) -> dict[str, Any]:
         "variant": request.variant,
         "params": dict(request.params),
         "compile_options": None if options is None else dict(options),
+    }
+
+
+def provenance(order: Order, runtime: Mapping[str, Any], started: datetime) -> dict[str, Any]:
+    """Where ``meta.json`` says its figures come from; ``runtime`` is what a worker says of its interpreter."""
+    return {
+        "version": __version__,
+        "environment": {**describe_machine(), **runtime, "git_commit": git_commit(order.path.parent)},
+        "command": shlex.join(order.command),
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
     }
 
 
@@ -151,8 +172,7 @@ class Recording:
     def run(self, started: datetime) -> Path:
         """All steps, in order; see the module's drawing."""
         jobs = [self.trace, *[self.clock] * self.request.effort.processes]
-        side_by_side = max(2, min(os.cpu_count() or 2, len(jobs)))
-        batches = [jobs[at : at + side_by_side] for at in range(0, len(jobs), side_by_side)]
+        batches = in_batches(jobs)
         self.listener.begin(len(jobs) + len(batches) + 1 + self.request.instructions)
         names = iter(["tracer", *[f"clock-{number}" for number in range(self.request.effort.processes)]])
         for batch in batches:
@@ -318,7 +338,6 @@ class Recording:
         if self.folded:
             directory.write_stacks(self.folder, self.folded)
         meta = {
-            "version": __version__,
             **self.about,
             "compile": request.compile_options is not None,
             "compile_options": request.compile_options,
@@ -335,17 +354,11 @@ class Recording:
             "peaks": self.peaks,
             "instructions": self.instructions,
             "warnings": self.warnings,
-            "environment": self._environment(),
-            "command": shlex.join(request.command),
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+            **provenance(request, self.runtime, started),
             **more,
         }
         directory.write_meta(self.folder, meta)
         return self.folder
-
-    def _environment(self) -> dict[str, Any]:
-        return {**describe_machine(), **self.runtime, "git_commit": git_commit(self.request.path.parent)}
 
     def _fits(self, published: Mapping[str, Any]) -> bool:
         """Whether a reference figure is of this variant, mode and size."""
