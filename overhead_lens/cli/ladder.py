@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overhead_lens.cli.arguments import assignments, compile_options
+from overhead_lens.cli.arguments import (
+    TIMEOUT_S,
+    Device,
+    Param,
+    Quick,
+    Quiet,
+    Target,
+    Timeout,
+    assignments,
+    compile_options,
+    directory_option,
+    json_option,
+)
 from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
 
 if TYPE_CHECKING:
@@ -19,23 +31,15 @@ PICTURE = "waterfall.svg"
 
 
 def ladder(
-    target: Annotated[
-        str, typer.Argument(help="A built-in scenario or a .py file, with :VARIANT for one of its variants.")
-    ],
+    target: Target,
     mode: Annotated[str | None, typer.Option(help="torch.compile's mode for the compiled rungs.")] = None,
-    device: Annotated[str | None, typer.Option(help="Shorthand for -p device=DEVICE.")] = None,
-    param: Annotated[
-        list[str] | None, typer.Option("-p", "--param", help="NAME=VALUE, a parameter of the scenario.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Half the time, wider intervals.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Directory of the ladder; new or empty.")
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)
-    ] = 300.0,
-    json_: Annotated[bool, typer.Option("--json", help="Print the ladder as JSON and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    device: Device = None,
+    param: Param = None,
+    quick: Quick = False,
+    output: Annotated[Path | None, directory_option("ladder")] = None,
+    timeout: Timeout = TIMEOUT_S,
+    json_: Annotated[bool, json_option("ladder")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Time a call with one thing after another left out: guards, eval frame, allocation, wrapper."""
     from overhead_lens.analysis.ladder import RUNGS
