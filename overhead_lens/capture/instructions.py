@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.capture.directory import CALLGRIND
+from overhead_lens.capture.files import CALLGRIND
 from overhead_lens.capture.process import Worker
 from overhead_lens.errors import MeasurementError, OverheadLensError
 
