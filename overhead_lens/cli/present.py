@@ -33,7 +33,7 @@ def show_delta(delta: Delta, *, as_json: bool) -> None:
 
         print(json.dumps(delta_document(delta), indent=1))
         return
-    from overhead_lens.report.text import print_delta
+    from overhead_lens.report.delta_text import print_delta
 
     print_delta(make_console(), delta)
 

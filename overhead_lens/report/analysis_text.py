@@ -20,8 +20,8 @@ from overhead_lens.analysis.trace_model import (
     TraceAnalysis,
     TraceFailure,
 )
+from overhead_lens.report.blocks import COLORS, bar, section
 from overhead_lens.report.plain import plain
-from overhead_lens.report.text import COLORS, bar, section
 from overhead_lens.units import format_ns
 
 _TOP = 5
