@@ -101,14 +101,19 @@ def _with_parents(path: Path) -> list[Path]:
 
 def _withdraw(folder: Path, made: list[Path]) -> None:
     """Empty ``folder``, which was empty before, and remove the directories that were ``made``, the innermost first."""
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
     with suppress(OSError):
+        empty(folder)
         for path in made:
             path.rmdir()
+
+
+def empty(folder: Path) -> None:
+    """Remove everything in a directory; what links point to stays."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def new_directory(parent: Path, label: str, now: datetime) -> Path:

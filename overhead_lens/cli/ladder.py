@@ -22,7 +22,7 @@ from overhead_lens.cli.arguments import (
     directory_option,
     json_option,
 )
-from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
+from overhead_lens.errors import MeasurementError, UsageError
 
 if TYPE_CHECKING:
     from overhead_lens.analysis.ladder import Ladder
@@ -45,7 +45,9 @@ def ladder(
     from overhead_lens.analysis.ladder import RUNGS
     from overhead_lens.capture.record import QUICK, STANDARD, Request
     from overhead_lens.capture.record_ladder import record_ladder
+    from overhead_lens.cli.present import failure_of
     from overhead_lens.cli.progress import progress
+    from overhead_lens.report.waterfall import draw_ladder
     from overhead_lens.scenario import parse_target
 
     if sys.platform == "win32":
@@ -65,21 +67,10 @@ def ladder(
     with progress(quiet=quiet) as listener:
         path = record_ladder(request, list(RUNGS), listener)
         measured = read(path)
-        not_drawn = _draw(measured, path / PICTURE)
+        not_drawn = failure_of(lambda: draw_ladder(measured, path / PICTURE))
     show(measured, as_json=json_)
     if not_drawn is not None:
         raise MeasurementError(f"{not_drawn}; the ladder is complete but for this picture") from not_drawn
-
-
-def _draw(measured: Ladder, target: Path) -> OverheadLensError | None:
-    """Write the picture; a failure is returned, since what was measured is to be shown all the same."""
-    from overhead_lens.report.waterfall import draw_ladder
-
-    try:
-        draw_ladder(measured, target)
-    except OverheadLensError as error:
-        return error
-    return None
 
 
 def read(path: Path) -> Ladder:

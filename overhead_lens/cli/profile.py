@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -23,11 +23,7 @@ from overhead_lens.cli.arguments import (
     directory_option,
     json_option,
 )
-from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
-
-if TYPE_CHECKING:
-    from overhead_lens.analysis.model import Breakdown
-    from overhead_lens.categories import Classifier
+from overhead_lens.errors import MeasurementError, UsageError
 
 
 def profile(
@@ -49,9 +45,9 @@ def profile(
     """Measure a scenario and print where its time goes."""
     from overhead_lens.capture.record import QUICK, STANDARD, Request, record
     from overhead_lens.categories import default_classifier
-    from overhead_lens.cli.present import show_breakdown
+    from overhead_lens.cli.present import failure_of, show_breakdown
     from overhead_lens.cli.progress import progress
-    from overhead_lens.cli.store import budget_of
+    from overhead_lens.cli.store import budget_of, draw
     from overhead_lens.scenario import parse_target
 
     if sys.platform == "win32":
@@ -75,18 +71,7 @@ def profile(
         path = record(request, listener)
         listener.step("analyzing")
         budget = budget_of(path, classifier)
-        not_drawn = _draw(path, budget.breakdown, classifier)
+        not_drawn = failure_of(lambda: draw(path, budget.breakdown, classifier))
     show_breakdown(budget.breakdown, as_json=json_)
     if not_drawn is not None:
         raise MeasurementError(f"{not_drawn}; the capture is complete but for this picture") from not_drawn
-
-
-def _draw(path: Path, breakdown: Breakdown, classifier: Classifier) -> OverheadLensError | None:
-    """Write the picture; a failure is returned, since what was measured is to be shown all the same."""
-    from overhead_lens.cli.store import draw
-
-    try:
-        draw(path, breakdown, classifier)
-    except OverheadLensError as error:
-        return error
-    return None

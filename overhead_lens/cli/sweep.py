@@ -21,7 +21,7 @@ from overhead_lens.cli.arguments import (
     directory_option,
     json_option,
 )
-from overhead_lens.errors import UsageError
+from overhead_lens.errors import MeasurementError, UsageError
 
 if TYPE_CHECKING:
     from overhead_lens.analysis.sweep import Sweep
@@ -49,6 +49,7 @@ def sweep(
 ) -> None:
     """Time variants over sizes and fit time = overhead + n / rate."""
     from overhead_lens.capture.record_sweep import QUICK, STANDARD, SweepRequest, record_sweep
+    from overhead_lens.cli.present import failure_of
     from overhead_lens.cli.progress import progress
     from overhead_lens.report.sweep_picture import draw_sweep
 
@@ -73,8 +74,10 @@ def sweep(
     with progress(quiet=quiet) as listener:
         folder = record_sweep(request, listener)
         measured = read(folder)
-        draw_sweep(measured, folder / PICTURE)
+        not_drawn = failure_of(lambda: draw_sweep(measured, folder / PICTURE))
     show(measured, as_json=json_)
+    if not_drawn is not None:
+        raise MeasurementError(f"{not_drawn}; the sweep is complete but for this picture") from not_drawn
 
 
 def scenario_of(targets: list[str], *, all_variants: bool) -> tuple[Path, list[str | None] | None]:
