@@ -13,7 +13,7 @@ from overhead_lens.units import format_ns
 
 BAR_WIDTH = 24
 # Longer names would take the width of the figures beside them.
-_MOVED_WIDTH = 40
+_NAME_WIDTH = 40
 
 COLORS = {
     "python": "yellow",
@@ -51,9 +51,9 @@ def interval_text(interval: tuple[float, float]) -> str:
     return f"{format_ns(interval[0])} .. {format_ns(interval[1])}"
 
 
-def cut(text: str) -> str:
+def cut(text: str, width: int = _NAME_WIDTH) -> str:
     """At most so much of a name that the figures beside it keep their places."""
-    return text if len(text) <= _MOVED_WIDTH else f"{text[: _MOVED_WIDTH - 1]}…"
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def print_footnotes(console: Console, warnings: Sequence[str]) -> None:
