@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +116,6 @@ def _lost(path: str, error: Exception) -> str:
 
 def _renamed(result: Result, path: str) -> Result:
     """The result under the name that the user gave."""
-    from dataclasses import replace
-
     return replace(result, path=path)
 
 

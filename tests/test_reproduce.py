@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts import reproduce
-from scripts.reproduce import Line, Measured, Part, Unit
+from overhead_lens.analysis.line_fit import Line, crossing, fit_line
+from scripts.reproduction import add1, document, outcomes, storing, sums, wording
+from scripts.reproduction.outcomes import Measured, Part, Unit
 
 SLOW = Measured(8_000.0, 7_000.0, 9_000.0, 4, {"python": 5_000.0, "guard": 1_000.0, "kernel": 2_000.0})
 FAST = Measured(2_000.0, 1_900.0, 2_100.0, 4, {"python": 900.0, "dispatcher": 100.0, "kernel": 1_000.0})
@@ -28,7 +29,7 @@ def measured(draw: st.DrawFn) -> Measured:
 
 @given(measured(), measured())
 def test_a_ratio_lies_in_its_interval_which_is_that_of_the_inverse_turned_over(top: Measured, bottom: Measured) -> None:
-    forth, back = reproduce.ratio(top, bottom), reproduce.ratio(bottom, top)
+    forth, back = outcomes.ratio(top, bottom), outcomes.ratio(bottom, top)
     assert forth.value == top.ns / bottom.ns
     assert forth.low <= forth.value <= forth.high
     assert back.low == pytest.approx(1 / forth.high)
@@ -41,13 +42,13 @@ def test_a_ratio_lies_in_its_interval_which_is_that_of_the_inverse_turned_over(t
 
 def test_an_exact_divisor_leaves_the_interval_of_the_other() -> None:
     exact = Measured(1_000.0, 1_000.0, 1_000.0, 4)
-    assert str(reproduce.ratio(SLOW, exact)) == "8.00x (7.00x .. 9.00x)"
+    assert str(outcomes.ratio(SLOW, exact)) == "8.00x (7.00x .. 9.00x)"
 
 
 def test_a_bound_of_zero_leaves_a_bound_open() -> None:
     anything = Measured(1_000.0, 0.0, 1_000.0, 4)
-    assert str(reproduce.ratio(SLOW, anything)) == "8.00x (7.00x .. any)"
-    assert str(reproduce.ratio(anything, SLOW)) == "0.125x (0.00x .. 0.143x)"
+    assert str(outcomes.ratio(SLOW, anything)) == "8.00x (7.00x .. any)"
+    assert str(outcomes.ratio(anything, SLOW)) == "0.125x (0.00x .. 0.143x)"
 
 
 def test_an_interval_without_its_estimate_is_refused() -> None:
@@ -57,14 +58,14 @@ def test_an_interval_without_its_estimate_is_refused() -> None:
 
 @given(st.integers(0, 10**6), st.integers(1, 1_000), st.sets(st.integers(1, 10**6), min_size=2, max_size=6))
 def test_points_of_a_line_give_the_line(overhead_ns: int, element_ns: int, sizes: set[int]) -> None:
-    line = reproduce.fit_line([(n, overhead_ns + n * element_ns) for n in sizes])
+    line = fit_line([(n, overhead_ns + n * element_ns) for n in sizes])
     assert line.worst_share < 1e-3
     for n in sizes:
         assert line.overhead_ns + n * line.element_ns == pytest.approx(overhead_ns + n * element_ns, rel=1e-3)
 
 
 def test_an_overhead_below_zero_is_zero() -> None:
-    line = reproduce.fit_line([(10, 5.0), (20, 20.0)])
+    line = fit_line([(10, 5.0), (20, 20.0)])
     assert line.overhead_ns == 0.0
     assert line.element_ns == pytest.approx(0.6)
     assert line.worst_share == pytest.approx(0.4)
@@ -73,8 +74,8 @@ def test_an_overhead_below_zero_is_zero() -> None:
 @given(times, times, st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
 def test_lines_take_the_same_time_where_they_cross(a: float, b: float, left_ns: float, right_ns: float) -> None:
     left, right = Line(a, left_ns, 0.0), Line(b, right_ns, 0.0)
-    n = reproduce.crossing(left, right)
-    assert n == reproduce.crossing(right, left)
+    n = crossing(left, right)
+    assert n == crossing(right, left)
     if n is None:
         assert (a - b) * (left_ns - right_ns) >= 0
     else:
@@ -90,80 +91,80 @@ def test_lines_take_the_same_time_where_they_cross(a: float, b: float, left_ns: 
 )
 def test_a_row_of_times(ns: float | None, row: list[str]) -> None:
     outcome = "no compiler" if ns is None else Measured(ns, 12_410.0, 12_550.0, 5)
-    assert reproduce.time_row("eager", "post", 24_400.0, outcome) == row
+    assert wording.time_row("eager", "post", 24_400.0, outcome) == row
 
 
 def test_a_disturbed_figure_says_so() -> None:
     wild = Measured(2_000.0, 1_000.0, 2_001.0, 4)
-    assert not reproduce.is_sound(wild)
-    assert reproduce.is_sound(Measured(2_000.0, 1_000.0, 2_000.0, 4))
-    assert reproduce.here(wild) == "2.00 µs (1.00 µs .. 2.00 µs) disturbed"
-    assert reproduce.ratio_row("b over a", "forum", 2.0, SLOW, wild)[3:] == [
+    assert not outcomes.is_sound(wild)
+    assert outcomes.is_sound(Measured(2_000.0, 1_000.0, 2_000.0, 4))
+    assert wording.here(wild) == "2.00 µs (1.00 µs .. 2.00 µs) disturbed"
+    assert wording.ratio_row("b over a", "forum", 2.0, SLOW, wild)[3:] == [
         "4.00x (3.50x .. 8.08x) disturbed",
         "2.00x",
     ]
 
 
 def test_a_row_of_ratios() -> None:
-    assert reproduce.ratio_row("b over a", "forum", 77.0, SLOW, FAST) == [
+    assert wording.ratio_row("b over a", "forum", 77.0, SLOW, FAST) == [
         "b over a", "forum", "77.0x", "4.00x (3.47x .. 4.55x)", "0.0519x",
     ]  # fmt: skip
-    assert reproduce.ratio_row("b over a", "forum", 77.0, SLOW, "no memory") == [
+    assert wording.ratio_row("b over a", "forum", 77.0, SLOW, "no memory") == [
         "b over a", "forum", "77.0x", "not measured: no memory", "",
     ]  # fmt: skip
 
 
 def test_a_table_keeps_bars_out_of_cells() -> None:
-    assert reproduce.table(("a", "b"), [("1|2", "3")]) == ["| a | b |", "| --- | --- |", "| 1/2 | 3 |", ""]
+    assert wording.table(("a", "b"), [("1|2", "3")]) == ["| a | b |", "| --- | --- |", "| 1/2 | 3 |", ""]
 
 
 def test_sentences() -> None:
-    assert reproduce.budget_sentence("`loop`", SLOW) == ["`loop` (8.00 µs): python 62%, kernel 25%, guard 12%."]
-    assert reproduce.difference_sentence("eager", FAST, "compiled", SLOW) == [
+    assert wording.budget_sentence("`loop`", SLOW) == ["`loop` (8.00 µs): python 62%, kernel 25%, guard 12%."]
+    assert wording.difference_sentence("eager", FAST, "compiled", SLOW) == [
         "compiled takes 6.00 µs more than eager: python +4.10 µs, kernel +1.00 µs, guard +1.00 µs."
     ]
-    assert reproduce.difference_sentence("compiled", SLOW, "eager", FAST) == [
+    assert wording.difference_sentence("compiled", SLOW, "eager", FAST) == [
         "eager takes 6.00 µs less than compiled: python −4.10 µs, kernel −1.00 µs, guard −1.00 µs."
     ]
-    said = reproduce.kernel_sentence("loop", SLOW, "batched", FAST)
+    said = wording.kernel_sentence("loop", SLOW, "batched", FAST)
     assert said == [
         (
             "The kernels of batched alone are 2.00x as fast as those of loop; outside kernels lie 75% of loop and "
             "50% of batched, which together make it 4.00x."
         )
     ]
-    assert reproduce.kernel_rate_sentence(4_000, {"loop": SLOW, "batched": FAST, "other": "no compiler"}) == [
+    assert wording.kernel_rate_sentence(4_000, {"loop": SLOW, "batched": FAST, "other": "no compiler"}) == [
         "While a kernel runs, it does 2 GFLOP/s in loop, 4 GFLOP/s in batched."
     ]
-    assert reproduce.bandwidth_sentence(
+    assert wording.bandwidth_sentence(
         16_000, {"rows": 1_000.0, "cols": 2_000.0}, {"rows": FAST, "cols": "no memory"}
     ) == ["Reading 1.6e-05 GB: rows 16 GB/s published, 8 GB/s here."]
     bare = Measured(8_000.0, 7_000.0, 9_000.0, 4)
-    assert reproduce.budget_sentence("`loop`", bare) == []
-    assert reproduce.difference_sentence("eager", "no compiler", "compiled", SLOW) == []
-    assert reproduce.kernel_sentence("loop", SLOW, "batched", bare) == []
+    assert wording.budget_sentence("`loop`", bare) == []
+    assert wording.difference_sentence("eager", "no compiler", "compiled", SLOW) == []
+    assert wording.kernel_sentence("loop", SLOW, "batched", bare) == []
 
 
 def test_fits_and_their_crossing() -> None:
     theirs = {"torch": [(100, 1_100.0), (10_000, 11_000.0)], "numpy": [(100, 300.0), (10_000, 20_100.0)]}
     ours = {"torch": [(100, 600.0), (10_000, 5_550.0)], "numpy": [(100, 300.0), (10_000, 20_100.0)]}
-    assert reproduce.lines_of_fits(theirs, ours)[2:4] == [
+    assert sums.lines_of_fits(theirs, ours)[2:4] == [
         "| torch | 1.00 µs | 550 ns | 1 | 2 | 2.00x | 0% | 0% |",
         "| numpy | 100 ns | 100 ns | 0.5 | 0.5 | 1.00x | 0% | 0% |",
     ]
-    text = "\n".join(reproduce.lines_of_fits(theirs, ours))
+    text = "\n".join(sums.lines_of_fits(theirs, ours))
     assert "| torch, numpy | 900 | 300 |" in text
 
 
 def test_the_fastest_are_those_whose_intervals_meet() -> None:
-    outcomes = {
+    found = {
         ("torch", 10): SLOW,
         ("numpy", 10): Measured(9_500.0, 8_900.0, 9_900.0, 4),
         ("numba", 10): "no compiler",
     }
-    assert reproduce.fastest_at(10, outcomes) == "torch, numpy"
-    assert reproduce.fastest_at(10, {**outcomes, ("python", 10): FAST}) == "python"
-    assert reproduce.fastest_at(20, outcomes) == reproduce.NOT_YET
+    assert sums.fastest_at(10, found) == "torch, numpy"
+    assert sums.fastest_at(10, {**found, ("python", 10): FAST}) == "python"
+    assert sums.fastest_at(20, found) == outcomes.NOT_YET
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ def test_the_fastest_are_those_whose_intervals_meet() -> None:
     ],
 )  # fmt: skip
 def test_a_rung(rung: dict, cells: list[str]) -> None:
-    row = reproduce.rung_row({"name": "guards", "title": "no guards", **rung})
+    row = add1.rung_row({"name": "guards", "title": "no guards", **rung})
     assert (row[0], row[2:]) == ("no guards", cells)
 
 
@@ -189,8 +190,8 @@ def test_a_unit_is_measured_once_unless_it_failed(tmp_path: Path) -> None:
     options = argparse.Namespace(folder=tmp_path, only=["add1.eager"])
     seen = []
     for _ in range(3):
-        reproduce.measure_missing(part, options)
-        seen.append(reproduce.read_stored(part, tmp_path).outcomes)
+        storing.measure_missing(part, options)
+        seen.append(storing.read_stored(part, tmp_path).outcomes)
     assert seen == [
         {"eager/a": "no compiler"},
         {"eager/a": Measured(2.0, 1.0, 3.0, 4)},
@@ -201,10 +202,10 @@ def test_a_unit_is_measured_once_unless_it_failed(tmp_path: Path) -> None:
 
 
 def test_a_document_of_nothing_says_so_in_every_table() -> None:
-    text = reproduce.document_text({part.name: reproduce.Stored({}, frozenset()) for part in reproduce.PARTS})
-    assert text.count("\n## ") == len(reproduce.PARTS)
+    text = document.document_text({part.name: storing.Stored({}, frozenset()) for part in document.PARTS})
+    assert text.count("\n## ") == len(document.PARTS)
     for section in text.split("\n## ")[1:]:
-        assert reproduce.NOT_YET in section
+        assert outcomes.NOT_YET in section
     assert (
         "| compiled, before the changes | Micro-optimizations for the most micro of benchmarks; i9-11900K, 1 element"
         in text

@@ -154,7 +154,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         guards=guards,
         warnings=(
             *meta.get("warnings", ()),
-            *clock_warnings(evidence.clock, len(clock)),
+            *clock_warnings(evidence.clock, len(clock), meta),
             *share_warnings(shares, wall.value, meta),
             *(() if traced is None else trace_warnings(traced.sum_ns, traced.bare_ns)),
             *fault_warnings(fault_count, faults.value, wall.value),

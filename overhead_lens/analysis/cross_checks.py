@@ -1,6 +1,6 @@
 """What independent instruments say of the same category: samples, the corrected trace, and the call with the thing left out.
 
-Readings are made comparable first; each check says in a note what was taken out, or which way an instrument errs.
+Readings are made comparable first, or are known to err in one way:
 
 - ``guard``: the trace's event begins after the backend match, and filtering guards leaves it in: it is taken out of the samples.
 - ``allocation``: leaving it out means that the generated code's buffers are kept from call to call, which leaves out Python's

@@ -26,7 +26,7 @@ _ABOVE_PEAK = 1.25
 _BYTES_MATTER_SHARE = 0.1
 
 
-def clock_warnings(clock: pd.DataFrame, kept: int) -> list[str]:
+def clock_warnings(clock: pd.DataFrame, kept: int, meta: Mapping[str, Any]) -> list[str]:
     """Recompiles inside the window, a disturbed machine, a drifting clock, few processes; ``kept`` blocks counted."""
     found = []
     if "compiles" in clock and clock["compiles"].any():
@@ -43,7 +43,8 @@ def clock_warnings(clock: pd.DataFrame, kept: int) -> list[str]:
         found.append(f"the machine's clock drifted by {drift:+.0%} from the first process to the last (reference loop)")
     processes = clock["process"].nunique()
     if processes < 5:
-        found.append(f"only {processes} clock processes: intervals are wider than they need be (leave --quick out)")
+        remedy = "raise --rounds" if "recorded_with" in meta else "leave --quick out"
+        found.append(f"only {processes} clock processes: intervals are wider than they need be ({remedy})")
     return found
 
 

@@ -10,9 +10,11 @@ from overhead_lens.analysis.host import HOST_EVENTS, ThreadTimeline
 from overhead_lens.analysis.launches import Linked, runtime_rows
 from overhead_lens.analysis.timeline import Ints
 from overhead_lens.analysis.trace_model import TraceAnalysis
+from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.trace.model import DEVICE_CATEGORIES, Trace
 
 _KNOWN = HOST_EVENTS | DEVICE_CATEGORIES | {"gpu_user_annotation", "Trace", "overhead", "cuda_sync"}
+_KERNEL = HOST_CATEGORIES.index("kernel")
 _WARM_UP = 2.0
 _FEW_STEPS = 3
 
@@ -53,7 +55,7 @@ def trace_notes(trace: Trace, analysis: TraceAnalysis, linked: Linked, *, has_fl
         notes.append(
             "recorded with memory events (profile_memory): every allocation took longer than it does unprofiled"
         )
-    if analysis.host and analysis.host[4].ns and has_floor:
+    if analysis.host and analysis.host[_KERNEL].ns and has_floor:
         notes.append(
             "operators' time is divided between dispatcher and kernel by an estimate: "
             "what a view operator of this trace takes is dispatch"

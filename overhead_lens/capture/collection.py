@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from overhead_lens.capture.directory import CLOCK, KINETO, MARK, META, SCHEMA, STACKS, schema_of
+from overhead_lens.capture.directory import SCHEMA, schema_of
+from overhead_lens.capture.files import CLOCK, KINETO, MARK, META, STACKS
 
 _OF_A_CAPTURE = frozenset({CLOCK, KINETO, MARK, STACKS, "tracer.log", "clock-0.log"})
 

@@ -1,19 +1,4 @@
-"""A capture on disk: one directory whose ``meta.json``, written last, says that it is complete.
-
-====================  ================================================================================
-``meta.json``         what was measured, how, where; its presence means that the capture is complete
-``clock.parquet``     every timed block: process, block, calls, wall_ns, reference_ns, minor_faults, system_ns, compiles
-``kineto.json.gz``    torch.profiler's export of the measured loop, byte for byte what it wrote
-``kineto_stack.json.gz``  the same with Python stacks, a few calls: for the picture, not for numbers
-``stacks.txt.gz``     py-spy's folded stacks, a root frame ``sampler N`` before each
-``calibration.json``  what torch.profiler's events cost here: calibration calls timed bare and recorded
-``ablation.parquet``  every timed block of rungs, and of a ladder's single steps: process, kind (rung, step; of a ladder), rung,
-                      block, calls, wall_ns, reference_ns, minor_faults (of rungs)
-``callgrind.out.gz``  callgrind's counts of the measured loop, byte for byte what it wrote; with ``--instructions``
-``trace.pftrace``     all of it for the Perfetto UI
-``*.log``             what each worker printed
-====================  ================================================================================
-"""
+"""A capture on disk: its directory is made, its files (``files.py``) are written, ``meta.json`` last, and read again."""
 
 from __future__ import annotations
 
@@ -21,8 +6,10 @@ import gzip
 import json
 import os
 import re
+import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -30,63 +17,23 @@ from typing import Any
 
 import pandas as pd
 
+from overhead_lens.capture.files import (
+    ABLATION,
+    CALIBRATION,
+    CALLGRIND,
+    CLOCK,
+    KINETO,
+    KINETO_STACK,
+    MARK,
+    META,
+    STACKS,
+)
+from overhead_lens.capture.soundness import fault_of_capture, fault_of_ladder, fault_of_sweep
 from overhead_lens.errors import MeasurementError, UsageError
 
 SCHEMA = "overhead-lens/capture/1"
 LADDER_SCHEMA = "overhead-lens/ladder-capture/1"
 SWEEP_SCHEMA = "overhead-lens/sweep-capture/1"
-
-META = "meta.json"
-CLOCK = "clock.parquet"
-KINETO = "kineto.json.gz"
-KINETO_STACK = "kineto_stack.json.gz"
-STACKS = "stacks.txt.gz"
-PERFETTO = "trace.pftrace"
-ABLATION = "ablation.parquet"
-CALIBRATION = "calibration.json"
-CALLGRIND = "callgrind.out.gz"
-
-MARK = ".claimed"
-
-# What the analysis takes from meta.json, with its type; all else is for people.
-_REQUIRED: Mapping[str, type] = {
-    "scenario": str,
-    "variant": str,
-    "compile": bool,
-    "device": str,
-    "params": dict,
-    "work": dict,
-    "trace": dict,
-    "samples": dict,
-}
-_OPTIONAL: Mapping[str, tuple[type, ...]] = {
-    "guards": (dict, type(None)),
-    "peaks": (dict, type(None)),
-    "instructions": (dict, type(None)),
-    "published": (list,),
-    "warnings": (list,),
-    "environment": (dict,),
-    "recorded_with": (str,),
-}
-_REQUIRED_OF_LADDER: Mapping[str, type] = {
-    "scenario": str,
-    "variant": str,
-    "device": str,
-    "params": dict,
-    "names": list,
-    "reasons": dict,
-    "pairs": dict,
-}
-_REQUIRED_OF_PUBLISHED: Mapping[str, Any] = {
-    "label": str,
-    "ns": (int, float),
-    "variant": str,
-    "source": str,
-    "params": dict,
-    "rung": str,
-}
-_LEAST = {"process": 0, "block": 0, "calls": 1, "wall_ns": 0, "reference_ns": 1, "minor_faults": 0}
-_LEAST_OF_LADDER = {name: least for name, least in _LEAST.items() if name != "minor_faults"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +70,50 @@ class Capture:
     def callgrind(self) -> Path | None:
         """Callgrind's counts; None where none were made."""
         return _existing(self.path / CALLGRIND)
+
+
+@contextmanager
+def recording_directory(output: Path | None, parent: Path, label: str) -> Iterator[Path]:
+    """The directory of what is being recorded: ``output``, or a new one under ``parent`` where none is named.
+
+    Nothing of it stays where the input turns out to be wrong.
+
+    Raises:
+        UsageError: ``output`` holds something.
+        MeasurementError: The place cannot be written.
+    """
+    made = [path for path in _with_parents(output or parent) if not path.exists()]
+    if output is not None:
+        folder = claim_directory(output)
+    else:
+        folder = new_directory(parent, label, datetime.now().astimezone())
+        made = [folder, *made]
+    try:
+        yield folder
+    except UsageError:
+        _withdraw(folder, made)
+        raise
+
+
+def _with_parents(path: Path) -> list[Path]:
+    return [path, *path.parents]
+
+
+def _withdraw(folder: Path, made: list[Path]) -> None:
+    """Empty ``folder``, which was empty before, and remove the directories that were ``made``, the innermost first."""
+    with suppress(OSError):
+        empty(folder)
+        for path in made:
+            path.rmdir()
+
+
+def empty(folder: Path) -> None:
+    """Remove everything in a directory; what links point to stays."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def new_directory(parent: Path, label: str, now: datetime) -> Path:
@@ -230,10 +221,7 @@ def read_capture(path: Path) -> Capture:
         ablation = _read_ablation(path / ABLATION)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise UsageError(f"the capture {path} is damaged: {str(error).splitlines()[0]}") from error
-    fault = _fault_of_meta(meta) or _fault_of_clock(clock)
-    if not fault and ablation is not None:
-        fault = _fault_of_columns(ablation, ABLATION, _LEAST_OF_LADDER, ("rung",))
-    if fault:
+    if fault := fault_of_capture(meta, clock, ablation):
         raise UsageError(f"the capture {path} is damaged: {fault}")
     return Capture(path, meta, clock, folded, calibration, ablation)
 
@@ -251,13 +239,7 @@ def read_ladder(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
         raise UsageError(f"the ladder {path} is damaged: {(str(error).splitlines() or [''])[0]}") from error
     if rows is None:
         raise UsageError(f"the ladder {path} is damaged: it has no {ABLATION}")
-    fault = (
-        _fault_of_types(meta, _REQUIRED_OF_LADDER)
-        or _fault_of_reasons(meta)
-        or _fault_of_published(meta)
-        or _fault_of_ablation(rows)
-    )
-    if fault:
+    if fault := fault_of_ladder(meta, rows):
         raise UsageError(f"the ladder {path} is damaged: {fault}")
     return meta, rows
 
@@ -273,9 +255,8 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
         rows = pd.read_parquet(path / CLOCK)
     except (OSError, EOFError, ValueError) as error:
         raise UsageError(f"the sweep {path} is damaged: {str(error).splitlines()[0]}") from error
-    missing = {"process", "variant", "point", "block", "calls", "wall_ns", "reference_ns"} - set(rows.columns)
-    if missing or rows.empty:
-        raise UsageError(f"the sweep {path} is damaged: {CLOCK} has no {', '.join(sorted(missing)) or 'rows'}")
+    if fault := fault_of_sweep(rows):
+        raise UsageError(f"the sweep {path} is damaged: {fault}")
     return meta, rows
 
 
@@ -296,82 +277,6 @@ def schema_of(path: Path) -> object:
     except (OSError, ValueError, RecursionError):
         return None
     return meta.get("schema") if isinstance(meta, dict) else None
-
-
-def _fault_of_meta(meta: Mapping[str, Any]) -> str | None:
-    if fault := _fault_of_types(meta, _REQUIRED):
-        return fault
-    work = [meta["work"].get(name) for name in ("units", "flops", "bytes")]
-    if not all(isinstance(each, int) for each in work) or work[0] < 1:
-        return f"{META}: work is {meta['work']}"
-    counted = meta.get("instructions") or {}
-    if counted and not (isinstance(counted.get("calls"), int) and counted["calls"] > 0):
-        return f"{META}: instructions are {counted}"
-    return _fault_of_peaks(meta.get("peaks") or {})
-
-
-def _fault_of_peaks(peaks: Mapping[str, Any]) -> str | None:
-    """Peaks are divided by: what the analysis takes of them must be there and positive."""
-    if not peaks:
-        return None
-    copy = peaks.get("copy")
-    levels = copy if isinstance(copy, list) and copy and all(isinstance(each, dict) for each in copy) else [{}]
-    rates = [peaks.get("flops_per_s"), *(level.get(name) for level in levels for name in ("bytes", "bytes_per_s"))]
-    sound = all(isinstance(rate, (int, float)) and rate > 0 for rate in rates)
-    return None if sound else f"{META}: peaks are {peaks}"
-
-
-def _fault_of_types(meta: Mapping[str, Any], required: Mapping[str, type]) -> str | None:
-    for name, kind in required.items():
-        if not isinstance(meta.get(name), kind):
-            return f"{META}: {name} is {f'not of type {kind.__name__}' if name in meta else 'missing'}"
-    for name, kinds in _OPTIONAL.items():
-        if name in meta and not isinstance(meta[name], kinds):
-            return f"{META}: {name} is not of type {kinds[0].__name__}"
-    return None
-
-
-def _fault_of_reasons(meta: Mapping[str, Any]) -> str | None:
-    for name in ("reasons", "pairs"):
-        if not all(reason is None or isinstance(reason, str) for reason in meta[name].values()):
-            return f"{META}: {name} are {meta[name]}"
-    return None
-
-
-def _fault_of_published(meta: Mapping[str, Any]) -> str | None:
-    for each in meta.get("published", ()):
-        sound = isinstance(each, dict) and all(
-            isinstance(each.get(name), kind) for name, kind in _REQUIRED_OF_PUBLISHED.items()
-        )
-        if not sound:
-            return f"{META}: a published figure is {each}"
-    return None
-
-
-def _fault_of_ablation(rows: pd.DataFrame) -> str | None:
-    if fault := _fault_of_columns(rows, ABLATION, _LEAST_OF_LADDER, ("kind", "rung", "minor_faults")):
-        return fault
-    timed = rows[rows["kind"] == "rung"]
-    if timed.empty:
-        return f"{ABLATION} has no rows of a rung"
-    faults = pd.to_numeric(timed["minor_faults"], errors="coerce")
-    return None if (faults >= 0).all() else f"{ABLATION}: minor_faults must hold numbers of at least 0"
-
-
-def _fault_of_clock(clock: pd.DataFrame) -> str | None:
-    return _fault_of_columns(clock, CLOCK, _LEAST)
-
-
-def _fault_of_columns(
-    rows: pd.DataFrame, file: str, least_of: Mapping[str, int], others: tuple[str, ...] = ()
-) -> str | None:
-    missing = sorted({*least_of, *others} - set(rows.columns))
-    if missing or rows.empty:
-        return f"{file} has no {', '.join(missing) or 'rows'}"
-    for name, least in least_of.items():
-        if not pd.api.types.is_integer_dtype(rows[name]) or rows[name].isna().any() or rows[name].min() < least:
-            return f"{file}: {name} must hold integers of at least {least}"
-    return None
 
 
 def _read_meta(path: Path, wanted: str = SCHEMA) -> dict[str, Any]:

@@ -23,7 +23,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.capture.directory import CALLGRIND
+from overhead_lens.capture.directory import empty
+from overhead_lens.capture.files import CALLGRIND
 from overhead_lens.capture.process import Worker
 from overhead_lens.errors import MeasurementError, OverheadLensError
 
@@ -121,21 +122,13 @@ def _scratch() -> Iterator[Path]:
             os.close(lock)
             continue
         try:
-            _empty(folder)
+            empty(folder)
             yield folder
         finally:
-            _empty(folder)
+            empty(folder)
             os.close(lock)
         return
     raise MeasurementError(f"no directory for counting is free in {tempfile.gettempdir()}")
-
-
-def _empty(folder: Path) -> None:
-    for each in folder.iterdir():
-        if each.is_dir() and not each.is_symlink():
-            shutil.rmtree(each)
-        else:
-            each.unlink()
 
 
 def _total(dump: Path) -> float:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from overhead_lens.errors import MeasurementError, UsageError
 
@@ -22,6 +22,8 @@ _LOG_TAIL_BYTES = 4_000
 
 # Between the death of a worker and the last of what it wrote, or the other way round.
 _LAST_WORDS_S = 2.0
+
+_Job = TypeVar("_Job")
 
 
 class Worker:
@@ -181,3 +183,16 @@ class Worker:
             return f"was killed by signal {signal.Signals(-code).name}"
         except ValueError:
             return f"was killed by signal {-code}"
+
+
+def ask_all(workers: Sequence[Worker], step: str, **arguments: Any) -> list[dict[str, Any]]:
+    """Send a step to all of them, then wait for their replies, in their order."""
+    for worker in workers:
+        worker.send(step, **arguments)
+    return [worker.receive(step) for worker in workers]
+
+
+def in_batches(jobs: Sequence[_Job]) -> list[Sequence[_Job]]:
+    """Jobs of workers that are made ready side by side: at least two, at most one for each core."""
+    most = max(2, os.cpu_count() or 2)
+    return [jobs[at : at + most] for at in range(0, len(jobs), most)]

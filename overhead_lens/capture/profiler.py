@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity
 
+from overhead_lens.capture.files import KINETO, KINETO_STACK
 from overhead_lens.capture.loop import LOOP_NAME
 from overhead_lens.capture.workload import Workload
 
@@ -50,9 +51,9 @@ def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
         traced.append(_profile(workload, calls, with_stack=False))
         bare.append(workload.run(calls))
     fastest = min(traced, key=lambda recording: recording.wall_ns)
-    _export(fastest.profile, Path(folder, "kineto.json.gz"))
+    _export(fastest.profile, Path(folder, KINETO))
     stack_calls = _calls_within(_STACK_BYTES_LIMIT, _profile(workload, 1, with_stack=True).events, _MOST_STACK_CALLS)
-    _export(_profile(workload, stack_calls, with_stack=True).profile, Path(folder, "kineto_stack.json.gz"))
+    _export(_profile(workload, stack_calls, with_stack=True).profile, Path(folder, KINETO_STACK))
     return {
         "calls": calls,
         "traced_wall_ns": fastest.wall_ns,

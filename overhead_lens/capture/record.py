@@ -26,7 +26,7 @@ from overhead_lens import __version__
 from overhead_lens.capture import calibration_store, directory
 from overhead_lens.capture.environment import describe_machine, git_commit
 from overhead_lens.capture.instructions import count_instructions
-from overhead_lens.capture.process import Worker
+from overhead_lens.capture.process import Worker, in_batches
 from overhead_lens.capture.sampler import sample
 from overhead_lens.errors import MeasurementError
 
@@ -54,33 +54,43 @@ STANDARD = Effort()
 QUICK = Effort(processes=3, blocks=15, clock_budget_ns=600_000_000, samples_per_process=500)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What to record.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What every recording is told.
 
     Attributes:
         path: Scenario file.
-        variant: Variant name, None for the default.
         params: Parameter name to text.
         compile_options: Keyword arguments of torch.compile; None for eager.
         output: Directory the user named; None for a new one under ``parent``.
         parent: Where new captures go.
         timeout_s: Limit for one step of one worker.
-        target: The scenario as the user named it, for recording the same again.
-        instructions: Whether instructions are counted too.
-        python: Interpreter of the workers.
+        command: The command line that asked for it.
     """
 
     path: Path
-    variant: str | None
     params: Mapping[str, str]
     compile_options: Mapping[str, Any] | None
     output: Path | None
     parent: Path
     timeout_s: float
-    target: str = ""
     effort: Effort = STANDARD
-    command: Sequence[str] = field(default_factory=tuple)
+    command: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Order):
+    """What to record of one call.
+
+    Attributes:
+        variant: Variant name, None for the default.
+        target: The scenario as the user named it, for recording the same again.
+        instructions: Whether instructions are counted too.
+        python: Interpreter of the workers.
+    """
+
+    variant: str | None
+    target: str = ""
     instructions: bool = False
     python: str = sys.executable
 
@@ -93,6 +103,17 @@ def load_arguments(request: Request) -> dict[str, Any]:
         "variant": request.variant,
         "params": dict(request.params),
         "compile_options": None if options is None else dict(options),
+    }
+
+
+def provenance(order: Order, runtime: Mapping[str, Any], started: datetime) -> dict[str, Any]:
+    """Where ``meta.json`` says its figures come from; ``runtime`` is what a worker says of its interpreter."""
+    return {
+        "version": __version__,
+        "environment": {**describe_machine(), **runtime, "git_commit": git_commit(order.path.parent)},
+        "command": shlex.join(order.command),
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
     }
 
 
@@ -114,13 +135,16 @@ def record(request: Request, listener: Listener) -> Path:
         MeasurementError: The clock could not be read, or nothing can be written.
     """
     started = datetime.now(timezone.utc)
-    with ExitStack() as stack:
-        recording = Recording(request, listener)
+    label = "-".join(
+        filter(None, [request.path.stem, request.variant, "compile" if request.compile_options is not None else ""])
+    )
+    with directory.recording_directory(request.output, request.parent, label) as folder, ExitStack() as stack:
+        recording = Recording(request, listener, folder)
         stack.callback(recording.end_workers)
         try:
             return recording.run(started)
         except OSError as error:
-            raise MeasurementError(directory.cannot_write(recording.folder or request.parent, error)) from error
+            raise MeasurementError(directory.cannot_write(folder, error)) from error
 
 
 @dataclass(slots=True)
@@ -148,8 +172,7 @@ class Recording:
     def run(self, started: datetime) -> Path:
         """All steps, in order; see the module's drawing."""
         jobs = [self.trace, *[self.clock] * self.request.effort.processes]
-        side_by_side = max(2, min(os.cpu_count() or 2, len(jobs)))
-        batches = [jobs[at : at + side_by_side] for at in range(0, len(jobs), side_by_side)]
+        batches = in_batches(jobs)
         self.listener.begin(len(jobs) + len(batches) + 1 + self.request.instructions)
         names = iter(["tracer", *[f"clock-{number}" for number in range(self.request.effort.processes)]])
         for batch in batches:
@@ -178,7 +201,6 @@ class Recording:
     def _warmed_up(self, names: Sequence[str]) -> Iterator[list[Worker]]:
         """Workers that are loaded, compiled and settled, all blocked on their next request."""
         self.listener.step(f"warming up: {', '.join(names)}")
-        self.folder = self.folder or self.make_folder()
         self.workers = [self.start(name) for name in names]
         for worker in self.workers:
             self.send_load(worker)
@@ -206,14 +228,9 @@ class Recording:
             self.warnings.append(f"{worker.name} had not settled after its warm-up: its blocks may still drift")
 
     def make_folder(self) -> Path:
-        """The directory of this capture, new or claimed."""
-        request = self.request
-        if request.output is not None:
-            return directory.claim_directory(request.output)
-        label = "-".join(
-            filter(None, [request.path.stem, request.variant, "compile" if request.compile_options is not None else ""])
-        )
-        return directory.new_directory(request.parent, label, datetime.now().astimezone())
+        """Claim the directory that the request names."""
+        assert self.request.output is not None
+        return directory.claim_directory(self.request.output)
 
     def sample(self, worker: Worker) -> None:
         """Stacks of a worker whose blocks are timed; after a refusal no other process is tried."""
@@ -321,7 +338,6 @@ class Recording:
         if self.folded:
             directory.write_stacks(self.folder, self.folded)
         meta = {
-            "version": __version__,
             **self.about,
             "compile": request.compile_options is not None,
             "compile_options": request.compile_options,
@@ -338,17 +354,11 @@ class Recording:
             "peaks": self.peaks,
             "instructions": self.instructions,
             "warnings": self.warnings,
-            "environment": self._environment(),
-            "command": shlex.join(request.command),
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+            **provenance(request, self.runtime, started),
             **more,
         }
         directory.write_meta(self.folder, meta)
         return self.folder
-
-    def _environment(self) -> dict[str, Any]:
-        return {**describe_machine(), **self.runtime, "git_commit": git_commit(self.request.path.parent)}
 
     def _fits(self, published: Mapping[str, Any]) -> bool:
         """Whether a reference figure is of this variant, mode and size."""

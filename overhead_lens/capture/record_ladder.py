@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Sequence
-from contextlib import ExitStack
-from datetime import datetime, timezone
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from overhead_lens import __version__
 from overhead_lens.capture import directory
-from overhead_lens.capture.environment import describe_machine, git_commit
-from overhead_lens.capture.process import Worker
+from overhead_lens.capture.process import Worker, ask_all
 from overhead_lens.capture.record import Listener, Request, load_arguments
+from overhead_lens.capture.record_many import record_many
 from overhead_lens.errors import MeasurementError
 
 BLOCK_NS = 5_000_000
@@ -33,72 +29,48 @@ def record_ladder(request: Request, names: Sequence[str], listener: Listener) ->
         UsageError: The scenario, a parameter or the output place is wrong.
         MeasurementError: No rung could be timed, or nothing can be written.
     """
-    started = datetime.now(timezone.utc)
-    folder = (
-        directory.claim_directory(request.output)
-        if request.output is not None
-        else directory.new_directory(request.parent, f"ladder-{request.path.stem}", datetime.now().astimezone())
-    )
-    effort, together = request.effort, max(2, min(os.cpu_count() or 2, request.effort.processes))
-    batches = [range(at, min(at + together, effort.processes)) for at in range(0, effort.processes, together)]
-    listener.begin(2 * len(batches) + effort.processes + 1)
-    rows: list[dict[str, Any]] = []
-    found: dict[str, Any] = {"reasons": {}, "pairs": {}}
-    try:
-        for batch in batches:
-            with ExitStack() as stack:
-                workers = [
-                    stack.enter_context(Worker(f"ladder-{at}", folder / f"ladder-{at}.log", request.timeout_s))
-                    for at in batch
-                ]
-                listener.step("loading")
-                about = _together(workers, "load", **load_arguments(request))[0]
-                listener.step("compiling the rungs")
-                _together(workers, "build_rungs", names=list(names))
-                for process, worker in zip(batch, workers, strict=True):
-                    listener.step(f"measuring: {worker.name}")
-                    rows += _measure(worker, process, request, found)
-                runtime = workers[0].ask("environment")
-        if not any(row["kind"] == RUNG for row in rows):
-            raise MeasurementError(
-                f"no rung could be timed: {next(iter(found['reasons'].values()), 'none was asked for')}"
-            )
-        listener.step("writing the ladder")
-        directory.write_ablation(folder, rows)
-        meta = {
-            "version": __version__,
-            **about,
-            "device": str(about["params"].get("device", "cpu")),
-            "compile_options": request.compile_options,
-            "names": list(names),
-            **found,
-            "environment": {**describe_machine(), **runtime, "git_commit": git_commit(request.path.parent)},
-            "command": shlex.join(request.command),
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+    return record_many("ladder", directory.LADDER_SCHEMA, request, _Ladder(request, names), listener)
+
+
+@dataclass(slots=True)
+class _Ladder:
+    """A ladder while it is recorded; ``reasons`` and ``pairs`` say why a rung and a single step could not be done."""
+
+    request: Request
+    names: Sequence[str]
+    about: dict[str, Any] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    reasons: dict[str, str | None] = field(default_factory=dict)
+    pairs: dict[str, str | None] = field(default_factory=dict)
+
+    def load(self, workers: Sequence[Worker]) -> None:
+        self.about = ask_all(workers, "load", **load_arguments(self.request))[0]
+
+    def warm_up(self, workers: Sequence[Worker], listener: Listener) -> None:
+        listener.step("compiling the rungs")
+        ask_all(workers, "build_rungs", names=list(self.names))
+
+    def measure(self, worker: Worker, process: int) -> None:
+        effort = self.request.effort
+        rungs = worker.ask(
+            "time_rungs", block_ns=BLOCK_NS, rounds=effort.blocks, budget_ns=effort.clock_budget_ns, seed=process
+        )
+        steps = worker.ask("steps", block_ns=STEP_BLOCK_NS, rounds=effort.blocks, seed=process)
+        for known, kind, found in ((self.reasons, RUNG, rungs), (self.pairs, STEP, steps)):
+            for name, reason in found["reasons"].items():
+                known[name] = known.get(name) or reason
+            self.rows += [{"process": process, "kind": kind, **row} for row in found["rows"]]
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        if not any(row["kind"] == RUNG for row in self.rows):
+            reason = next(iter(self.reasons.values()), "none was asked for")
+            raise MeasurementError(f"no rung could be timed: {reason}")
+        directory.write_ablation(folder, self.rows)
+        return {
+            **self.about,
+            "device": str(self.about["params"].get("device", "cpu")),
+            "compile_options": self.request.compile_options,
+            "names": list(self.names),
+            "reasons": self.reasons,
+            "pairs": self.pairs,
         }
-        directory.write_meta(folder, meta, directory.LADDER_SCHEMA)
-    except OSError as error:
-        raise MeasurementError(directory.cannot_write(folder, error)) from error
-    return folder
-
-
-def _together(workers: Sequence[Worker], step: str, **arguments: Any) -> list[dict[str, Any]]:
-    for worker in workers:
-        worker.send(step, **arguments)
-    return [worker.receive(step) for worker in workers]
-
-
-def _measure(worker: Worker, process: int, request: Request, found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows of one process; adds the reasons of what could not be done to ``found``."""
-    effort = request.effort
-    rungs = worker.ask(
-        "time_rungs", block_ns=BLOCK_NS, rounds=effort.blocks, budget_ns=effort.clock_budget_ns, seed=process
-    )
-    steps = worker.ask("steps", block_ns=STEP_BLOCK_NS, rounds=effort.blocks, seed=process)
-    for key, result in (("reasons", rungs), ("pairs", steps)):
-        for name, reason in result["reasons"].items():
-            found[key][name] = found[key].get(name) or reason
-    return [
-        {"process": process, "kind": kind, **row} for kind, of in ((RUNG, rungs), (STEP, steps)) for row in of["rows"]
-    ]

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import os
-import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
-from datetime import datetime, timezone
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from overhead_lens import __version__
 from overhead_lens.capture import directory
-from overhead_lens.capture.environment import describe_machine, git_commit
-from overhead_lens.capture.process import Worker
-from overhead_lens.capture.record import Effort, Listener
-from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.capture.process import Worker, ask_all
+from overhead_lens.capture.record import Effort, Listener, Order
+from overhead_lens.capture.record_many import record_many
+from overhead_lens.errors import UsageError
 
 BLOCK_NS = 5_000_000
 
@@ -25,31 +20,17 @@ STANDARD = Effort(processes=5, blocks=15, clock_budget_ns=8_000_000_000)
 QUICK = Effort(processes=3, blocks=9, clock_budget_ns=4_000_000_000)
 
 
-@dataclass(frozen=True, slots=True)
-class SweepRequest:
-    """What to sweep.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRequest(Order):
+    """What to sweep; ``params`` are those that stay.
 
     Attributes:
-        path: Scenario file.
         variants: Variant names, None for the default one; None for all variants.
-        params: Parameter name to text, of those that stay.
         swept: Parameter name to its values; every combination is measured.
-        compile_options: Keyword arguments of torch.compile; None for eager.
-        output: Directory the user named; None for a new one under ``parent``.
-        parent: Where new sweeps go.
-        timeout_s: Limit for one step of one worker.
     """
 
-    path: Path
     variants: Sequence[str | None] | None
-    params: Mapping[str, str]
     swept: Mapping[str, Sequence[int]]
-    compile_options: Mapping[str, Any] | None
-    output: Path | None
-    parent: Path
-    timeout_s: float
-    effort: Effort
-    command: Sequence[str]
 
     def points(self) -> list[dict[str, str]]:
         """The parameters of each combination, as text."""
@@ -64,54 +45,53 @@ def record_sweep(request: SweepRequest, listener: Listener) -> Path:
         UsageError: The scenario, a parameter or the output place is wrong.
         MeasurementError: A variant could not be timed, or nothing can be written.
     """
-    started = datetime.now(timezone.utc)
-    folder = (
-        directory.claim_directory(request.output)
-        if request.output is not None
-        else directory.new_directory(request.parent, f"sweep-{request.path.stem}", datetime.now().astimezone())
-    )
-    effort, together = request.effort, max(2, min(os.cpu_count() or 2, request.effort.processes))
-    batches = [range(at, min(at + together, effort.processes)) for at in range(0, effort.processes, together)]
-    listener.begin(2 * len(batches) + effort.processes + 1)
-    rows: list[dict[str, Any]] = []
-    unsettled = 0
-    try:
-        for batch in batches:
-            with ExitStack() as stack:
-                workers = [
-                    stack.enter_context(Worker(f"sweep-{at}", folder / f"sweep-{at}.log", request.timeout_s))
-                    for at in batch
-                ]
-                listener.step("loading")
-                about = _together(workers, "load_sweep", **_what(request))[0]
-                against = sizes_of(request.swept, about)
-                listener.step("warming up every size")
-                unsettled += sum(each["unsettled"] for each in _together(workers, "warm_up_sweep", block_ns=BLOCK_NS))
-                for process, worker in zip(batch, workers, strict=True):
-                    listener.step(f"measuring: {worker.name}")
-                    timing = {"rounds": effort.blocks, "budget_ns": effort.clock_budget_ns, "seed": process}
-                    rows += [{"process": process, **row} for row in worker.ask("time_sweep", **timing)["rows"]]
-                runtime = workers[0].ask("environment")
-        listener.step("writing the sweep")
-        directory.write_blocks(folder, rows)
-        meta = {
-            "version": __version__,
-            **about,
+    return record_many("sweep", directory.SWEEP_SCHEMA, request, _Sweep(request), listener)
+
+
+@dataclass(slots=True)
+class _Sweep:
+    """A sweep while it is recorded; ``unsettled`` counts calls that had not settled after their warm-up."""
+
+    request: SweepRequest
+    about: dict[str, Any] = field(default_factory=dict)
+    against: dict[str, Any] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    unsettled: int = 0
+
+    def load(self, workers: Sequence[Worker]) -> None:
+        request = self.request
+        self.about = ask_all(
+            workers,
+            "load_sweep",
+            path=str(request.path),
+            variants=None if request.variants is None else list(request.variants),
+            points=request.points(),
+            swept=list(request.swept),
+            compile_options=request.compile_options,
+        )[0]
+        self.against = sizes_of(request.swept, self.about)
+
+    def warm_up(self, workers: Sequence[Worker], listener: Listener) -> None:
+        listener.step("warming up every size")
+        self.unsettled += sum(each["unsettled"] for each in ask_all(workers, "warm_up_sweep", block_ns=BLOCK_NS))
+
+    def measure(self, worker: Worker, process: int) -> None:
+        effort = self.request.effort
+        timed = worker.ask("time_sweep", rounds=effort.blocks, budget_ns=effort.clock_budget_ns, seed=process)
+        self.rows += [{"process": process, **row} for row in timed["rows"]]
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        request = self.request
+        directory.write_blocks(folder, self.rows)
+        return {
+            **self.about,
             "swept": {name: list(values) for name, values in request.swept.items()},
-            "against": against,
-            "unsettled": unsettled,
+            "against": self.against,
+            "unsettled": self.unsettled,
             "compile": request.compile_options is not None,
             "compile_options": request.compile_options,
-            "device": str(about["points"][0]["params"].get("device", "cpu")),
-            "environment": {**describe_machine(), **runtime, "git_commit": git_commit(request.path.parent)},
-            "command": shlex.join(request.command),
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+            "device": str(self.about["points"][0]["params"].get("device", "cpu")),
         }
-        directory.write_meta(folder, meta, directory.SWEEP_SCHEMA)
-    except OSError as error:
-        raise MeasurementError(directory.cannot_write(folder, error)) from error
-    return folder
 
 
 def sizes_of(swept: Mapping[str, Sequence[int]], about: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,19 +111,3 @@ def sizes_of(swept: Mapping[str, Sequence[int]], about: Mapping[str, Any]) -> di
     raise UsageError(
         f"scenario {about['scenario']} does not say what work {' and '.join(swept)} make: sweep one parameter alone"
     )
-
-
-def _what(request: SweepRequest) -> dict[str, Any]:
-    return {
-        "path": str(request.path),
-        "variants": None if request.variants is None else list(request.variants),
-        "points": request.points(),
-        "swept": list(request.swept),
-        "compile_options": request.compile_options,
-    }
-
-
-def _together(workers: Sequence[Worker], step: str, **arguments: Any) -> list[dict[str, Any]]:
-    for worker in workers:
-        worker.send(step, **arguments)
-    return [worker.receive(step) for worker in workers]

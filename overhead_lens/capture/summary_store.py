@@ -15,7 +15,7 @@ import pandas as pd
 
 from overhead_lens import __version__
 from overhead_lens.capture.calibration_store import folder
-from overhead_lens.capture.directory import ABLATION, CALIBRATION, CLOCK, KINETO, META, STACKS
+from overhead_lens.capture.files import ABLATION, CALIBRATION, CLOCK, KINETO, META, STACKS
 
 # Counted up whenever the kept text or the analysis that makes it changes within one version of the package.
 _FORMAT = 1

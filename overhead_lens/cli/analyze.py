@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from overhead_lens.cli.arguments import Quiet, Rules, json_option
 from overhead_lens.errors import EXIT_USAGE, UsageError
 
 if TYPE_CHECKING:
@@ -30,11 +31,9 @@ def analyze(
     query: Annotated[
         str | None, typer.Option(help="DuckDB SQL over tables events, kernels, launches, steps, host, ...")
     ] = None,
-    rules: Annotated[
-        Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
-    ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print the analysis as JSON and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    rules: Rules = None,
+    json_: Annotated[bool, json_option("analysis")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Where the time of recorded traces goes: host, device, and who let the device idle."""
     if rules is not None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from overhead_lens.cli.arguments import TIMEOUT_S, Quiet, Timeout
 from overhead_lens.errors import MeasurementError, UsageError
 
 app = typer.Typer(help="Baselines of `overhead-lens check`.", no_args_is_help=True)
@@ -23,10 +24,8 @@ def update(
     target: Annotated[
         str | None, typer.Argument(help="What to profile; as the baseline says where it is left out.")
     ] = None,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)
-    ] = 300.0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    timeout: Timeout = TIMEOUT_S,
+    quiet: Quiet = False,
 ) -> None:
     """Record the baseline again and put the new capture in its place, the old one beside it."""
     from overhead_lens.capture.directory import read_capture

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from overhead_lens.cli.arguments import Quiet, json_option
 from overhead_lens.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def calibrate(
-    json_: Annotated[bool, typer.Option("--json", help="Print the calibration as JSON and nothing else.")] = False,
+    json_: Annotated[bool, json_option("calibration")] = False,
     timeout: Annotated[float, typer.Option(help="Seconds that one step may take.", min=1.0, max=1e6)] = 300.0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure what torch.profiler's events cost here and the machine's peaks; profiles use them from then on."""
     from overhead_lens.analysis.calibration import event_costs

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from overhead_lens.cli.arguments import Rules, json_option
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
 
 
@@ -19,10 +20,8 @@ def diff(
     margin: Annotated[
         float, typer.Option(help="Percent of the base's wall time that count as no difference.", min=0.0, max=100.0)
     ] = 1.0,
-    rules: Annotated[
-        Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
-    ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print the difference as JSON and nothing else.")] = False,
+    rules: Rules = None,
+    json_: Annotated[bool, json_option("difference")] = False,
 ) -> None:
     """Compare two captures; exit 1 when the new one is slower."""
     from overhead_lens.capture.directory import read_capture

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from overhead_lens.cli.arguments import Quiet, json_option
 from overhead_lens.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ def history(
     picture: Annotated[
         Path | None, typer.Option(help="Write a picture of every series: FILE.svg, .png or .pdf.")
     ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print the history as JSON and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    json_: Annotated[bool, json_option("history")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Show how captures changed over time, and between which commits."""
     from overhead_lens.cli.present import make_console

@@ -9,8 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overhead_lens.cli.arguments import assignments, compile_options
-from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
+from overhead_lens.cli.arguments import (
+    TIMEOUT_S,
+    Device,
+    Param,
+    Quick,
+    Quiet,
+    Target,
+    Timeout,
+    assignments,
+    compile_options,
+    directory_option,
+    json_option,
+)
+from overhead_lens.errors import MeasurementError, UsageError
 
 if TYPE_CHECKING:
     from overhead_lens.analysis.ladder import Ladder
@@ -19,29 +31,23 @@ PICTURE = "waterfall.svg"
 
 
 def ladder(
-    target: Annotated[
-        str, typer.Argument(help="A built-in scenario or a .py file, with :VARIANT for one of its variants.")
-    ],
+    target: Target,
     mode: Annotated[str | None, typer.Option(help="torch.compile's mode for the compiled rungs.")] = None,
-    device: Annotated[str | None, typer.Option(help="Shorthand for -p device=DEVICE.")] = None,
-    param: Annotated[
-        list[str] | None, typer.Option("-p", "--param", help="NAME=VALUE, a parameter of the scenario.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Half the time, wider intervals.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Directory of the ladder; new or empty.")
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)
-    ] = 300.0,
-    json_: Annotated[bool, typer.Option("--json", help="Print the ladder as JSON and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    device: Device = None,
+    param: Param = None,
+    quick: Quick = False,
+    output: Annotated[Path | None, directory_option("ladder")] = None,
+    timeout: Timeout = TIMEOUT_S,
+    json_: Annotated[bool, json_option("ladder")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Time a call with one thing after another left out: guards, eval frame, allocation, wrapper."""
     from overhead_lens.analysis.ladder import RUNGS
     from overhead_lens.capture.record import QUICK, STANDARD, Request
     from overhead_lens.capture.record_ladder import record_ladder
+    from overhead_lens.cli.present import failure_of
     from overhead_lens.cli.progress import progress
+    from overhead_lens.report.waterfall import draw_ladder
     from overhead_lens.scenario import parse_target
 
     if sys.platform == "win32":
@@ -61,21 +67,10 @@ def ladder(
     with progress(quiet=quiet) as listener:
         path = record_ladder(request, list(RUNGS), listener)
         measured = read(path)
-        not_drawn = _draw(measured, path / PICTURE)
+        not_drawn = failure_of(lambda: draw_ladder(measured, path / PICTURE))
     show(measured, as_json=json_)
     if not_drawn is not None:
         raise MeasurementError(f"{not_drawn}; the ladder is complete but for this picture") from not_drawn
-
-
-def _draw(measured: Ladder, target: Path) -> OverheadLensError | None:
-    """Write the picture; a failure is returned, since what was measured is to be shown all the same."""
-    from overhead_lens.report.waterfall import draw_ladder
-
-    try:
-        draw_ladder(measured, target)
-    except OverheadLensError as error:
-        return error
-    return None
 
 
 def read(path: Path) -> Ladder:

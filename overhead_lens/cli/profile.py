@@ -4,50 +4,50 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from overhead_lens.cli.arguments import assignments, compile_options
-from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
-
-if TYPE_CHECKING:
-    from overhead_lens.analysis.model import Breakdown
-    from overhead_lens.categories import Classifier
+from overhead_lens.cli.arguments import (
+    TIMEOUT_S,
+    Device,
+    Mode,
+    Param,
+    Quick,
+    Quiet,
+    Rules,
+    Target,
+    Timeout,
+    assignments,
+    compile_options,
+    directory_option,
+    json_option,
+)
+from overhead_lens.errors import MeasurementError, UsageError
 
 
 def profile(
-    target: Annotated[
-        str, typer.Argument(help="A built-in scenario or a .py file, with :VARIANT for one of its variants.")
-    ],
+    target: Target,
     compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of the variant.")] = False,
-    mode: Annotated[str | None, typer.Option(help="torch.compile's mode, with --compile.")] = None,
-    device: Annotated[str | None, typer.Option(help="Shorthand for -p device=DEVICE.")] = None,
-    param: Annotated[
-        list[str] | None, typer.Option("-p", "--param", help="NAME=VALUE, a parameter of the scenario.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Half the time, wider intervals.")] = False,
+    mode: Mode = None,
+    device: Device = None,
+    param: Param = None,
+    quick: Quick = False,
     instructions: Annotated[
         bool, typer.Option("--instructions", help="Count instructions too, with valgrind: the same number each run.")
     ] = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Directory of the capture; new or empty.")
-    ] = None,
-    rules: Annotated[
-        Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)
-    ] = 300.0,
-    json_: Annotated[bool, typer.Option("--json", help="Print the budget as JSON and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    output: Annotated[Path | None, directory_option("capture")] = None,
+    rules: Rules = None,
+    timeout: Timeout = TIMEOUT_S,
+    json_: Annotated[bool, json_option("budget")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure a scenario and print where its time goes."""
     from overhead_lens.capture.record import QUICK, STANDARD, Request, record
     from overhead_lens.categories import default_classifier
-    from overhead_lens.cli.present import show_breakdown
+    from overhead_lens.cli.present import failure_of, show_breakdown
     from overhead_lens.cli.progress import progress
-    from overhead_lens.cli.store import budget_of
+    from overhead_lens.cli.store import budget_of, draw
     from overhead_lens.scenario import parse_target
 
     if sys.platform == "win32":
@@ -71,18 +71,7 @@ def profile(
         path = record(request, listener)
         listener.step("analyzing")
         budget = budget_of(path, classifier)
-        not_drawn = _draw(path, budget.breakdown, classifier)
+        not_drawn = failure_of(lambda: draw(path, budget.breakdown, classifier))
     show_breakdown(budget.breakdown, as_json=json_)
     if not_drawn is not None:
         raise MeasurementError(f"{not_drawn}; the capture is complete but for this picture") from not_drawn
-
-
-def _draw(path: Path, breakdown: Breakdown, classifier: Classifier) -> OverheadLensError | None:
-    """Write the picture; a failure is returned, since what was measured is to be shown all the same."""
-    from overhead_lens.cli.store import draw
-
-    try:
-        draw(path, breakdown, classifier)
-    except OverheadLensError as error:
-        return error
-    return None

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from overhead_lens.cli.arguments import Rules, json_option
+
 
 def report(
     capture: Annotated[Path, typer.Argument(help="Directory of a capture, a ladder or a sweep.")],
-    rules: Annotated[
-        Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
-    ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print the budget as JSON and nothing else.")] = False,
+    rules: Rules = None,
+    json_: Annotated[bool, json_option("budget")] = False,
 ) -> None:
     """Print the budget of a stored capture, or a stored ladder or sweep."""
     from overhead_lens.capture.directory import is_ladder, is_sweep

@@ -9,7 +9,8 @@ import pandas as pd
 from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
 from overhead_lens.analysis.model import Breakdown
 from overhead_lens.analysis.trace_budget import category_lane
-from overhead_lens.capture.directory import PERFETTO, read_capture
+from overhead_lens.capture.directory import read_capture
+from overhead_lens.capture.files import PERFETTO
 from overhead_lens.capture.loop import LOOP_NAME
 from overhead_lens.categories import Classifier
 from overhead_lens.stack import Stack

@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overhead_lens.cli.arguments import assignments, compile_options
-from overhead_lens.errors import UsageError
+from overhead_lens.cli.arguments import (
+    TIMEOUT_S,
+    Device,
+    Mode,
+    Quick,
+    Quiet,
+    Timeout,
+    assignments,
+    compile_options,
+    directory_option,
+    json_option,
+)
+from overhead_lens.errors import MeasurementError, UsageError
 
 if TYPE_CHECKING:
     from overhead_lens.analysis.sweep import Sweep
@@ -28,18 +39,17 @@ def sweep(
     ] = None,
     all_variants: Annotated[bool, typer.Option("--all-variants", help="Every variant of the scenario.")] = False,
     compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of the variants.")] = False,
-    mode: Annotated[str | None, typer.Option(help="torch.compile's mode, with --compile.")] = None,
-    device: Annotated[str | None, typer.Option(help="Shorthand for -p device=DEVICE.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Half the time, wider intervals.")] = False,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Directory of the sweep; new or empty.")] = None,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)
-    ] = 300.0,
-    json_: Annotated[bool, typer.Option("--json", help="Print the sweep as JSON and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    mode: Mode = None,
+    device: Device = None,
+    quick: Quick = False,
+    output: Annotated[Path | None, directory_option("sweep")] = None,
+    timeout: Timeout = TIMEOUT_S,
+    json_: Annotated[bool, json_option("sweep")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Time variants over sizes and fit time = overhead + n / rate."""
     from overhead_lens.capture.record_sweep import QUICK, STANDARD, SweepRequest, record_sweep
+    from overhead_lens.cli.present import failure_of
     from overhead_lens.cli.progress import progress
     from overhead_lens.report.sweep_picture import draw_sweep
 
@@ -64,8 +74,10 @@ def sweep(
     with progress(quiet=quiet) as listener:
         folder = record_sweep(request, listener)
         measured = read(folder)
-        draw_sweep(measured, folder / PICTURE)
+        not_drawn = failure_of(lambda: draw_sweep(measured, folder / PICTURE))
     show(measured, as_json=json_)
+    if not_drawn is not None:
+        raise MeasurementError(f"{not_drawn}; the sweep is complete but for this picture") from not_drawn
 
 
 def scenario_of(targets: list[str], *, all_variants: bool) -> tuple[Path, list[str | None] | None]:

@@ -20,8 +20,8 @@ from overhead_lens.analysis.trace_model import (
     TraceAnalysis,
     TraceFailure,
 )
+from overhead_lens.report.blocks import COLORS, bar, cut, print_footnotes, section
 from overhead_lens.report.plain import plain
-from overhead_lens.report.text import COLORS, bar, section
 from overhead_lens.units import format_ns
 
 _TOP = 5
@@ -83,7 +83,7 @@ def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
         if block is not None:
             console.print()
             console.print(block)
-    _print_footnotes(console, footnotes(analysis))
+    print_footnotes(console, footnotes(analysis))
 
 
 def sentence(analysis: TraceAnalysis) -> str:
@@ -265,13 +265,6 @@ def _steps(steps: Sequence[Step]) -> RenderableType | None:
     return Text(text, style="dim")
 
 
-def _print_footnotes(console: Console, notes: Sequence[str]) -> None:
-    if notes:
-        console.print()
-    for number, note in enumerate(notes, 1):
-        console.print(Text(f"[{number}] {plain(note)}", style="yellow"), soft_wrap=True)
-
-
 def _bars() -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
@@ -287,5 +280,4 @@ def _share(ns: float, whole_ns: float) -> str:
 
 
 def _shortened(name: str, width: int = _MOST_NAME) -> str:
-    name = plain(name)
-    return name if len(name) <= width else f"{name[: width - 1]}…"
+    return cut(plain(name), width)

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from overhead_lens.compare.change_points import ALPHA, LEAST_CAPTURES, Level
 from overhead_lens.compare.history import History, Segment, Series
+from overhead_lens.report.blocks import COLORS
 from overhead_lens.report.plain import plain
-from overhead_lens.report.text import COLORS
 from overhead_lens.units import format_ns
 
 _BARS = "▁▂▃▄▅▆▇█"

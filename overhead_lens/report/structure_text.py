@@ -11,8 +11,8 @@ from rich.text import Text
 
 from overhead_lens.analysis.names import kernel_name
 from overhead_lens.compare.structure_model import KINDS, Change, Side, StructureDelta
+from overhead_lens.report.blocks import section
 from overhead_lens.report.plain import plain
-from overhead_lens.report.text import section
 from overhead_lens.units import format_ns
 
 _MOST = 12

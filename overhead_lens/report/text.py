@@ -1,4 +1,4 @@
-"""The terminal report: one screen that a person reads at a glance."""
+"""The terminal report of a budget: one screen that a person reads at a glance."""
 
 from __future__ import annotations
 
@@ -13,31 +13,15 @@ from rich.tree import Tree
 from overhead_lens.analysis.cross_checks import UPPER_BOUNDS
 from overhead_lens.analysis.model import Breakdown, HostCategory, Operator, Reading
 from overhead_lens.analysis.names import kernel_name
-from overhead_lens.compare.factors import Factors, describe_kernel
-from overhead_lens.compare.model import Delta
+from overhead_lens.report.blocks import BAR_WIDTH, COLORS, bar, call_title, cut, interval_text, print_footnotes, section
 from overhead_lens.report.plain import plain
-from overhead_lens.units import format_ns, format_rate, format_signed_ns
+from overhead_lens.units import format_ns, format_rate
 
-_BAR_WIDTH = 24
 _TOP = 5
 _MOST_GUARDS = 6
-# Longer names would take the width of the figures beside them.
-_MOVED_WIDTH = 40
 _MOST_PUBLISHED = 5
 _TREE_SHARE = 0.02
 _TREE_DEPTH = 5
-
-COLORS = {
-    "python": "yellow",
-    "guard": "magenta",
-    "dispatcher": "blue",
-    "allocation": "cyan",
-    "kernel": "green",
-    "launch": "bright_blue",
-    "wait": "red",
-    "compile": "bright_magenta",
-    "unattributed": "bright_black",
-}
 
 
 def print_breakdown(console: Console, breakdown: Breakdown) -> None:
@@ -57,73 +41,9 @@ def print_breakdown(console: Console, breakdown: Breakdown) -> None:
         if block is not None:
             console.print()
             console.print(block)
-    _print_footnotes(console, breakdown.warnings)
+    print_footnotes(console, breakdown.warnings)
     if breakdown.capture:
         console.print(Text(f"capture: {plain(breakdown.capture)}", style="dim"), soft_wrap=True)
-
-
-def print_delta(console: Console, delta: Delta) -> None:
-    """Print a difference of two budgets."""
-    base, new = delta.base, delta.new
-    console.print(Text(f"{_title(base)}  →  {_title(new)}", style="bold"))
-    ratio = "" if delta.ratio is None else f"  ({delta.ratio:.3f}x)"
-    wall = (
-        f"wall {format_ns(base.wall.ns)} → {format_ns(new.wall.ns)}{ratio}, difference {_interval(delta.wall_ci95_ns)}"
-    )
-    console.print(Text(wall))
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name, side in (("category", "left"), ("base", "right"), ("new", "right"), ("difference", "right")):
-        table.add_column(name, justify="right" if side == "right" else "left", no_wrap=True)
-    table.add_column("95 % interval", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("moved most", no_wrap=True)
-    for change, old, recent in zip(delta.host, base.host, new.host, strict=True):
-        if old.ns == recent.ns == 0:
-            continue
-        moved = f"{format_signed_ns(change.moved[0].delta_ns)} {plain(change.moved[0].name)}" if change.moved else ""
-        moved = _cut(moved)
-        table.add_row(
-            Text(change.category, style=COLORS[change.category]),
-            format_ns(old.ns),
-            format_ns(recent.ns),
-            format_signed_ns(change.delta_ns),
-            _interval(change.ci95_ns),
-            change.verdict,
-            Text(moved, style="dim"),
-        )
-    console.print(table)
-    console.print(Text(plain(delta.sentence), style="bold"))
-    if delta.factors is not None:
-        console.print()
-        console.print(_factors(delta.factors))
-    _print_footnotes(console, delta.warnings)
-
-
-def _factors(factors: Factors) -> RenderableType:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("factor", no_wrap=True)
-    for name in ("base", "new", "difference", "share", "ratio without it"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for part in factors.parts:
-        if part.base_ns or part.new_ns:
-            per_unit = [ns / factors.units for ns in (part.base_ns, part.new_ns)]
-            ratio = factors.ratio_without(part)
-            table.add_row(
-                Text(f"{part.name}{' (estimate)' if part.estimate else ''}", style=COLORS[part.name.partition(":")[0]]),
-                *(format_ns(ns) for ns in per_unit),
-                format_signed_ns(part.delta_ns / factors.units),
-                f"{factors.share(part):.0%}",
-                "" if ratio is None else f"{ratio:.1f}x",
-            )
-    walls = (factors.base_ns / factors.units, factors.new_ns / factors.units)
-    ratio = max(walls) / min(walls) if min(walls) else None
-    whole = f"{ratio:.1f}x" if ratio else ""
-    table.add_row(
-        Text("sum = wall", style="bold"), *map(format_ns, walls), format_signed_ns(walls[1] - walls[0]), "100%", whole
-    )
-    lines = describe_kernel(factors.kernel) if factors.kernel is not None else []
-    notes = [Text(plain(line), style="dim") for line in lines]
-    return section(f"factors of the ratio, per unit of work ({factors.units:,} units)", Group(table, *notes))
 
 
 def sentence(breakdown: Breakdown) -> str:
@@ -161,9 +81,9 @@ def _bound(breakdown: Breakdown) -> str:
 
 def _headline(breakdown: Breakdown) -> Text:
     wall = breakdown.wall
-    text = Text(_title(breakdown), style="bold")
+    text = Text(call_title(breakdown), style="bold")
     text.append(f"   {format_ns(wall.ns)} per call", style="bold")
-    text.append(f"  [{_interval(wall.ci95_ns)}]")
+    text.append(f"  [{interval_text(wall.ci95_ns)}]")
     if breakdown.units > 1:
         text.append(f"   {format_ns(wall.ns / breakdown.units)} per unit of work ({breakdown.units:,} units)")
     params = ", ".join(f"{plain(name)}={plain(str(value))}" for name, value in breakdown.params.items())
@@ -171,16 +91,10 @@ def _headline(breakdown: Breakdown) -> Text:
     return text.append(f"\n{params}   {measured}", style="dim")
 
 
-def _title(breakdown: Breakdown) -> str:
-    mode = ", compiled" if breakdown.compile else ", eager"
-    variant = "" if breakdown.variant == breakdown.scenario else f":{breakdown.variant}"
-    return plain(f"{breakdown.scenario}{variant}{mode}, {breakdown.device_kind}")
-
-
 def _categories(breakdown: Breakdown) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("where", no_wrap=True)
-    table.add_column("", width=_BAR_WIDTH, no_wrap=True)
+    table.add_column("", width=BAR_WIDTH, no_wrap=True)
     table.add_column("share", justify="right", no_wrap=True)
     table.add_column("per call", justify="right", no_wrap=True)
     if breakdown.units > 1:
@@ -192,7 +106,7 @@ def _categories(breakdown: Breakdown) -> Table:
                 table.add_row(*row)
     total: list[RenderableType] = [Text("sum = wall", style="bold"), "", "100 %", format_ns(breakdown.wall.ns)]
     total += [format_ns(breakdown.wall.ns / breakdown.units)] if breakdown.units > 1 else []
-    table.add_row(*total, _interval(breakdown.wall.ci95_ns))
+    table.add_row(*total, interval_text(breakdown.wall.ci95_ns))
     return table
 
 
@@ -205,7 +119,7 @@ def _category_rows(category: HostCategory, breakdown: Breakdown) -> Iterator[Seq
         f"{category.share:.1%}",
         format_ns(category.ns),
         *([format_ns(category.ns / breakdown.units)] if breakdown.units > 1 else []),
-        _interval(category.ci95_ns),
+        interval_text(category.ci95_ns),
     ]
     for part in category.parts:
         if part.ns:
@@ -270,12 +184,6 @@ def _instructions(breakdown: Breakdown) -> RenderableType | None:
     return section(f"instructions per call (callgrind, {budget.calls:,} calls, one thread)", table)
 
 
-def bar(share: float) -> str:
-    """A bar of eighths of a cell; anything above zero shows."""
-    eighths = max(1, round(share * _BAR_WIDTH * 8)) if share > 0 else 0
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
-
-
 def _frames(breakdown: Breakdown) -> RenderableType | None:
     frames = [(frame.ns, each.category, frame.frame) for each in breakdown.host for frame in each.top if frame.ns]
     if not frames:
@@ -301,7 +209,7 @@ def _guards(breakdown: Breakdown) -> RenderableType | None:
     for guard in shown:
         times = (guard.sampled_ns, guard.warm_ns, guard.cold_ns)
         place = (guard.cause or "").partition(": ")[0]
-        table.add_row(*map(_time, times), Text(_cut(plain(guard.guard))), Text(_cut(plain(place))))
+        table.add_row(*map(_time, times), Text(cut(plain(guard.guard))), Text(cut(plain(place))))
     if rest:
         sums = [_sum([getattr(guard, name) for guard in rest]) for name in ("sampled_ns", "warm_ns")]
         table.add_row(*map(_time, sums), "", Text(f"{len(rest)} more", style="dim"), "")
@@ -317,10 +225,6 @@ def _guards(breakdown: Breakdown) -> RenderableType | None:
     return section("guards", Group(table, *notes))
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _MOVED_WIDTH else f"{text[: _MOVED_WIDTH - 1]}…"
-
-
 def _time(ns: float | None) -> str:
     return "" if ns is None else format_ns(ns)
 
@@ -328,11 +232,6 @@ def _time(ns: float | None) -> str:
 def _sum(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def section(title: str, body: RenderableType) -> Group:
-    """A title of its own line: a table's own title is broken at the table's width."""
-    return Group(Text(title, style="dim"), body)
 
 
 def _section_table() -> Table:
@@ -390,7 +289,7 @@ def _checks(breakdown: Breakdown) -> RenderableType | None:
 
 
 def _reading(reading: Reading | None) -> str:
-    return "" if reading is None else f"{format_ns(reading.ns)} {_interval(reading.ci95_ns)}"
+    return "" if reading is None else f"{format_ns(reading.ns)} {interval_text(reading.ci95_ns)}"
 
 
 def _published(breakdown: Breakdown) -> RenderableType | None:
@@ -405,14 +304,3 @@ def _published(breakdown: Breakdown) -> RenderableType | None:
     if more > 0:
         table.add_row("", "", Text(f"{more} more in the scenario's file", style="dim"))
     return section("published, beside this measurement (other machines: not a pass mark)", table)
-
-
-def _print_footnotes(console: Console, warnings: Sequence[str]) -> None:
-    if warnings:
-        console.print()
-    for number, warning in enumerate(warnings, 1):
-        console.print(Text(f"[{number}] {plain(warning)}", style="yellow"), soft_wrap=True)
-
-
-def _interval(interval: tuple[float, float]) -> str:
-    return f"{format_ns(interval[0])} .. {format_ns(interval[1])}"

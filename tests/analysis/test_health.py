@@ -119,7 +119,28 @@ def test_a_clock_that_drifts(references_ns: list[int], warned: list[str]) -> Non
         for process, reference_ns in enumerate(references_ns)
         for _ in range(4)
     ]
-    assert clock_warnings(pd.DataFrame(rows), len(rows)) == warned
+    assert clock_warnings(pd.DataFrame(rows), len(rows), {}) == warned
+
+
+@pytest.mark.parametrize(
+    ("processes", "meta", "warned"),
+    [
+        (4, {}, ["only 4 clock processes: intervals are wider than they need be (leave --quick out)"]),
+        (
+            4,
+            {"recorded_with": "another"},
+            ["only 4 clock processes: intervals are wider than they need be (raise --rounds)"],
+        ),
+        (5, {}, []),
+        (5, {"recorded_with": "another"}, []),
+    ],
+    ids=["profile --quick", "compare --rounds 4", "profile", "compare --rounds 5"],
+)
+def test_few_processes_are_mended_where_they_were_asked_for(
+    processes: int, meta: dict[str, Any], warned: list[str]
+) -> None:
+    clock = pd.DataFrame({"process": range(processes), "reference_ns": 700})
+    assert clock_warnings(clock, processes, meta) == warned
 
 
 def test_a_trace_that_was_disturbed() -> None:

@@ -11,6 +11,7 @@ from overhead_lens.capture.directory import (
     claim_directory,
     new_directory,
     read_capture,
+    recording_directory,
     write_clock,
     write_meta,
 )
@@ -42,6 +43,39 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
         new_directory(tmp_path / "file", "add1", NOW)
     with pytest.raises(UsageError, match="is taken; nothing is overwritten"):
         claim_directory(tmp_path / "file")
+
+
+@pytest.mark.parametrize("before", ["", "traces", "traces/out", "traces/other"])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_recording_whose_input_is_refused_leaves_what_was_there_before(
+    tmp_path: Path, before: str, named: bool
+) -> None:
+    (tmp_path / before).mkdir(parents=True, exist_ok=True)
+    there = sorted(tmp_path.rglob("*"))
+    parent = tmp_path / "traces"
+    with (
+        pytest.raises(UsageError, match=r"^no such variant$"),
+        recording_directory(parent / "out" if named else None, parent, "add1") as folder,
+    ):
+        assert (folder.name == "out") == named
+        (folder / "inner").mkdir()
+        (folder / "inner" / "file").touch()
+        (folder / "tracer.log").touch()
+        (folder / "link").symlink_to(tmp_path)
+        raise UsageError("no such variant")
+    assert sorted(tmp_path.rglob("*")) == there
+
+
+def test_a_recording_that_fails_or_succeeds_keeps_its_directory(tmp_path: Path) -> None:
+    with pytest.raises(MeasurementError), recording_directory(tmp_path / "a" / "b", tmp_path, "add1") as failed:
+        (failed / "tracer.log").touch()
+        raise MeasurementError("no device")
+    assert (failed / "tracer.log").is_file()
+    with recording_directory(None, tmp_path / "traces", "add1") as folder:
+        pass
+    assert folder.parent == tmp_path / "traces"
+    assert folder.name.startswith("add1-")
+    assert folder.is_dir()
 
 
 def complete(path: Path) -> Path:

@@ -70,7 +70,15 @@ class Refusing:
 
 
 def test_a_capture_without_peaks_is_still_one(tmp_path: Path) -> None:
-    request = record.Request(tmp_path / "s.py", None, {}, None, None, tmp_path, 1.0)
+    request = record.Request(
+        path=tmp_path / "s.py",
+        variant=None,
+        params={},
+        compile_options=None,
+        output=None,
+        parent=tmp_path,
+        timeout_s=1.0,
+    )
     recording = record.Recording(request, cast("Any", None))
     recording.measure_peaks(cast("Any", Refusing()))
     assert recording.peaks == {}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from overhead_lens.capture import process
-from overhead_lens.capture.process import Worker
+from overhead_lens.capture.process import Worker, in_batches
 from overhead_lens.errors import MeasurementError, UsageError
 from tests.cli.run import scenario
 
@@ -143,3 +143,14 @@ def test_the_real_worker_keeps_its_protocol_clean(tmp_path: Path) -> None:
         assert set((tmp_path / "log").read_text().splitlines()) >= {"printed at import", "written to stdout"}
         with pytest.raises(MeasurementError, match="^no_such_step failed: AttributeError: "):
             worker.ask("no_such_step")
+
+
+@pytest.mark.parametrize(
+    ("cores", "batches"),
+    [(None, ["ab", "cd", "e"]), (1, ["ab", "cd", "e"]), (3, ["abc", "de"]), (8, ["abcde"])],
+)
+def test_batches_have_at_least_two_and_at_most_one_for_each_core(
+    monkeypatch: pytest.MonkeyPatch, cores: int | None, batches: list[str]
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    assert in_batches("abcde") == batches

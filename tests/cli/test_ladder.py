@@ -77,12 +77,20 @@ def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
 
 
-def test_a_fault_that_the_worker_sees(tmp_path: Path) -> None:
-    done = lens("ladder", "add1:add2", "-o", "out", cwd=tmp_path)
-    assert (error_line(done), done.returncode) == ("scenario add1 has no variant 'add2'; did you mean 'add1'?", 2)
-    assert error_line(lens("report", "out", cwd=tmp_path)) == (
-        "out is not a complete capture: it has no meta.json (was it interrupted?)"
-    )
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["add1:add2"], "scenario add1 has no variant 'add2'; did you mean 'add1'?"),
+        (["add1", "-p", "sizee=3"], "scenario add1 has no parameter 'sizee'; did you mean 'size'?"),
+        (["add1", "-p", "size=ten"], "parameter size must be of type int, not 'ten'"),
+    ],
+)
+def test_an_input_that_the_worker_refuses_leaves_nothing_behind(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    done = lens("ladder", *arguments, cwd=tmp_path)
+    assert (error_line(done), done.returncode) == (message, 2)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_report_shows_a_stored_ladder(tmp_path: Path) -> None:

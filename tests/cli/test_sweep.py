@@ -9,6 +9,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from overhead_lens.capture import record_sweep
+from overhead_lens.capture.directory import SWEEP_SCHEMA, write_blocks, write_meta
+from overhead_lens.cli.sweep import sweep
+from overhead_lens.errors import MeasurementError
 from tests.cli.run import error_line, lens
 
 TINY = """
@@ -130,10 +134,9 @@ def test_seen_before_anything_starts(tmp_path: Path, arguments: list[str], messa
 )
 def test_seen_by_the_worker(tmp_path: Path, arguments: list[str], message: str) -> None:
     write(tmp_path, work="")
-    done = lens("sweep", *arguments, "-o", "out", cwd=tmp_path)
+    done = lens("sweep", *arguments, cwd=tmp_path)
     assert (error_line(done), done.returncode) == (message, 2)
-    again = lens("report", "out", cwd=tmp_path)
-    assert error_line(again) == "out is not a complete capture: it has no meta.json (was it interrupted?)"
+    assert not (tmp_path / "traces").exists()
 
 
 def test_a_sweep_is_measured_stored_and_read_again(tmp_path: Path) -> None:
@@ -161,6 +164,37 @@ def test_a_sweep_is_measured_stored_and_read_again(tmp_path: Path) -> None:
     meta = tmp_path / "out" / "meta.json"
     meta.write_text(json.dumps({"schema": json.loads(meta.read_text())["schema"]}))
     assert error_line(lens("report", "out", cwd=tmp_path)).startswith("the sweep out is damaged: ")
+
+
+def test_a_picture_that_cannot_be_drawn_does_not_hide_the_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        {
+            "process": 0,
+            "variant": "v",
+            "point": point,
+            "block": block,
+            "calls": 10,
+            "wall_ns": 10 * ns,
+            "reference_ns": 1,
+        }
+        for point, ns in enumerate((200, 1_100))
+        for block in range(3)
+    ]
+    meta = {
+        "scenario": "drawn", "variants": ["v"], "compile": False, "device": "cpu", "swept": {"n": [10, 100]},
+        "points": [{"params": {"n": n}, "work": {}} for n in (10, 100)],
+        "against": {"name": "n", "sizes": [10, 100]}, "default_params": {"n": 10}, "published": [],
+    }  # fmt: skip
+    write_blocks(tmp_path, rows)
+    write_meta(tmp_path, meta, SWEEP_SCHEMA)
+    (tmp_path / "sweep.svg").mkdir()
+    monkeypatch.setattr(record_sweep, "record_sweep", lambda *_: tmp_path)
+    with pytest.raises(MeasurementError, match="the sweep is complete but for this picture$"):
+        sweep(["add1"], param=["size=10,100"], json_=True, quiet=True)
+    (variant,) = json.loads(capsys.readouterr().out)["variants"]
+    assert (variant["overhead_ns"], variant["element_ns"]) == (pytest.approx(100.0), pytest.approx(10.0))
 
 
 def test_several_parameters_are_fitted_against_their_work(tmp_path: Path) -> None:

@@ -24,8 +24,10 @@ from overhead_lens.analysis.model import (
 )
 from overhead_lens.compare.factors import make_factors
 from overhead_lens.compare.model import Change, Delta, Move
+from overhead_lens.report.blocks import bar
+from overhead_lens.report.delta_text import print_delta
 from overhead_lens.report.json import breakdown_document, delta_document
-from overhead_lens.report.text import bar, print_breakdown, print_delta
+from overhead_lens.report.text import print_breakdown
 from tests.builders import breakdown
 from tests.compare.test_factors import sides
 

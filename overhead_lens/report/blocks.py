@@ -1,0 +1,64 @@
+"""What terminal reports are made of: colors of categories, bars, titles, intervals, footnotes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from overhead_lens.analysis.model import Breakdown
+from overhead_lens.report.plain import plain
+from overhead_lens.units import format_ns
+
+BAR_WIDTH = 24
+# Longer names would take the width of the figures beside them.
+_NAME_WIDTH = 40
+
+COLORS = {
+    "python": "yellow",
+    "guard": "magenta",
+    "dispatcher": "blue",
+    "allocation": "cyan",
+    "kernel": "green",
+    "launch": "bright_blue",
+    "wait": "red",
+    "compile": "bright_magenta",
+    "unattributed": "bright_black",
+}
+
+
+def bar(share: float) -> str:
+    """A bar of eighths of a cell; anything above zero shows."""
+    eighths = max(1, round(share * BAR_WIDTH * 8)) if share > 0 else 0
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def section(title: str, body: RenderableType) -> Group:
+    """A title of its own line: a table's own title is broken at the table's width."""
+    return Group(Text(title, style="dim"), body)
+
+
+def call_title(breakdown: Breakdown) -> str:
+    """What was measured: scenario, variant, mode, device."""
+    mode = ", compiled" if breakdown.compile else ", eager"
+    variant = "" if breakdown.variant == breakdown.scenario else f":{breakdown.variant}"
+    return plain(f"{breakdown.scenario}{variant}{mode}, {breakdown.device_kind}")
+
+
+def interval_text(interval: tuple[float, float]) -> str:
+    """``LOW .. HIGH`` of an interval in ns."""
+    return f"{format_ns(interval[0])} .. {format_ns(interval[1])}"
+
+
+def cut(text: str, width: int = _NAME_WIDTH) -> str:
+    """At most so much of a name that the figures beside it keep their places."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def print_footnotes(console: Console, warnings: Sequence[str]) -> None:
+    """Print numbered warnings."""
+    if warnings:
+        console.print()
+    for number, warning in enumerate(warnings, 1):
+        console.print(Text(f"[{number}] {plain(warning)}", style="yellow"), soft_wrap=True)

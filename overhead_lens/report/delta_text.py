@@ -1,0 +1,75 @@
+"""The terminal report of a difference: categories, what moved, factors of the ratio."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from overhead_lens.compare.factors import Factors, describe_kernel
+from overhead_lens.compare.model import Delta
+from overhead_lens.report.blocks import COLORS, call_title, cut, interval_text, print_footnotes, section
+from overhead_lens.report.plain import plain
+from overhead_lens.units import format_ns, format_signed_ns
+
+
+def print_delta(console: Console, delta: Delta) -> None:
+    """Print a difference of two budgets."""
+    base, new = delta.base, delta.new
+    console.print(Text(f"{call_title(base)}  →  {call_title(new)}", style="bold"))
+    ratio = "" if delta.ratio is None else f"  ({delta.ratio:.3f}x)"
+    wall = f"wall {format_ns(base.wall.ns)} → {format_ns(new.wall.ns)}{ratio}, difference {interval_text(delta.wall_ci95_ns)}"
+    console.print(Text(wall))
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name, side in (("category", "left"), ("base", "right"), ("new", "right"), ("difference", "right")):
+        table.add_column(name, justify="right" if side == "right" else "left", no_wrap=True)
+    table.add_column("95 % interval", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("moved most", no_wrap=True)
+    for change, old, recent in zip(delta.host, base.host, new.host, strict=True):
+        if old.ns == recent.ns == 0:
+            continue
+        moved = f"{format_signed_ns(change.moved[0].delta_ns)} {plain(change.moved[0].name)}" if change.moved else ""
+        moved = cut(moved)
+        table.add_row(
+            Text(change.category, style=COLORS[change.category]),
+            format_ns(old.ns),
+            format_ns(recent.ns),
+            format_signed_ns(change.delta_ns),
+            interval_text(change.ci95_ns),
+            change.verdict,
+            Text(moved, style="dim"),
+        )
+    console.print(table)
+    console.print(Text(plain(delta.sentence), style="bold"))
+    if delta.factors is not None:
+        console.print()
+        console.print(_factors(delta.factors))
+    print_footnotes(console, delta.warnings)
+
+
+def _factors(factors: Factors) -> RenderableType:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("factor", no_wrap=True)
+    for name in ("base", "new", "difference", "share", "ratio without it"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for part in factors.parts:
+        if part.base_ns or part.new_ns:
+            per_unit = [ns / factors.units for ns in (part.base_ns, part.new_ns)]
+            ratio = factors.ratio_without(part)
+            table.add_row(
+                Text(f"{part.name}{' (estimate)' if part.estimate else ''}", style=COLORS[part.name.partition(":")[0]]),
+                *(format_ns(ns) for ns in per_unit),
+                format_signed_ns(part.delta_ns / factors.units),
+                f"{factors.share(part):.0%}",
+                "" if ratio is None else f"{ratio:.1f}x",
+            )
+    walls = (factors.base_ns / factors.units, factors.new_ns / factors.units)
+    ratio = max(walls) / min(walls) if min(walls) else None
+    whole = f"{ratio:.1f}x" if ratio else ""
+    table.add_row(
+        Text("sum = wall", style="bold"), *map(format_ns, walls), format_signed_ns(walls[1] - walls[0]), "100%", whole
+    )
+    lines = describe_kernel(factors.kernel) if factors.kernel is not None else []
+    notes = [Text(plain(line), style="dim") for line in lines]
+    return section(f"factors of the ratio, per unit of work ({factors.units:,} units)", Group(table, *notes))
