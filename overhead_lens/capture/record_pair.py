@@ -121,6 +121,7 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
             block += 1
         for side, worker in turns:
             side.sample(worker)
+            side.measure_page_faults(worker, number)
         if last:
             turns[0][0].measure_peaks(turns[0][1])
             turns[1][0].peaks = turns[0][0].peaks
