@@ -170,3 +170,26 @@ def test_a_run_goes_on_where_it_was_broken_off(
     accuracy.main(["--sites", "allocation", "dispatch, eager", "--costs", "1000", "200", "--json", str(path)])
     assert asked == [("allocation, eager", []), ("allocation, compiled", [200, 1_000]), ("dispatch, eager", [])]
     assert "of all 6 cells 6 pass, 0 fail and 0 are unresolved" in capsys.readouterr().out
+
+
+class DrawnWorker:
+    """Answers every block with its length."""
+
+    def __init__(self) -> None:
+        self.blocks: list[int] = []
+
+    def ask(self, step: str, *, block_ns: int, blocks: int, budget_ns: int) -> dict[str, Any]:
+        assert (step, blocks, budget_ns) == ("clock", 1, 0)
+        self.blocks.append(block_ns)
+        return {"rows": [{"block": 0, "wall_ns": block_ns}]}
+
+
+def test_rounds_go_through_the_costs_in_turn(tmp_path: Path) -> None:
+    site = accuracy.Site("drawn", "drawn", "compile", block_ns=10_000, event_ns=3_000, events=2)
+    worker = DrawnWorker()
+    bench = accuracy.Bench(site, tmp_path, accuracy.Switch(tmp_path / "cell"), [(worker, 100.0)], {})
+    rows = bench.time(0, [0, 1_000], range(10, 12))
+    # 100 calls without the cost, two times three with it; one round is thrown away.
+    assert worker.blocks == [10_000, 600] * 3
+    assert [(row["block"], row["process"]) for row in rows[0]] == [(10, 0), (11, 0)]
+    assert [row["wall_ns"] for row in rows[1_000]] == [600, 600]

@@ -63,7 +63,7 @@ def test_page_faults_are_allocation() -> None:
     require_laboratory()
     site = SITES["page_fault, eager"]
     with accuracy.warmed_up(site, 1) as bench:
-        rows = bench.time(0, [COST_NS])[COST_NS]
+        rows = bench.time(0, [COST_NS], range(10))[COST_NS]
         readings = accuracy.Readings(rows, [sample(bench)])
         about = {**bench.about, "page_faults": [bench.measure_page_faults(0)]}
         budget = accuracy.budget_of(site, readings, about, default_classifier(accuracy.RULES))
