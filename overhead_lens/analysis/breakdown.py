@@ -250,6 +250,9 @@ def _page_fault_time(
         system time   | system calls for memory (sampled) |  faults  |
         user time                                         |  faults  |       rest of the call       |
                                                           |  number of faults x what one was measured to take
+
+    All of this is time in which the thread ran. Where others keep the cores busy, it waits for one as long as it runs and longer,
+    wherever in the call it is: the wall, and so every share of it, is stretched.
     """
     nothing = Estimate(0.0, np.zeros_like(wall.replicates))
     if shares.evidence != "samples" or "system_ns" not in clock:
@@ -260,9 +263,18 @@ def _page_fault_time(
     system = estimate_per_call(clock, "system_ns", statistic="mean")
     user = _user_time_of_a_fault(measured)
     calls_ns = shares.memory_calls * wall.value
-    value = system.value - calls_ns + faults.value * user.value
-    replicates = system.replicates - calls_ns + faults.replicates * user.replicates
+    stretch = _stretch(clock, wall, shares)
+    value = stretch * (system.value + faults.value * user.value) - calls_ns
+    replicates = stretch * (system.replicates + faults.replicates * user.replicates) - calls_ns
     return Estimate(float(np.clip(value, 0.0, shares.share("kernel") * wall.value)), np.maximum(replicates, 0.0))
+
+
+def _stretch(clock: pd.DataFrame, wall: Estimate, shares: Shares) -> float:
+    """How many times the time in which it ran the call took, but for what it waited for by itself; at least 1."""
+    if "cpu_ns" not in clock:
+        return 1.0
+    cpu = estimate_per_call(clock, "cpu_ns")
+    return max(1.0, (1 - shares.share("wait")) * wall.value / cpu.value) if cpu.value else 1.0
 
 
 def _user_time_of_a_fault(measured: Sequence[Mapping[str, int]]) -> Estimate:

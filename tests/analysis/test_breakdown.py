@@ -140,6 +140,19 @@ def test_page_faults_take_time_of_the_thread_too() -> None:
     assert high == pytest.approx(47_500, abs=100)
 
 
+def test_page_faults_wait_for_a_core_as_all_else_does() -> None:
+    """The thread ran half of the time, of which 10 % of the call it waited for a lock."""
+    stacks = [
+        stack(USER, BINDING, ENTRY, KERNEL, count=90),
+        stack(USER, "take_gil (libpython3.11.so.1.0)", count=10),
+    ]
+    rows = clock(100_000, faults=50, system_ns=20_000).assign(cpu_ns=10 * 45_000)
+    assert ns(budget(stacks, rows)) == {"allocation": 40_000, "kernel": 50_000, "wait": 10_000}
+    # Running while it waits, as a device's driver does, shortens nothing.
+    rows = rows.assign(cpu_ns=10 * 100_000)
+    assert ns(budget(stacks, rows)) == {"allocation": 20_000, "kernel": 70_000, "wait": 10_000}
+
+
 def test_page_faults_take_no_more_than_the_kernel_has() -> None:
     measured = [{"process": 0, "faults": 1, "user_ns": 500}]
     stacks = [stack(USER, BINDING, ENTRY, KERNEL, count=30), stack(USER, count=70)]
