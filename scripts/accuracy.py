@@ -35,7 +35,6 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
@@ -44,6 +43,7 @@ from overhead_lens.capture.process import Worker
 from overhead_lens.capture.sampler import sample
 from overhead_lens.categories import HOST_CATEGORIES, Classifier, default_classifier
 from overhead_lens.cli.store import stacks_per_process
+from overhead_lens.compare.student import quantile
 from overhead_lens.stack import Stack
 
 LABORATORY = Path(__file__).resolve().parent / "laboratory"
@@ -61,6 +61,9 @@ TOLERATED_NS = 60.0
 _ROUNDS = 20
 _BLOCK_NS = 20_000_000
 _STEP_TIMEOUT_S = 300.0
+
+# What a normal variable exceeds, either way, in 5 % of cases.
+_NORMAL = 1.96
 
 # The sampler's rate, and since py-spy runs for whole seconds what a process gives at least and in multiples.
 _SAMPLES_PER_S = 250
@@ -363,6 +366,7 @@ def judge(site: Site, cost_ns: int, measured: tuple[Readings, Readings], budgets
     old, new = ({each.category: each.ns for each in budget.breakdown.host} for budget in budgets)
     moved = {name: new[name] - old[name] for name in old}
     other = max((name for name in moved if name != site.category), key=lambda name: abs(moved[name]))
+    samples = (stack_count(without), stack_count(injected))
     return Cell(
         site.name,
         cost_ns,
@@ -371,11 +375,11 @@ def judge(site: Site, cost_ns: int, measured: tuple[Readings, Readings], budgets
         site.category,
         max(moved, key=lambda name: abs(moved[name])),
         moved[site.category],
-        sampling_error(budgets, site.category),
+        sampling_error(budgets, samples, site.category),
         other,
         moved[other],
-        sampling_error(budgets, other),
-        (stack_count(without), stack_count(injected)),
+        sampling_error(budgets, samples, other),
+        samples,
     )
 
 
@@ -384,18 +388,22 @@ def stack_count(readings: Readings) -> int:
     return sum(stack.count for stacks in readings.stacks for stack in stacks)
 
 
-def sampling_error(budgets: Sequence[Budget], category: str) -> float:
+def sampling_error(budgets: Sequence[Budget], samples: Sequence[int], category: str) -> float:
     """95 % half-width in ns of the difference of a category between two budgets, if their walls were exact.
 
-    A budget's replicates hold what its processes differ by, or the error of counts where that is larger: stacks of one process
-    need not be independent (a compilation gives several in a row), but processes are.
+    Of each it is what its processes differ by (Student's t), or what so many stacks allow where that is more: stacks of one
+    process need not be independent (a compilation gives several in a row), but processes are.
     """
     half_widths = []
-    for budget in budgets:
-        drawn = budget.wall > 0
-        share = budget.host[drawn, HOST_CATEGORIES.index(category)] / budget.wall[drawn]
-        low, high = np.quantile(share, [0.025, 0.975])
-        half_widths.append(float(high - low) / 2 * budget.breakdown.wall.ns)
+    for budget, count in zip(budgets, samples, strict=True):
+        shares = budget.process_shares[:, HOST_CATEGORIES.index(category)]
+        share = float(shares.mean())
+        of_counts = _NORMAL * math.sqrt(share * (1 - share) / count)
+        processes = len(shares)
+        of_processes = (
+            quantile(0.025, processes - 1) * float(shares.std(ddof=1)) / math.sqrt(processes) if processes > 1 else 0.0
+        )
+        half_widths.append(max(of_counts, of_processes) * budget.breakdown.wall.ns)
     return math.hypot(*half_widths)
 
 

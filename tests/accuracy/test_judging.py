@@ -105,7 +105,7 @@ def test_a_cell_is_the_difference_of_two_budgets() -> None:
     assert cell.samples == (5_000, 5_000)
     # Equal processes leave the error of counts: 1.96 sqrt(p q / 5,000) of either wall.
     expected = 1.96 * math.hypot(1_000 * math.sqrt(0.24 / 5_000), 2_000 * math.sqrt(0.2275 / 5_000))
-    assert cell.sampling_ns == pytest.approx(expected, rel=0.05)
+    assert cell.sampling_ns == pytest.approx(expected)
     assert cell.verdict == "pass"
 
 
@@ -115,7 +115,8 @@ def test_processes_that_differ_widen_the_error() -> None:
     cell = judged(without, readings(2_000, spread))
     # Student's t of four degrees of freedom times the standard error of the mean of five, of 2,000 ns.
     scatter = math.sqrt(sum((shift / 1_000) ** 2 for shift in (-200, -100, 0, 100, 200)) / 4)
-    assert cell.sampling_ns == pytest.approx(2_000 * 2.776 * scatter / math.sqrt(5), rel=0.1)
+    expected = math.hypot(2_000 * 2.7764451 * scatter / math.sqrt(5), 1_000 * 1.96 * math.sqrt(0.24 / 5_000))
+    assert cell.sampling_ns == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
