@@ -3,15 +3,19 @@
     python scripts/accuracy.py [--sites NAME ...] [--costs NS ...] [--seconds S] [--json FILE]
 
 A site is a place of ``scripts/laboratory`` in an eager or a compiled call. Its fresh worker processes switch the cost while
-they run. In each, blocks of the bare loop are timed first, without the cost and with every cost in turn, over and over;
-then the loop is sampled at every cost::
+they run. In each, blocks of the bare loop are timed, without the cost and with every cost in turn, over and over; half-way
+the loop is sampled at every cost, so that what drifts in a process drifts alike in both::
 
-    process   | 0  50  200 .. | 0  50  200 .. | ... | samples at 0 | samples at 50 | ...
-               round 1         round 2               --------- py-spy attached ------
+    process   | 0  50  200 .. | ... | samples at 0 | samples at 50 | ... | 0  50  200 .. | ...
+               round 1                --------- py-spy attached ------    round 11
 
 The truth is the difference of the bare wall times, paired by round. What is judged is the product's own budget
 (``overhead_lens.analysis.breakdown.make_budget``) with the cost less that without it. A cell passes if the right category
-moved most, by the bare difference give or take 10 % or 60 ns, and no other category moved by more than that.
+moved most, by the bare difference give or take 10 % or 60 ns, and no other category moved by more than that. One that does not,
+but by no more than its sampling error explains, is ``unresolved``: more seconds would tell.
+
+The file that ``--json`` names keeps each site as soon as it is judged. Cells that it holds already are not measured again, so
+that a run that was broken off goes on, and single cells can be measured for longer before the rest.
 """
 
 from __future__ import annotations
@@ -21,37 +25,47 @@ import json
 import math
 import mmap
 import os
+import statistics
+import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from overhead_lens.compare.student import quantile
 
 from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
 from overhead_lens.analysis.wall import estimate_per_call
 from overhead_lens.capture.process import Worker
 from overhead_lens.capture.sampler import sample
-from overhead_lens.categories import Classifier, default_classifier
+from overhead_lens.categories import HOST_CATEGORIES, Classifier, default_classifier
 from overhead_lens.cli.store import stacks_per_process
 from overhead_lens.stack import Stack
 
 LABORATORY = Path(__file__).resolve().parent / "laboratory"
+sys.path.insert(0, str(LABORATORY))
+
+from known_cost import CELL_BYTES, COMPILE_NS, KEPT_SHAPES, steps_per_ns  # noqa: E402
+
 RULES = LABORATORY / "rules.toml"
 
 COSTS_NS = (50, 200, 1_000, 10_000, 100_000)
-PROCESSES = 3
+PROCESSES = 5
 TOLERATED_SHARE = 0.1
 TOLERATED_NS = 60.0
 
 _ROUNDS = 20
 _BLOCK_NS = 20_000_000
 _STEP_TIMEOUT_S = 300.0
-_LEAST_SAMPLES = 250
 
-# The sampler's rate.
+# What a normal variable exceeds, either way, in 5 % of cases.
+_NORMAL = 1.96
+
+# The sampler's rate, and since py-spy runs for whole seconds what a process gives at least and in multiples.
 _SAMPLES_PER_S = 250
 
 
@@ -68,6 +82,8 @@ class Site:
         least_ns: The smallest cost the place can take: a page fault is no shorter.
         most_ns: The largest.
         block_ns: Length of a timed block.
+        event_ns: What the cost's single event takes where not every call has one; 0 where every call has.
+        events: How many of them a block holds then.
     """
 
     name: str
@@ -78,6 +94,14 @@ class Site:
     least_ns: int = 0
     most_ns: int = 1_000_000
     block_ns: int = _BLOCK_NS
+    event_ns: int = 0
+    events: int = 0
+
+    def calls_per_block(self, call_ns: float, cost_ns: int) -> int:
+        """Calls that make a block: of the site's length, or a whole number of events, so that no block has one more."""
+        if cost_ns and self.event_ns:
+            return self.events * -(-self.event_ns // cost_ns)
+        return max(1, round(self.block_ns / (call_ns + cost_ns)))
 
 
 SITES = (
@@ -92,9 +116,18 @@ SITES = (
     Site("user_code, compiled", "user_code", "python", "beside_compiled"),
     Site("library_code, eager", "library_code", "python"),
     Site("lambda_guard, compiled", "lambda_guard", "guard", compiled=True),
-    Site("many_guards, compiled", "many_guards", "guard", most_ns=10_000),
-    Site("page_fault, eager", "page_fault", "allocation", least_ns=1_000),
-    Site("recompile, compiled", "recompile", "compile", least_ns=10_000, block_ns=10 * _BLOCK_NS),
+    Site("many_guards, compiled", "many_guards", "guard", least_ns=200, most_ns=10_000),
+    # The thread's system time is accounted by a tick of some ms: only long blocks tell it.
+    Site("page_fault, eager", "page_fault", "allocation", least_ns=1_000, block_ns=10 * _BLOCK_NS),
+    Site(
+        "recompile, compiled",
+        "recompile",
+        "compile",
+        least_ns=10_000,
+        block_ns=10 * _BLOCK_NS,
+        event_ns=COMPILE_NS,
+        events=KEPT_SHAPES,
+    ),
 )
 
 
@@ -118,9 +151,10 @@ class Cell:
         category: The right one.
         first: The one that moved most.
         moved_ns: How far the right category moved.
-        sampling_ns: 95 % half-width of that from the number of samples alone.
+        sampling_ns: 95 % half-width of that from sampling: what processes differ by, or the number of stacks allows.
         other: Of the other categories, the one that moved most.
         other_ns: How far it moved.
+        other_sampling_ns: 95 % half-width of that.
         samples: Stacks without the cost, and with it.
     """
 
@@ -134,6 +168,7 @@ class Cell:
     sampling_ns: float
     other: str
     other_ns: int
+    other_sampling_ns: float
     samples: tuple[int, int]
 
     @property
@@ -142,24 +177,43 @@ class Cell:
         return self.first == self.category
 
     @property
+    def tolerated_ns(self) -> float:
+        """How far a category may be off."""
+        return max(TOLERATED_SHARE * self.bare_ns, TOLERATED_NS)
+
+    @property
     def passed(self) -> bool:
         """Right, of the right size, and nothing else moved."""
-        tolerated_ns = max(TOLERATED_SHARE * self.bare_ns, TOLERATED_NS)
-        return self.right and max(abs(self.moved_ns - self.bare_ns), abs(self.other_ns)) <= tolerated_ns
+        return self.right and max(abs(self.moved_ns - self.bare_ns), abs(self.other_ns)) <= self.tolerated_ns
+
+    @property
+    def explained(self) -> bool:
+        """Whether sampling explains by how much the right category and the other one are further off than tolerated."""
+        return (
+            abs(self.moved_ns - self.bare_ns) <= self.tolerated_ns + self.sampling_ns
+            and abs(self.other_ns) <= self.tolerated_ns + self.other_sampling_ns
+        )
+
+    @property
+    def verdict(self) -> str:
+        """``pass``, ``unresolved`` (the sampling error is too large to tell) or ``FAIL``."""
+        return "pass" if self.passed else "unresolved" if self.explained else "FAIL"
 
 
 class Switch:
-    """The cell of memory in a file through which running workers read the cost."""
+    """The cell of memory in a file through which running workers read the cost, and the steps of a Python loop for it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.write_bytes(bytes(8))
+        path.write_bytes(bytes(CELL_BYTES))
         with path.open("r+b") as file:
-            self._cell = memoryview(mmap.mmap(file.fileno(), 8)).cast("q")
+            self._cell = memoryview(mmap.mmap(file.fileno(), CELL_BYTES)).cast("q")
+        # Of this process: workers that calibrated their own would differ in what they do.
+        self._steps_per_ns = steps_per_ns()
 
     def set(self, cost_ns: int) -> None:
         """Make every call cost ``cost_ns`` more from now on."""
-        self._cell[0] = cost_ns
+        self._cell[0], self._cell[1] = cost_ns, round(cost_ns * self._steps_per_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +234,10 @@ class Bench:
     workers: Sequence[tuple[Worker, float]]
     about: dict[str, Any]
 
-    def time(self, process: int, costs_ns: Sequence[int]) -> dict[int, list[dict[str, int]]]:
+    def time(self, process: int, costs_ns: Sequence[int], rounds: range) -> dict[int, list[dict[str, int]]]:
         """Rows of blocks per cost, one block per cost and round; a round that is thrown away comes first."""
         rows: dict[int, list[dict[str, int]]] = {cost_ns: [] for cost_ns in costs_ns}
-        for number in range(-1, _ROUNDS):
+        for number in (-1, *rounds):
             for cost_ns in costs_ns:
                 row = self.time_block(process, cost_ns)
                 if number >= 0:
@@ -192,24 +246,30 @@ class Bench:
 
     def time_block(self, process: int, cost_ns: int) -> dict[str, int]:
         """One block at one cost; the first may compile."""
-        worker, call_ns = self.workers[process]
-        self.switch.set(cost_ns)
-        # The worker counts its calls by what one took while it warmed up.
-        block_ns = round(self.site.block_ns * call_ns / (call_ns + cost_ns))
+        worker, block_ns = self._at(process, cost_ns)
         row: dict[str, int] = worker.ask("clock", block_ns=block_ns, blocks=1, budget_ns=0)["rows"][0]
         return row
 
     def sample(self, process: int, cost_ns: int, count: int) -> list[Stack]:
         """About ``count`` stacks of the measured loop at one cost."""
-        worker, call_ns = self.workers[process]
-        self.switch.set(cost_ns)
-        chunk_ns = round(self.site.block_ns * call_ns / (call_ns + cost_ns))
+        worker, chunk_ns = self._at(process, cost_ns)
         spinning = worker.ask("spin", chunk_ns=chunk_ns, tracer_pid=os.getpid())
         try:
             run = sample(spinning["pid"], count, self.folder, worker.name)
         finally:
             worker.stop_spinning()
         return [stack for stacks in stacks_per_process(tuple(run.folded.splitlines())) for stack in stacks]
+
+    def measure_page_faults(self, process: int) -> dict[str, int]:
+        """What they take beside the operating system's own time; budgets of calls without any make no use of it."""
+        worker, _ = self.workers[process]
+        return {"process": process, **worker.ask("page_faults")}
+
+    def _at(self, process: int, cost_ns: int) -> tuple[Worker, int]:
+        """A worker with the cost set, and the length of a block as it counts: by what a call took while it warmed up."""
+        worker, call_ns = self.workers[process]
+        self.switch.set(cost_ns)
+        return worker, round(self.site.calls_per_block(call_ns, cost_ns) * call_ns)
 
 
 @contextmanager
@@ -241,27 +301,45 @@ def warmed_up(site: Site, processes: int) -> Iterator[Bench]:
                 worker.end()
 
 
-def samples_wanted(wall_ns: float, cost_ns: int, seconds: float) -> int:
-    """Stacks that make the standard error of a share of one half a third of what is tolerated, time allowing."""
+def plan_samples(call_ns: float, costs_ns: Sequence[int], seconds: float) -> dict[int, int]:
+    """Stacks of each process without a cost (key 0) and at each of ``costs_ns``.
+
+    A movement is the difference of two shares times their walls. Each side gets as many stacks as make the movement's standard
+    error a third of what is tolerated, if the share is one half, but no more than ``seconds`` allow. What is sampled without a
+    cost serves every cell, so there the limit is longer by the root of their number, which makes the cells' errors smallest for
+    the time all take together.
+    """
+    wanted = {cost_ns: _stacks(call_ns + cost_ns, cost_ns) for cost_ns in costs_ns}
+    without = max((_stacks(call_ns, cost_ns) for cost_ns in costs_ns), default=0.0)
+    limits = dict.fromkeys(costs_ns, seconds) | {0: seconds * math.sqrt(len(costs_ns))}
+    return {
+        cost_ns: _SAMPLES_PER_S * max(1, math.ceil(min(count / _SAMPLES_PER_S, limits[cost_ns]) / PROCESSES))
+        for cost_ns, count in ({0: without} | wanted).items()
+    }
+
+
+def _stacks(wall_ns: float, cost_ns: int) -> float:
+    """Stacks that make the standard error of half of ``wall_ns`` a third of what is tolerated, divided by the root of two."""
     tolerated_ns = max(TOLERATED_SHARE * cost_ns, TOLERATED_NS)
-    wanted = (0.5 * (wall_ns + cost_ns) / (tolerated_ns / 3)) ** 2
-    return round(
-        min(max(wanted, PROCESSES * _LEAST_SAMPLES), max(seconds * _SAMPLES_PER_S, PROCESSES * _LEAST_SAMPLES))
-    )
+    return float(2 * (0.5 * wall_ns / (tolerated_ns / 3)) ** 2)
 
 
 def measure(site: Site, costs_ns: Sequence[int], seconds: float) -> tuple[dict[int, Readings], dict[str, Any]]:
     """Time and sample a site without a cost (key 0) and with each of ``costs_ns``; also what its worker says of itself."""
     readings = {cost_ns: Readings() for cost_ns in (0, *costs_ns)}
+    faults = []
     with warmed_up(site, PROCESSES) as bench:
-        for process, (worker, call_ns) in enumerate(bench.workers):
-            for cost_ns, rows in bench.time(process, list(readings)).items():
-                readings[cost_ns].rows += rows
+        counts = plan_samples(statistics.median(call_ns for _, call_ns in bench.workers), costs_ns, seconds)
+        for process, (worker, _) in enumerate(bench.workers):
+            before = bench.time(process, list(readings), range(_ROUNDS // 2))
             for cost_ns, each in readings.items():
-                count = samples_wanted(call_ns, cost_ns or min(costs_ns), seconds)
-                each.stacks.append(bench.sample(process, cost_ns, math.ceil(count / PROCESSES)))
+                each.stacks.append(bench.sample(process, cost_ns, counts[cost_ns]))
+            after = bench.time(process, list(readings), range(_ROUNDS // 2, _ROUNDS))
+            for cost_ns, each in readings.items():
+                each.rows += before[cost_ns] + after[cost_ns]
+            faults.append(bench.measure_page_faults(process))
             worker.end()
-    return readings, bench.about
+    return readings, {**bench.about, "page_faults": faults}
 
 
 def budget_of(site: Site, readings: Readings, about: dict[str, Any], classifier: Classifier) -> Budget:
@@ -288,11 +366,7 @@ def judge(site: Site, cost_ns: int, measured: tuple[Readings, Readings], budgets
     old, new = ({each.category: each.ns for each in budget.breakdown.host} for budget in budgets)
     moved = {name: new[name] - old[name] for name in old}
     other = max((name for name in moved if name != site.category), key=lambda name: abs(moved[name]))
-    samples = tuple(sum(stack.count for stacks in each.stacks for stack in stacks) for each in measured)
-    variance = sum(
-        ns * (budget.breakdown.wall.ns - ns) / count
-        for ns, budget, count in zip((old[site.category], new[site.category]), budgets, samples, strict=True)
-    )
+    samples = (stack_count(without), stack_count(injected))
     return Cell(
         site.name,
         cost_ns,
@@ -301,11 +375,36 @@ def judge(site: Site, cost_ns: int, measured: tuple[Readings, Readings], budgets
         site.category,
         max(moved, key=lambda name: abs(moved[name])),
         moved[site.category],
-        1.96 * math.sqrt(max(variance, 0.0)),
+        sampling_error(budgets, samples, site.category),
         other,
         moved[other],
-        (samples[0], samples[1]),
+        sampling_error(budgets, samples, other),
+        samples,
     )
+
+
+def stack_count(readings: Readings) -> int:
+    """How many stacks the readings hold."""
+    return sum(stack.count for stacks in readings.stacks for stack in stacks)
+
+
+def sampling_error(budgets: Sequence[Budget], samples: Sequence[int], category: str) -> float:
+    """95 % half-width in ns of the difference of a category between two budgets, if their walls were exact.
+
+    Of each it is what its processes differ by (Student's t), or what so many stacks allow where that is more: stacks of one
+    process need not be independent (a compilation gives several in a row), but processes are.
+    """
+    half_widths = []
+    for budget, count in zip(budgets, samples, strict=True):
+        shares = budget.process_shares[:, HOST_CATEGORIES.index(category)]
+        share = float(shares.mean())
+        of_counts = _NORMAL * math.sqrt(share * (1 - share) / count)
+        processes = len(shares)
+        of_processes = (
+            quantile(0.025, processes - 1) * float(shares.std(ddof=1)) / math.sqrt(processes) if processes > 1 else 0.0
+        )
+        half_widths.append(max(of_counts, of_processes) * budget.breakdown.wall.ns)
+    return math.hypot(*half_widths)
 
 
 def judge_site(site: Site, costs_ns: Sequence[int], seconds: float) -> list[Cell]:
@@ -337,11 +436,49 @@ def row_of(cell: Cell) -> str:
         first,
         f"{cell.moved_ns:,} ± {cell.sampling_ns:,.0f}",
         f"{cell.moved_ns - cell.bare_ns:+,.0f}",
-        f"{cell.other} {cell.other_ns:+,}",
+        f"{cell.other} {cell.other_ns:+,} ± {cell.other_sampling_ns:,.0f}",
         f"{cell.samples[0]:,} / {cell.samples[1]:,}",
-        "pass" if cell.passed else "FAIL",
+        cell.verdict,
     ]
     return f"| {' | '.join(fields)} |"
+
+
+def read_cells(path: Path | None) -> list[Cell]:
+    """The cells that an earlier run has left; none of a file that is not there."""
+    if path is None or not path.exists():
+        return []
+    names = {each.name for each in fields(Cell)}
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    kept = ({name: value for name, value in row.items() if name in names} for row in rows)
+    return [
+        Cell(**row | {"bare_ci95_ns": tuple(row["bare_ci95_ns"]), "samples": tuple(row["samples"])}) for row in kept
+    ]
+
+
+def write_cells(path: Path | None, cells: Sequence[Cell]) -> None:
+    """Replace the file as a whole: a run that is broken off leaves what was there."""
+    if path is None:
+        return
+    rows = [{**asdict(cell), "right": cell.right, "passed": cell.passed, "verdict": cell.verdict} for cell in cells]
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    fresh.replace(path)
+
+
+def in_order(cells: Sequence[Cell]) -> list[Cell]:
+    """By site as in ``SITES``, then by cost."""
+    names = [site.name for site in SITES]
+    return sorted(cells, key=lambda cell: (names.index(cell.site), cell.cost_ns))
+
+
+def summary(cells: Sequence[Cell]) -> str:
+    """The last line."""
+    from_200 = [cell for cell in cells if cell.cost_ns >= 200]
+    verdicts = Counter(cell.verdict for cell in cells)
+    return (
+        f"The right category moved most in {sum(cell.right for cell in from_200)} of {len(from_200)} cells from 200 ns up; "
+        f"of all {len(cells)} cells {verdicts['pass']} pass, {verdicts['FAIL']} fail and {verdicts['unresolved']} are unresolved."
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -350,23 +487,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sites", nargs="+", help="sites whose name begins with one of these; default: all")
     parser.add_argument("--costs", nargs="+", type=int, default=list(COSTS_NS), help="costs in ns")
     parser.add_argument("--seconds", type=float, default=20.0, help="most seconds of sampling per cell")
-    parser.add_argument("--json", type=Path, help="also write the cells to this file")
+    parser.add_argument(
+        "--json", type=Path, help="keep the cells in this file and do not measure those again that it holds"
+    )
     options = parser.parse_args(arguments)
     chosen = [site for site in SITES if not options.sites or site.name.startswith(tuple(options.sites))]
-    cells: list[Cell] = []
+    cells = read_cells(options.json)
     print(HEADER)
     for site in chosen:
-        found = judge_site(site, options.costs, options.seconds)
-        cells += found
-        print("\n".join(row_of(cell) for cell in found), flush=True)
-    from_200 = [cell for cell in cells if cell.cost_ns >= 200]
-    print(
-        f"\nThe right category moved most in {sum(cell.right for cell in from_200)} of {len(from_200)} cells from 200 ns up; "
-        f"{sum(cell.passed for cell in cells)} of all {len(cells)} cells pass."
-    )
-    if options.json:
-        rows = [{**asdict(cell), "right": cell.right, "passed": cell.passed} for cell in cells]
-        options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        known = [cell for cell in cells if cell.site == site.name and cell.cost_ns in options.costs]
+        left = sorted(set(options.costs) - {cell.cost_ns for cell in known})
+        found = judge_site(site, left, options.seconds)
+        cells = in_order([*cells, *found])
+        write_cells(options.json, cells)
+        print("\n".join(map(row_of, in_order([*known, *found]))), flush=True)
+    shown = [cell for cell in cells if cell.cost_ns in options.costs and cell.site in {site.name for site in chosen}]
+    print(f"\n{summary(shown)}")
 
 
 if __name__ == "__main__":

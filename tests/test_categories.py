@@ -57,6 +57,8 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ((USER, BINDING, ENTRY, "omp_get_max_threads (libgomp.so.1)"), "dispatcher/dispatch"),
         ((USER, "mkl_vml_kernel_sErf_EXHAynn (libtorch_cpu.so)"), "kernel"),
         ((USER, "pybind11::cpp_function::dispatcher (mine.so)"), "python/binding"),
+        ((USER, "_random_Random_getstate (_randommodule.c:380)", MALLOC), "python/binding"),
+        ((USER, "work (mymodule.cpp:3)"), "unattributed"),
         ((USER, "pybind11::cpp_function::dispatcher (mine.so)", "mine::work (mine.so)"), "unattributed"),
         (
             (USER, BINDING, ENTRY, "c10::impl::make_boxed_from_unboxed_functor<mine::Op>::call (mine.so)"),

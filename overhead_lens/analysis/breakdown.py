@@ -36,7 +36,8 @@ from overhead_lens.analysis.model import (
 from overhead_lens.analysis.operators import operator_tree
 from overhead_lens.analysis.shares import Shares, shares_of_stacks, shares_of_time, with_page_faults
 from overhead_lens.analysis.trace_budget import TraceBudget, trace_budget
-from overhead_lens.analysis.wall import Estimate, Floats, estimate_per_call, undisturbed
+from overhead_lens.analysis.wall import REPLICATES, Estimate, Floats, estimate_per_call, undisturbed
+from overhead_lens.capture.page_faults import matter
 from overhead_lens.categories import HOST_CATEGORIES, PARTS, Classified, Classifier
 from overhead_lens.errors import MeasurementError
 from overhead_lens.scenario import Work
@@ -45,8 +46,8 @@ from overhead_lens.trace.callgrind import CallGraph
 from overhead_lens.units import round_to_sum
 
 _TOP_FRAMES = 8
-_PAGE_FAULT_FLOOR = 0.002
-_LEAST_FAULT_NS = 100
+
+_SEED = 20_240_302
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         shares = shares_of_time(traced.claims, traced.frames, _trace_spread(traced, wall.value))
     else:
         raise MeasurementError(f"{evidence.name} holds neither samples nor a trace: nothing says how its time divides")
-    faults = _page_fault_time(clock, wall, shares)
+    faults = _page_fault_time(clock, wall, shares, meta.get("page_faults") or ())
     fault_count = estimate_per_call(clock, "minor_faults", statistic="mean").value
     drawn = _replicates(wall, shares, faults)
     kernel_ns = shares.share("kernel") * wall.value
@@ -246,22 +247,53 @@ def _wall(clock: pd.DataFrame, wall: Estimate, meta: Mapping[str, Any]) -> Wall:
     return Wall(round(wall.value), (low, high), processes, len(clock), calls, floor.ns if floor else 0.0, floor)
 
 
-def _page_fault_time(clock: pd.DataFrame, wall: Estimate, shares: Shares) -> Estimate:
-    """Time of page faults in ns per call: the thread's system time less its sampled system calls for memory.
+def _page_fault_time(
+    clock: pd.DataFrame, wall: Estimate, shares: Shares, measured: Sequence[Mapping[str, int]]
+) -> Estimate:
+    """Time of page faults in ns per call, which is taken out of ``kernel``, where pages are touched first.
 
     A stack sample cannot show a page fault: the thread stops at the instruction that touched the page. The operating
-    system accounts it (getrusage(2), ru_stime). It is taken out of ``kernel``, where pages are touched first.
+    system accounts it (getrusage(2), ru_stime) beside the system calls for memory, which samples do show; what it takes of the
+    thread's own time is measured apart (``capture/page_faults.py``)::
+
+        system time   | system calls for memory (sampled) |  faults  |
+        user time                                         |  faults  |       rest of the call       |
+                                                          |  number of faults x what one was measured to take
+
+    All of this is time in which the thread ran. Where others keep the cores busy, it waits for one as long as it runs and longer,
+    wherever in the call it is: the wall, and so every share of it, is stretched.
     """
     nothing = Estimate(0.0, np.zeros_like(wall.replicates))
     if shares.evidence != "samples" or "system_ns" not in clock:
         return nothing
     faults = estimate_per_call(clock, "minor_faults", statistic="mean")
-    if faults.value * _LEAST_FAULT_NS < _PAGE_FAULT_FLOOR * wall.value:
+    if not matter(faults.value, wall.value):
         return nothing
     system = estimate_per_call(clock, "system_ns", statistic="mean")
+    user = _user_time_of_a_fault(measured)
     calls_ns = shares.memory_calls * wall.value
-    value = float(np.clip(system.value - calls_ns, 0.0, shares.share("kernel") * wall.value))
-    return Estimate(value, np.maximum(system.replicates - calls_ns, 0.0))
+    stretch = _stretch(clock, wall, shares)
+    value = stretch * (system.value + faults.value * user.value) - calls_ns
+    replicates = stretch * (system.replicates + faults.replicates * user.replicates) - calls_ns
+    return Estimate(float(np.clip(value, 0.0, shares.share("kernel") * wall.value)), np.maximum(replicates, 0.0))
+
+
+def _stretch(clock: pd.DataFrame, wall: Estimate, shares: Shares) -> float:
+    """How many times the time in which it ran the call took, but for what it waited for by itself; at least 1."""
+    if "cpu_ns" not in clock:
+        return 1.0
+    cpu = estimate_per_call(clock, "cpu_ns")
+    return max(1.0, (1 - shares.share("wait")) * wall.value / cpu.value) if cpu.value else 1.0
+
+
+def _user_time_of_a_fault(measured: Sequence[Mapping[str, int]]) -> Estimate:
+    """Mean over the processes that measured it, in ns, with a bootstrap over them; 0 in a capture of before that was done."""
+    per_fault = np.array([row["user_ns"] / row["faults"] for row in measured if row["faults"]])
+    if not len(per_fault):
+        return Estimate(0.0, np.zeros(REPLICATES))
+    random = np.random.default_rng(_SEED)
+    chosen = random.integers(0, len(per_fault), (REPLICATES, len(per_fault)))
+    return Estimate(float(per_fault.mean()), per_fault[chosen].mean(axis=1))
 
 
 def _replicates(wall: Estimate, shares: Shares, faults: Estimate) -> Floats:

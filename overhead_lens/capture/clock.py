@@ -25,7 +25,8 @@ def measure_blocks(workload: Workload, count: int, block_count: int, budget_ns: 
 
     Returns:
         One row per block: ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults`` (of the calling
-        thread), ``system_ns`` (time this thread spent in the operating system's kernel), ``compiles``.
+        thread), ``system_ns`` (time this thread spent in the operating system's kernel), ``cpu_ns`` (time it ran at all),
+        ``compiles``.
     """
     rows: list[dict[str, int]] = []
     started = time.perf_counter_ns()
@@ -41,7 +42,9 @@ def measure_block(workload: Workload, count: int) -> dict[str, int]:
     reference_ns = time.perf_counter_ns() - before_reference
     compiles = workload.compile_count()
     faults, system_ns = usage_of_thread()
+    cpu_ns = time.thread_time_ns()
     wall_ns = workload.run(count)
+    cpu_after_ns = time.thread_time_ns()
     faults_after, system_after_ns = usage_of_thread()
     return {
         "calls": count,
@@ -49,6 +52,7 @@ def measure_block(workload: Workload, count: int) -> dict[str, int]:
         "reference_ns": reference_ns,
         "minor_faults": faults_after - faults,
         "system_ns": system_after_ns - system_ns,
+        "cpu_ns": cpu_after_ns - cpu_ns,
         "compiles": workload.compile_count() - compiles,
     }
 

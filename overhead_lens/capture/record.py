@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from overhead_lens import __version__
-from overhead_lens.capture import calibration_store, directory
+from overhead_lens.capture import calibration_store, directory, page_faults
 from overhead_lens.capture.environment import describe_machine, git_commit
 from overhead_lens.capture.instructions import count_instructions
 from overhead_lens.capture.process import Worker, in_batches
@@ -158,6 +158,7 @@ class Recording:
     rows: list[dict[str, int]] = field(default_factory=list)
     samples: dict[str, Any] = field(default_factory=lambda: {"samples": 0, "errors": 0, "reason": None})
     folded: list[str] = field(default_factory=list)
+    page_faults: list[dict[str, int]] = field(default_factory=list)
     traced: dict[str, Any] = field(default_factory=dict)
     guards: dict[str, Any] | None = None
     calibration: dict[str, Any] | None = None
@@ -288,10 +289,17 @@ class Recording:
         rows = worker.ask("clock", block_ns=BLOCK_NS, blocks=effort.blocks, budget_ns=effort.clock_budget_ns)["rows"]
         self.rows += [{"process": process, **row} for row in rows]
         self.sample(worker)
+        self.measure_page_faults(worker, process)
         if self.request.compile_options is not None:
             self._ablate(worker, process)
         if process == effort.processes - 1:
             self.measure_peaks(worker)
+
+    def measure_page_faults(self, worker: Worker, process: int) -> None:
+        """What they take beside the operating system's own time, in a process whose timed blocks had many."""
+        rows = [row for row in self.rows if row["process"] == process]
+        if page_faults.matter(sum(row["minor_faults"] for row in rows), sum(row["wall_ns"] for row in rows)):
+            self.page_faults.append({"process": process, **worker.ask("page_faults")})
 
     def measure_peaks(self, worker: Worker) -> None:
         """What the machine can do."""
@@ -348,6 +356,7 @@ class Recording:
             "effort": asdict(request.effort),
             "block_ns": BLOCK_NS,
             "samples": self.samples,
+            "page_faults": self.page_faults,
             "trace": self.traced,
             "guards": self.guards,
             "not_ablated": self.not_ablated,

@@ -158,6 +158,7 @@ def _measure(number: int, turns: Turns, listener: Listener, *, last: bool) -> No
     if number % _SAMPLED_EVERY == 0:
         for side, worker in turns:
             side.sample(worker)
+            side.measure_page_faults(worker, number)
     if last:
         turns[0][0].measure_peaks(turns[0][1])
         turns[1][0].peaks = turns[0][0].peaks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -28,6 +28,7 @@ _OPTIONAL: Mapping[str, tuple[type, ...]] = {
     "warnings": (list,),
     "environment": (dict,),
     "recorded_with": (str,),
+    "page_faults": (list,),
 }
 _REQUIRED_OF_LADDER: Mapping[str, type] = {
     "scenario": str,
@@ -84,7 +85,15 @@ def _fault_of_meta(meta: Mapping[str, Any]) -> str | None:
     counted = meta.get("instructions") or {}
     if counted and not (isinstance(counted.get("calls"), int) and counted["calls"] > 0):
         return f"{META}: instructions are {counted}"
-    return _fault_of_peaks(meta.get("peaks") or {})
+    return _fault_of_page_faults(meta.get("page_faults", [])) or _fault_of_peaks(meta.get("peaks") or {})
+
+
+def _fault_of_page_faults(rows: Sequence[Any]) -> str | None:
+    for row in rows:
+        counts = [row.get(name) for name in ("faults", "user_ns")] if isinstance(row, dict) else [None]
+        if not all(isinstance(count, int) and count >= 0 for count in counts):
+            return f"{META}: page_faults hold {row}"
+    return None
 
 
 def _fault_of_peaks(peaks: Mapping[str, Any]) -> str | None:

@@ -73,6 +73,12 @@ class Session:
         count = clock.calls_per_block(self._warm["call_ns"], block_ns)
         return {"rows": clock.measure_blocks(self._workload, count, blocks, budget_ns)}
 
+    def page_faults(self) -> dict[str, Any]:
+        """Measure what page faults take beside the operating system's own time."""
+        from overhead_lens.capture import page_faults
+
+        return dict(page_faults.measure())
+
     def trace(self, folder: str) -> dict[str, Any]:
         """Record the loop with torch.profiler."""
         from overhead_lens.capture import profiler

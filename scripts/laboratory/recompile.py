@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import torch
-from known_cost import COST, Params
+from known_cost import COMPILE_NS, COST, KEPT_SHAPES, Params
 
 from overhead_lens.scenario import Scenario
-
-# About what tracing and compiling this function once takes with backend "eager".
-_COMPILE_NS = 30_000_000
-
-# Shapes that are kept before all are forgotten: below Dynamo's limit of recompiles per function.
-_KEPT_SHAPES = 6
 
 
 def inputs(params: Params) -> tuple[()]:
@@ -36,7 +30,7 @@ class Shapes:
         """A shape that the compiled function has not seen, or has forgotten."""
         self.calls = 0
         size = self.tensor.numel() + 1
-        if size >= 8 + _KEPT_SHAPES:
+        if size >= 8 + KEPT_SHAPES:
             size = 8
             torch._dynamo.eval_frame.reset_code(neg.__code__)  # noqa: SLF001
         self.tensor = torch.ones(size)
@@ -49,7 +43,7 @@ SHAPES = Shapes()
 def call() -> torch.Tensor:
     """The compiled function, with a new shape as soon as the calls since the last one make up for a compilation."""
     SHAPES.calls += 1
-    if SHAPES.calls * COST.cell[0] >= _COMPILE_NS:
+    if SHAPES.calls * COST.cell[0] >= COMPILE_NS:
         SHAPES.change()
     return COMPILED(SHAPES.tensor)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import shutil
 import sys
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,6 +13,7 @@ import pytest
 from overhead_lens.analysis.shares import shares_of_stacks
 from overhead_lens.categories import default_classifier
 from overhead_lens.errors import MeasurementError
+from tests.accuracy.script import accuracy
 
 COST_NS = 100_000
 SAMPLES = 250
@@ -25,17 +23,6 @@ PYTHON = ["user_code, eager", "library_code, eager"]
 COMPILED = ["lambda_guard, compiled", "many_guards, compiled", "recompile, compiled"]
 
 
-def load_accuracy() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "scripts" / "accuracy.py"
-    spec = importlib.util.spec_from_file_location("accuracy_script", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-accuracy = load_accuracy()
 SITES = {site.name: site for site in accuracy.SITES}
 
 
@@ -76,9 +63,10 @@ def test_page_faults_are_allocation() -> None:
     require_laboratory()
     site = SITES["page_fault, eager"]
     with accuracy.warmed_up(site, 1) as bench:
-        rows = bench.time(0, [COST_NS])[COST_NS]
+        rows = bench.time(0, [COST_NS], range(10))[COST_NS]
         readings = accuracy.Readings(rows, [sample(bench)])
-        budget = accuracy.budget_of(site, readings, bench.about, default_classifier(accuracy.RULES))
+        about = {**bench.about, "page_faults": [bench.measure_page_faults(0)]}
+        budget = accuracy.budget_of(site, readings, about, default_classifier(accuracy.RULES))
     host = {each.category: each for each in budget.breakdown.host}
     assert host["allocation"].share > 0.5, budget.breakdown
     assert {part.name: part.ns for part in host["allocation"].parts}["page_fault"] > 0

@@ -124,6 +124,42 @@ def test_page_faults_move_from_kernel_to_allocation() -> None:
     assert add.categories == {"kernel": 60_000, "allocation": 40_000}
 
 
+def test_page_faults_take_time_of_the_thread_too() -> None:
+    measured = [
+        {"process": 0, "faults": 1_000, "user_ns": 150_000},
+        {"process": 1, "faults": 2_000, "user_ns": 100_000},
+        {"process": 2, "faults": 0, "user_ns": 0},
+    ]
+    stacks = [stack(USER, BINDING, ENTRY, KERNEL, count=90_000), stack(USER, BINDING, ENTRY, count=10_000)]
+    found = budget(stacks, clock(100_000, faults=50, system_ns=40_000), page_faults=measured)
+    # 40,000 ns in the system and 50 times 100 ns, the mean of 150 and 50, on the way there and back.
+    assert ns(found) == {"dispatcher": 10_000, "allocation": 45_000, "kernel": 45_000}
+    low, high = found.breakdown.category("allocation").ci95_ns
+    # Either process alone: 50 or 150 ns of a fault; never having seen another allocation adds some ns.
+    assert low == pytest.approx(42_500, abs=100)
+    assert high == pytest.approx(47_500, abs=100)
+
+
+def test_page_faults_wait_for_a_core_as_all_else_does() -> None:
+    """The thread ran half of the time, of which 10 % of the call it waited for a lock."""
+    stacks = [
+        stack(USER, BINDING, ENTRY, KERNEL, count=90),
+        stack(USER, "take_gil (libpython3.11.so.1.0)", count=10),
+    ]
+    rows = clock(100_000, faults=50, system_ns=20_000).assign(cpu_ns=10 * 45_000)
+    assert ns(budget(stacks, rows)) == {"allocation": 40_000, "kernel": 50_000, "wait": 10_000}
+    # Running while it waits, as a device's driver does, shortens nothing.
+    rows = rows.assign(cpu_ns=10 * 100_000)
+    assert ns(budget(stacks, rows)) == {"allocation": 20_000, "kernel": 70_000, "wait": 10_000}
+
+
+def test_page_faults_take_no_more_than_the_kernel_has() -> None:
+    measured = [{"process": 0, "faults": 1, "user_ns": 500}]
+    stacks = [stack(USER, BINDING, ENTRY, KERNEL, count=30), stack(USER, count=70)]
+    found = budget(stacks, clock(100_000, faults=50, system_ns=20_000), page_faults=measured)
+    assert ns(found) == {"python": 70_000, "allocation": 30_000}
+
+
 def test_page_faults_are_said() -> None:
     found = budget([stack(USER, BINDING, ENTRY, KERNEL)], clock(100_000, faults=50, system_ns=40_000)).breakdown
     assert (

@@ -167,6 +167,9 @@ def test_no_directory_at_all(tmp_path: Path) -> None:
         ({"guards": [1]}, "guards is not of type dict"),
         ({"warnings": None}, "warnings is not of type list"),
         ({"peaks": {"copy": []}}, "peaks are {'copy': []}"),
+        ({"page_faults": {}}, "page_faults is not of type list"),
+        ({"page_faults": [{"faults": 3, "user_ns": -1}]}, "page_faults hold {'faults': 3, 'user_ns': -1}"),
+        ({"page_faults": [7]}, "page_faults hold 7"),
         (
             {"peaks": {"copy": [{"bytes": 1, "bytes_per_s": 0}], "flops_per_s": 1}},
             "peaks are {'copy': [{'bytes': 1, 'bytes_per_s': 0}], 'flops_per_s': 1}",

@@ -1,0 +1,196 @@
+"""What the script for known costs makes of its readings, by drawn ones: plan, truth, errors, verdicts, going on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead_lens.stack import Stack
+from tests.accuracy.script import accuracy
+from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
+
+SITE = accuracy.Site("drawn", "drawn", "dispatcher")
+ABOUT = {
+    "scenario": "drawn",
+    "variant": "drawn",
+    "params": {},
+    "work": {"units": 1, "flops": 0, "bytes": 0},
+    "work_known": False,
+    "trace": {},
+}
+CELL = accuracy.Cell(
+    "allocation, eager",
+    1_000,
+    1_000.0,
+    (990.0, 1_010.0),
+    "allocation",
+    "allocation",
+    1_000,
+    30.0,
+    "python",
+    0,
+    30.0,
+    (9, 9),
+)
+
+
+def test_a_plan_makes_the_error_a_third_of_what_is_tolerated() -> None:
+    # 1,000 ns in a call of 2,000: half of 3,000 ns by n stacks has an error of 1,500 / sqrt(n), the side without of 1,000;
+    # 100 / 3 ns for both of them together allow 4,050 stacks for one and 1,800 for the other.
+    assert accuracy.plan_samples(2_000, [1_000], 60) == {0: 500, 1_000: 1_000}
+    assert accuracy._stacks(3_000, 1_000) == pytest.approx(4_050)
+    assert accuracy._stacks(2_000, 1_000) == pytest.approx(1_800)
+
+
+def test_the_smallest_cost_plans_what_is_sampled_without_one() -> None:
+    # 60 ns are tolerated of 50: 20 ns allow 5,000 stacks without the cost and 5,253 with it, which 20 s do not hold.
+    assert accuracy.plan_samples(2_000, [50, 100_000], 20) == {0: 1_000, 50: 1_000, 100_000: 250}
+
+
+def test_what_every_cell_uses_may_take_longer() -> None:
+    # Four cells that want more than 10 s: 20 s without a cost, in whole seconds of each of five processes.
+    plan = accuracy.plan_samples(20_000, [50, 100, 150, 200], 10)
+    assert plan == {0: 1_000, 50: 500, 100: 500, 150: 500, 200: 500}
+
+
+def test_a_block_holds_a_whole_number_of_events() -> None:
+    rare = accuracy.Site("rare", "rare", "compile", block_ns=1_000_000, event_ns=30_000, events=6)
+    assert rare.calls_per_block(100, 0) == 10_000
+    assert rare.calls_per_block(100, 70) == 6 * 429
+    assert rare.calls_per_block(100, 30_000) == 6
+    assert SITE.calls_per_block(1_000, 1_000) == 10_000
+
+
+def test_all_workers_are_told_the_same_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accuracy, "steps_per_ns", lambda: 0.25)
+    switch = accuracy.Switch(tmp_path / "cell")
+    switch.set(1_000)
+    assert memoryview((tmp_path / "cell").read_bytes()).cast("q").tolist() == [1_000, 250]
+
+
+def readings(wall_ns: int, per_process: list[list[Stack]]) -> Any:
+    rows = [
+        {
+            "process": process,
+            "block": block,
+            "calls": 10,
+            "wall_ns": 10 * wall_ns,
+            "reference_ns": 7,
+            "minor_faults": 0,
+            "system_ns": 0,
+        }
+        for process in range(5)
+        for block in range(4)
+    ]
+    return accuracy.Readings(rows, per_process)
+
+
+def stacks(python: int, dispatcher: int) -> list[Stack]:
+    return [stack(USER, count=python), stack(USER, BINDING, ENTRY, count=dispatcher)]
+
+
+def judged(*sides: Any) -> Any:
+    budgets = tuple(accuracy.budget_of(SITE, side, ABOUT, CLASSIFIER) for side in sides)
+    return accuracy.judge(SITE, 1_000, sides, budgets)
+
+
+def test_a_cell_is_the_difference_of_two_budgets() -> None:
+    cell = judged(readings(1_000, [stacks(600, 400)] * 5), readings(2_000, [stacks(350, 650)] * 5))
+    assert (cell.bare_ns, cell.bare_ci95_ns) == (1_000, (1_000, 1_000))
+    assert (cell.first, cell.moved_ns, cell.other, cell.other_ns) == ("dispatcher", 900, "python", 100)
+    assert cell.samples == (5_000, 5_000)
+    # Equal processes leave the error of counts: 1.96 sqrt(p q / 5,000) of either wall.
+    expected = 1.96 * math.hypot(1_000 * math.sqrt(0.24 / 5_000), 2_000 * math.sqrt(0.2275 / 5_000))
+    assert cell.sampling_ns == pytest.approx(expected)
+    assert cell.verdict == "pass"
+
+
+def test_processes_that_differ_widen_the_error() -> None:
+    without = readings(1_000, [stacks(600, 400)] * 5)
+    spread = [stacks(350 + shift, 650 - shift) for shift in (-200, -100, 0, 100, 200)]
+    cell = judged(without, readings(2_000, spread))
+    # Student's t of four degrees of freedom times the standard error of the mean of five, of 2,000 ns.
+    scatter = math.sqrt(sum((shift / 1_000) ** 2 for shift in (-200, -100, 0, 100, 200)) / 4)
+    expected = math.hypot(2_000 * 2.7764451 * scatter / math.sqrt(5), 1_000 * 1.96 * math.sqrt(0.24 / 5_000))
+    assert cell.sampling_ns == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, "pass"),
+        ({"moved_ns": 1_100, "other_ns": -100}, "pass"),
+        ({"moved_ns": 1_101}, "unresolved"),
+        ({"moved_ns": 870}, "unresolved"),
+        ({"moved_ns": 869}, "FAIL"),
+        ({"other_ns": -130}, "unresolved"),
+        ({"other_ns": 131}, "FAIL"),
+        ({"first": "python"}, "unresolved"),
+        ({"bare_ns": 200.0, "moved_ns": 260, "other_ns": 60}, "pass"),
+        ({"bare_ns": 200.0, "moved_ns": 291}, "FAIL"),
+    ],
+)
+def test_verdicts(changes: dict[str, Any], verdict: str) -> None:
+    assert replace(CELL, **changes).verdict == verdict
+
+
+def test_cells_are_kept_and_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "cells.json"
+    assert accuracy.read_cells(path) == []
+    accuracy.write_cells(path, [CELL])
+    assert accuracy.read_cells(path) == [CELL]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_run_goes_on_where_it_was_broken_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cells.json"
+    asked = []
+
+    def judge_site(site: Any, costs_ns: list[int], _seconds: float) -> list[Any]:
+        asked.append((site.name, costs_ns))
+        if site.name == "kernel, eager":
+            raise KeyboardInterrupt
+        return [replace(CELL, site=site.name, cost_ns=cost_ns) for cost_ns in costs_ns]
+
+    accuracy.write_cells(path, [replace(CELL, cost_ns=200)])
+    monkeypatch.setattr(accuracy, "judge_site", judge_site)
+    arguments = ["--sites", "allocation, eager", "dispatch, eager", "kernel, eager", "--costs", "1000", "200"]
+    with pytest.raises(KeyboardInterrupt):
+        accuracy.main([*arguments, "--json", str(path)])
+    expected = [("allocation, eager", [1_000]), ("dispatch, eager", [200, 1_000]), ("kernel, eager", [200, 1_000])]
+    assert asked == expected
+    kept = [(cell.site, cell.cost_ns) for cell in accuracy.read_cells(path)]
+    assert kept == [(site, cost) for site in ("allocation, eager", "dispatch, eager") for cost in (200, 1_000)]
+    asked.clear()
+    accuracy.main(["--sites", "allocation", "dispatch, eager", "--costs", "1000", "200", "--json", str(path)])
+    assert asked == [("allocation, eager", []), ("allocation, compiled", [200, 1_000]), ("dispatch, eager", [])]
+    assert "of all 6 cells 6 pass, 0 fail and 0 are unresolved" in capsys.readouterr().out
+
+
+class DrawnWorker:
+    """Answers every block with its length."""
+
+    def __init__(self) -> None:
+        self.blocks: list[int] = []
+
+    def ask(self, step: str, *, block_ns: int, blocks: int, budget_ns: int) -> dict[str, Any]:
+        assert (step, blocks, budget_ns) == ("clock", 1, 0)
+        self.blocks.append(block_ns)
+        return {"rows": [{"block": 0, "wall_ns": block_ns}]}
+
+
+def test_rounds_go_through_the_costs_in_turn(tmp_path: Path) -> None:
+    site = accuracy.Site("drawn", "drawn", "compile", block_ns=10_000, event_ns=3_000, events=2)
+    worker = DrawnWorker()
+    bench = accuracy.Bench(site, tmp_path, accuracy.Switch(tmp_path / "cell"), [(worker, 100.0)], {})
+    rows = bench.time(0, [0, 1_000], range(10, 12))
+    # 100 calls without the cost, two times three with it; one round is thrown away.
+    assert worker.blocks == [10_000, 600] * 3
+    assert [(row["block"], row["process"]) for row in rows[0]] == [(10, 0), (11, 0)]
+    assert [row["wall_ns"] for row in rows[1_000]] == [600, 600]

@@ -1,0 +1,53 @@
+"""Page faults beside the operating system's own time: when it is measured, and what the measurement says."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from overhead_lens.capture import page_faults
+
+
+@pytest.mark.parametrize(
+    ("faults", "wall_ns", "they_do"), [(1, 50_000, True), (1, 50_001, False), (0, 1, False), (20, 10**6, True)]
+)
+def test_faults_matter_from_two_thousandths_of_the_time(faults: int, wall_ns: int, they_do: bool) -> None:
+    assert page_faults.matter(faults, wall_ns) is they_do
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a thread's time is accounted on Linux")
+def test_warm_touches_are_subtracted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that a round moves by 1 us and a user time that a fresh round moves by 200 us, a warm one by 8 us."""
+    state = {"now_ns": 0, "user_ns": 0, "readings": 0}
+
+    def now() -> int:
+        state["now_ns"] += 1_000
+        return state["now_ns"]
+
+    def usage(_who: int) -> SimpleNamespace:
+        # Before and after the fresh rounds, then before and after the warm ones.
+        state["user_ns"] += (0, 10 * 200_000, 0, 1 * 8_000)[state["readings"]]
+        state["readings"] += 1
+        return SimpleNamespace(ru_utime=state["user_ns"] / 1e9)
+
+    monkeypatch.setattr(page_faults.time, "perf_counter_ns", now)
+    monkeypatch.setattr(resource, "getrusage", usage)
+    assert page_faults.measure(budget_ns=10_000) == {"faults": 10 * 480, "user_ns": 10 * (200_000 - 8_000)}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a thread's faults are counted on Linux")
+def test_every_touch_of_a_fresh_page_is_a_fault() -> None:
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+    found = page_faults.measure(budget_ns=1_000_000)
+    counted = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before
+    assert found["faults"] % 480 == 0
+    assert found["faults"] <= counted <= found["faults"] + 1_000
+    assert found["user_ns"] >= 0
+
+
+def test_no_accounting_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_faults.sys, "platform", "darwin")
+    assert page_faults.measure() == {"faults": 0, "user_ns": 0}
