@@ -31,7 +31,7 @@ COUNTED = ROOT / "laboratory" / "counted.py"
 RULES = ROOT / "laboratory" / "counted.toml"
 
 CHANGE = 0.01
-_CALL_NS = 2_000.0
+_CALLS = 200
 _TIMEOUT_S = 300.0
 _STEPS = 100
 
@@ -67,7 +67,7 @@ def budget(path: Path, variant: str | None, params: dict[str, str], *, compiled:
     """Count one call in a fresh process."""
     load = {"path": str(path), "variant": variant, "params": params, "compile_options": {} if compiled else None}
     with tempfile.TemporaryDirectory() as folder:
-        counted = count_instructions(load, _CALL_NS, Path(folder), _TIMEOUT_S)
+        counted = count_instructions(load, _CALLS, Path(folder), _TIMEOUT_S)
         if counted["reason"] is not None:
             raise MeasurementError(counted["reason"])
         return instruction_budget(read_callgrind(Path(folder, "callgrind.out.gz")), counted["calls"], classifier())

@@ -28,6 +28,13 @@ _MOST_WARM_UP_NS = 2_500_000_000
 _STILL_FALLING = 0.1
 _LEAST_WARM_UP_CALLS = 3
 
+# Where objects lie (``count_instructions``): sizes of malloc's free blocks, the largest first, and how many of each; how much
+# more start-up leaves; and the largest object that CPython keeps in pools (Objects/obmalloc.c).
+_FREE_BLOCKS = (*((kib * 1024, 4) for kib in range(64, 1, -1)), *((size, 20) for size in range(1024, 16, -16)))
+_FIRST_TIMES = 15
+_ALIGNMENT_BYTES = 16
+_LARGEST_POOLED = 480
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
@@ -174,9 +181,13 @@ def warm_up(workload: Workload) -> dict[str, Any]:
 def count_instructions(workload: Workload, calls: int, rounds: int) -> None:
     """Have callgrind count ``calls`` calls and dump, ``rounds`` times, each after a warm-up.
 
-    Before each round every type is given a new version. CPython looks attributes up in a cache of 4096 entries by the type's
-    version and the address of the name (Objects/typeobject.c, ``MCACHE_HASH``): two that share an entry cost a compiled call
-    some hundred instructions, and which do is chance, as addresses after compilation are.
+    What differs from round to round is where things lie, which start-up leaves to the lengths of paths and variables, and which
+    must not decide what a call counts as; the fewest instructions of all rounds do:
+
+    - Every type is given a new version. CPython looks attributes up in a cache of 4096 entries by the type's version and the
+      address of the name (Objects/typeobject.c, ``MCACHE_HASH``): two that share an entry cost a call some hundred instructions.
+    - Free blocks of malloc are taken, more of them each time: a call that finds odd ones splits and joins them, for up to 5 %.
+    - Objects of every size are made and kept: a call that empties and refills one of CPython's pools costs 0.2 % more.
 
     Raises:
         MeasurementError: The process does not run under valgrind, or the call still compiles.
@@ -184,16 +195,29 @@ def count_instructions(workload: Workload, calls: int, rounds: int) -> None:
     switch = Switch()
     workload.run(_LEAST_WARM_UP_CALLS)
     compiled = workload.compile_count()
-    for _ in range(rounds):
+    kept: list[bytes] = []
+    for number in range(rounds):
         ctypes.pythonapi.PyType_Modified(ctypes.py_object(object))
         workload.run(max(calls, _LEAST_WARM_UP_CALLS))
         gc.collect()
         gc.freeze()
+        _take_free_blocks(_FIRST_TIMES if number == 0 else 1)
+        kept += [bytes(size) for size in range(_ALIGNMENT_BYTES, _LARGEST_POOLED, _ALIGNMENT_BYTES) for _ in range(3)]
+        workload.run(_LEAST_WARM_UP_CALLS)
         switch.start()
         workload.loop(workload.call, workload.args, calls)
         switch.stop()
     if workload.compile_count() != compiled:
         raise MeasurementError("the call was compiled while its instructions were counted")
+
+
+def _take_free_blocks(times: int) -> None:
+    """Allocate, and never free, ``times`` as much of each size as a round may have left free."""
+    allocate = ctypes.pythonapi.malloc
+    allocate.restype, allocate.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    for size_bytes, blocks in _FREE_BLOCKS:
+        for _ in range(blocks * times):
+            allocate(size_bytes)
 
 
 def _has_settled(batches: list[tuple[int, float]]) -> bool:
