@@ -28,7 +28,7 @@ from overhead_lens.capture.process import Worker
 from overhead_lens.errors import MeasurementError, OverheadLensError
 
 # Calls in a round and rounds, by the bare time of one call; about 1,500 instructions of a round are not of its calls.
-_EFFORT = ((200_000, 200, 8), (2_000_000, 20, 4), (20_000_000, 2, 2))
+_EFFORT = ((200_000, 200, 12), (2_000_000, 20, 4), (20_000_000, 2, 2))
 
 _END_BYTES = 200
 _MOST_SCRATCH = 20
