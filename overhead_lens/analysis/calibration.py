@@ -139,12 +139,18 @@ def _annotation(row: Mapping[str, Any]) -> EventCost:
 
 
 def _python(rows: Sequence[Mapping[str, Any]]) -> dict[str, EventCost]:
-    """Two calls: Python functions alone, and one function around a builtin."""
+    """Two calls: Python functions alone, and one function around a builtin; none of a torch that counts no event of theirs.
+
+    torch 2.6 writes Python events into the exported trace and leaves them out of ``kineto_results.events()``.
+    """
     by_name = {row["name"]: row for row in rows}
     if not {"functions", "builtin"} <= set(by_name):
         return {}
     functions, builtin = by_name["functions"], by_name["builtin"]
-    python_ns = _taken_ns(functions) / max(1, round(functions["others"]))
+    events = round(functions["others"])
+    if not events:
+        return {}
+    python_ns = _taken_ns(functions) / events
     c_ns = max(0.0, _taken_ns(builtin) - python_ns)
     return {PYTHON_FUNCTION: EventCost(python_ns, python_ns / 2), C_CALL: EventCost(c_ns, c_ns / 2)}
 

@@ -41,7 +41,6 @@ _EVALUATION = "_PyEval_EvalFrame"
 _PYTHON_CODE = StackFrame("", "", 0, native=False)
 _ANONYMOUS_CODE = StackFrame("", "?", 0, native=True)
 _STUB_INSTRUCTIONS = 4
-_TOP = 8
 
 # Where a function spends less than this share under a claim, repeated spreading has settled.
 _SETTLED = 1e-12
@@ -72,7 +71,7 @@ def instruction_budget(graph: CallGraph, calls: int, classifier: Classifier) -> 
     by_category = [sum(value for claim, value in counts.items() if claim.category == name) for name in HOST_CATEGORIES]
     whole = _whole(by_category, count)
     host = tuple(
-        InstructionCategory(name, whole_count, _parts(name, whole_count, counts), _top(frames[name], calls))
+        InstructionCategory(name, whole_count, _parts(name, whole_count, counts), _frames_per_call(frames[name], calls))
         for name, whole_count in zip(HOST_CATEGORIES, whole, strict=True)
     )
     return InstructionBudget(count, graph.total_count, calls, host)
@@ -203,6 +202,6 @@ def _parts(category: str, count: int, counts: Mapping[Claim, float]) -> tuple[In
     )
 
 
-def _top(frames: Counter[str], calls: int) -> tuple[InstructionFrame, ...]:
-    largest = sorted(frames.items(), key=lambda item: (-item[1], item[0]))[:_TOP]
+def _frames_per_call(frames: Counter[str], calls: int) -> tuple[InstructionFrame, ...]:
+    largest = sorted(frames.items(), key=lambda item: (-item[1], item[0]))
     return tuple(InstructionFrame(frame, round(value / calls)) for frame, value in largest if round(value / calls))

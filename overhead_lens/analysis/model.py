@@ -298,13 +298,13 @@ class InstructionCategory:
     Attributes:
         parts: Sum exactly to ``count``; empty for a category without parts. Python code is ``interpreter``: callgrind sees no
             Python function.
-        top: Functions with the most instructions of their own in this category, largest first.
+        frames: Functions with instructions of their own in this category, at least one per call, largest first.
     """
 
     category: str
     count: int
     parts: tuple[InstructionPart, ...] = ()
-    top: tuple[InstructionFrame, ...] = ()
+    frames: tuple[InstructionFrame, ...] = ()
 
     def __post_init__(self) -> None:
         _require(self.count >= 0, f"instructions of {self.category} are negative")

@@ -34,6 +34,7 @@ from overhead_lens.errors import MeasurementError, UsageError
 SCHEMA = "overhead-lens/capture/1"
 LADDER_SCHEMA = "overhead-lens/ladder-capture/1"
 SWEEP_SCHEMA = "overhead-lens/sweep-capture/1"
+COUNTS_SCHEMA = "overhead-lens/counts/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +259,19 @@ def read_sweep(path: Path) -> tuple[dict[str, Any], pd.DataFrame]:
     if fault := fault_of_sweep(rows):
         raise UsageError(f"the sweep {path} is damaged: {fault}")
     return meta, rows
+
+
+def read_counts(path: Path) -> tuple[dict[str, Any], Path]:
+    """Metadata and callgrind's output of stored instruction counts.
+
+    Raises:
+        UsageError: Not such counts, or interrupted ones.
+    """
+    meta = _read_meta(path, COUNTS_SCHEMA)
+    output = path / CALLGRIND
+    if not output.is_file():
+        raise UsageError(f"the counts {path} are damaged: they have no {CALLGRIND}")
+    return meta, output
 
 
 def is_ladder(path: Path) -> bool:

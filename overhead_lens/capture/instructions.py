@@ -29,7 +29,7 @@ from overhead_lens.capture.process import Worker
 from overhead_lens.errors import MeasurementError, OverheadLensError
 
 # Calls in a round and rounds, by the bare time of one call; about 1,500 instructions of a round are not of its calls.
-_EFFORT = ((200_000, 200, 6), (2_000_000, 20, 4), (20_000_000, 2, 2))
+_EFFORT = ((200_000, 200, 12), (2_000_000, 20, 4), (20_000_000, 2, 2))
 
 _END_BYTES = 200
 _MOST_SCRATCH = 20
@@ -47,24 +47,24 @@ _ENVIRONMENT = {
 }
 
 
-def effort(call_ns: float) -> tuple[int, int]:
-    """Calls in a round and rounds for a workload whose bare call takes ``call_ns``."""
-    return next(((calls, rounds) for limit_ns, calls, rounds in _EFFORT if call_ns < limit_ns), (1, 1))
+def calls_of(call_ns: float) -> int:
+    """Calls in a round for a workload whose bare call takes ``call_ns``."""
+    return next((calls for limit_ns, calls, _ in _EFFORT if call_ns < limit_ns), 1)
 
 
-def count_instructions(load: Mapping[str, Any], call_ns: float, folder: Path, timeout_s: float) -> dict[str, Any]:
+def count_instructions(load: Mapping[str, Any], calls: int, folder: Path, timeout_s: float) -> dict[str, Any]:
     """Count the instructions of the measured loop and write callgrind's output into ``folder``.
 
     Args:
         load: What the worker is told to load.
-        call_ns: Bare time of one call.
+        calls: In the window; counts compare with those of as many calls.
         folder: The capture.
         timeout_s: Limit for one step under valgrind.
 
     Returns:
         ``calls``: in the window; ``reason``: why nothing was counted, None where it was.
     """
-    calls, rounds = effort(call_ns)
+    rounds = next((rounds for _, least, rounds in _EFFORT if calls >= least), 1)
     try:
         with _scratch() as scratch:
             output = _count(load, calls, rounds, folder, scratch, timeout_s)

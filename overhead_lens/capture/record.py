@@ -25,7 +25,7 @@ from typing import Any, Protocol
 from overhead_lens import __version__
 from overhead_lens.capture import calibration_store, directory, page_faults
 from overhead_lens.capture.environment import describe_machine, git_commit
-from overhead_lens.capture.instructions import count_instructions
+from overhead_lens.capture.instructions import calls_of, count_instructions
 from overhead_lens.capture.process import Worker, in_batches
 from overhead_lens.capture.sampler import sample
 from overhead_lens.errors import MeasurementError
@@ -86,12 +86,14 @@ class Request(Order):
         variant: Variant name, None for the default.
         target: The scenario as the user named it, for recording the same again.
         instructions: Whether instructions are counted too.
+        counted_calls: Calls to count the instructions of; None for as many as their time allows.
         python: Interpreter of the workers.
     """
 
     variant: str | None
     target: str = ""
     instructions: bool = False
+    counted_calls: int | None = None
     python: str = sys.executable
 
 
@@ -317,10 +319,9 @@ class Recording:
         if str(self.about["params"].get("device", "cpu")) != "cpu":
             self.instructions = {"calls": 1, "reason": "a call that gives work to a device is not counted"}
             return
-        call_ns = min(row["wall_ns"] / row["calls"] for row in self.rows)
-        self.instructions = count_instructions(
-            load_arguments(self.request), call_ns, self.folder, self.request.timeout_s
-        )
+        request = self.request
+        calls = request.counted_calls or calls_of(min(row["wall_ns"] / row["calls"] for row in self.rows))
+        self.instructions = count_instructions(load_arguments(request), calls, self.folder, request.timeout_s)
 
     def _ablate(self, worker: Worker, process: int) -> None:
         """Time the call with one thing after another left out, for the budget's checks."""

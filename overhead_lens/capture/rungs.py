@@ -99,7 +99,7 @@ class _Builder:
         return Rung(name, self._once_compiled(), self._args)
 
     def _guards_filtered(self, name: str) -> Rung:
-        return Rung(name, self._own(options={"guard_filter_fn": _skip_all_guards()}), self._args)
+        return Rung(name, self._own(options={"guard_filter_fn": _no_guards()}), self._args)
 
     def _guard_eval_skipped(self, name: str) -> Rung:
         call = self._own()
@@ -146,8 +146,7 @@ class _Builder:
         return Rung(name, self._own(options={"cpp_wrapper": True}), self._args)
 
     def _cpp_wrapper_guards_filtered(self, name: str) -> Rung:
-        options = {"cpp_wrapper": True, "guard_filter_fn": _skip_all_guards()}
-        return Rung(name, self._own(options=options), self._args)
+        return Rung(name, self._own(options={"cpp_wrapper": True, "guard_filter_fn": _no_guards()}), self._args)
 
     def _eager_inference_mode(self, name: str) -> Rung:
         return Rung(name, self._workload.original, self._args, torch.inference_mode)
@@ -265,7 +264,12 @@ def _requiring_grad(value: Any) -> Any:
     return value
 
 
-def _skip_all_guards() -> Callable[..., Any]:
+def _no_guards() -> Callable[..., Any]:
+    """The filter that drops every guard.
+
+    Raises:
+        MeasurementError: This torch has none.
+    """
     skip_all: Callable[..., Any] | None = getattr(torch.compiler, "skip_all_guards_unsafe", None)
     if skip_all is None:
         raise MeasurementError("this torch has no torch.compiler.skip_all_guards_unsafe")

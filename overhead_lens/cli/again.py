@@ -13,7 +13,7 @@ from overhead_lens.scenario import parse_target
 
 
 def request_of(meta: Mapping[str, Any], target: str | None, output: Path | None, timeout_s: float) -> Request:
-    """Scenario, variant, parameters, compile options and effort of a capture.
+    """Scenario, variant, parameters, compile options and effort of a capture; instructions where it has them.
 
     Args:
         meta: Its ``meta.json``.
@@ -32,6 +32,7 @@ def request_of(meta: Mapping[str, Any], target: str | None, output: Path | None,
     given = meta.get("assigned", known)
     if not isinstance(given, dict):
         raise UsageError("the baseline does not say which parameters it was recorded with")
+    counted = meta.get("instructions") or {}
     return Request(
         path=found.path,
         variant=found.variant,
@@ -42,6 +43,8 @@ def request_of(meta: Mapping[str, Any], target: str | None, output: Path | None,
         timeout_s=timeout_s,
         target=named,
         effort=_effort(meta.get("effort")),
+        instructions=bool(counted),
+        counted_calls=counted.get("calls"),
         command=("overhead-lens", *sys.argv[1:]),
     )
 

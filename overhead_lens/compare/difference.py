@@ -19,11 +19,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from overhead_lens.analysis.breakdown import Budget
-from overhead_lens.analysis.model import Interval
+from overhead_lens.analysis.model import InstructionBudget, Interval
 from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.compare.budgets import Footing, on_one_footing
 from overhead_lens.compare.factors import make_factors
 from overhead_lens.compare.frames import FrameShift, frame_shifts, net_shifts
+from overhead_lens.compare.instructions import InstructionDelta, compare_instructions
 from overhead_lens.compare.model import Change, Delta, Move
 from overhead_lens.compare.moved import count_in_words, more_guards, moves
 from overhead_lens.compare.shift import LEVEL, Shift, holm
@@ -68,6 +69,7 @@ def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHAR
         detectable_share=(high - low) / 2 / max(walls_ns[0], 1),
         warnings=_warnings(base, new, footing),
         factors=make_factors(footing.base, footing.new),
+        instructions=_instructions(base.breakdown.instructions, new.breakdown.instructions),
     )
 
 
@@ -159,6 +161,10 @@ def _guards(category: str, verdict: str, footing: Footing) -> str:
     sign = 1 if verdict == "slower" else -1
     kinds = [count_in_words(*change) for change in more_guards(footing.base, footing.new) if sign * change[1] > 0]
     return f" ({', '.join(kinds[:_GUARD_KINDS])})" if kinds else ""
+
+
+def _instructions(base: InstructionBudget | None, new: InstructionBudget | None) -> InstructionDelta | None:
+    return None if base is None or new is None else compare_instructions(base, new)
 
 
 def _warnings(base: Budget, new: Budget, footing: Footing) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from overhead_lens.analysis.model import Breakdown, Interval, InvariantError
 from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.compare.factors import Factors
+from overhead_lens.compare.instructions import InstructionDelta
 
 SCHEMA = "overhead-lens/delta/1"
 
@@ -69,6 +70,7 @@ class Delta:
         host: Every category of the taxonomy, in its order.
         blame: Categories that moved significantly in the verdict's direction, largest first.
         detectable_share: Half the width of the wall difference's interval, as a share of the base.
+        instructions: The difference in instructions; None where one side has none.
         factors: What the ratio is made of, for two variants of one scenario that do the same work; None otherwise.
     """
 
@@ -85,6 +87,7 @@ class Delta:
     detectable_share: float
     warnings: tuple[str, ...]
     factors: Factors | None = None
+    instructions: InstructionDelta | None = None
 
     def __post_init__(self) -> None:
         if tuple(change.category for change in self.host) != HOST_CATEGORIES:

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.compare.factors import Factors, describe_kernel
+from overhead_lens.compare.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.compare.model import Delta
 from overhead_lens.report.blocks import COLORS, call_title, cut, interval_text, print_footnotes, section
 from overhead_lens.report.plain import plain
@@ -45,7 +46,41 @@ def print_delta(console: Console, delta: Delta) -> None:
     if delta.factors is not None:
         console.print()
         console.print(_factors(delta.factors))
+    if delta.instructions is not None:
+        console.print()
+        print_instruction_delta(console, delta.instructions)
     print_footnotes(console, delta.warnings)
+
+
+def print_instruction_delta(console: Console, delta: InstructionDelta) -> None:
+    """Print a difference in instructions per call: categories, the function that moved most, a sentence."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("", no_wrap=True)
+    for name in ("base", "new", "difference", "of the base"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("moved most", no_wrap=True, overflow="ellipsis")
+    for change in delta.host:
+        if not change.base_count and not change.new_count:
+            continue
+        moved = f"{signed_count(change.moved[0].delta_count)} {plain(change.moved[0].name)}" if change.moved else ""
+        table.add_row(
+            Text(change.category, style=COLORS[change.category]),
+            f"{change.base_count:,}",
+            f"{change.new_count:,}",
+            signed_count(change.delta_count),
+            signed_share(change.delta_count, delta.base_count),
+            Text(moved, style="dim"),
+        )
+    table.add_row(
+        Text("sum", style="bold"),
+        f"{delta.base_count:,}",
+        f"{delta.new_count:,}",
+        signed_count(delta.delta_count),
+        signed_share(delta.delta_count, delta.base_count),
+        "",
+    )
+    console.print(section("instructions per call (callgrind)", table))
+    console.print(Text(delta.sentence, style="bold"))
 
 
 def _factors(factors: Factors) -> RenderableType:

@@ -15,10 +15,15 @@ from overhead_lens.analysis.model import (
     Guard,
     GuardTree,
     HostCategory,
+    InstructionBudget,
 )
 from overhead_lens.compare.factors import Factors
+from overhead_lens.compare.instructions import InstructionDelta
 from overhead_lens.compare.model import SCHEMA as DELTA_SCHEMA
 from overhead_lens.compare.model import Delta, Move
+
+# Functions of a category in instructions; a compiled call has hundreds.
+_TOP = 8
 
 
 def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
@@ -51,7 +56,7 @@ def breakdown_document(breakdown: Breakdown) -> dict[str, Any]:
             "trace_bare_ns": None if closure.trace_bare_ns is None else float(closure.trace_bare_ns),
         },
         "cross_checks": [_cross_check(check) for check in breakdown.cross_checks],
-        "instructions": None if breakdown.instructions is None else asdict(breakdown.instructions),
+        "instructions": None if breakdown.instructions is None else _instructions(breakdown.instructions),
         "guards": [_guard(guard) for guard in breakdown.guards],
         "guard_tree": None if breakdown.guard_tree is None else _guard_tree(breakdown.guard_tree),
         "compile_notes": [asdict(note) for note in breakdown.compile_notes],
@@ -134,6 +139,38 @@ def _category(category: HostCategory) -> dict[str, Any]:
     }
 
 
+def _instructions(budget: InstructionBudget) -> dict[str, Any]:
+    """Whole instructions per call; ``counted`` in all ``calls``."""
+    return {
+        "count": budget.count,
+        "counted": budget.counted,
+        "calls": budget.calls,
+        "host": [
+            {
+                "category": each.category,
+                "count": each.count,
+                "parts": [asdict(part) for part in each.parts],
+                "top": [asdict(frame) for frame in each.frames[:_TOP]],
+            }
+            for each in budget.host
+        ],
+    }
+
+
+def instruction_delta_document(delta: InstructionDelta) -> dict[str, Any]:
+    """JSON values of a difference in whole instructions per call."""
+    return {
+        "base_count": delta.base_count,
+        "new_count": delta.new_count,
+        "delta_count": delta.delta_count,
+        "ratio": _rounded(delta.new_count / delta.base_count, 6) if delta.base_count else None,
+        "verdict": delta.verdict,
+        "host": [{**asdict(change), "delta_count": change.delta_count} for change in delta.host],
+        "blame": list(delta.blame),
+        "sentence": delta.sentence,
+    }
+
+
 def delta_document(delta: Delta) -> dict[str, Any]:
     """JSON values of a difference; ``base`` and ``new`` are breakdown documents."""
     return {
@@ -164,6 +201,7 @@ def delta_document(delta: Delta) -> dict[str, Any]:
         "sentence": delta.sentence,
         "detectable_share": round(delta.detectable_share, 5),
         "factors": None if delta.factors is None else _factors(delta.factors),
+        "instructions": None if delta.instructions is None else instruction_delta_document(delta.instructions),
         "warnings": list(delta.warnings),
     }
 

@@ -172,7 +172,7 @@ def _instructions(breakdown: Breakdown) -> RenderableType | None:
     table.add_column("most in", no_wrap=True, overflow="ellipsis")
     for category, timed in zip(budget.host, breakdown.host, strict=True):
         if category.count or timed.ns:
-            top = f"{category.top[0].count:,} {plain(category.top[0].frame)}" if category.top else ""
+            top = f"{category.frames[0].count:,} {plain(category.frames[0].frame)}" if category.frames else ""
             table.add_row(
                 Text(category.category, style=COLORS[category.category]),
                 f"{category.count:,}",

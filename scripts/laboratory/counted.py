@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -21,9 +21,10 @@ class Params:
 
 
 class Steps:
-    """What the Python loop counts to."""
+    """What the Python loop counts to, and what the compiled call guards one by one."""
 
     count = 0
+    guarded: ClassVar[list[int]] = []
 
 
 @lru_cache(maxsize=1)
@@ -38,6 +39,7 @@ def extension() -> Any:
 def inputs(params: Params) -> tuple[torch.Tensor]:
     """One small tensor."""
     Steps.count = params.steps
+    Steps.guarded = list(range(params.steps))
     module = extension()
     module.set_steps(params.steps)
     if params.count_allocations:
@@ -53,6 +55,19 @@ def negate(x: torch.Tensor) -> torch.Tensor:
 def kernel(x: torch.Tensor) -> torch.Tensor:
     """The operator whose kernel counts."""
     return torch.ops.counted_laboratory.count(x)
+
+
+def dispatch(x: torch.Tensor) -> torch.Tensor:
+    """The operator that counts on its way to the kernel."""
+    return torch.ops.counted_laboratory.pass_on(x)
+
+
+def guarded(x: torch.Tensor) -> torch.Tensor:
+    """An operator beside values that the compiled call depends on, each guarded by itself; not for eager calls."""
+    for value in Steps.guarded:
+        if value < 0:
+            return x
+    return torch.neg(x)
 
 
 def python(x: torch.Tensor) -> torch.Tensor:
@@ -78,5 +93,12 @@ SCENARIO = Scenario(
     source="callgrind",
     params=Params,
     inputs=inputs,
-    variants={"negate": negate, "kernel": kernel, "python": python, "python_compiled": python_compiled},
+    variants={
+        "negate": negate,
+        "kernel": kernel,
+        "dispatch": dispatch,
+        "guarded": guarded,
+        "python": python,
+        "python_compiled": python_compiled,
+    },
 )

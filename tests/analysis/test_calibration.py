@@ -144,3 +144,11 @@ def test_what_a_short_event_cannot_give_is_taken_from_the_others() -> None:
     found = trace_budget(trace, TIMING, CLASSIFIER, {OPERATOR_NESTED: EventCost(900, 100)})
     assert found.sum_ns == pytest.approx(10_000 - 900)
     assert found.frames["dispatcher"]["aten::add"] == 0
+
+
+def test_a_torch_that_counts_no_python_events_has_no_cost_of_them() -> None:
+    rows = [
+        row("python", 60.0, 360.0, flags="stack", name="functions"),
+        row("python", 40.0, 190.0, flags="stack", name="builtin"),
+    ]
+    assert event_costs(rows, "stack") == {}

@@ -44,7 +44,7 @@ def test_a_chain_carries_its_claims_down() -> None:
     budget = instruction_budget(drawn, 1, CLASSIFIER)
     assert counts(budget) == {"python": 10, "dispatcher": 20, "allocation": 70}
     assert parts(budget, "python") == {"interpreter": 10}
-    assert [(top.frame, top.count) for top in budget.category("allocation").top] == [
+    assert [(top.frame, top.count) for top in budget.category("allocation").frames] == [
         ("helper (libtorch_cpu.so)", 40),
         ("at::detail::empty_cpu (libtorch_cpu.so)", 30),
     ]

@@ -40,7 +40,9 @@ def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (ones["outer"], ones["nested"], set(ones["span_ns"])) == (1, 2, {"aten::ones", "aten::empty", "aten::fill_"})
     assert by_name["plain", "_RecordFunctionFast"]["others"] == by_name["plain", "record_function"]["others"] == 1
     assert by_name["memory", "neg"]["others"] == 2  # one allocation, one release
-    assert by_name["stack", "builtin"]["others"] >= 2
+    # A torch whose events() leave out those of Python has none of either call.
+    seen = by_name["stack", "functions"]["others"] > 0
+    assert (by_name["stack", "builtin"]["others"] >= 2) == seen
     assert ("plain", "builtin") not in by_name
     assert all(len(row["bare_ns"]) == len(row["traced_ns"]) == 2 for row in found["rows"])
 

@@ -189,7 +189,8 @@ def test_dynamic_sizes_can_be_called_and_not_hoisted() -> None:
     with pytest.raises(MeasurementError, match="^a size is known only in the call: name 's"):
         generated.hoisted(calls)
     (kernel,) = kernels = generated.kernel_calls(calls)
-    assert [value for value in kernel.args if isinstance(value, int)] == [8, 5]
+    # Inductor hands them over in an order of its own.
+    assert sorted(value for value in kernel.args if isinstance(value, int)) == [5, 8]
     (target,) = [each for each in written(kernel) if torch.equal(each, output)]
     target.fill_(0.0)
     generated.by_ctypes(kernels)()

@@ -58,12 +58,35 @@ def guards(folder: Path, variant: str) -> dict[str, Any]:
         return worker.ask("guards")
 
 
+def torch_names_causes() -> bool:
+    """Whether this torch writes the line that needed a guard behind a tensor's guard, as not all versions do."""
+    import torch
+    from torch._dynamo.eval_frame import _debug_get_cache_entry_list as cache_entries
+
+    def negated(x: Any) -> Any:
+        return -x
+
+    torch.compile(negated, backend="eager")(torch.ones(2))
+    root = cache_entries(negated.__code__)[0].guard_manager.root
+    leaves = [leaf for child in root.get_child_managers() for leaf in child.get_leaf_guards()]
+    leaves += [
+        leaf
+        for child in root.get_child_managers()
+        for next_ in child.get_child_managers()
+        for leaf in next_.get_leaf_guards()
+    ]
+    return any("negated" in part for leaf in leaves for part in leaf.verbose_code_parts())
+
+
 def test_guards_of_a_call(tmp_path: Path) -> None:
     found = guards(tmp_path, "plain")
     assert found["reason"] is None
     by_name = {(each["type"], each["source"]): each for each in found["guards"]}
     tensor = by_name["TENSOR_MATCH", "L['x']"]
-    assert tensor["cause"].endswith("guarded.py:14 in forward: return x * SCALE")
+    if torch_names_causes():
+        assert tensor["cause"].endswith("guarded.py:14 in forward: return x * SCALE")
+    else:
+        assert tensor["cause"] is None
     scale = by_name["EQUALS_MATCH", "G['SCALE']"]
     assert scale["text"].startswith("G['SCALE'] == 3.0")
     assert ("TYPE_MATCH", "L['module']") in by_name

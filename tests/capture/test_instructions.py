@@ -13,7 +13,7 @@ import pytest
 
 from overhead_lens.analysis.instructions import instruction_budget
 from overhead_lens.capture.callgrind_switch import Switch
-from overhead_lens.capture.instructions import count_instructions, effort
+from overhead_lens.capture.instructions import calls_of, count_instructions
 from overhead_lens.categories import default_classifier
 from overhead_lens.errors import MeasurementError
 from overhead_lens.trace.callgrind import TRUNCATED, read_callgrind
@@ -44,10 +44,10 @@ def answering(folder: Path, monkeypatch: pytest.MonkeyPatch, *dumps: str) -> Non
     stand_in(folder, monkeypatch, ANSWERING.format(python=sys.executable, dumps=dumps))
 
 
-def count(folder: Path, timeout_s: float = 60.0, call_ns: float = 1_000.0) -> str | None:
+def count(folder: Path, timeout_s: float = 60.0, calls: int = 200) -> str | None:
     """The reason why nothing was counted of a tiny scenario."""
     load = {"path": str(scenario(folder)), "variant": None, "params": {}, "compile_options": None}
-    counted = count_instructions(load, call_ns, folder, timeout_s)
+    counted = count_instructions(load, calls, folder, timeout_s)
     reason: str | None = counted["reason"]
     assert (folder / "callgrind.out.gz").exists() == (reason is None)
     return reason
@@ -114,9 +114,7 @@ def test_output_that_was_cut_off_is_stored_and_told(tmp_path: Path, monkeypatch:
 
 
 def test_long_calls_are_counted_less_often() -> None:
-    efforts = [effort(call_ns) for call_ns in (1e3, 1e6, 1e7, 1e9)]
-    assert efforts == sorted(efforts, reverse=True)
-    assert efforts[-1] == (1, 1)
+    assert [calls_of(call_ns) for call_ns in (1e3, 1e6, 1e7, 1e9)] == [200, 20, 2, 1]
 
 
 def test_outside_of_valgrind_there_is_nothing_to_switch() -> None:
@@ -133,7 +131,7 @@ def test_the_real_valgrind_counts_a_python_sum_the_same_twice(tmp_path: Path) ->
         assert count(folder, timeout_s=300.0) is None, (folder / "instructions.log").read_text()
         graph = read_callgrind(folder / "callgrind.out.gz")
         assert graph.issues == {}
-        counted.append(instruction_budget(graph, effort(1_000.0)[0], default_classifier()))
+        counted.append(instruction_budget(graph, calls_of(1_000.0), default_classifier()))
     first, second = counted
     assert first.category("python").count > 0.99 * first.count
     assert abs(first.counted - second.counted) <= 0.001 * first.counted

@@ -96,3 +96,17 @@ def test_bad_input_changes_nothing(tmp_path: Path, arguments: list[str], message
     assert error_line(done).startswith(message)
     assert done.returncode == 2
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_gate_in_instructions_needs_a_baseline_that_has_them(tmp_path: Path) -> None:
+    draw_capture(tmp_path / "base")
+    done = lens("check", "base", "--instructions", cwd=tmp_path)
+    assert done.returncode == 2
+    assert error_line(done) == ("the baseline has no instruction counts; record it with profile --instructions")
+
+
+def test_a_gate_that_times_nothing_takes_no_limit_in_time(tmp_path: Path) -> None:
+    draw_capture(tmp_path / "base")
+    done = lens("check", "base", "--instructions", "--max", "total=3%", "--max", "instructions=1%", cwd=tmp_path)
+    assert done.returncode == 2
+    assert error_line(done) == "--instructions times nothing: --max total needs a check without it"

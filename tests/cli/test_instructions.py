@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from overhead_lens.categories import HOST_CATEGORIES
 from tests.captures import draw_capture
-from tests.cli.run import error_line, lens, scenario
+from tests.cli.run import TINY, error_line, lens, scenario
 from tests.cli.test_profile import BREAKDOWN, fields, rows
 
 INSTRUCTIONS = fields(
@@ -122,3 +124,48 @@ def test_profile_without_valgrind_is_whole_otherwise(tmp_path: Path) -> None:
     document = json.loads(done.stdout)
     assert document["instructions"] is None
     assert "no instruction counts: valgrind is not installed (apt-get install valgrind)" in document["warnings"]
+
+
+def test_a_difference_of_captures_shows_that_of_their_instructions(tmp_path: Path) -> None:
+    more = COUNTS.replace("0 600", "0 650").replace("totals: 1000", "totals: 1050")
+    base, new = counted(tmp_path / "base"), counted(tmp_path / "new", more)
+    document = json.loads(lens("diff", base, new, "--json", cwd=tmp_path).stdout)
+    delta = document["instructions"]
+    assert (delta["base_count"], delta["new_count"], delta["delta_count"], delta["ratio"]) == (100, 105, 5, 1.05)
+    assert (delta["verdict"], delta["blame"]) == ("more", ["python"])
+    assert {each["category"]: each["delta_count"] for each in delta["host"] if each["delta_count"]} == {"python": 5}
+    assert delta["host"][0]["moved"] == [{"name": "_PyEval_EvalFrameDefault (libpython3.11.so.1.0)", "delta_count": 5}]
+    text = lens("diff", base, new, cwd=tmp_path).stdout
+    table = text[text.index("instructions per call (callgrind)") :].splitlines()
+    assert table[2].split()[:5] == ["python", "60", "65", "+5", "+5.00%"]
+    assert table[4].split() == ["sum", "100", "105", "+5", "+5.00%"]
+    assert table[5] == "+5 instructions per call (+5.00%): python +5"
+
+
+def test_one_side_without_counts_has_no_difference_in_them(tmp_path: Path) -> None:
+    document = json.loads(
+        lens("diff", counted(tmp_path / "base"), draw_capture(tmp_path / "new"), "--json", cwd=tmp_path).stdout
+    )
+    assert document["instructions"] is None
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed (apt-get install valgrind)")
+def test_a_gate_in_instructions(tmp_path: Path) -> None:
+    """The same code keeps the limit; a hundred more steps of Python do not, and Python is named; no clock is read."""
+    path = scenario(tmp_path, text=TINY.replace("size: int = 50", "size: int = 2_000"))
+    done = lens("profile", path.name, "--quick", "--instructions", "-q", "-o", "base", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    same = lens("check", "base", "--instructions", "--json", "-q", "-o", "same", cwd=tmp_path)
+    assert (same.returncode, same.stderr) == (0, "")
+    document = json.loads(same.stdout)
+    assert (document["schema"], document["regressed"]) == ("overhead-lens/counts-delta/1", False)
+    assert [(limit["name"], limit["state"]) for limit in document["limits"]] == [("instructions", "kept")]
+    assert sorted(each.name for each in (tmp_path / "same").iterdir()) == ["callgrind.out.gz", "meta.json"]
+    path.write_text(path.read_text().replace("    pass\n", "    for _ in range(100): pass\n"))
+    arguments = ["--max", "instructions=0.5%", "--max", "instructions.dispatcher=0", "--markdown", "more.md"]
+    more = lens("check", "base", *arguments, "-q", "-o", "more", cwd=tmp_path)
+    assert more.returncode == 1
+    assert more.stdout.splitlines()[-1] == "instructions.dispatcher: +0 (+0.00%), at most +0 (+0.00%) allowed: kept"
+    assert more.stdout.splitlines()[-2].endswith("allowed: broken")
+    assert re.search(r"\+[\d,]+ instructions per call \(\+.*%\): python \+\d", more.stdout)
+    assert (tmp_path / "more.md").read_text(encoding="utf-8").startswith("### Regression: tiny:total\n")

@@ -100,7 +100,7 @@ def test_markdown_is_a_summary_that_names_cannot_break() -> None:
 def test_junit_has_a_case_per_limit() -> None:
     found = delta(300, 20.0, name='<&"')
     findings = check_limits(found, [parse_limit("total=1%"), parse_limit("guard=1us")])
-    suite = ET.fromstring(junit(found, findings, regressed=True))
+    suite = ET.fromstring(junit('<&":<&"', found.sentence, findings, regressed=True))
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     broken, kept = suite.findall("testcase")
     assert broken.get("classname") == 'overhead-lens.<&":<&"'
@@ -110,5 +110,5 @@ def test_junit_has_a_case_per_limit() -> None:
 
 def test_junit_without_limits_is_the_verdict() -> None:
     for regressed in (True, False):
-        (case,) = ET.fromstring(junit(delta(300, 20.0), (), regressed=regressed)).findall("testcase")
+        (case,) = ET.fromstring(junit("drawn:drawn", "slower: guard", (), regressed=regressed)).findall("testcase")
         assert (case.get("name"), case.find("failure") is not None) == ("verdict", regressed)
