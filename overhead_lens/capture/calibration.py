@@ -100,7 +100,7 @@ def _counted(recording: Any) -> dict[str, Any]:
 
 def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, str]]:
     """Kind, name and call; and why a kind is missing."""
-    vector, matrix, number = torch.ones(8), torch.ones(4, 4), torch.ones(1)
+    vector, matrix = torch.ones(8), torch.ones(4, 4)
     resolve = torch.ops.aten.resolve_conj.default
     found: list[tuple[str, str, Call]] = [
         # Does nothing, so its span says how much is inside; what it costs in all is that of the slower way by torch.ops.
@@ -113,7 +113,6 @@ def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, st
         ("operator", "stack", lambda: torch.stack([vector, vector])),
         ("operator", "split", lambda: torch.split(matrix, 1)),
         ("operator", "mean", matrix.mean),
-        ("operator", "bool", lambda: bool(number)),
         ("annotation", "record_function", _annotated),
         ("python", "functions", _outer),
         ("python", "builtin", lambda: len(())),
