@@ -12,7 +12,9 @@ the loop is sampled at every cost, so that what drifts in a process drifts alike
 The truth is the difference of the bare wall times, paired by round. What is judged is the product's own budget
 (``overhead_lens.analysis.breakdown.make_budget``) with the cost less that without it. A cell passes if the right category
 moved most, by the bare difference give or take 10 % or 60 ns, and no other category moved by more than that. One that does not,
-but by no more than its sampling error explains, is ``unresolved``: more seconds would tell.
+but by no more than its sampling error explains, is ``unresolved``: more seconds would tell. Beside it stands what the product
+says of the same two captures when it compares them (``overhead_lens.compare.difference``): the category that it blames first, and
+by how much; it passes by the same rule.
 
 The file that ``--json`` names keeps each site as soon as it is judged. Cells that it holds already are not measured again, so
 that a run that was broken off goes on, and single cells can be measured for longer before the rest.
@@ -36,7 +38,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from overhead_lens.compare.student import quantile
 
 from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
 from overhead_lens.analysis.wall import estimate_per_call
@@ -44,6 +45,8 @@ from overhead_lens.capture.process import Worker
 from overhead_lens.capture.sampler import sample
 from overhead_lens.categories import HOST_CATEGORIES, Classifier, default_classifier
 from overhead_lens.cli.store import stacks_per_process
+from overhead_lens.compare.difference import compare_budgets
+from overhead_lens.compare.tails import quantile
 from overhead_lens.stack import Stack
 
 LABORATORY = Path(__file__).resolve().parent / "laboratory"
@@ -156,6 +159,9 @@ class Cell:
         other_ns: How far it moved.
         other_sampling_ns: 95 % half-width of that.
         samples: Stacks without the cost, and with it.
+        blamed: The category that the product's comparison blames first; None if it blames none.
+        blamed_ns: By how much it says that this one moved.
+        blamed_besides_ns: The most that it says of another one it blames.
     """
 
     site: str
@@ -170,6 +176,15 @@ class Cell:
     other_ns: int
     other_sampling_ns: float
     samples: tuple[int, int]
+    blamed: str | None
+    blamed_ns: int
+    blamed_besides_ns: int
+
+    @property
+    def found(self) -> bool:
+        """Whether the comparison blames the right category, by the right size, and no other for more than is tolerated."""
+        off_ns = max(abs(self.blamed_ns - self.bare_ns), abs(self.blamed_besides_ns))
+        return self.blamed == self.category and off_ns <= self.tolerated_ns
 
     @property
     def right(self) -> bool:
@@ -344,7 +359,7 @@ def measure(site: Site, costs_ns: Sequence[int], seconds: float) -> tuple[dict[i
 
 def budget_of(site: Site, readings: Readings, about: dict[str, Any], classifier: Classifier) -> Budget:
     """The product's budget of what was measured at one cost."""
-    meta = {**about, "compile": site.compiled, "device": "cpu"}
+    meta = {**about, "compile": site.compiled, "device": "cpu", "recorded_with": site.name}
     evidence = Evidence(meta, pd.DataFrame(readings.rows), readings.stacks, None, site.name)
     return make_budget(evidence, classifier)
 
@@ -367,6 +382,8 @@ def judge(site: Site, cost_ns: int, measured: tuple[Readings, Readings], budgets
     moved = {name: new[name] - old[name] for name in old}
     other = max((name for name in moved if name != site.category), key=lambda name: abs(moved[name]))
     samples = (stack_count(without), stack_count(injected))
+    delta = compare_budgets(*budgets)
+    sizes = {change.category: change.size_ns for change in delta.host}
     return Cell(
         site.name,
         cost_ns,
@@ -380,6 +397,9 @@ def judge(site: Site, cost_ns: int, measured: tuple[Readings, Readings], budgets
         moved[other],
         sampling_error(budgets, samples, other),
         samples,
+        delta.blame[0] if delta.blame else None,
+        sizes[delta.blame[0]] if delta.blame else 0,
+        max((sizes[name] for name in delta.blame[1:]), key=abs, default=0),
     )
 
 
@@ -421,14 +441,18 @@ def judge_site(site: Site, costs_ns: Sequence[int], seconds: float) -> list[Cell
 
 
 HEADER = """\
-| site | cost, ns | bare difference, ns | moved most | right one moved, ns | error, ns | other that moved most, ns | samples | |
-|---|---|---|---|---|---|---|---|---|"""
+| site | cost, ns | bare difference, ns | moved most | right one moved, ns | error, ns | other that moved most, ns | samples | |\
+ compared: blamed | by, ns | |
+|---|---|---|---|---|---|---|---|---|---|---|---|"""
 
 
 def row_of(cell: Cell) -> str:
     """The cell as a row of the Markdown table."""
     low, high = cell.bare_ci95_ns
     first = cell.first if cell.right else f"**{cell.first}**, not {cell.category}"
+    blamed = cell.blamed or "none"
+    if cell.blamed not in (cell.category, None):
+        blamed = f"**{cell.blamed}**"
     fields = [
         cell.site,
         f"{cell.cost_ns:,}",
@@ -439,6 +463,9 @@ def row_of(cell: Cell) -> str:
         f"{cell.other} {cell.other_ns:+,} ± {cell.other_sampling_ns:,.0f}",
         f"{cell.samples[0]:,} / {cell.samples[1]:,}",
         cell.verdict,
+        blamed,
+        f"{cell.blamed_ns:+,}" if cell.blamed else "",
+        "pass" if cell.found else "FAIL",
     ]
     return f"| {' | '.join(fields)} |"
 
@@ -475,9 +502,14 @@ def summary(cells: Sequence[Cell]) -> str:
     """The last line."""
     from_200 = [cell for cell in cells if cell.cost_ns >= 200]
     verdicts = Counter(cell.verdict for cell in cells)
+    blamed = sum(cell.blamed == cell.category for cell in from_200)
+    wrongly = sum(cell.blamed not in (cell.category, None) for cell in from_200)
+    right = sum(cell.right for cell in from_200)
     return (
-        f"The right category moved most in {sum(cell.right for cell in from_200)} of {len(from_200)} cells from 200 ns up; "
-        f"of all {len(cells)} cells {verdicts['pass']} pass, {verdicts['FAIL']} fail and {verdicts['unresolved']} are unresolved."
+        f"The right category moved most in {right} of {len(from_200)} cells from 200 ns up; of all "
+        f"{len(cells)} cells {verdicts['pass']} pass, {verdicts['FAIL']} fail and {verdicts['unresolved']} are unresolved.\n"
+        f"The comparison blames the right one first in {blamed} of {len(from_200)}, another one in {wrongly}; "
+        f"{sum(cell.found for cell in cells)} of all {len(cells)} cells pass."
     )
 
 

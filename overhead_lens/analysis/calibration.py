@@ -80,7 +80,7 @@ def event_costs(rows: Iterable[Mapping[str, Any]], flags: str) -> dict[str, Even
     """
     found = [row for row in rows if row["flags"] == flags]
     by_kind = {kind: [row for row in found if row["kind"] == kind] for kind in {row["kind"] for row in found}}
-    costs = _operators(by_kind.get("operator", []), flags)
+    costs = _operators(by_kind.get("operator", []), by_kind.get("short_operator", []), flags)
     for kind, name in (("annotation", ANNOTATION), ("fast_annotation", FAST_ANNOTATION)):
         if flags != "stack" and by_kind.get(kind):
             costs[name] = _annotation(by_kind[kind][0])
@@ -101,8 +101,12 @@ def _taken_ns(row: Mapping[str, Any]) -> float:
     return max(0.0, float(min(row["traced_ns"])) - float(min(row["bare_ns"])))
 
 
-def _operators(rows: Sequence[Mapping[str, Any]], flags: str) -> dict[str, EventCost]:
+def _operators(
+    rows: Sequence[Mapping[str, Any]], short: Sequence[Mapping[str, Any]], flags: str
+) -> dict[str, EventCost]:
     """Least squares over calls with different numbers of events, each call's weight one over them.
+
+    What is inside an operator's own span is seen in the shortest one, which may be called in a way that ``rows`` are not.
 
     Other events than operators are of one kind per set of flags: memory events, or those of Python, which have calls of
     their own.
@@ -118,7 +122,8 @@ def _operators(rows: Sequence[Mapping[str, Any]], flags: str) -> dict[str, Event
     if not counts[:, 1].any():
         nested_ns = outer_ns
     spread_ns = float((np.abs(taken - counts @ np.array([outer_ns, nested_ns, other_ns])) / events).max())
-    inside_ns = min((_inside_ns(row, "aten::") for row in rows if row["outer"] == 1 and not row["nested"]), default=0.0)
+    alone = [row for row in (*rows, *short) if row["outer"] == 1 and not row["nested"]]
+    inside_ns = min((_inside_ns(row, "aten::") for row in alone), default=0.0)
     costs = {
         OPERATOR_OUTER: EventCost(outer_ns, min(inside_ns, outer_ns), spread_ns),
         OPERATOR_NESTED: EventCost(nested_ns, min(inside_ns, nested_ns), spread_ns),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-SCHEMA = "overhead-lens/calibration/1"
+SCHEMA = "overhead-lens/calibration/2"
 
 _OF_MACHINE = ("host", "cpu", "cores_allowed", "governor")
 _OF_RUNTIME = ("python", "torch", "torch_git", "threads")

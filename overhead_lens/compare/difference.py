@@ -101,9 +101,10 @@ def blamed(changes: Sequence[Change], verdict: str) -> tuple[str, ...]:
 
 def _change(name: str, shift: Shift, verdict: str, net: FrameShift | None, moved: tuple[Move, ...]) -> Change:
     """A category's change; what its own difference does not show, its frames may."""
-    if verdict in ("slower", "faster") or net is None:
+    if net is None:
         return Change(name, round(shift.ns), shift.interval(), verdict, moved)
-    return Change(name, round(shift.ns), shift.interval(), net.verdict, moved, round(net.ns))
+    shown = verdict if verdict in ("slower", "faster") else net.verdict
+    return Change(name, round(shift.ns), shift.interval(), shown, moved, round(net.ns))
 
 
 def differences(base: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
@@ -140,18 +141,20 @@ def _sentence(footing: Footing, verdict: str, changes: Sequence[Change], blame: 
         between = f"{format_signed_ns(low)} .. {format_signed_ns(high)}"
         return f"inconclusive: {format_signed_ns(wall.ns)}, interval {between}; {needed} would decide"
     by_name = {change.category: change for change in changes}
-    reasons = [f"{name} {_size(by_name[name])}{_guards(name, verdict, footing)}" for name in blame]
+    reasons = [
+        f"{name} {format_signed_ns(by_name[name].size_ns)}{_guards(name, verdict, footing) or _frames(by_name[name])}"
+        for name in blame
+    ]
     why = ", ".join(reasons) if reasons else "no single category moved clearly"
     return f"{format_ns(abs(wall.ns))} {verdict}: {why}"
 
 
-def _size(change: Change) -> str:
-    """``+30 ns``, and in which frames if they are what is known."""
-    size = format_signed_ns(change.size_ns)
-    if change.in_frames_ns is None:
-        return size
+def _frames(change: Change) -> str:
+    """`` in spin, free``: where the size comes from."""
     frames = [move.name for move in change.moved if move.clear]
-    return f"{size} in {', '.join(frames[:_FRAMES_NAMED])}{', ...' if len(frames) > _FRAMES_NAMED else ''}"
+    if not change.in_frames or not frames:
+        return ""
+    return f" in {', '.join(frames[:_FRAMES_NAMED])}{', ...' if len(frames) > _FRAMES_NAMED else ''}"
 
 
 def _guards(category: str, verdict: str, footing: Footing) -> str:

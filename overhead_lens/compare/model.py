@@ -43,8 +43,8 @@ class Change:
     Attributes:
         verdict: One of ``VERDICTS``, from the category's own difference or from its frames.
         moved: What moved in it, what is known to have moved first.
-        in_frames_ns: Sum of its frames that are known to have moved, if the verdict rests on them: it is known much better than
-            ``delta_ns``, in which every frame has its sampling error. None otherwise.
+        in_frames_ns: Sum of its frames that are known to have moved, None if there are none. It is known much better than
+            ``delta_ns``, in which every frame has its sampling error, and may leave out what moved too little to be known.
     """
 
     category: str
@@ -55,9 +55,14 @@ class Change:
     in_frames_ns: int | None = None
 
     @property
+    def in_frames(self) -> bool:
+        """Whether what is known of its frames may be all of the change."""
+        return self.in_frames_ns is not None and self.ci95_ns[0] <= self.in_frames_ns <= self.ci95_ns[1]
+
+    @property
     def size_ns(self) -> int:
-        """What the verdict rests on."""
-        return self.delta_ns if self.in_frames_ns is None else self.in_frames_ns
+        """The change as it is known best."""
+        return self.in_frames_ns if self.in_frames and self.in_frames_ns is not None else self.delta_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,9 @@ CELL = accuracy.Cell(
     0,
     30.0,
     (9, 9),
+    "allocation",
+    1_000,
+    0,
 )
 
 
@@ -194,3 +197,21 @@ def test_rounds_go_through_the_costs_in_turn(tmp_path: Path) -> None:
     assert worker.blocks == [10_000, 600] * 3
     assert [(row["block"], row["process"]) for row in rows[0]] == [(10, 0), (11, 0)]
     assert [row["wall_ns"] for row in rows[1_000]] == [600, 600]
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({}, True),
+        ({"blamed_ns": 1_100}, True),
+        ({"blamed_ns": 1_101}, False),
+        ({"blamed_besides_ns": -100}, True),
+        ({"blamed_besides_ns": 101}, False),
+        ({"blamed": "python"}, False),
+        ({"blamed": None, "blamed_ns": 0}, False),
+        # Whatever the categories' own estimates say.
+        ({"first": "python", "moved_ns": 0}, True),
+    ],
+)
+def test_what_the_comparison_must_say(change: dict[str, Any], found: bool) -> None:
+    assert replace(CELL, **change).found is found

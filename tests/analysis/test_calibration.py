@@ -53,6 +53,21 @@ def test_operators_are_told_apart(outer_ns: int, nested_ns: int) -> None:
     assert costs[OPERATOR_NESTED].inside_ns == pytest.approx(min(inside_ns, nested_ns), rel=1e-6)
 
 
+def test_a_short_operator_says_what_is_inside_and_nothing_of_the_whole() -> None:
+    short = row("short_operator", 600.0, 1_000.0, outer=1.0, span_ns={"aten::resolve_conj": 50})
+    in_a_row = [
+        row("operator", 1_000.0 * count, 1_300.0 * count, outer=float(count), span_ns={"aten::neg": 500})
+        for count in (1, 2, 4, 8)
+    ]
+    costs = event_costs([short, *in_a_row], "plain")
+    # Its own 400 ns are no part of the fit; of its span of 50 ns recording added 400 ns in 1,000.
+    assert costs[OPERATOR_OUTER].total_ns == pytest.approx(300)
+    assert costs[OPERATOR_OUTER].inside_ns == pytest.approx(50 * 400 / 1_000)
+    assert costs[OPERATOR_OUTER].spread_ns == pytest.approx(0, abs=1e-6)
+    # Without it the shortest is the neg, of which only a call alone counts.
+    assert event_costs(in_a_row, "plain")[OPERATOR_OUTER].inside_ns == pytest.approx(500 * 300 / 1_300)
+
+
 def test_a_call_off_the_fit_is_the_spread() -> None:
     off = row("operator", 1_000.0, 1_000 + 400 + 4 * 200 + 500, outer=1.0, nested=4.0)
     assert event_costs(operators(400, 200), "plain")[OPERATOR_NESTED].spread_ns == pytest.approx(0, abs=1e-6)

@@ -11,6 +11,7 @@ import pytest
 
 from overhead_lens.capture import calibration, calibration_store
 from overhead_lens.capture.directory import read_capture, write_calibration
+from overhead_lens.capture.loop import make_measured_loop
 from overhead_lens.errors import UsageError
 from tests.captures import draw_capture
 
@@ -36,10 +37,15 @@ def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
     by_name = {(row["flags"], row["name"]): row for row in found["rows"]}
     one = by_name["plain", "resolve_conj"]
     assert (one["outer"], one["nested"], one["others"], set(one["span_ns"])) == (1, 0, 0, {"aten::resolve_conj"})
+    in_a_row = [by_name["plain", f"neg {count}"] for count in (1, 2, 4, 8)]
+    assert [(row["kind"], row["outer"], row["nested"]) for row in in_a_row] == [
+        ("operator", count, 0) for count in (1, 2, 4, 8)
+    ]
+    assert one["kind"] == "short_operator"
     ones = by_name["plain", "ones"]
     assert (ones["outer"], ones["nested"], set(ones["span_ns"])) == (1, 2, {"aten::ones", "aten::empty", "aten::fill_"})
     assert by_name["plain", "_RecordFunctionFast"]["others"] == by_name["plain", "record_function"]["others"] == 1
-    assert by_name["memory", "neg"]["others"] == 2  # one allocation, one release
+    assert by_name["memory", "neg 1"]["others"] == 2  # one allocation, one release
     # A torch whose events() leave out those of Python has none of either call.
     seen = by_name["stack", "functions"]["others"] > 0
     assert (by_name["stack", "builtin"]["others"] >= 2) == seen
@@ -47,11 +53,20 @@ def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(len(row["bare_ns"]) == len(row["traced_ns"]) == 2 for row in found["rows"])
 
 
+def test_what_else_runs_on_the_machine_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_CALLS", 10)
+    monkeypatch.setattr(calibration.time, "thread_time_ns", iter([1_000, 1_700]).__next__)
+    monkeypatch.setattr(calibration.time, "perf_counter_ns", iter([1_000, 9_000_000]).__next__)
+    calls = []
+    assert calibration._timed(make_measured_loop(0), lambda: calls.append(1)) == 70
+    assert len(calls) == 10
+
+
 def test_kept_and_found_again(cache: Path) -> None:
     key = calibration_store.key(MACHINE, RUNTIME)
     assert calibration_store.load(key) is None
     assert calibration_store.save(key, {"rows": rows("operator")}) is None
-    assert calibration_store.load(key) == {"schema": "overhead-lens/calibration/1", "rows": rows("operator")}
+    assert calibration_store.load(key) == {"schema": "overhead-lens/calibration/2", "rows": rows("operator")}
     assert [each.name for each in cache.iterdir()] == [f"calibration-{key}.json"]
 
 

@@ -196,11 +196,11 @@ def with_guards(made: Budget, tensor_matches: int) -> Budget:
 def test_the_sentence_counts_guards_by_kind() -> None:
     base, new = budget(python=2_000, guard=100), budget(python=2_200, guard=1_900)
     delta = compare_budgets(with_guards(base, 1), with_guards(new, 37))
-    assert delta.sentence == "2.00 µs slower: guard +1.80 µs (36 more TENSOR_MATCH), python +200 ns"
+    assert delta.sentence == "2.00 µs slower: guard +1.80 µs (36 more TENSOR_MATCH), python +200 ns in python_frame"
     guard = delta.host[HOST_CATEGORIES.index("guard")]
     assert ("guard", "36 more TENSOR_MATCH", 1_800) in {(move.kind, move.name, move.delta_ns) for move in guard.moved}
     swapped = compare_budgets(with_guards(new, 37), with_guards(base, 1))
-    assert swapped.sentence == "2.00 µs faster: guard -1.80 µs (36 fewer TENSOR_MATCH), python -200 ns"
+    assert swapped.sentence == "2.00 µs faster: guard -1.80 µs (36 fewer TENSOR_MATCH), python -200 ns in python_frame"
 
 
 def test_operators_and_kernels_that_moved() -> None:
