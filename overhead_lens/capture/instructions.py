@@ -4,10 +4,11 @@
     callgrind               off                     on        off              on        off
 
 What would differ from run to run is fixed: the number of calls (warm-up included), the seed of Python's hashes, one thread
-(threads that wait for each other spin), code for a processor that valgrind knows (no AVX-512). Valgrind lays out memory the same
-in every run, so that eager calls count the same to the last instruction. Compiling depends on files and on how long it takes,
-and leaves addresses to chance: a worker that compiled is ended, and one after it, which finds the code in a cache of the same
-name each time, is counted. Of the rounds (``workload.count_instructions``) the one with the fewest instructions is kept.
+(threads that wait for each other spin), code for a processor that valgrind knows (no AVX-512). Valgrind lays out memory the
+same in every run of one environment, and ``clean_heap`` takes most of what environments change. Compiling depends on files
+and on how long it takes, and leaves addresses to chance: a worker that compiled is ended, and one after it, which finds the
+code in a cache of the same name each time, is counted. Of the rounds (``workload.count_instructions``) the one with the
+fewest instructions is kept.
 """
 
 from __future__ import annotations

@@ -44,6 +44,24 @@ totals: 1000
 """
 
 
+INSTRUCTION_DELTA = fields(
+    base_count={"type": "integer"},
+    new_count={"type": "integer"},
+    delta_count={"type": "integer"},
+    ratio={"type": ["number", "null"]},
+    verdict={"enum": ["more", "fewer", "same"]},
+    host=rows(
+        category={"enum": list(HOST_CATEGORIES)},
+        base_count={"type": "integer"},
+        new_count={"type": "integer"},
+        moved=rows(name={"type": "string"}, delta_count={"type": "integer"}),
+        delta_count={"type": "integer"},
+    ),
+    blame={"type": "array", "items": {"type": "string"}},
+    sentence={"type": "string"},
+)
+
+
 def counted(path: Path, text: str = COUNTS, **about: Any) -> Path:
     """A drawn capture with callgrind's output of ten calls."""
     stored = draw_capture(path, instructions={"calls": 10, "reason": None, **about})
@@ -127,10 +145,13 @@ def test_profile_without_valgrind_is_whole_otherwise(tmp_path: Path) -> None:
 
 
 def test_a_difference_of_captures_shows_that_of_their_instructions(tmp_path: Path) -> None:
+    import jsonschema
+
     more = COUNTS.replace("0 600", "0 650").replace("totals: 1000", "totals: 1050")
     base, new = counted(tmp_path / "base"), counted(tmp_path / "new", more)
     document = json.loads(lens("diff", base, new, "--json", cwd=tmp_path).stdout)
     delta = document["instructions"]
+    jsonschema.validate(delta, INSTRUCTION_DELTA)
     assert (delta["base_count"], delta["new_count"], delta["delta_count"], delta["ratio"]) == (100, 105, 5, 1.05)
     assert (delta["verdict"], delta["blame"]) == ("more", ["python"])
     assert {each["category"]: each["delta_count"] for each in delta["host"] if each["delta_count"]} == {"python": 5}

@@ -124,6 +124,7 @@ DELTA = fields(
     sentence=TEXT,
     detectable_share=NUMBER,
     factors={"type": ["object", "null"]},
+    instructions={"type": ["object", "null"]},
     warnings={"type": "array", "items": TEXT},
 )
 
