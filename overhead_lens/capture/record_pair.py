@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 from overhead_lens.capture import directory
@@ -41,13 +42,16 @@ _PADDING_BYTES = 112
 # A worker of each side, in the order of their turn.
 Turns = Sequence[tuple[Recording, Worker]]
 
+# Starts the workers of a pair, which end with the stack.
+Start = Callable[[ExitStack], Turns]
+
 # What of a side's own folder is kept beside the other's.
 SIDES = ("base", "new")
 
 # Sampling a process takes 1.6 s before the first stack, whatever their number.
 _SAMPLED_EVERY = 2
 
-PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=750)
+PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=600)
 
 
 def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -> tuple[Path, Path]:
@@ -70,13 +74,12 @@ def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -
         for side in sides:
             side.folder = side.make_folder()
         listener.step("warming up: tracers")
-        with ExitStack() as stack:
-            turns = _start(stack, sides, "tracer", {})
-            _await(turns)
-            for side, worker in turns:
+        starts: list[Start] = [partial(_start, sides=sides, label="tracer", variables={})]
+        starts += [partial(_start_round, sides=sides, number=number) for number in range(rounds)]
+        with closing(_pairs(starts)) as pairs:
+            for side, worker in next(pairs):
                 listener.step(f"tracing: {worker.name}")
                 side.trace(worker)
-        with closing(_pairs(sides, rounds)) as pairs:
             for number, turns in enumerate(pairs):
                 _measure(number, turns, listener, last=number == rounds - 1)
         listener.step("writing the captures")
@@ -87,24 +90,24 @@ def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -
     return paths[0], paths[1]
 
 
-def _pairs(sides: Sequence[Recording], rounds: int) -> Generator[Turns]:
-    """A warmed-up worker of each side for each round; while a pair is used, the next one warms up where there is room for it."""
+def _pairs(starts: Sequence[Start]) -> Generator[Turns]:
+    """A warmed-up worker of each side for each start; while a pair is used, the next one warms up where there is room for it."""
     ahead = may_stand_back()
     with ExitStack() as current, ExitStack() as following:
-        waiting = _start_round(current, sides, 0)
-        for number in range(rounds):
+        waiting = starts[0](current)
+        for start in (*starts[1:], None):
             turns = waiting
             for _, worker in turns:
                 step_forward(worker.pid)
             _await(turns)
-            if ahead and number + 1 < rounds:
-                waiting = _start_round(following, sides, number + 1)
+            if ahead and start is not None:
+                waiting = start(following)
                 for _, worker in waiting:
                     stand_back(worker.pid)
             yield turns
             current.close()
-            if not ahead and number + 1 < rounds:
-                waiting = _start_round(following, sides, number + 1)
+            if not ahead and start is not None:
+                waiting = start(following)
             current.push(following.pop_all())
 
 

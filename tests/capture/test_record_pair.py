@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -56,9 +57,13 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     return found
 
 
+def starts(sides: list[Any], rounds: int) -> list[record_pair.Start]:
+    return [partial(record_pair._start_round, sides=sides, number=number) for number in range(rounds)]
+
+
 def rounds_of(log: Log, rounds: int) -> list[Any]:
     sides: list[Any] = [FakeSide("base", log), FakeSide("new", log)]
-    with closing(record_pair._pairs(sides, rounds)) as pairs:
+    with closing(record_pair._pairs(starts(sides, rounds))) as pairs:
         for number, turns in enumerate(pairs):
             log.append(f"measure {number}: {', '.join(worker.name for _, worker in turns)}")
     return sides
@@ -122,7 +127,7 @@ def test_whatever_goes_wrong_in_a_round_ends_the_waiting_workers_too(log: Log, m
     sides: list[Any] = [FakeSide("base", log), FakeSide("new", log)]
 
     def interrupted() -> None:
-        with closing(record_pair._pairs(sides, 3)) as pairs:
+        with closing(record_pair._pairs(starts(sides, 3))) as pairs:
             next(pairs)
             raise KeyboardInterrupt
 
