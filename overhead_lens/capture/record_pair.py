@@ -5,12 +5,12 @@ other; the side that starts first changes from round to round, and which goes fi
 turns, a neighbour who comes and goes with a period of four blocks met one side only and made it 30 % slower::
 
     round 0   warm up base, new | A B | B A | B A | A B ... | sample A | sample B |
-    round 1   warm up new, base                             | B A | A B | B A | B A ... |
-    round 2                                                   warm up base, new | A B ...
+    round 1   warm up new, base | B A | A B | B A | B A ... |
+    round 2   warm up base, new | ...
 
-Processes warm up for the next round on what the measured ones leave, a core that would be idle; where the system does not let
-them stand back like this, they wait for the round before. Every second round is sampled, since most of the time that it takes is
-that of the sampler's start.
+Every second round is sampled, since most of the time that it takes is that of the sampler's start. Nothing warms up while
+something is measured, though it would save a fifth of the time: two processors of one core share what executes, and a virtual
+machine does not say which do. Beside a process that warmed up, the same call took twice as long.
 
 Two processes of one thing differ by where their code and data lie (2 % of a small call), more than blocks of one process do.
 So both processes of a round get the same layout: addresses are not randomized, and the size of the environment, which
@@ -21,15 +21,14 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime, timezone
-from functools import partial
 from pathlib import Path
 
 from overhead_lens.capture import directory
-from overhead_lens.capture.cores import may_stand_back, share_one_core, stand_back, step_forward
+from overhead_lens.capture.cores import share_one_core
 from overhead_lens.capture.process import Worker
 from overhead_lens.capture.record import Effort, Listener, Recording, Request
 from overhead_lens.errors import MeasurementError
@@ -38,12 +37,6 @@ BLOCK_NS = 5_000_000
 
 # Not a multiple of a cache line.
 _PADDING_BYTES = 112
-
-# A worker of each side, in the order of their turn.
-Turns = Sequence[tuple[Recording, Worker]]
-
-# Starts the workers of a pair, which end with the stack.
-Start = Callable[[ExitStack], Turns]
 
 # What of a side's own folder is kept beside the other's.
 SIDES = ("base", "new")
@@ -69,19 +62,18 @@ def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -
         for name, request in zip(SIDES, (base, new), strict=True)
     ]
     rounds = base.effort.processes
-    listener.begin(rounds + 5)
+    listener.begin(2 * rounds + 5)
     try:
         for side in sides:
             side.folder = side.make_folder()
         listener.step("warming up: tracers")
-        starts: list[Start] = [partial(_start, sides=sides, label="tracer", variables={})]
-        starts += [partial(_start_round, sides=sides, number=number) for number in range(rounds)]
-        with closing(_pairs(starts)) as pairs:
-            for side, worker in next(pairs):
+        with ExitStack() as stack:
+            workers = _start(stack, sides, "tracer", {})
+            for side, worker in zip(sides, workers, strict=True):
                 listener.step(f"tracing: {worker.name}")
                 side.trace(worker)
-            for number, turns in enumerate(pairs):
-                _measure(number, turns, listener, last=number == rounds - 1)
+        for number in range(rounds):
+            _round(number, sides, listener, last=number == rounds - 1)
         listener.step("writing the captures")
         together = uuid.uuid4().hex
         paths = [side.write(started, recorded_with=together) for side in sides]
@@ -90,50 +82,20 @@ def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -
     return paths[0], paths[1]
 
 
-def _pairs(starts: Sequence[Start]) -> Generator[Turns]:
-    """A warmed-up worker of each side for each start; while a pair is used, the next one warms up where there is room for it."""
-    ahead = may_stand_back()
-    with ExitStack() as current, ExitStack() as following:
-        waiting = starts[0](current)
-        for start in (*starts[1:], None):
-            turns = waiting
-            for _, worker in turns:
-                step_forward(worker.pid)
-            _await(turns)
-            if ahead and start is not None:
-                waiting = start(following)
-                for _, worker in waiting:
-                    stand_back(worker.pid)
-            yield turns
-            current.close()
-            if not ahead and start is not None:
-                waiting = start(following)
-            current.push(following.pop_all())
-
-
-def _start_round(stack: ExitStack, sides: Sequence[Recording], number: int) -> Turns:
-    """The side that starts first changes from round to round."""
-    return _start(stack, sides if number % 2 == 0 else sides[::-1], f"clock-{number}", _layout(number))
-
-
-def _start(stack: ExitStack, sides: Sequence[Recording], label: str, variables: dict[str, str]) -> Turns:
-    """A worker of each side, asked to load and to warm up; they end with ``stack``."""
-    turns = []
+def _start(stack: ExitStack, sides: Sequence[Recording], label: str, variables: dict[str, str]) -> list[Worker]:
+    """One warmed-up worker of each side, in the order of ``sides``; they end with ``stack``."""
+    workers = []
     for side in sides:
         worker = side.start(label, variables)
         stack.callback(worker.end)
-        turns.append((side, worker))
+        workers.append(worker)
         side.send_load(worker)
-        worker.send("warm_up")
-    return turns
-
-
-def _await(turns: Turns) -> None:
-    """Wait until every worker has warmed up."""
-    for side, worker in turns:
+    for side, worker in zip(sides, workers, strict=True):
         side.note_load(worker)
-    for side, worker in turns:
+        worker.send("warm_up")
+    for side, worker in zip(sides, workers, strict=True):
         side.note_warm_up(worker)
+    return workers
 
 
 def _layout(number: int) -> dict[str, str]:
@@ -145,23 +107,28 @@ def _layout(number: int) -> dict[str, str]:
     }
 
 
-def _measure(number: int, turns: Turns, listener: Listener, *, last: bool) -> None:
+def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last: bool) -> None:
     """One process of each side: timed in turns, then sampled."""
-    listener.step(f"measuring: round {number}")
-    share_one_core(worker.pid for _, worker in turns)
-    lot = random.Random(number)  # noqa: S311
-    spent_ns, block = 0, 0
-    effort = turns[0][0].request.effort
-    while block < effort.blocks and (block < 3 or spent_ns < 2 * effort.clock_budget_ns):
-        for side, worker in lot.sample(turns, len(turns)):
-            (row,) = worker.ask("clock", block_ns=BLOCK_NS, blocks=1, budget_ns=0)["rows"]
-            side.rows.append({"process": number, **row, "block": block})
-            spent_ns += row["wall_ns"] + row["reference_ns"]
-        block += 1
-    if number % _SAMPLED_EVERY == 0:
-        for side, worker in turns:
-            side.sample(worker)
-            side.measure_page_faults(worker, number)
-    if last:
-        turns[0][0].measure_peaks(turns[0][1])
-        turns[1][0].peaks = turns[0][0].peaks
+    ordered = list(sides) if number % 2 == 0 else list(reversed(sides))
+    listener.step(f"warming up: round {number}")
+    with ExitStack() as stack:
+        workers = _start(stack, ordered, f"clock-{number}", _layout(number))
+        listener.step(f"measuring: round {number}")
+        share_one_core(worker.pid for worker in workers)
+        turns = list(zip(ordered, workers, strict=True))
+        lot = random.Random(number)  # noqa: S311
+        spent_ns, block = 0, 0
+        effort = ordered[0].request.effort
+        while block < effort.blocks and (block < 3 or spent_ns < 2 * effort.clock_budget_ns):
+            for side, worker in lot.sample(turns, len(turns)):
+                (row,) = worker.ask("clock", block_ns=BLOCK_NS, blocks=1, budget_ns=0)["rows"]
+                side.rows.append({"process": number, **row, "block": block})
+                spent_ns += row["wall_ns"] + row["reference_ns"]
+            block += 1
+        if number % _SAMPLED_EVERY == 0:
+            for side, worker in turns:
+                side.sample(worker)
+                side.measure_page_faults(worker, number)
+        if last:
+            turns[0][0].measure_peaks(turns[0][1])
+            turns[1][0].peaks = turns[0][0].peaks
