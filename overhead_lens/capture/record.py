@@ -155,7 +155,7 @@ class Recording:
 
     request: Request
     listener: Listener
-    folder: Path | None = None
+    folder: Path
     about: dict[str, Any] = field(default_factory=dict)
     rows: list[dict[str, int]] = field(default_factory=list)
     samples: dict[str, Any] = field(default_factory=lambda: {"samples": 0, "errors": 0, "reason": None})
@@ -191,7 +191,6 @@ class Recording:
 
     def start(self, name: str, variables: Mapping[str, str] | None = None) -> Worker:
         """Start a worker of this side."""
-        assert self.folder is not None
         request = self.request
         return Worker(name, self.folder / f"{name}.log", request.timeout_s, request.python, variables)
 
@@ -230,14 +229,8 @@ class Recording:
         if not worker.receive("warm_up")["settled"]:
             self.warnings.append(f"{worker.name} had not settled after its warm-up: its blocks may still drift")
 
-    def make_folder(self) -> Path:
-        """Claim the directory that the request names."""
-        assert self.request.output is not None
-        return directory.claim_directory(self.request.output)
-
     def sample(self, worker: Worker) -> None:
         """Stacks of a worker whose blocks are timed; after a refusal no other process is tried."""
-        assert self.folder is not None
         if self.samples.get("reason"):
             return
         spinning = worker.ask("spin", chunk_ns=BLOCK_NS, tracer_pid=os.getpid())
@@ -254,7 +247,6 @@ class Recording:
 
     def trace(self, worker: Worker) -> None:
         """Trace, guards and the worker's environment."""
-        assert self.folder is not None
         self.runtime = worker.ask("environment")
         if self.request.compile_options is not None:
             self.guards = worker.ask("guards")
@@ -315,7 +307,6 @@ class Recording:
 
     def _count_instructions(self) -> None:
         """Callgrind's counts; without them the budget says why and is whole otherwise."""
-        assert self.folder is not None
         if str(self.about["params"].get("device", "cpu")) != "cpu":
             self.instructions = {"calls": 1, "reason": "a call that gives work to a device is not counted"}
             return
@@ -337,7 +328,6 @@ class Recording:
 
     def write(self, started: datetime, **more: Any) -> Path:
         """Write all files, ``meta.json`` with the fields ``more`` last."""
-        assert self.folder is not None
         request = self.request
         directory.write_clock(self.folder, self.rows)
         if self.calibration is not None:

@@ -28,41 +28,35 @@ def record_counts(request: Request, calls: int, listener: Listener) -> Path:
     """
     started = datetime.now(timezone.utc)
     listener.begin(2)
-    folder = (
-        directory.claim_directory(request.output)
-        if request.output is not None
-        else directory.new_directory(request.parent, f"counts-{request.path.stem}", datetime.now().astimezone())
-    )
-    try:
-        listener.step("loading")
-        with Worker("the worker", folder / "worker.log", request.timeout_s, request.python) as worker:
-            about = worker.ask("load", **load_arguments(request))
-            runtime = worker.ask("environment")
-        device = str(about["params"].get("device", "cpu"))
-        if device != "cpu":
-            raise MeasurementError("a call that gives work to a device is not counted")
-        listener.step("counting instructions")
-        counted = count_instructions(load_arguments(request), calls, folder, request.timeout_s)
-        if counted["reason"] is not None:
-            raise MeasurementError(f"no instruction counts: {counted['reason']}")
-        meta = {
-            "version": __version__,
-            **about,
-            "compile": request.compile_options is not None,
-            "compile_options": request.compile_options,
-            "target": request.target,
-            "assigned": dict(request.params),
-            "device": device,
-            "effort": asdict(request.effort),
-            "instructions": counted,
-            "environment": {**describe_machine(), **runtime, "git_commit": git_commit(request.path.parent)},
-            "command": shlex.join(request.command),
-            "started": started.isoformat(timespec="seconds"),
-            "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
-        }
-        directory.write_meta(folder, meta, directory.COUNTS_SCHEMA)
-    except OSError as error:
-        raise MeasurementError(directory.cannot_write(folder, error)) from error
-    finally:
-        directory.release_directory(folder)
-    return folder
+    with directory.recording_directory(request.output, request.parent, f"counts-{request.path.stem}") as folder:
+        try:
+            listener.step("loading")
+            with Worker("the worker", folder / "worker.log", request.timeout_s, request.python) as worker:
+                about = worker.ask("load", **load_arguments(request))
+                runtime = worker.ask("environment")
+            device = str(about["params"].get("device", "cpu"))
+            if device != "cpu":
+                raise MeasurementError("a call that gives work to a device is not counted")
+            listener.step("counting instructions")
+            counted = count_instructions(load_arguments(request), calls, folder, request.timeout_s)
+            if counted["reason"] is not None:
+                raise MeasurementError(f"no instruction counts: {counted['reason']}")
+            meta = {
+                "version": __version__,
+                **about,
+                "compile": request.compile_options is not None,
+                "compile_options": request.compile_options,
+                "target": request.target,
+                "assigned": dict(request.params),
+                "device": device,
+                "effort": asdict(request.effort),
+                "instructions": counted,
+                "environment": {**describe_machine(), **runtime, "git_commit": git_commit(request.path.parent)},
+                "command": shlex.join(request.command),
+                "started": started.isoformat(timespec="seconds"),
+                "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+            }
+            directory.write_meta(folder, meta, directory.COUNTS_SCHEMA)
+        except OSError as error:
+            raise MeasurementError(directory.cannot_write(folder, error)) from error
+        return folder

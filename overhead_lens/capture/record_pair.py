@@ -23,7 +23,6 @@ import random
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -57,15 +56,13 @@ def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -
         MeasurementError: The clock could not be read, or nothing can be written.
     """
     started = datetime.now(timezone.utc)
-    sides = [
-        Recording(replace(request, output=folder / name), listener)
-        for name, request in zip(SIDES, (base, new), strict=True)
-    ]
     rounds = base.effort.processes
     listener.begin(2 * rounds + 5)
     try:
-        for side in sides:
-            side.folder = side.make_folder()
+        sides = [
+            Recording(request, listener, directory.claim_directory(folder / name))
+            for name, request in zip(SIDES, (base, new), strict=True)
+        ]
         listener.step("warming up: tracers")
         with ExitStack() as stack:
             workers = _start(stack, sides, "tracer", {})

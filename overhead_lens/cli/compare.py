@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,6 +53,7 @@ def compare(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Measure two things in turns; exit 1 when the second is slower."""
+    from overhead_lens.capture.directory import recording_directory, release_directory
     from overhead_lens.capture.record_pair import record_pair
     from overhead_lens.categories import default_classifier
     from overhead_lens.cli import sides
@@ -79,7 +78,7 @@ def compare(
             _request(target, workload, interpreters.get(name, sys.executable), rounds, timeout)
             for target, workload, name in zip(targets, workloads, ("old", "new"), strict=True)
         ]
-        folder = stack.enter_context(_folder(output, f"compare-{_label(targets)}"))
+        folder = stack.enter_context(recording_directory(output, Path("traces"), f"compare-{_label(targets)}"))
         listener = stack.enter_context(progress(quiet=quiet))
         paths = record_pair(requests[0], requests[1], folder, listener)
         listener.step("analyzing")
@@ -87,34 +86,12 @@ def compare(
         delta = compare_budgets(budgets[0], budgets[1], margin / 100)
         document = json.dumps(delta_document(delta), indent=1)
         (folder / DELTA).write_text(f"{document}\n", encoding="utf-8")
+        release_directory(folder)
     show_delta(delta, as_json=json_)
     for path, budget in zip(paths, budgets, strict=True):
         draw(path, budget.breakdown, classifier)
     if delta.verdict == "slower":
         raise typer.Exit(EXIT_REGRESSION)
-
-
-@contextmanager
-def _folder(output: Path | None, label: str) -> Iterator[Path]:
-    """The directory of both captures; nothing of it stays where the input turns out to be wrong."""
-    from overhead_lens.capture.directory import claim_directory, new_directory, release_directory
-    from overhead_lens.capture.record_pair import SIDES
-
-    made = output is None or not output.exists()
-    folder = claim_directory(output) if output else new_directory(Path("traces"), label, datetime.now().astimezone())
-    try:
-        yield folder
-    except UsageError:
-        for side in SIDES:
-            shutil.rmtree(folder / side, ignore_errors=True)
-        release_directory(folder)
-        with suppress(OSError):
-            if made:
-                folder.rmdir()
-            if output is None:
-                folder.parent.rmdir()
-        raise
-    release_directory(folder)
 
 
 def _request(

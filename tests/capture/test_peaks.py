@@ -79,7 +79,7 @@ def test_a_capture_without_peaks_is_still_one(tmp_path: Path) -> None:
         parent=tmp_path,
         timeout_s=1.0,
     )
-    recording = record.Recording(request, cast("Any", None))
+    recording = record.Recording(request, cast("Any", None), tmp_path)
     recording.measure_peaks(cast("Any", Refusing()))
     assert recording.peaks == {}
     assert recording.warnings == ["no roofline floor: peaks failed: RuntimeError: no memory"]
