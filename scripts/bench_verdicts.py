@@ -33,7 +33,7 @@ from overhead_lens.analysis.model import Breakdown, Closure, HostCategory, Wall
 from overhead_lens.analysis.shares import shares_of_stacks
 from overhead_lens.analysis.wall import Floats
 from overhead_lens.capture.directory import read_capture
-from overhead_lens.capture.record_pair import PAIRED
+from overhead_lens.capture.record_pair import PAIRED, SAMPLED_EVERY
 from overhead_lens.categories import HOST_CATEGORIES, default_classifier
 from overhead_lens.cli.store import stacks_per_process
 from overhead_lens.compare.difference import compare_budgets
@@ -53,7 +53,7 @@ ADDED = "(added)"
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One recorded process: ns per call of each block, and sampled stacks per frame of the pool."""
+    """One recorded process: ns per call of each block, and sampled stacks per frame of the pool; all 0 if it was not sampled."""
 
     blocks_ns: Floats
     counts: Floats
@@ -120,7 +120,10 @@ def read_pool(folder: Path) -> Pool:
             found = [each.to_numpy(np.float64) for _, each in per_call.groupby(capture.clock["process"], sort=True)]
             shares = shares_of_stacks(stacks_per_process(capture.folded), classifier)
             seen = [
-                Counter({key: each[process] for key, each in shares.counts.items()}) for process in range(len(found))
+                Counter({key: each[number // SAMPLED_EVERY] for key, each in shares.counts.items()})
+                if number % SAMPLED_EVERY == 0
+                else Counter()
+                for number in range(len(found))
             ]
             if side == 0:
                 blocks += [[each] for each in found]
@@ -153,7 +156,7 @@ def slowed(process: Process, share: float, frame: int, random: np.random.Generat
 def budget(keys: Sequence[Key], processes: Sequence[Process]) -> Budget:
     """The budget of a side, as the analysis makes it from clock and stacks."""
     wall_ns = round(float(np.median([np.median(each.blocks_ns) for each in processes])))
-    by_frame = np.array([each.counts for each in processes])
+    by_frame = np.array([each.counts for each in processes if each.counts.any()])
     columns = np.array([HOST_CATEGORIES.index(category) for category, _ in keys])
     counts = np.stack([by_frame[:, columns == index].sum(axis=1) for index in range(len(HOST_CATEGORIES))], axis=1)
     pooled = counts.sum(axis=0) / counts.sum()
@@ -234,8 +237,14 @@ def resample(pool: Pool, comparisons: int, size: int, share: float, *, added: bo
     random = np.random.default_rng(SEED)
     frames, weights = frames_to_slow(pool, added=added)
     tally = Tally()
+    sampled = [pair for pair in pool.rounds if pair[0].counts.any()]
+    others = [pair for pair in pool.rounds if not pair[0].counts.any()]
     for _ in range(comparisons):
-        drawn = [pool.rounds[index] for index in random.choice(len(pool.rounds), size, replace=False)]
+        drawn = [
+            of_kind[index]
+            for of_kind, count in ((sampled, -(-size // SAMPLED_EVERY)), (others, size - -(-size // SAMPLED_EVERY)))
+            for index in random.choice(len(of_kind), count, replace=False)
+        ]
         ordered = [pair if random.random() < 0.5 else pair[::-1] for pair in drawn]
         base = [pair[0] for pair in ordered]
         frame = int(random.choice(frames, p=weights))
@@ -264,13 +273,13 @@ def main() -> None:
     pool = read_pool(options.folder)
     processes = [process for pair in pool.rounds for process in pair]
     level_ns = statistics.median(float(np.median(process.blocks_ns)) for process in processes)
-    stacks = statistics.mean(process.counts.sum() for process in processes)
+    stacks = statistics.mean(process.counts.sum() for process in processes if process.counts.any())
     seconds = [float(path.read_text(encoding="ascii")) for path in options.folder.glob("*/seconds")]
     print(
         f"{options.target}: {len(processes)} processes in {len(pool.rounds)} rounds, {level_ns:.0f} ns per call,",
         end=" ",
     )
-    print(f"{stacks:.0f} stacks a process, {statistics.median(seconds or [0]):.0f} s a comparison")
+    print(f"{stacks:.0f} stacks a sampled process, {statistics.median(seconds or [0]):.0f} s a comparison")
     print(f"live, against itself: {', '.join(f'{count} {name}' for name, count in sorted(pool.verdicts.items()))}")
     print(f"{options.comparisons} comparisons of {options.size} rounds, seed {SEED}")
     print(

@@ -41,7 +41,7 @@ _PADDING_BYTES = 112
 SIDES = ("base", "new")
 
 # Sampling a process takes 1.6 s before the first stack, whatever their number.
-_SAMPLED_EVERY = 2
+SAMPLED_EVERY = 2
 
 PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=600)
 
@@ -122,7 +122,7 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
                 side.rows.append({"process": number, **row, "block": block})
                 spent_ns += row["wall_ns"] + row["reference_ns"]
             block += 1
-        if number % _SAMPLED_EVERY == 0:
+        if number % SAMPLED_EVERY == 0:
             for side, worker in turns:
                 side.sample(worker)
                 side.measure_page_faults(worker, number)
