@@ -16,7 +16,8 @@ from overhead_lens.analysis.wall import Floats
 def clumps(sides: Sequence[Floats]) -> Floats:
     """How many times the variance of independent counts those of one row have, shape ``(rows,)``, at least 1.
 
-    Pearson's chi-square of the processes over its degrees of freedom: of the row itself or of all rows, whichever is larger.
+    Pearson's chi-square of the processes over its degrees of freedom: of the row itself or of the middle one of all rows, whichever
+    is larger. A clump lies in one row, and shows there: all stacks of one process of six count for one.
 
     Args:
         sides: Counts of each side, shape ``(rows, processes)``; a process's stacks are those of its column.
@@ -31,6 +32,6 @@ def clumps(sides: Sequence[Floats]) -> Floats:
         chi_square += distance.sum(axis=1)
         freedom += (variance > 0).any(axis=1) * (counts.shape[1] - 1)
     own = np.divide(chi_square, freedom, out=np.ones_like(chi_square), where=freedom > 0)
-    of_all = float(chi_square.sum()) / max(float(freedom.sum()), 1.0)
-    found: Floats = np.maximum(own, max(1.0, of_all))
+    usual = float(np.median(own[freedom > 0])) if (freedom > 0).any() else 1.0
+    found: Floats = np.maximum(own, max(1.0, usual))
     return found
