@@ -16,8 +16,8 @@ from overhead_lens.analysis.wall import Floats
 def clumps(sides: Sequence[Floats]) -> Floats:
     """How many times the variance of independent counts those of one row have, shape ``(rows,)``, at least 1.
 
-    Pearson's chi-square of the processes over its degrees of freedom: of the row itself or of the middle one of all rows, whichever
-    is larger. A clump lies in one row, and shows there: all stacks of one process of six count for one.
+    Pearson's chi-square of the processes over its degrees of freedom: of the row itself or of the middle one of all rows,
+    whichever is larger. A clump lies in one row, and shows there: all stacks of one process of six count for one.
 
     Args:
         sides: Counts of each side, shape ``(rows, processes)``; a process's stacks are those of its column.
