@@ -3,9 +3,10 @@
     python scripts/bench_correction.py [--processes N] [TARGET ...]
 
 A TARGET is as for ``profile``; ``+`` before it compiles it, ``-p`` parameters follow after commas:
-``+linear_loop:loop,vectors=100``. One process calibrates. Then every scenario runs in N fresh processes, each of which times it
-bare and recorded in turns. The corrected total of the trace is held against the bare time in the same process. The best
-published correction, RL-Scope (MLSys 2021), is within -16.8 % .. +10.9 % of the uninstrumented run.
+``+linear_loop:loop,vectors=100``. As many processes calibrate as for ``overhead-lens calibrate``. Then every scenario runs in N
+fresh processes, each of which times it bare and recorded in turns, and the corrected total of the trace is held against the bare
+time of the same process. The best published correction, RL-Scope (MLSys 2021), is within -16.8 % .. +10.9 % of the
+uninstrumented run.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 from overhead_lens.analysis.calibration import Costs, event_costs
 from overhead_lens.analysis.trace_budget import trace_budget
+from overhead_lens.capture.calibration_store import PROCESSES, joined
 from overhead_lens.capture.process import Worker
 from overhead_lens.categories import default_classifier
 from overhead_lens.scenario import parse_target
@@ -69,6 +71,10 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         costs = calibrated(Path(folder))
+        for name, cost in costs.items():
+            print(
+                f"{name}: {cost.total_ns:.0f} ns, {cost.inside_ns:.0f} ns of it inside, spread {cost.spread_ns:.0f} ns"
+            )
         print(
             "| scenario | bare | recorded | corrected | corrected less bare | of all processes |\n|---|---|---|---|---|---|"
         )
@@ -98,8 +104,11 @@ def shown(target: str) -> str:
 
 def calibrated(folder: Path) -> Costs:
     """Cost per class of event, from calls that are no scenario's."""
-    with Worker("calibrator", folder / "log", _TIMEOUT_S) as worker:
-        return event_costs(worker.ask("calibrate", flags=["plain"], compiled=True)["rows"], "plain")
+    calibration = None
+    for _ in range(PROCESSES):
+        with Worker("calibrator", folder / "log", _TIMEOUT_S) as worker:
+            calibration = joined(calibration, worker.ask("calibrate", flags=["plain"], compiled=True))
+    return event_costs((calibration or {})["rows"], "plain")
 
 
 def recorded(target: str, costs: Costs, folder: Path) -> Held:

@@ -1,4 +1,4 @@
-"""The recorder's side of a calibration: one worker that measures the profiler's cost and the machine's peaks."""
+"""The recorder's side of a calibration: workers that measure the profiler's cost, and one of them the machine's peaks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 from overhead_lens.capture import calibration_store as store
 from overhead_lens.capture.environment import describe_machine
 from overhead_lens.capture.process import Worker
-from overhead_lens.capture.record import Listener
+from overhead_lens.capture.record import PLAIN, Listener
 
-ALL_FLAGS = ("plain", "shapes", "memory", "stack")
+ALL_FLAGS = (PLAIN, "shapes", "memory", "stack")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +27,24 @@ class Kept:
 
 
 def calibrate_machine(timeout_s: float, listener: Listener) -> Kept:
-    """Measure under all flags, and keep what was measured.
+    """Measure in several processes, the first under all flags, and keep what was measured.
 
     Raises:
         MeasurementError: The worker died or took too long.
     """
-    listener.begin(2)
-    with tempfile.TemporaryDirectory() as folder, Worker("calibrator", Path(folder, "log"), timeout_s) as worker:
-        runtime = worker.ask("environment")
-        listener.step("measuring what recording costs")
-        found = worker.ask("calibrate", flags=list(ALL_FLAGS), compiled=True)
-        listener.step("measuring the machine's peaks")
-        peaks = worker.ask("peaks")
+    listener.begin(store.PROCESSES + 1)
+    calibration: dict[str, Any] | None = None
+    runtime, peaks = {}, {}
+    for number in range(store.PROCESSES):
+        with tempfile.TemporaryDirectory() as folder, Worker("calibrator", Path(folder, "log"), timeout_s) as worker:
+            listener.step(f"measuring what recording costs: process {number}")
+            flags = [PLAIN] if number else list(ALL_FLAGS)
+            calibration = store.joined(calibration, worker.ask("calibrate", flags=flags, compiled=True))
+            if not number:
+                listener.step("measuring the machine's peaks")
+                runtime, peaks = worker.ask("environment"), worker.ask("peaks")
     machine = describe_machine()
-    calibration = {**found, "peaks": peaks, **about(machine, runtime)}
+    calibration = {**(calibration or {}), "peaks": peaks, **about(machine, runtime)}
     name = store.key(machine, runtime)
     return Kept(calibration, store.place(name), store.save(name, calibration))
 

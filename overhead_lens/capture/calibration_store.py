@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-SCHEMA = "overhead-lens/calibration/2"
+SCHEMA = "overhead-lens/calibration-rows/1"
+
+# Processes differ by a fifth and more, so a calibration is the median of several.
+PROCESSES = 5
 
 _OF_MACHINE = ("host", "cpu", "cores_allowed", "governor")
 _OF_RUNTIME = ("python", "torch", "torch_git", "threads")
@@ -53,11 +56,15 @@ def save(name: str, calibration: Mapping[str, Any]) -> str | None:
     return None
 
 
-def covers(calibration: Mapping[str, Any] | None, flags: Sequence[str], *, compiled: bool) -> bool:
-    """Whether it has rows for these sets of flags, and for compiled calls where they are wanted."""
-    if calibration is None:
-        return False
-    rows = calibration.get("rows", [])
-    known = {row["flags"] for row in rows}
-    with_compiled = {row["flags"] for row in rows if row["kind"] == "compiled"}
-    return set(flags) <= known and (not compiled or set(flags) <= with_compiled)
+def processes(calibration: Mapping[str, Any] | None, flags: str, *, compiled: bool) -> int:
+    """How many processes were measured under a set of flags, and compiled calls in them where those are wanted."""
+    rows = (calibration or {}).get("rows", [])
+    kinds = {"compiled"} if compiled else {"operator"}
+    return len({row.get("process", 0) for row in rows if row["flags"] == flags and row["kind"] in kinds})
+
+
+def joined(kept: Mapping[str, Any] | None, found: Mapping[str, Any]) -> dict[str, Any]:
+    """A calibration with the rows of one more process."""
+    rows = list((kept or {}).get("rows", []))
+    number = 1 + max((row.get("process", 0) for row in rows), default=-1)
+    return {**(kept or {}), **found, "rows": [*rows, *({**row, "process": number} for row in found["rows"])]}

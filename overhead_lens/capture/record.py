@@ -259,22 +259,20 @@ class Recording:
         self._calibrate(worker)
 
     def _calibrate(self, worker: Worker) -> None:
-        """The cost of the trace's events: kept from before on this machine, or measured now and kept."""
+        """The cost of the trace's events, kept from before; while only a few processes were measured, this one is too."""
         compiled = self.request.compile_options is not None
         name = calibration_store.key(describe_machine(), self.runtime)
         kept = calibration_store.load(name)
-        if calibration_store.covers(kept, (PLAIN,), compiled=compiled):
-            self.calibration = kept
+        self.calibration = kept
+        if calibration_store.processes(kept, PLAIN, compiled=compiled) >= calibration_store.PROCESSES:
             return
         try:
-            self.calibration = worker.ask("calibrate", flags=[PLAIN], compiled=compiled)
+            found = worker.ask("calibrate", flags=[PLAIN], compiled=compiled)
         except MeasurementError as error:
             self.warnings.append(f"the cost of recording is not calibrated: {error}")
             return
-        # Rows under other flags stay.
-        others = [row for row in (kept or {}).get("rows", []) if row["flags"] != PLAIN]
-        self.calibration["rows"] += others
-        calibration_store.save(name, {**(kept or {}), **self.calibration})
+        self.calibration = calibration_store.joined(kept, found)
+        calibration_store.save(name, self.calibration)
 
     def clock(self, worker: Worker) -> None:
         """Time a process's blocks, then sample it."""

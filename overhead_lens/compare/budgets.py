@@ -109,31 +109,35 @@ def _categories(base: Budget, new: Budget, walls: Sequence[Floats], wall: Shift,
 
 
 def _sampled(base: Budget, new: Budget, level_ns: float, wall: Shift) -> list[Shift]:
-    """From counts of stacks: a category differs by its share's difference at the usual level, and by its part of the wall's.
+    """From counts of stacks: a category moves as its share of the call does, and with the wall by that share.
 
-    A share's error is that of counts as they scatter from process to process. A category that was seen once or not at all
-    has the error of half a stack more (Jeffreys).
+    A share's error is that of counts as they scatter from process to process; half a stack is added to the counts that it
+    is computed from, since a category that was seen on one side only has an error too (Jeffreys).
+
+    Args:
+        base, new: Both with the stacks of several processes.
+        level_ns: The walls' mean, at which a difference of shares is taken to ns.
+        wall: The wall's difference.
     """
     sides = [
         budget.process_shares.T * sum(budget.process_stacks.values(), np.zeros(len(budget.process_shares)))
         for budget in (base, new)
     ]
-    seen = np.logical_or(*(counts.any(axis=1) for counts in sides))
-    processes = sum(counts.shape[1] - 1 for counts in sides)
-    sizes = clumps(sides)
+    totals = [float(counts.sum()) for counts in sides]
+    freedom = sum(counts.shape[1] - 1 for counts in sides)
     found = []
-    for position in range(len(HOST_CATEGORIES)):
-        totals = [float(counts.sum()) for counts in sides]
-        own = [float(counts[position].sum()) for counts in sides]
-        shares = [(count + 0.5) / (total + 1.0) for count, total in zip(own, totals, strict=True)]
-        of_shares = sum(sorted(p * (1 - p) / total for p, total in zip(shares, totals, strict=True)))
-        variances = (of_shares * sizes[position] * level_ns**2, (sum(sorted(shares)) / 2 * wall.error_ns) ** 2)
-        ns = level_ns * (own[1] / totals[1] - own[0] / totals[0]) + sum(sorted(shares)) / 2 * wall.ns
-        if not seen[position]:
+    for *rows, clump in zip(*sides, clumps(sides), strict=True):
+        own = [float(row.sum()) for row in rows]
+        if not any(own):
             found.append(Shift(0.0, 0.0, 1.0, wall.count))
             continue
-        freedom = sum(variances) ** 2 / (variances[0] ** 2 / processes + variances[1] ** 2 / wall.freedom)
-        found.append(Shift(ns, math.sqrt(sum(variances)), max(1.0, freedom), wall.count))
+        shares = [(count + 0.5) / (total + 1.0) for count, total in zip(own, totals, strict=True)]
+        of_counts = clump * sum(sorted(p * (1 - p) / total for p, total in zip(shares, totals, strict=True)))
+        share = sum(sorted(shares)) / 2
+        variances = of_counts * level_ns**2, (share * wall.error_ns) ** 2
+        error_freedom = sum(variances) ** 2 / (variances[0] ** 2 / freedom + variances[1] ** 2 / wall.freedom)
+        ns = level_ns * (own[1] / totals[1] - own[0] / totals[0]) + share * wall.ns
+        found.append(Shift(ns, math.sqrt(sum(variances)), max(1.0, error_freedom), wall.count))
     return found
 
 

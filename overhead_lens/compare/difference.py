@@ -23,7 +23,7 @@ from overhead_lens.analysis.model import InstructionBudget, Interval
 from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.compare.budgets import Footing, on_one_footing
 from overhead_lens.compare.factors import make_factors
-from overhead_lens.compare.frames import FrameShift, frame_shifts, net_shifts
+from overhead_lens.compare.frames import frame_shifts, net_shifts_ns
 from overhead_lens.compare.instructions import InstructionDelta, compare_instructions
 from overhead_lens.compare.model import Change, Delta, Move
 from overhead_lens.compare.moved import count_in_words, more_guards, moves
@@ -48,9 +48,9 @@ def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHAR
     verdicts = category_verdicts(footing.host, margin_ns)
     walls_ns = (footing.base.wall.ns, footing.new.wall.ns)
     shifts = frame_shifts(base, new, walls_ns, _HALF_LEVEL)
-    nets = net_shifts(shifts)
+    nets_ns = net_shifts_ns(shifts)
     changes = tuple(
-        _change(name, shift, found, nets.get(name), moves(name, base, new, walls_ns, shifts))
+        _change(name, shift, found, nets_ns.get(name), moves(name, base, new, walls_ns, shifts))
         for name, shift, found in zip(HOST_CATEGORIES, footing.host, verdicts, strict=True)
     )
     blame = blamed(changes, verdict)
@@ -99,12 +99,13 @@ def blamed(changes: Sequence[Change], verdict: str) -> tuple[str, ...]:
     return tuple(change.category for change in sorted(guilty, key=lambda change: -abs(change.size_ns)))
 
 
-def _change(name: str, shift: Shift, verdict: str, net: FrameShift | None, moved: tuple[Move, ...]) -> Change:
+def _change(name: str, shift: Shift, verdict: str, net_ns: float | None, moved: tuple[Move, ...]) -> Change:
     """A category's change; what its own difference does not show, its frames may."""
-    if net is None:
+    if net_ns is None:
         return Change(name, round(shift.ns), shift.interval(), verdict, moved)
-    shown = verdict if verdict in ("slower", "faster") else net.verdict
-    return Change(name, round(shift.ns), shift.interval(), shown, moved, round(net.ns))
+    of_frames = "slower" if net_ns > 0 else "faster"
+    shown = verdict if verdict in ("slower", "faster") else of_frames
+    return Change(name, round(shift.ns), shift.interval(), shown, moved, round(net_ns))
 
 
 def differences(base: Mapping[str, object], new: Mapping[str, object]) -> list[str]:

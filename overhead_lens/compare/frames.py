@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -86,13 +86,10 @@ def frame_shifts(base: Budget, new: Budget, walls_ns: tuple[int, int], level: fl
         if old + recent >= _LEAST_STACKS
     }
     clear = holm([shift.p_value for shift in shifts.values()], level)
-    return {
-        key: FrameShift(shift.ns, shift.error_ns, shift.p_value, moved)
-        for (key, shift), moved in zip(shifts.items(), clear, strict=True)
-    }
+    return {key: replace(shift, clear=moved) for (key, shift), moved in zip(shifts.items(), clear, strict=True)}
 
 
-def net_shifts(shifts: FrameShifts) -> dict[str, FrameShift]:
+def net_shifts_ns(shifts: FrameShifts) -> dict[str, float]:
     """By category, the sum of its frames that moved clearly, where that is clear of zero itself.
 
     A function that was renamed, or split in two, moves frames and not their category.
@@ -102,15 +99,10 @@ def net_shifts(shifts: FrameShifts) -> dict[str, FrameShift]:
         if shift.clear:
             moved.setdefault(category, []).append(shift)
     sums = {
-        category: FrameShift(
-            math.fsum(each.ns for each in found),
-            math.hypot(*sorted(each.error_ns for each in found)),
-            min(each.p_value for each in found),
-            clear=True,
-        )
+        category: (math.fsum(each.ns for each in found), math.hypot(*sorted(each.error_ns for each in found)))
         for category, found in moved.items()
     }
-    return {category: net for category, net in sums.items() if abs(net.ns) > _TWO_SIDED_95 * net.error_ns}
+    return {category: ns for category, (ns, error_ns) in sums.items() if abs(ns) > _TWO_SIDED_95 * error_ns}
 
 
 def _matrix(budget: Budget, keys: Sequence[tuple[str, str]]) -> Floats:

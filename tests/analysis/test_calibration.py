@@ -74,6 +74,23 @@ def test_a_call_off_the_fit_is_the_spread() -> None:
     assert event_costs([*operators(400, 200), off], "plain")[OPERATOR_NESTED].spread_ns > 30
 
 
+def test_the_median_over_processes() -> None:
+    rows = [
+        {**each, "process": process}
+        for process, (outer_ns, nested_ns) in enumerate([(300, 210), (703, 121), (340, 200)])
+        for each in operators(outer_ns, nested_ns)
+    ]
+    rows += [{**row("annotation", 5_000.0, 5_350.0), "process": 2}]
+    costs = event_costs(rows, "plain")
+    assert costs[OPERATOR_OUTER].total_ns == pytest.approx(340)
+    assert costs[OPERATOR_OUTER].inside_ns == pytest.approx(60 * 340 / 1_340)
+    assert costs[OPERATOR_NESTED].total_ns == pytest.approx(200)
+    # As far as a process is from the median.
+    assert costs[OPERATOR_OUTER].spread_ns == pytest.approx(703 - 340)
+    assert costs[OPERATOR_NESTED].spread_ns == pytest.approx(200 - 121)
+    assert costs[ANNOTATION].total_ns == pytest.approx(350)
+
+
 def test_annotations_and_the_region() -> None:
     spans = {"TorchDynamo Cache Lookup": 1_200, "Torch-Compiled Region: 0/0": 12_000, "Pregraph bytecode": 1_000}
     rows = [

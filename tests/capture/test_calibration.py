@@ -66,7 +66,7 @@ def test_kept_and_found_again(cache: Path) -> None:
     key = calibration_store.key(MACHINE, RUNTIME)
     assert calibration_store.load(key) is None
     assert calibration_store.save(key, {"rows": rows("operator")}) is None
-    assert calibration_store.load(key) == {"schema": "overhead-lens/calibration/2", "rows": rows("operator")}
+    assert calibration_store.load(key) == {"schema": calibration_store.SCHEMA, "rows": rows("operator")}
     assert [each.name for each in cache.iterdir()] == [f"calibration-{key}.json"]
 
 
@@ -99,13 +99,27 @@ def test_a_file_where_the_folder_should_be(cache: Path) -> None:
     assert "cannot be kept in" in (calibration_store.save("k", {"rows": []}) or "")
 
 
-def test_what_a_calibration_covers() -> None:
-    kept = {"rows": [*rows("operator", "compiled"), *rows("operator", flags="stack")]}
-    assert calibration_store.covers(kept, ["plain"], compiled=True)
-    assert calibration_store.covers(kept, ["plain", "stack"], compiled=False)
-    assert not calibration_store.covers(kept, ["plain", "stack"], compiled=True)
-    assert not calibration_store.covers(kept, ["memory"], compiled=False)
-    assert not calibration_store.covers(None, ["plain"], compiled=False)
+def test_one_process_after_the_other_joins_a_calibration() -> None:
+    eager = {"rows": rows("operator", "annotation"), "reasons": {"compiled": "no compiler"}}
+    compiled = {"rows": [*rows("operator", "compiled"), *rows("operator", flags="stack")], "reasons": {}}
+    kept = calibration_store.joined(None, {**eager, "peaks": {"a": 1}})
+    kept = calibration_store.joined(kept, compiled)
+    kept = calibration_store.joined(kept, eager)
+    assert [(row["process"], row["kind"]) for row in kept["rows"]] == [
+        (0, "operator"),
+        (0, "annotation"),
+        (1, "operator"),
+        (1, "compiled"),
+        (1, "operator"),
+        (2, "operator"),
+        (2, "annotation"),
+    ]
+    assert (kept["peaks"], kept["reasons"]) == ({"a": 1}, {"compiled": "no compiler"})
+    assert calibration_store.processes(kept, "plain", compiled=False) == 3
+    assert calibration_store.processes(kept, "plain", compiled=True) == 1
+    assert calibration_store.processes(kept, "stack", compiled=False) == 1
+    assert calibration_store.processes(kept, "memory", compiled=False) == 0
+    assert calibration_store.processes(None, "plain", compiled=False) == 0
 
 
 @pytest.mark.parametrize("text", ["{}", '{"rows": []}', '{"rows": [{"flags": "plain"}]}', "7", "{"])
