@@ -33,12 +33,17 @@ _REGION = "Torch-Compiled Region"
 _FAST = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue", "## Call CompiledFxGraph")
 
 
+# Median absolute deviations that hold 95 % of a normal distribution.
+_DEVIATIONS = 2.91
+
+
 @dataclass(frozen=True, slots=True)
 class EventCost:
     """What one event of a class costs, in ns: in all, and how much of it inside its own span.
 
     Attributes:
-        spread_ns: Largest distance of a calibration call from the fit, per event; or of a process from the median, if more.
+        spread_ns: Per event, the larger of two distances: of the furthest calibration call from the fit, and of 95 % of processes
+            from their median.
     """
 
     total_ns: float
@@ -92,13 +97,12 @@ def event_costs(rows: Iterable[Mapping[str, Any]], flags: str) -> dict[str, Even
 
 
 def _middle(costs: Sequence[EventCost]) -> EventCost:
-    """The median over processes."""
+    """The median over processes; a disturbed one counts neither for it nor for the spread."""
     total_ns = statistics.median(each.total_ns for each in costs)
     inside_ns = statistics.median(each.inside_ns for each in costs)
-    spread_ns = statistics.median(each.spread_ns for each in costs)
-    return EventCost(
-        total_ns, min(inside_ns, total_ns), max(spread_ns, *(abs(each.total_ns - total_ns) for each in costs))
-    )
+    deviation_ns = statistics.median(abs(each.total_ns - total_ns) for each in costs)
+    spread_ns = max(statistics.median(each.spread_ns for each in costs), _DEVIATIONS * deviation_ns)
+    return EventCost(total_ns, min(inside_ns, total_ns), spread_ns)
 
 
 def _of_process(found: Sequence[Mapping[str, Any]], flags: str) -> dict[str, EventCost]:
@@ -120,8 +124,17 @@ def uniform_costs(total_ns: float) -> dict[str, EventCost]:
 
 
 def _taken_ns(row: Mapping[str, Any]) -> float:
-    """Cost of recording one call: the fastest round of each side, since a disturbance only ever adds time."""
-    return max(0.0, float(min(row["traced_ns"])) - float(min(row["bare_ns"])))
+    """Cost of recording one call: the fastest round of each side, since a disturbance only ever adds time.
+
+    Page faults of the memory that events are written to are left out: whether there are any depends on what was recorded before.
+    """
+    return max(0.0, _fastest_ns(row, "traced") - _fastest_ns(row, "bare"))
+
+
+def _fastest_ns(row: Mapping[str, Any], side: str) -> float:
+    rounds_ns = row[f"{side}_ns"]
+    faults = row.get(f"{side}_faults") or [0.0] * len(rounds_ns)
+    return float(min(ns - row.get("fault_ns", 0.0) * each for ns, each in zip(rounds_ns, faults, strict=True)))
 
 
 def _operators(

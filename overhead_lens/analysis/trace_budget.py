@@ -57,20 +57,25 @@ def trace_budget(
 
     Args:
         events: Event frame of the plain trace; the loop is its ``measured_loop`` annotation, or everything.
-        timing: ``calls``, ``traced_wall_ns``, ``bare_wall_ns`` and ``operator_floor_ns`` of the recording.
+        timing: ``calls``, ``traced_wall_ns``, ``bare_wall_ns`` and ``operator_floor_ns`` of the recording; page faults of both
+            loops where they were counted.
         classifier: Rules.
         costs: Calibrated cost per class of event; None for a capture without a calibration, whose every event then costs
             what the recording took longer than the bare loop, in equal shares.
     """
     host, window = loop_events(events)
     calls = max(1, int(timing["calls"]))
+    faults_ns = (timing.get("traced_faults", 0) - timing.get("bare_faults", 0)) * timing.get("fault_ns", 0.0)
     if not costs:
-        costs = uniform_costs(max(0.0, timing["traced_wall_ns"] - timing["bare_wall_ns"]) / max(1, len(host)))
+        taken_ns = timing["traced_wall_ns"] - timing["bare_wall_ns"] - faults_ns
+        costs = uniform_costs(max(0.0, taken_ns) / max(1, len(host)))
     start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
     segments, parent = sweep(start, dur, window), parents(start, dur)
     of_event = [costs.get(each, costs[OPERATOR_NESTED]) for each in _event_classes(host, parent)]
     inside, outside = (np.array([getattr(each, name) for each in of_event]) for name in ("inside_ns", "outside_ns"))
-    own, around = corrected_self_ns(segments.self_ns(len(host)), parent, segments.uncovered_ns(), inside, outside)
+    own, around = corrected_self_ns(
+        segments.self_ns(len(host)), parent, segments.uncovered_ns(), inside, outside, faults_ns
+    )
     claims: defaultdict[Claim, float] = defaultdict(float, {_LOOP: around})
     frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     frames[_LOOP.category]["outside of any event"] = around

@@ -15,7 +15,9 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity
 
+from overhead_lens.capture.clock import usage_of_thread
 from overhead_lens.capture.loop import make_measured_loop
+from overhead_lens.capture.page_faults import fault_ns
 
 FLAGS: Mapping[str, Mapping[str, bool]] = {
     "plain": {},
@@ -39,13 +41,15 @@ def measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
 
     Returns:
         ``rows``: ``flags``, ``kind`` (``operator``, ``short_operator``, ``annotation``, ``fast_annotation``, ``compiled``,
-        ``python``), ``name``, ``bare_ns`` and ``traced_ns`` (lists, ns per call), ``outer`` and ``nested`` (operators per call
-        with no other one around them, and with one), ``others`` (other events per call), ``span_ns`` (median by event name);
-        ``reasons``: why a kind is missing.
+        ``python``), ``name``, ``bare_ns`` and ``traced_ns`` (lists, ns per call), ``bare_faults`` and ``traced_faults`` (lists,
+        page faults per call), ``fault_ns`` (what one takes), ``outer`` and ``nested`` (operators per call with no other one
+        around them, and with one), ``others`` (other events per call), ``span_ns`` (median by event name); ``reasons``: why a
+        kind is missing.
     """
     calls, reasons = _calls(compiled=compiled)
+    of_fault_ns = fault_ns()
     rows = [
-        {"flags": name, "kind": kind, "name": label, **_row(call, FLAGS[name])}
+        {"flags": name, "kind": kind, "name": label, "fault_ns": of_fault_ns, **_row(call, FLAGS[name])}
         for name in flags
         for kind, label, call in calls
         if kind != "python" or name == "stack"
@@ -57,19 +61,27 @@ def _row(call: Call, flags: Mapping[str, bool]) -> dict[str, Any]:
     loop = make_measured_loop(0)
     loop(call, (), _CALLS)
     bare, traced = [], []
-    recordings = [torch.profiler.profile(activities=[ProfilerActivity.CPU], **flags) for _ in range(_ROUNDS)]
-    for recording in recordings:
+    for _ in range(_ROUNDS):
         bare.append(_timed(loop, call))
-        with recording:
+        with torch.profiler.profile(activities=[ProfilerActivity.CPU], **flags) as recording:
             traced.append(_timed(loop, call))
-    return {"bare_ns": bare, "traced_ns": traced, **_counted(recordings[-1])}
+    return {
+        "bare_ns": [ns for ns, _ in bare],
+        "traced_ns": [ns for ns, _ in traced],
+        "bare_faults": [faults for _, faults in bare],
+        "traced_faults": [faults for _, faults in traced],
+        **_counted(recording),
+    }
 
 
-def _timed(loop: Any, call: Call) -> float:
+def _timed(loop: Any, call: Call) -> tuple[float, float]:
+    """Ns and page faults per call."""
+    faults, _ = usage_of_thread()
     # This thread's processor time: none of the calls waits, and what else runs on the machine then does not count.
     start_ns = time.thread_time_ns()
     loop(call, (), _CALLS)
-    return (time.thread_time_ns() - start_ns) / _CALLS
+    taken_ns = time.thread_time_ns() - start_ns
+    return taken_ns / _CALLS, (usage_of_thread()[0] - faults) / _CALLS
 
 
 def _counted(recording: Any) -> dict[str, Any]:
@@ -108,6 +120,9 @@ def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, st
         *(("operator", f"neg {count}", _in_a_row(count, vector)) for count in (1, 2, 4, 8)),
         ("operator", "view", lambda: matrix.view(16)),
         ("operator", "ones", lambda: torch.ones(3)),
+        ("operator", "t", matrix.t),
+        ("operator", "detach", vector.detach),
+        ("operator", "empty_like", lambda: torch.empty_like(vector)),
         ("operator", "clone", vector.clone),
         ("operator", "mm", lambda: torch.mm(matrix, matrix)),
         ("operator", "stack", lambda: torch.stack([vector, vector])),

@@ -13,7 +13,8 @@ from __future__ import annotations
 import mmap
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 # Below 2 MiB, so that no huge page serves the buffer.
 _PAGES = 480
@@ -40,6 +41,37 @@ def measure(budget_ns: int = _BUDGET_NS) -> dict[str, int]:
     """
     if sys.platform != "linux":
         return {"faults": 0, "user_ns": 0}
+    with _pages() as (forget, touch):
+
+        def touch_fresh() -> None:
+            forget()
+            touch()
+
+        rounds, fresh_ns = _user_time(touch_fresh, budget_ns)
+        touch()
+        warm_rounds, warm_ns = _user_time(touch, budget_ns // 10)
+    return {"faults": rounds * _PAGES, "user_ns": max(0, fresh_ns - warm_ns * rounds // warm_rounds)}
+
+
+def fault_ns(rounds: int = 50) -> float:
+    """What one page fault takes in all, in ns of wall time: the fastest rounds; 0 where it is not known."""
+    if sys.platform != "linux":
+        return 0.0
+    fresh_ns: list[int] = []
+    warm_ns: list[int] = []
+    with _pages() as (forget, touch):
+        for _ in range(rounds):
+            forget()
+            for times_ns in (fresh_ns, warm_ns):
+                start_ns = time.perf_counter_ns()
+                touch()
+                times_ns.append(time.perf_counter_ns() - start_ns)
+    return max(0, min(fresh_ns) - min(warm_ns)) / _PAGES
+
+
+@contextmanager
+def _pages() -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
+    """One function that gives pages back to the operating system, and one that touches each of them."""
     with mmap.mmap(-1, _PAGES * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         if hasattr(mmap, "MADV_NOHUGEPAGE"):
             memory.madvise(mmap.MADV_NOHUGEPAGE)
@@ -49,14 +81,7 @@ def measure(budget_ns: int = _BUDGET_NS) -> dict[str, int]:
             def touch() -> None:
                 firsts[:] = content
 
-            def touch_fresh() -> None:
-                memory.madvise(mmap.MADV_DONTNEED)
-                firsts[:] = content
-
-            rounds, fresh_ns = _user_time(touch_fresh, budget_ns)
-            touch()
-            warm_rounds, warm_ns = _user_time(touch, budget_ns // 10)
-    return {"faults": rounds * _PAGES, "user_ns": max(0, fresh_ns - warm_ns * rounds // warm_rounds)}
+            yield lambda: memory.madvise(mmap.MADV_DONTNEED), touch
 
 
 def _user_time(action: Callable[[], None], budget_ns: int) -> tuple[int, int]:

@@ -220,9 +220,10 @@ class Recording:
         worker.send("load", **load_arguments(self.request))
 
     def note_load(self, worker: Worker) -> None:
-        """Wait until a worker has loaded, and keep what it says of the workload."""
+        """Wait until a worker has loaded, and keep what the first one says of the workload and of its interpreter."""
         found = worker.receive("load")
         self.about = self.about or found
+        self.runtime = self.runtime or worker.ask("environment")
 
     def note_warm_up(self, worker: Worker) -> None:
         """Wait until a worker has warmed up."""
@@ -246,8 +247,7 @@ class Recording:
         self.samples["errors"] += run.error_count
 
     def trace(self, worker: Worker) -> None:
-        """Trace, guards and the worker's environment."""
-        self.runtime = worker.ask("environment")
+        """Trace and guards."""
         if self.request.compile_options is not None:
             self.guards = worker.ask("guards")
         try:

@@ -8,9 +8,9 @@ turns, a neighbour who comes and goes with a period of four blocks met one side 
     round 1   warm up new, base | B A | A B | B A | B A ... |
     round 2   warm up base, new | ...
 
-Every second round is sampled, since most of the time that it takes is that of the sampler's start. Nothing warms up while
-something is measured, though it would save a fifth of the time: two processors of one core share what executes, and a virtual
-machine does not say which do. Beside a process that warmed up, the same call took twice as long.
+Every second round is sampled, since most of the time that it takes is that of the sampler's start. The last round's processes are
+traced at their end. Nothing warms up while something is measured, though it would save a fifth of the time: two processors of one
+core share what executes, and a virtual machine does not say which do. On some days a loop of 8 ms took 15 ms beside a busy core.
 
 Two processes of one thing differ by where their code and data lie (2 % of a small call), more than blocks of one process do.
 So both processes of a round get the same layout: addresses are not randomized, and the size of the environment, which
@@ -57,18 +57,12 @@ def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -
     """
     started = datetime.now(timezone.utc)
     rounds = base.effort.processes
-    listener.begin(2 * rounds + 5)
+    listener.begin(2 * rounds + 4)
     try:
         sides = [
             Recording(request, listener, directory.claim_directory(folder / name))
             for name, request in zip(SIDES, (base, new), strict=True)
         ]
-        listener.step("warming up: tracers")
-        with ExitStack() as stack:
-            workers = _start(stack, sides, "tracer", {})
-            for side, worker in zip(sides, workers, strict=True):
-                listener.step(f"tracing: {worker.name}")
-                side.trace(worker)
         for number in range(rounds):
             _round(number, sides, listener, last=number == rounds - 1)
         listener.step("writing the captures")
@@ -79,11 +73,11 @@ def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -
     return paths[0], paths[1]
 
 
-def _start(stack: ExitStack, sides: Sequence[Recording], label: str, variables: dict[str, str]) -> list[Worker]:
+def _start(stack: ExitStack, sides: Sequence[Recording], number: int) -> list[Worker]:
     """One warmed-up worker of each side, in the order of ``sides``; they end with ``stack``."""
     workers = []
     for side in sides:
-        worker = side.start(label, variables)
+        worker = side.start(f"clock-{number}", _layout(number))
         stack.callback(worker.end)
         workers.append(worker)
         side.send_load(worker)
@@ -105,11 +99,11 @@ def _layout(number: int) -> dict[str, str]:
 
 
 def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last: bool) -> None:
-    """One process of each side: timed in turns, then sampled."""
+    """One process of each side: timed in turns, then sampled, and traced in the last round."""
     ordered = list(sides) if number % 2 == 0 else list(reversed(sides))
     listener.step(f"warming up: round {number}")
     with ExitStack() as stack:
-        workers = _start(stack, ordered, f"clock-{number}", _layout(number))
+        workers = _start(stack, ordered, number)
         listener.step(f"measuring: round {number}")
         share_one_core(worker.pid for worker in workers)
         turns = list(zip(ordered, workers, strict=True))
@@ -127,5 +121,8 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
                 side.sample(worker)
                 side.measure_page_faults(worker, number)
         if last:
+            for side, worker in turns:
+                listener.step(f"tracing: {worker.name}")
+                side.trace(worker)
             turns[0][0].measure_peaks(turns[0][1])
             turns[1][0].peaks = turns[0][0].peaks

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from overhead_lens.cli.arguments import TIMEOUT_S, Device, Quiet, Rules, Timeout, directory_option, json_option
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def compare(
     new: Annotated[str, typer.Argument(help='What may be slower: "add1 --compile -p size=3".')],
     compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of both.")] = False,
     mode: Annotated[str | None, typer.Option(help="torch.compile's mode on both sides.")] = None,
-    device: Annotated[str | None, typer.Option(help="Shorthand for -p device=DEVICE.")] = None,
+    device: Device = None,
     param: Annotated[list[str] | None, typer.Option("-p", "--param", help="NAME=VALUE on both sides.")] = None,
     python: Annotated[
         list[str] | None,
@@ -40,17 +41,11 @@ def compare(
     margin: Annotated[
         float, typer.Option(help="Percent of the base's wall time that count as no difference.", min=0.0, max=100.0)
     ] = 1.0,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Directory of both captures; new or empty.")
-    ] = None,
-    rules: Annotated[
-        Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)
-    ] = 300.0,
-    json_: Annotated[bool, typer.Option("--json", help="Print the difference as JSON and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    output: Annotated[Path | None, directory_option("two captures")] = None,
+    rules: Rules = None,
+    timeout: Timeout = TIMEOUT_S,
+    json_: Annotated[bool, json_option("difference")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Measure two things in turns; exit 1 when the second is slower."""
     from overhead_lens.capture.directory import recording_directory, release_directory

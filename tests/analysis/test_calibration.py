@@ -85,10 +85,29 @@ def test_the_median_over_processes() -> None:
     assert costs[OPERATOR_OUTER].total_ns == pytest.approx(340)
     assert costs[OPERATOR_OUTER].inside_ns == pytest.approx(60 * 340 / 1_340)
     assert costs[OPERATOR_NESTED].total_ns == pytest.approx(200)
-    # As far as a process is from the median.
-    assert costs[OPERATOR_OUTER].spread_ns == pytest.approx(703 - 340)
-    assert costs[OPERATOR_NESTED].spread_ns == pytest.approx(200 - 121)
+    # The median of 40, 363 and 0, and of 10, 79 and 0, as 95 % of processes.
+    assert costs[OPERATOR_OUTER].spread_ns == pytest.approx(2.91 * 40)
+    assert costs[OPERATOR_NESTED].spread_ns == pytest.approx(2.91 * 10)
     assert costs[ANNOTATION].total_ns == pytest.approx(350)
+
+
+def test_page_faults_are_no_cost_of_an_event() -> None:
+    plain = operators(400, 200)
+    # The fastest round is not the one with the fewest faults: 1,400 - 0.5 * 700 is less than 1,390 - 0.1 * 700.
+    faulted = [
+        {
+            **each,
+            "fault_ns": 700.0,
+            "bare_ns": [each["bare_ns"][1] + 70, each["bare_ns"][1] + 900],
+            "bare_faults": [0.1, 0.2],
+            "traced_ns": [each["traced_ns"][0] + 350, each["traced_ns"][0] + 340],
+            "traced_faults": [0.5, 0.1],
+        }
+        for each in plain
+    ]
+    costs = event_costs(faulted, "plain")
+    assert costs[OPERATOR_OUTER].total_ns == pytest.approx(event_costs(plain, "plain")[OPERATOR_OUTER].total_ns)
+    assert costs[OPERATOR_NESTED].total_ns == pytest.approx(200)
 
 
 def test_annotations_and_the_region() -> None:
@@ -169,6 +188,18 @@ def test_without_a_calibration_every_event_costs_the_same() -> None:
     found = trace_budget(trace, TIMING, CLASSIFIER, None)
     assert (found.taken_ns, found.sum_ns) == (2_000, 8_000)
     assert found.frames["dispatcher"]["aten::add"] == 4_000
+
+
+@pytest.mark.parametrize(("traced", "bare"), [(5, 1), (1, 5), (3, 3)])
+def test_page_faults_that_only_one_of_the_loops_had(traced: int, bare: int) -> None:
+    trace = events(("measured_loop", "user_annotation", 0, 10_000), ("aten::add", "cpu_op", 3_000, 5_000))
+    timing = {**TIMING, "traced_faults": traced, "bare_faults": bare, "fault_ns": 250.0}
+    found = trace_budget(trace, timing, CLASSIFIER, {OPERATOR_NESTED: EventCost(400, 100)})
+    assert found.sum_ns == pytest.approx(9_600 - (traced - bare) * 250)
+    # 4,900 of the 9,600 ns are the operator's.
+    assert found.frames["dispatcher"]["aten::add"] == pytest.approx(found.sum_ns * 4_900 / 9_600)
+    # Without a calibration all that is not of page faults is the events' cost.
+    assert trace_budget(trace, timing, CLASSIFIER, None).sum_ns == pytest.approx(8_000)
 
 
 def test_what_a_short_event_cannot_give_is_taken_from_the_others() -> None:

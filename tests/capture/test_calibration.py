@@ -50,15 +50,18 @@ def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = by_name["stack", "functions"]["others"] > 0
     assert (by_name["stack", "builtin"]["others"] >= 2) == seen
     assert ("plain", "builtin") not in by_name
-    assert all(len(row["bare_ns"]) == len(row["traced_ns"]) == 2 for row in found["rows"])
+    lists = ("bare_ns", "traced_ns", "bare_faults", "traced_faults")
+    assert {len(row[name]) for row in found["rows"] for name in lists} == {2}
+    assert len({row["fault_ns"] for row in found["rows"]}) == 1
 
 
 def test_what_else_runs_on_the_machine_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_CALLS", 10)
     monkeypatch.setattr(calibration.time, "thread_time_ns", iter([1_000, 1_700]).__next__)
     monkeypatch.setattr(calibration.time, "perf_counter_ns", iter([1_000, 9_000_000]).__next__)
+    monkeypatch.setattr(calibration, "usage_of_thread", iter([(100, 0), (103, 0)]).__next__)
     calls = []
-    assert calibration._timed(make_measured_loop(0), lambda: calls.append(1)) == 70
+    assert calibration._timed(make_measured_loop(0), lambda: calls.append(1)) == (70, 0.3)
     assert len(calls) == 10
 
 

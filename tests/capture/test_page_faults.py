@@ -6,6 +6,7 @@ import resource
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from overhead_lens.capture import page_faults
@@ -48,6 +49,15 @@ def test_every_touch_of_a_fresh_page_is_a_fault() -> None:
     assert found["user_ns"] >= 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="page faults are counted on Linux")
+def test_a_fault_takes_what_the_fastest_fresh_round_takes_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Fresh touches of 9 us, 480 us and 9 us, each with a warm one after it, of 7 us, 2 us and 5 us.
+    readings = iter(np.cumsum([0, 9_000, 0, 7_000, 0, 480_000, 0, 2_000, 0, 9_000, 0, 5_000]).tolist())
+    monkeypatch.setattr(page_faults.time, "perf_counter_ns", readings.__next__)
+    assert page_faults.fault_ns(rounds=3) == (9_000 - 2_000) / 480
+
+
 def test_no_accounting_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_faults.sys, "platform", "darwin")
     assert page_faults.measure() == {"faults": 0, "user_ns": 0}
+    assert page_faults.fault_ns() == 0

@@ -99,7 +99,7 @@ def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> No
     environment = {**os.environ, "TMPDIR": str(repository.parent)}
     process = subprocess.Popen(command, cwd=repository, env=environment, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
-    while not list(repository.glob("traces/*/base/tracer.log")) and time.monotonic() < deadline:
+    while not list(repository.glob("traces/*/base/clock-0.log")) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(git(repository, "worktree", "list").splitlines()) == 2
     process.send_signal(signal.SIGTERM)
