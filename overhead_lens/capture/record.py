@@ -171,6 +171,7 @@ class Recording:
     runtime: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     workers: list[Worker] = field(default_factory=list)
+    compiled_once: bool = False
 
     def run(self, started: datetime) -> Path:
         """All steps, in order; see the module's drawing."""
@@ -229,6 +230,16 @@ class Recording:
         """Wait until a worker has warmed up."""
         if not worker.receive("warm_up")["settled"]:
             self.warnings.append(f"{worker.name} had not settled after its warm-up: its blocks may still drift")
+
+    def recompile(self, worker: Worker) -> None:
+        """Have a worker compile its call once more; eager ones have nothing to compile, and after a failure none is asked."""
+        if self.request.compile_options is None or self.compiled_once:
+            return
+        try:
+            worker.ask("recompile")
+        except MeasurementError as error:
+            self.compiled_once = True
+            self.warnings.append(f"every process compiled the call only once: {error}")
 
     def sample(self, worker: Worker) -> None:
         """Stacks of a worker whose blocks are timed; after a refusal no other process is tried."""

@@ -8,18 +8,22 @@ turns, a neighbour who comes and goes with a period of four blocks met one side 
     round 1   warm up new, base | B A | A B | B A | B A ... |
     round 2   warm up base, new | ...
 
-Every second round is sampled, since most of the time that it takes is that of the sampler's start. The last round's processes are
+Every third round is sampled, since half of the time that it takes is that of the sampler's start. The last round's processes are
 traced at their end. Nothing warms up while something is measured, though it would save a fifth of the time: two processors of one
 core share what executes, and a virtual machine does not say which do. On some days a loop of 8 ms took 15 ms beside a busy core.
 
 Two processes of one thing differ by where their code and data lie (2 % of a small call), more than blocks of one process do.
 So both processes of a round get the same layout: addresses are not randomized, and the size of the environment, which
 moves the stack, and the seed of hashes change from round to round but not between the sides.
+
+What torch.compile makes differs from one time to the next even so, by where its objects lie (1 to 2 % of a small call). A process
+takes 5 s to start and compile, and a twentieth of that to compile once more: each is compiled and timed several times.
 """
 
 from __future__ import annotations
 
 import random
+import time
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -40,10 +44,15 @@ _PADDING_BYTES = 112
 # What of a side's own folder is kept beside the other's.
 SIDES = ("base", "new")
 
-# Sampling a process takes 1.6 s before the first stack, whatever their number.
-SAMPLED_EVERY = 2
+# Sampling a process takes 1.9 s before the first stack, whatever their number.
+SAMPLED_EVERY = 3
 
-PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=600)
+PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=900)
+PAIRED_COMPILED = Effort(processes=7, blocks=120, clock_budget_ns=1_200_000_000)
+
+# How often a process compiles its call, unless it takes long to start.
+_COMPILATIONS = 3
+_LONG_START_S = 20.0
 
 
 def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -> tuple[Path, Path]:
@@ -103,19 +112,20 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
     ordered = list(sides) if number % 2 == 0 else list(reversed(sides))
     listener.step(f"warming up: round {number}")
     with ExitStack() as stack:
+        started_s = time.monotonic()
         workers = _start(stack, ordered, number)
+        compilations = _COMPILATIONS if time.monotonic() - started_s < _LONG_START_S else 1
         listener.step(f"measuring: round {number}")
         share_one_core(worker.pid for worker in workers)
         turns = list(zip(ordered, workers, strict=True))
+        if not any(side.request.compile_options is not None for side in sides):
+            compilations = 1
         lot = random.Random(number)  # noqa: S311
-        spent_ns, block = 0, 0
-        effort = ordered[0].request.effort
-        while block < effort.blocks and (block < 3 or spent_ns < 2 * effort.clock_budget_ns):
-            for side, worker in lot.sample(turns, len(turns)):
-                (row,) = worker.ask("clock", block_ns=BLOCK_NS, blocks=1, budget_ns=0)["rows"]
-                side.rows.append({"process": number, **row, "block": block})
-                spent_ns += row["wall_ns"] + row["reference_ns"]
-            block += 1
+        for compilation in range(compilations):
+            if compilation:
+                for side, worker in turns:
+                    side.recompile(worker)
+            _time(number, turns, lot, compilations)
         if number % SAMPLED_EVERY == 0:
             for side, worker in turns:
                 side.sample(worker)
@@ -126,3 +136,16 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
                 side.trace(worker)
             turns[0][0].measure_peaks(turns[0][1])
             turns[1][0].peaks = turns[0][0].peaks
+
+
+def _time(number: int, turns: Sequence[tuple[Recording, Worker]], lot: random.Random, parts: int) -> None:
+    """One of so many equal parts of a round's blocks."""
+    effort = turns[0][0].request.effort
+    first = sum(row["process"] == number for row in turns[0][0].rows)
+    spent_ns, block = 0, 0
+    while block < effort.blocks // parts and (block < 3 or spent_ns < 2 * effort.clock_budget_ns // parts):
+        for side, worker in lot.sample(turns, len(turns)):
+            (row,) = worker.ask("clock", block_ns=BLOCK_NS, blocks=1, budget_ns=0)["rows"]
+            side.rows.append({"process": number, **row, "block": first + block})
+            spent_ns += row["wall_ns"] + row["reference_ns"]
+        block += 1

@@ -66,6 +66,15 @@ class Session:
         self._warm = workload.warm_up(self._workload)
         return self._warm
 
+    def recompile(self) -> dict[str, Any]:
+        """Compile once more, and call until settled."""
+        from overhead_lens.capture import workload
+
+        compiled = workload.recompiled(self._workload)
+        self._warm = workload.warm_up(compiled)
+        self._workload = compiled
+        return self._warm
+
     def clock(self, block_ns: int, blocks: int, budget_ns: int) -> dict[str, Any]:
         """Time blocks of the bare loop."""
         from overhead_lens.capture import clock

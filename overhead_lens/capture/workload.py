@@ -156,6 +156,12 @@ def compile_call(workload: Workload) -> None:
         _check(workload, workload.call)
 
 
+def recompiled(workload: Workload) -> Workload:
+    """The same workload compiled anew: other code objects, guards and memory, from what torch.compile has cached."""
+    torch.compiler.reset()
+    return dataclasses.replace(workload, call=torch.compile(workload.original, **(workload.compile_options or {})))
+
+
 def warm_up(workload: Workload) -> dict[str, Any]:
     """Call until compilation and caches settle, then freeze the garbage collector.
 

@@ -17,7 +17,7 @@ from overhead_lens.cli.arguments import TIMEOUT_S, Device, Quiet, Rules, Timeout
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
 
 if TYPE_CHECKING:
-    from overhead_lens.capture.record import Request
+    from overhead_lens.capture.record import Effort, Request
     from overhead_lens.scenario import Target
 
 DELTA = "delta.json"
@@ -37,7 +37,10 @@ def compare(
     rev: Annotated[
         list[str] | None, typer.Option("--rev", help="old=REV or new=REV: the git revision of a side's .py file.")
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Fresh processes of each side.", min=3, max=10_000)] = 12,
+    rounds: Annotated[
+        int | None,
+        typer.Option(help="Fresh processes of each side; 12, or 7 that compile thrice each.", min=3, max=10_000),
+    ] = None,
     margin: Annotated[
         float, typer.Option(help="Percent of the base's wall time that count as no difference.", min=0.0, max=100.0)
     ] = 1.0,
@@ -49,7 +52,7 @@ def compare(
 ) -> None:
     """Measure two things in turns; exit 1 when the second is slower."""
     from overhead_lens.capture.directory import recording_directory, release_directory
-    from overhead_lens.capture.record_pair import record_pair
+    from overhead_lens.capture.record_pair import PAIRED, PAIRED_COMPILED, record_pair
     from overhead_lens.categories import default_classifier
     from overhead_lens.cli import sides
     from overhead_lens.cli.present import show_delta
@@ -65,12 +68,14 @@ def compare(
     own = [sides.parse_side(text) for text in (base, new)]
     common = argparse.Namespace(compile=compile_, mode=mode, device=device, param=param or [])
     workloads = [sides.workload_of(side, common) for side in own]
+    effort = PAIRED if all(options is None for _, options in workloads) else PAIRED_COMPILED
+    effort = replace(effort, processes=rounds or effort.processes)
     interpreters = {name: sides.interpreter(path) for name, path in sides.by_side("--python", python or []).items()}
     targets = [parse_target(side.target) for side in own]
     with ExitStack() as stack:
         targets = stack.enter_context(sides.revisions(targets, sides.by_side("--rev", rev or [])))
         requests = [
-            _request(target, workload, interpreters.get(name, sys.executable), rounds, timeout)
+            _request(target, workload, interpreters.get(name, sys.executable), effort, timeout)
             for target, workload, name in zip(targets, workloads, ("old", "new"), strict=True)
         ]
         folder = stack.enter_context(recording_directory(output, Path("traces"), f"compare-{_label(targets)}"))
@@ -93,11 +98,10 @@ def _request(
     target: Target,
     workload: tuple[dict[str, str], dict[str, str] | None],
     python: str,
-    rounds: int,
+    effort: Effort,
     timeout_s: float,
 ) -> Request:
     from overhead_lens.capture.record import Request
-    from overhead_lens.capture.record_pair import PAIRED
 
     params, options = workload
     return Request(
@@ -108,7 +112,7 @@ def _request(
         output=None,
         parent=Path("traces"),
         timeout_s=timeout_s,
-        effort=replace(PAIRED, processes=rounds),
+        effort=effort,
         command=("overhead-lens", *sys.argv[1:]),
         python=python,
     )
