@@ -33,7 +33,7 @@ from overhead_lens.analysis.model import Breakdown, Closure, HostCategory, Wall
 from overhead_lens.analysis.shares import shares_of_stacks
 from overhead_lens.analysis.wall import Floats
 from overhead_lens.capture.directory import read_capture
-from overhead_lens.capture.record_pair import PAIRED, SAMPLED_EVERY
+from overhead_lens.capture.record_pair import SAMPLED_EVERY
 from overhead_lens.categories import HOST_CATEGORIES, default_classifier
 from overhead_lens.cli.store import stacks_per_process
 from overhead_lens.compare.difference import compare_budgets
@@ -71,11 +71,13 @@ class Pool:
         keys: Category and frame of each count; one ``ADDED`` of every category is among them.
         rounds: All of them.
         verdicts: Of the live comparisons.
+        size: Rounds of each.
     """
 
     keys: Sequence[Key]
     rounds: Sequence[Round]
     verdicts: Counter[str]
+    size: int
 
 
 def record(folder: Path, target: str, live: int, *, load: bool) -> None:
@@ -141,7 +143,7 @@ def read_pool(folder: Path) -> Pool:
         )
         for pair, seen in zip(blocks, counts, strict=True)
     ]
-    return Pool(keys, rounds, verdicts)
+    return Pool(keys, rounds, verdicts, len(blocks) // max(1, verdicts.total()))
 
 
 def slowed(process: Process, share: float, frame: int, random: np.random.Generator) -> Process:
@@ -232,17 +234,18 @@ def frames_to_slow(pool: Pool, *, added: bool) -> tuple[list[int], Floats]:
     return list(range(len(total))), total / total.sum()
 
 
-def resample(pool: Pool, comparisons: int, size: int, share: float, *, added: bool) -> Tally:
-    """Verdicts of many comparisons of ``size`` rounds with a slow-down of ``share`` in a frame, added or not."""
+def resample(pool: Pool, comparisons: int, share: float, *, added: bool) -> Tally:
+    """Verdicts of many comparisons with a slow-down of ``share`` in a frame, added or not."""
     random = np.random.default_rng(SEED)
     frames, weights = frames_to_slow(pool, added=added)
     tally = Tally()
     sampled = [pair for pair in pool.rounds if pair[0].counts.any()]
     others = [pair for pair in pool.rounds if not pair[0].counts.any()]
+    of_sampled = -(-pool.size // SAMPLED_EVERY)
     for _ in range(comparisons):
         drawn = [
             of_kind[index]
-            for of_kind, count in ((sampled, -(-size // SAMPLED_EVERY)), (others, size - -(-size // SAMPLED_EVERY)))
+            for of_kind, count in ((sampled, of_sampled), (others, pool.size - of_sampled))
             for index in random.choice(len(of_kind), count, replace=False)
         ]
         ordered = [pair if random.random() < 0.5 else pair[::-1] for pair in drawn]
@@ -266,7 +269,6 @@ def main() -> None:
     parser.add_argument("--target", default="add1")
     parser.add_argument("--live", type=int, default=10, help="comparisons to run")
     parser.add_argument("--load", action="store_true", help="keep another process busy meanwhile")
-    parser.add_argument("--size", type=int, default=PAIRED.processes, help="rounds of a comparison drawn from the pool")
     parser.add_argument("--comparisons", type=int, default=1_000)
     options = parser.parse_args()
     record(options.folder, options.target, options.live, load=options.load)
@@ -281,13 +283,13 @@ def main() -> None:
     )
     print(f"{stacks:.0f} stacks a sampled process, {statistics.median(seconds or [0]):.0f} s a comparison")
     print(f"live, against itself: {', '.join(f'{count} {name}' for name, count in sorted(pool.verdicts.items()))}")
-    print(f"{options.comparisons} comparisons of {options.size} rounds, seed {SEED}")
+    print(f"{options.comparisons} comparisons of {pool.size} rounds, seed {SEED}")
     print(
         "| slow-down | in | by | slower | faster | same | inconclusive | right one blamed first | a wrong one blamed |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for share, added in ((0.0, True), *((share, added) for added in (True, False) for share in SLOW_DOWNS)):
-        tally = resample(pool, options.comparisons, options.size, share, added=added)
+        tally = resample(pool, options.comparisons, share, added=added)
         where = ("a new function" if added else "a function there was") if share else ""
         for tool, counts in tally.verdicts.items():
             own = tool == "overhead-lens"

@@ -222,6 +222,8 @@ def _guards(breakdown: Breakdown) -> RenderableType | None:
     notes = [
         Text(plain(f"{note.kind} at {note.place}: {note.reason}"), style="yellow") for note in breakdown.compile_notes
     ]
+    if not any(guard.cause for guard in breakdown.guards):
+        notes.append(Text("this torch does not tell which line of the source needed a guard", style="dim"))
     return section("guards", Group(table, *notes))
 
 

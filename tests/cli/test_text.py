@@ -122,6 +122,13 @@ def test_report() -> None:
     expect("report.txt", printed(full()))
 
 
+def test_a_torch_that_names_no_lines_is_said_to() -> None:
+    note = "this torch does not tell which line of the source needed a guard\n"
+    nameless = replace(full(), guards=tuple(replace(guard, cause=None) for guard in full().guards))
+    assert note in printed(nameless)
+    assert note not in printed(full())
+
+
 def test_difference() -> None:
     slower = breakdown(python=7_000, guard=2_000, allocation=3_000, kernel=1_000)
     expect("difference.txt", printed(difference(replace(full(), units=1), slower)))
