@@ -33,7 +33,6 @@ from overhead_lens.analysis.model import Breakdown, Closure, HostCategory, Wall
 from overhead_lens.analysis.shares import shares_of_stacks
 from overhead_lens.analysis.wall import Floats
 from overhead_lens.capture.directory import read_capture
-from overhead_lens.capture.record_pair import SAMPLED_EVERY
 from overhead_lens.categories import HOST_CATEGORIES, default_classifier
 from overhead_lens.cli.store import stacks_per_process
 from overhead_lens.compare.difference import compare_budgets
@@ -71,13 +70,13 @@ class Pool:
         keys: Category and frame of each count; one ``ADDED`` of every category is among them.
         rounds: All of them.
         verdicts: Of the live comparisons.
-        size: Rounds of each.
+        size: Rounds of each: sampled ones and others.
     """
 
     keys: Sequence[Key]
     rounds: Sequence[Round]
     verdicts: Counter[str]
-    size: int
+    size: tuple[int, int]
 
 
 def record(folder: Path, target: str, live: int, *, load: bool) -> None:
@@ -121,9 +120,10 @@ def read_pool(folder: Path) -> Pool:
             per_call = capture.clock["wall_ns"] / capture.clock["calls"]
             found = [each.to_numpy(np.float64) for _, each in per_call.groupby(capture.clock["process"], sort=True)]
             shares = shares_of_stacks(stacks_per_process(capture.folded), classifier)
+            every = capture.meta["effort"]["sampled_every"]
             seen = [
-                Counter({key: each[number // SAMPLED_EVERY] for key, each in shares.counts.items()})
-                if number % SAMPLED_EVERY == 0
+                Counter({key: each[number // every] for key, each in shares.counts.items()})
+                if number % every == 0
                 else Counter()
                 for number in range(len(found))
             ]
@@ -134,8 +134,8 @@ def read_pool(folder: Path) -> Pool:
                 for number in range(len(found)):
                     blocks[number - len(found)].append(found[number])
                     counts[number - len(found)].append(seen[number])
-    every = {key for pair in counts for each in pair for key in each}
-    keys = sorted({*every, *((category, ADDED) for category, _ in every)})
+    known = {key for pair in counts for each in pair for key in each}
+    keys = sorted({*known, *((category, ADDED) for category, _ in known)})
     rounds = [
         (
             Process(pair[0], np.array([seen[0][key] for key in keys])),
@@ -143,7 +143,9 @@ def read_pool(folder: Path) -> Pool:
         )
         for pair, seen in zip(blocks, counts, strict=True)
     ]
-    return Pool(keys, rounds, verdicts, len(blocks) // max(1, verdicts.total()))
+    comparisons = max(1, verdicts.total())
+    of_sampled = sum(process.counts.any() for process, _ in rounds) // comparisons
+    return Pool(keys, rounds, verdicts, (of_sampled, len(rounds) // comparisons - of_sampled))
 
 
 def slowed(process: Process, share: float, frame: int, random: np.random.Generator) -> Process:
@@ -241,11 +243,10 @@ def resample(pool: Pool, comparisons: int, share: float, *, added: bool) -> Tall
     tally = Tally()
     sampled = [pair for pair in pool.rounds if pair[0].counts.any()]
     others = [pair for pair in pool.rounds if not pair[0].counts.any()]
-    of_sampled = -(-pool.size // SAMPLED_EVERY)
     for _ in range(comparisons):
         drawn = [
             of_kind[index]
-            for of_kind, count in ((sampled, of_sampled), (others, pool.size - of_sampled))
+            for of_kind, count in zip((sampled, others), pool.size, strict=True)
             for index in random.choice(len(of_kind), count, replace=False)
         ]
         ordered = [pair if random.random() < 0.5 else pair[::-1] for pair in drawn]
@@ -283,7 +284,7 @@ def main() -> None:
     )
     print(f"{stacks:.0f} stacks a sampled process, {statistics.median(seconds or [0]):.0f} s a comparison")
     print(f"live, against itself: {', '.join(f'{count} {name}' for name, count in sorted(pool.verdicts.items()))}")
-    print(f"{options.comparisons} comparisons of {pool.size} rounds, seed {SEED}")
+    print(f"{options.comparisons} comparisons of {sum(pool.size)} rounds, seed {SEED}")
     print(
         "| slow-down | in | by | slower | faster | same | inconclusive | right one blamed first | a wrong one blamed |"
     )

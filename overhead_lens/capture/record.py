@@ -42,12 +42,20 @@ RUNG_BLOCK_NS = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is measured; more effort, narrower intervals."""
+    """How much is measured; more effort, narrower intervals.
+
+    Attributes:
+        processes: Timed ones, of each side of a comparison.
+        blocks: Of each process, as long as its ``clock_budget_ns`` last.
+        samples_per_process: Stacks of each sampled process.
+        sampled_every: Of so many timed processes one is sampled, the first of them.
+    """
 
     processes: int = 5
     blocks: int = 25
     clock_budget_ns: int = 1_500_000_000
     samples_per_process: int = 600
+    sampled_every: int = 1
 
 
 STANDARD = Effort()
@@ -291,7 +299,8 @@ class Recording:
         process = len({row["process"] for row in self.rows})
         rows = worker.ask("clock", block_ns=BLOCK_NS, blocks=effort.blocks, budget_ns=effort.clock_budget_ns)["rows"]
         self.rows += [{"process": process, **row} for row in rows]
-        self.sample(worker)
+        if process % effort.sampled_every == 0:
+            self.sample(worker)
         self.measure_page_faults(worker, process)
         if self.request.compile_options is not None:
             self._ablate(worker, process)

@@ -8,7 +8,7 @@ turns, a neighbour who comes and goes with a period of four blocks met one side 
     round 1   warm up new, base | B A | A B | B A | B A ... |
     round 2   warm up base, new | ...
 
-Every third round is sampled, since half of the time that it takes is that of the sampler's start. The last round's processes are
+Not every round is sampled, since half of the time that it takes is that of the sampler's start. The last round's processes are
 traced at their end. Nothing warms up while something is measured, though it would save a fifth of the time: two processors of one
 core share what executes, and a virtual machine does not say which do. On some days a loop of 8 ms took 15 ms beside a busy core.
 
@@ -45,13 +45,11 @@ _PADDING_BYTES = 112
 SIDES = ("base", "new")
 
 # Sampling a process takes 1.9 s before the first stack, whatever their number.
-SAMPLED_EVERY = 3
-
-PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=900)
-PAIRED_COMPILED = Effort(processes=7, blocks=120, clock_budget_ns=1_200_000_000)
+PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=900, sampled_every=3)
+PAIRED_COMPILED = Effort(processes=6, blocks=200, clock_budget_ns=1_500_000_000, sampled_every=2)
 
 # How often a process compiles its call, unless it takes long to start.
-_COMPILATIONS = 3
+_COMPILATIONS = 5
 _LONG_START_S = 20.0
 
 
@@ -126,7 +124,7 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
                 for side, worker in turns:
                     side.recompile(worker)
             _time(number, turns, lot, compilations)
-        if number % SAMPLED_EVERY == 0:
+        if number % turns[0][0].request.effort.sampled_every == 0:
             for side, worker in turns:
                 side.sample(worker)
                 side.measure_page_faults(worker, number)

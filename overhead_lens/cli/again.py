@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def request_of(meta: Mapping[str, Any], target: str | None, output: Path | None,
 
 
 def _effort(stored: Any) -> Effort:
-    try:
+    """The stored effort if it is one; that of a capture of before, or a damaged one, is the usual."""
+    known = {each.name for each in fields(Effort)}
+    if isinstance(stored, dict) and stored.keys() <= known and all(type(n) is int and n > 0 for n in stored.values()):
         return Effort(**stored)
-    except TypeError:
-        return Effort()
+    return Effort()

@@ -15,7 +15,7 @@ from overhead_lens.capture.record import Effort, Recording, Request
 from overhead_lens.errors import MeasurementError
 from tests.compiler import needs_compiler
 
-EFFORT = Effort(processes=3, blocks=12, clock_budget_ns=10**9)
+EFFORT = Effort(processes=3, blocks=20, clock_budget_ns=10**9, sampled_every=5)
 
 
 class Quiet:
@@ -66,23 +66,23 @@ def runs(steps: list[str]) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("options", [({}, {}), (None, {}), (None, None)])
-def test_a_compiled_call_is_compiled_thrice_in_a_process(
+def test_a_compiled_call_is_compiled_five_times_in_a_process(
     options: tuple[Mapping[str, Any] | None, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sides, workers = [side(each, tmp_path) for each in options], [Asked(), Asked()]
     run(sides, workers, monkeypatch)
-    thrice = [("clock", 4), ("recompile", 1), ("clock", 4), ("recompile", 1), ("clock", 4)]
+    in_parts = [("clock", 4), *[("recompile", 1), ("clock", 4)] * 4]
     for each, recording, worker in zip(options, sides, workers, strict=True):
-        assert runs(worker.steps) == ([("clock", 12)] if each is None else thrice)
-        assert [(row["process"], row["block"]) for row in recording.rows] == [(1, block) for block in range(12)]
+        assert runs(worker.steps) == ([("clock", 20)] if each is None else in_parts)
+        assert [(row["process"], row["block"]) for row in recording.rows] == [(1, block) for block in range(20)]
 
 
 def test_each_compilation_has_its_part_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # 2 s for both sides: 0.67 s for each compilation, of which a pair of blocks takes 0.2; at least three are timed.
-    for wall_ns, blocks in ((10**8 - 1_000, 4), (10**9, 3)):
+    # 2 s for both sides: 0.4 s for each compilation; at least three pairs of blocks are timed.
+    for wall_ns, blocks in ((5 * 10**7, 4), (6 * 10**7, 4), (7 * 10**7, 3), (10**9, 3)):
         sides, workers = [side({}, tmp_path) for _ in range(2)], [Asked(wall_ns=wall_ns) for _ in range(2)]
         run(sides, workers, monkeypatch)
-        assert [count for step, count in runs(workers[0].steps) if step == "clock"] == [blocks] * 3
+        assert [count for step, count in runs(workers[0].steps) if step == "clock"] == [blocks] * 5
 
 
 def test_what_cannot_be_compiled_twice_or_takes_long_is_compiled_once(
@@ -92,13 +92,13 @@ def test_what_cannot_be_compiled_twice_or_takes_long_is_compiled_once(
     for number in (1, 2):
         run(sides, workers, monkeypatch, number)
     assert sides[0].warnings == ["every process compiled the call only once: recompile failed: no space"]
-    assert [worker.steps.count("recompile") for worker in workers] == [1, 4]
-    assert [worker.steps.count("clock") for worker in workers] == [24, 24]
+    assert [worker.steps.count("recompile") for worker in workers] == [1, 8]
+    assert [worker.steps.count("clock") for worker in workers] == [40, 40]
     moments = iter([0.0, 20.0])
     monkeypatch.setattr(record_pair.time, "monotonic", moments.__next__)
     slow = [Asked(), Asked()]
     run([side({}, tmp_path) for _ in range(2)], slow, monkeypatch)
-    assert runs(slow[0].steps) == [("clock", 12)]
+    assert runs(slow[0].steps) == [("clock", 20)]
 
 
 @needs_compiler
