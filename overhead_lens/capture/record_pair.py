@@ -112,12 +112,12 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
     with ExitStack() as stack:
         started_s = time.monotonic()
         workers = _start(stack, ordered, number)
-        compilations = _COMPILATIONS if time.monotonic() - started_s < _LONG_START_S else 1
+        quick = time.monotonic() - started_s < _LONG_START_S
         listener.step(f"measuring: round {number}")
         share_one_core(worker.pid for worker in workers)
         turns = list(zip(ordered, workers, strict=True))
-        if not any(side.request.compile_options is not None for side in sides):
-            compilations = 1
+        compiled = any(side.request.compile_options is not None for side in sides)
+        compilations = _COMPILATIONS if compiled and quick else 1
         lot = random.Random(number)  # noqa: S311
         for compilation in range(compilations):
             if compilation:
