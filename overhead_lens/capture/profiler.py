@@ -8,7 +8,7 @@ import statistics
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.profiler import ProfilerActivity
@@ -58,10 +58,10 @@ def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
     _export(_profile(workload, stack_calls, with_stack=True).profile, Path(folder, KINETO_STACK))
     return {
         "calls": calls,
-        "traced_wall_ns": fastest.run[0],
-        "bare_wall_ns": bare[0],
-        "traced_faults": fastest.run[1],
-        "bare_faults": bare[1],
+        "traced_wall_ns": fastest.run.wall_ns,
+        "bare_wall_ns": bare.wall_ns,
+        "traced_faults": fastest.run.faults,
+        "bare_faults": bare.faults,
         "fault_ns": fault_ns(),
         "events": fastest.events,
         "stack_calls": stack_calls,
@@ -73,11 +73,18 @@ def _calls_within(limit_bytes: int, events_per_call: int, most: int) -> int:
     return max(1, min(most, limit_bytes // (_BYTES_PER_EVENT * max(1, events_per_call))))
 
 
+class _Run(NamedTuple):
+    """Wall ns and minor page faults of the measured loop; the faster is the smaller."""
+
+    wall_ns: int
+    faults: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Recording:
-    """One run under the profiler: wall ns and page faults of the loop, events seen, and the profile to export."""
+    """One run under the profiler: events seen, and the profile to export."""
 
-    run: tuple[int, int]
+    run: _Run
     events: int
     profile: Any
 
@@ -95,11 +102,10 @@ def _profile(workload: Workload, calls: int, *, with_stack: bool) -> _Recording:
     return _Recording(run, _event_count(profile), profile)
 
 
-def _run(workload: Workload, calls: int) -> tuple[int, int]:
-    """Wall ns and minor page faults of the measured loop."""
+def _run(workload: Workload, calls: int) -> _Run:
     faults, _ = usage_of_thread()
     wall_ns = workload.run(calls)
-    return wall_ns, usage_of_thread()[0] - faults
+    return _Run(wall_ns, usage_of_thread()[0] - faults)
 
 
 def _operator_floor_ns() -> float:

@@ -247,7 +247,9 @@ class Recording:
             worker.ask("recompile")
         except MeasurementError as error:
             self.compiled_once = True
-            self.warnings.append(f"every process compiled the call only once: {error}")
+            self.warnings.append(
+                f"{worker.name} could not compile the call once more, and none after it was asked to: {error}"
+            )
 
     def sample(self, worker: Worker) -> None:
         """Stacks of a worker whose blocks are timed; after a refusal no other process is tried."""

@@ -159,6 +159,10 @@ def compile_call(workload: Workload) -> None:
 def recompiled(workload: Workload) -> Workload:
     """The same workload compiled anew: other code objects, guards and memory, from what torch.compile has cached."""
     torch.compiler.reset()
+    # Else the list of compilations would hold those of before, and a recompilation as often as this was done.
+    forget = getattr(sys.modules.get("torch._dynamo.utils"), "clear_compilation_metrics", None)
+    if forget is not None:
+        forget()
     return dataclasses.replace(workload, call=torch.compile(workload.original, **(workload.compile_options or {})))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from overhead_lens.capture import record_pair, workload
+from overhead_lens.capture import guards, record_pair, workload
 from overhead_lens.capture.record import Effort, Recording, Request
 from overhead_lens.errors import MeasurementError
 from tests.compiler import needs_compiler
@@ -30,6 +30,7 @@ class Asked:
     """A worker that writes down what it is asked; a block takes 5 us, or what ``wall_ns`` says."""
 
     def __init__(self, *, fails: bool = False, wall_ns: int = 5_000) -> None:
+        self.name = "base"
         self.pid, self.steps, self.fails, self.wall_ns = 0, [], fails, wall_ns
 
     def ask(self, step: str, **_: Any) -> dict[str, Any]:
@@ -91,7 +92,9 @@ def test_what_cannot_be_compiled_twice_or_takes_long_is_compiled_once(
     sides, workers = [side({}, tmp_path) for _ in range(2)], [Asked(fails=True), Asked()]
     for number in (1, 2):
         run(sides, workers, monkeypatch, number)
-    assert sides[0].warnings == ["every process compiled the call only once: recompile failed: no space"]
+    assert sides[0].warnings == [
+        "base could not compile the call once more, and none after it was asked to: recompile failed: no space"
+    ]
     assert [worker.steps.count("recompile") for worker in workers] == [1, 8]
     assert [worker.steps.count("clock") for worker in workers] == [40, 40]
     moments = iter([0.0, 20.0])
@@ -115,5 +118,7 @@ def test_compiled_anew_is_other_code_with_the_same_result() -> None:
     assert again.call is not first.call
     assert counts[2] - counts[1] == counts[1] - counts[0] > 0
     assert torch.equal(again.call(*again.args), first.original(*first.args))
+    # Not those of before.
+    assert len(guards.list_guards(again)["compilations"]) == 1
     # Nothing was left to compile.
     assert again.compile_count() == counts[2]
