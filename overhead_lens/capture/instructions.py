@@ -5,10 +5,10 @@
 
 What would differ from run to run is fixed: the number of calls (warm-up included), the seed of Python's hashes, one thread
 (threads that wait for each other spin), code for a processor that valgrind knows (no AVX-512). Valgrind lays out memory the
-same in every run of one environment, and ``clean_heap`` takes most of what environments change. Compiling depends on files
-and on how long it takes, and leaves addresses to chance: a worker that compiled is ended, and one after it, which finds the
-code in a cache of the same name each time, is counted. Of the rounds (``workload.count_instructions``) the one with the
-fewest instructions is kept.
+same in every run of one environment; fresh memory (``heap``) before torch is loaded and before each round takes most of what
+environments change. Compiling depends on files and on how long it takes, and leaves addresses to chance: a worker that
+compiled is ended, and one after it, which finds the code in a cache of the same name each time, is counted. Of the rounds
+(``workload.count_instructions``) the one with the fewest instructions is kept.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ def _count(load: Mapping[str, Any], calls: int, rounds: int, folder: Path, scrat
     for _ in range(2):
         kept = cache.exists()
         with Worker("the worker under valgrind", log, timeout_s, variables=environment, launcher=launcher) as worker:
+            worker.ask("start_afresh")
             worker.ask("load", **load)
             worker.ask("compile_call")
             if kept or not cache.exists():

@@ -53,6 +53,13 @@ class Session:
         self._workload = workload.load(path, variant, params, compile_options)
         return workload.describe(self._workload)
 
+    def start_afresh(self) -> dict[str, Any]:
+        """Before torch is loaded: leave the memory that start-up used."""
+        from overhead_lens.capture import heap
+
+        heap.start_afresh()
+        return {}
+
     def catalog(self, paths: dict[str, str]) -> dict[str, Any]:
         """Load scenario files and reply with what each offers; one that fails is a row with its error."""
         from overhead_lens.capture import catalog

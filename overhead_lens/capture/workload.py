@@ -17,6 +17,7 @@ import torch
 
 from overhead_lens import scenario as scenarios
 from overhead_lens.capture.callgrind_switch import Switch
+from overhead_lens.capture.heap import start_afresh
 from overhead_lens.capture.loop import MeasuredLoop, make_measured_loop
 from overhead_lens.errors import MeasurementError, UsageError
 
@@ -27,17 +28,6 @@ _LEAST_WARM_UP_NS = 250_000_000
 _MOST_WARM_UP_NS = 2_500_000_000
 _STILL_FALLING = 0.1
 _LEAST_WARM_UP_CALLS = 3
-
-# Where things lie (``count_instructions``). The largest object that CPython keeps in pools (Objects/obmalloc.c).
-_LARGEST_POOLED = 480
-_ALIGNMENT_BYTES = 16
-# glibc's malloc.h; how far the top grows; the largest block that malloc takes from it; blocks that may be free below it.
-_M_TRIM_THRESHOLD, _M_TOP_PAD = -1, -2
-_TOP_BYTES = 32 << 20
-_BLOCK_BYTES = 100_000
-_FREE_BLOCKS = (*(1024 << power for power in range(6, 0, -1)), *range(1024, 16, -16))
-# Blocks that lie 48 bytes apart reach every place within a line.
-_STEP_BYTES, _LINE_BYTES = 40, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,12 +185,10 @@ def warm_up(workload: Workload) -> dict[str, Any]:
 def count_instructions(workload: Workload, calls: int, rounds: int) -> None:
     """Have callgrind count ``calls`` calls and dump, ``rounds`` times, each after a warm-up.
 
-    Where things lie is left to the lengths of paths and variables by start-up, and must not decide what a call counts as:
-
-    - Every type is given a new version. CPython looks attributes up in a cache of 4096 entries by the type's version and the
-      address of the name (Objects/typeobject.c, ``MCACHE_HASH``): two that share an entry cost a call some hundred instructions.
-    - malloc starts on a clean heap: a call that finds free blocks splits and joins them, for up to 5 %.
-    - Objects of every size are made and kept: a call that empties and refills one of CPython's pools costs 0.2 % more.
+    Where things lie must not decide what a call counts as. Each round begins in fresh memory (``heap``), malloc at one of the
+    four places within a line, and with a new version of every type: CPython looks attributes up in a cache of 4096 entries by the
+    type's version and the address of the name (Objects/typeobject.c, ``MCACHE_HASH``), and two that share an entry cost a call
+    some hundred instructions.
 
     Raises:
         MeasurementError: The process does not run under valgrind, or the call still compiles.
@@ -208,44 +196,18 @@ def count_instructions(workload: Workload, calls: int, rounds: int) -> None:
     switch = Switch()
     workload.run(_LEAST_WARM_UP_CALLS)
     compiled = workload.compile_count()
-    kept: list[bytes] = []
-    for _ in range(rounds):
+    for number in range(rounds):
         ctypes.pythonapi.PyType_Modified(ctypes.py_object(object))
         workload.run(max(calls, _LEAST_WARM_UP_CALLS))
         gc.collect()
         gc.freeze()
-        kept += [bytes(size) for size in range(_ALIGNMENT_BYTES, _LARGEST_POOLED, _ALIGNMENT_BYTES) for _ in range(3)]
-        clean_heap()
+        start_afresh(number % 4 * 16)
         workload.run(max(calls // 10, _LEAST_WARM_UP_CALLS))
         switch.start()
         workload.loop(workload.call, workload.args, calls)
         switch.stop()
     if workload.compile_count() != compiled:
         raise MeasurementError("the call was compiled while its instructions were counted")
-
-
-def clean_heap() -> None:
-    """Have malloc serve what follows from one fresh piece of memory (glibc, malloc/malloc.c).
-
-    The top of the heap grows by so much that it is neither used up nor trimmed; free blocks below it are taken, and never
-    freed, until none of any size is left; then the top is brought to one place within a line, as aligned blocks ask for one.
-    """
-    libc = ctypes.CDLL(None)
-    if not hasattr(libc, "mallopt"):
-        return
-    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
-    libc.mallopt(_M_TOP_PAD, _TOP_BYTES)
-    libc.mallopt(_M_TRIM_THRESHOLD, 16 * _TOP_BYTES)
-    libc.sbrk.restype, libc.sbrk.argtypes = ctypes.c_void_p, [ctypes.c_ssize_t]
-    fresh = libc.sbrk(0)
-    for _ in range(_TOP_BYTES // _BLOCK_BYTES * 16):
-        if libc.malloc(_BLOCK_BYTES) >= fresh:
-            break
-    for size_bytes in _FREE_BLOCKS:
-        while libc.malloc(size_bytes) < fresh:
-            pass
-    while libc.malloc(_STEP_BYTES) % _LINE_BYTES:
-        pass
 
 
 def _has_settled(batches: list[tuple[int, float]]) -> bool:

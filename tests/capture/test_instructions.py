@@ -61,7 +61,7 @@ def test_without_valgrind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_valgrind_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path, monkeypatch, "#!/bin/sh\necho 'valgrind: failed to start tool' >&2\nexit 1\n")
     assert count(tmp_path) == (
-        "the worker under valgrind ended with exit code 1 during 'load': valgrind: failed to start tool"
+        "the worker under valgrind ended with exit code 1 during 'start_afresh': valgrind: failed to start tool"
     )
 
 
@@ -73,7 +73,7 @@ def test_a_valgrind_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.M
 def test_a_valgrind_that_hangs_is_ended_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path, monkeypatch, f"#!/bin/sh\nsleep 600 &\necho $$ $! > {tmp_path}/pids\nwait\n")
     assert count(tmp_path, timeout_s=2.0) == (
-        "the worker under valgrind did not finish 'load' within 2 s and was ended (raise --timeout)"
+        "the worker under valgrind did not finish 'start_afresh' within 2 s and was ended (raise --timeout)"
     )
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     for _ in range(100):
