@@ -10,6 +10,7 @@ from pathlib import Path
 
 _STAT = Path("/proc/stat")
 _WATCH_S = 0.1
+_MOST = 0.7
 
 
 def share_one_core(pids: Iterable[int]) -> None:
@@ -27,11 +28,27 @@ def share_one_core(pids: Iterable[int]) -> None:
 
 
 def quietest_core(allowed: Iterable[int]) -> int:
-    """The core with the most idle time during a tenth of a second (proc(5), ``/proc/stat``); the last one of several."""
+    """The core with the most idle time during a tenth of a second; the last one of several."""
+    idle = _idle_shares()
+    return max(allowed, key=lambda core: (idle.get(core, 0.0), core))
+
+
+def idle_cores() -> list[int]:
+    """Cores that this thread may use and that nothing else used during most of a tenth of a second."""
+    if not hasattr(os, "sched_getaffinity"):
+        return []
+    idle = _idle_shares()
+    return sorted(core for core in os.sched_getaffinity(0) if idle.get(core, 0.0) >= _MOST)
+
+
+def _idle_shares() -> dict[int, float]:
+    """Share of time that each core was idle (proc(5), ``/proc/stat``); nothing where it cannot be read."""
     before = _idle_ticks()
+    start_s = time.monotonic()
     time.sleep(_WATCH_S)
     after = _idle_ticks()
-    return max(allowed, key=lambda core: (after.get(core, 0) - before.get(core, 0), core))
+    ticks = (time.monotonic() - start_s) * os.sysconf("SC_CLK_TCK") if before else 1.0
+    return {core: (count - before.get(core, count)) / ticks for core, count in after.items()}
 
 
 def _idle_ticks() -> dict[int, int]:

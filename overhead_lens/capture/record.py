@@ -27,7 +27,7 @@ from overhead_lens.capture import calibration_store, directory, page_faults
 from overhead_lens.capture.environment import describe_machine, git_commit
 from overhead_lens.capture.instructions import calls_of, count_instructions
 from overhead_lens.capture.process import Worker, in_batches
-from overhead_lens.capture.sampler import sample
+from overhead_lens.capture.sampler import Sampling
 from overhead_lens.errors import MeasurementError
 
 BLOCK_NS = 20_000_000
@@ -47,7 +47,7 @@ class Effort:
     Attributes:
         processes: Timed ones, of each side of a comparison.
         blocks: Of each process, as long as its ``clock_budget_ns`` last.
-        samples_per_process: Stacks of each sampled process.
+        samples_per_process: Stacks of each sampled process; half as many where two sides cannot be sampled at once.
         sampled_every: Of so many timed processes one is sampled, the first of them.
     """
 
@@ -252,17 +252,31 @@ class Recording:
             )
 
     def sample(self, worker: Worker) -> None:
-        """Stacks of a worker whose blocks are timed; after a refusal no other process is tried."""
+        """Stacks of a worker whose blocks are timed."""
+        with ExitStack() as stack:
+            self.keep_stacks(self.start_sampling(stack, worker, self.request.effort.samples_per_process))
+
+    def start_sampling(self, stack: ExitStack, worker: Worker, count: int, core: int | None = None) -> Sampling | None:
+        """Attach the sampler to a worker, until ``stack`` ends; after a refusal no other process is tried."""
         if self.samples.get("reason"):
-            return
+            return None
         spinning = worker.ask("spin", chunk_ns=BLOCK_NS, tracer_pid=os.getpid())
+        stack.callback(worker.stop_spinning)
         try:
-            run = sample(spinning["pid"], self.request.effort.samples_per_process, self.folder, worker.name)
+            return stack.enter_context(Sampling(spinning["pid"], count, self.folder, worker.name, core))
+        except MeasurementError as error:
+            self.samples["reason"] = str(error)
+            return None
+
+    def keep_stacks(self, sampling: Sampling | None) -> None:
+        """Wait for a sampler's stacks."""
+        if sampling is None:
+            return
+        try:
+            run = sampling.finish()
         except MeasurementError as error:
             self.samples["reason"] = str(error)
             return
-        finally:
-            worker.stop_spinning()
         self.folded.append(run.folded)
         self.samples["samples"] += run.sample_count
         self.samples["errors"] += run.error_count

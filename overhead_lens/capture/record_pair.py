@@ -31,7 +31,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from overhead_lens.capture import directory
-from overhead_lens.capture.cores import share_one_core
+from overhead_lens.capture.cores import idle_cores, share_one_core
 from overhead_lens.capture.process import Worker
 from overhead_lens.capture.record import Effort, Listener, Recording, Request
 from overhead_lens.errors import MeasurementError
@@ -44,9 +44,12 @@ _PADDING_BYTES = 112
 # What of a side's own folder is kept beside the other's.
 SIDES = ("base", "new")
 
-# Sampling a process takes 1.9 s before the first stack, whatever their number.
-PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=900, sampled_every=3)
-PAIRED_COMPILED = Effort(processes=6, blocks=200, clock_budget_ns=1_500_000_000, sampled_every=2)
+# Sampling a process takes 1.9 s before the first stack, whatever their number. Where it cannot be done beside the other side's,
+# half of the stacks are taken.
+PAIRED = Effort(processes=16, blocks=100, clock_budget_ns=800_000_000, samples_per_process=1_700, sampled_every=4)
+PAIRED_COMPILED = Effort(
+    processes=6, blocks=200, clock_budget_ns=1_500_000_000, samples_per_process=1_500, sampled_every=2
+)
 
 # How often a process compiles its call, unless it takes long to start.
 _COMPILATIONS = 5
@@ -125,8 +128,8 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
                     side.recompile(worker)
             _time(number, turns, lot, compilations)
         if number % turns[0][0].request.effort.sampled_every == 0:
+            _sample(turns)
             for side, worker in turns:
-                side.sample(worker)
                 side.measure_page_faults(worker, number)
         if last:
             for side, worker in turns:
@@ -134,6 +137,23 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
                 side.trace(worker)
             turns[0][0].measure_peaks(turns[0][1])
             turns[1][0].peaks = turns[0][0].peaks
+
+
+def _sample(turns: Sequence[tuple[Recording, Worker]]) -> None:
+    """Stacks of both sides: at the same time, each on a core of its own; else one after the other, half as many."""
+    count = turns[0][0].request.effort.samples_per_process
+    cores = idle_cores()
+    if len(cores) < len(turns):
+        for side, worker in turns:
+            with ExitStack() as stack:
+                side.keep_stacks(side.start_sampling(stack, worker, count // 2))
+        return
+    with ExitStack() as stack:
+        samplings = [
+            side.start_sampling(stack, worker, count, cores[place]) for place, (side, worker) in enumerate(turns)
+        ]
+        for (side, _), sampling in zip(turns, samplings, strict=True):
+            side.keep_stacks(sampling)
 
 
 def _time(number: int, turns: Sequence[tuple[Recording, Worker]], lot: random.Random, parts: int) -> None:

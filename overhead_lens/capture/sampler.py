@@ -10,16 +10,18 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from overhead_lens.errors import MeasurementError
 
-# A stack takes more than 1 ms: at this rate the target runs for some ms between two, and catches up with its caches. At 500 Hz
-# stacks come in clumps: those of one process scatter three times as much as independent ones.
+# A stack takes some 2 ms, and the target then runs for as long: a higher rate is not reached, and its stacks take longer than the
+# seconds asked for. On a quiet machine one stack of twenty is the one before once more, at any rate; while another process
+# holds the other core of two, half of them are (docs/accuracy.md).
 _LEAST_RATE_HZ = 250
 
-# Reading libtorch's symbols takes seconds before the first sample, and each sample pauses the target for about 1 ms.
+# Reading libtorch's symbols takes seconds before the first sample, and each sample pauses the target for 1 to 2 ms.
 _START_S = 60.0
 _SLOWEST_SAMPLE_S = 0.02
 
@@ -44,58 +46,91 @@ def find_sampler() -> str | None:
     return str(own) if own.is_file() else shutil.which(name)
 
 
-def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
-    """Take about ``sample_count`` stacks of process ``pid`` at about 250 Hz, native frames and waiting threads included.
+class Sampling:
+    """py-spy attached to process ``pid`` from here on, for about ``sample_count`` stacks at about 250 Hz.
 
-    py-spy takes whole seconds only: the rate is what gives the number asked for in the fewest.
+    Native frames and waiting threads are included. py-spy takes whole seconds only: the rate is what gives the number asked for
+    in the fewest.
+
+    Args:
+        core: Where the target's main thread and py-spy are kept meanwhile; None for one of those that the target may use.
 
     Raises:
-        MeasurementError: py-spy is missing, may not attach, or took no sample; the message says which.
+        MeasurementError: py-spy is missing or cannot be run.
     """
-    executable = find_sampler()
-    if executable is None:
-        raise MeasurementError("py-spy is not installed (pip install py-spy)")
-    raw = folder / f".{name}.raw"
-    duration_s = max(1, sample_count // _LEAST_RATE_HZ)
-    rate_hz = -(-sample_count // duration_s)
-    command = [executable, "record", "--native", "--idle", "--pid", str(pid), "--rate", str(rate_hz)]
-    command += ["--duration", str(duration_s), "--format", "raw", "--output", str(raw)]
-    try:
-        with _on_one_core(pid):
-            chatter = _run(command, _START_S + sample_count * _SLOWEST_SAMPLE_S)
-        folded = raw.read_text(encoding="utf-8", errors="replace") if raw.exists() else ""
-    finally:
+
+    def __init__(self, pid: int, sample_count: int, folder: Path, name: str, core: int | None = None) -> None:
+        executable = find_sampler()
+        if executable is None:
+            raise MeasurementError("py-spy is not installed (pip install py-spy)")
+        self._raw = folder / f".{name}.raw"
+        self._timeout_s = _START_S + sample_count * _SLOWEST_SAMPLE_S
+        duration_s = max(1, sample_count // _LEAST_RATE_HZ)
+        rate_hz = -(-sample_count // duration_s)
+        command = [executable, "record", "--native", "--idle", "--pid", str(pid), "--rate", str(rate_hz)]
+        command += ["--duration", str(duration_s), "--format", "raw", "--output", str(self._raw)]
+        with ExitStack() as stack:
+            core = stack.enter_context(_on_core(pid, core))
+            with _on_core(0, core):
+                self._process = _start(command)
+            self._until_closed = stack.pop_all()
+
+    def __enter__(self) -> Sampling:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End py-spy, if it still runs; leave no file."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        self._until_closed.close()
         with contextlib.suppress(OSError):
-            raw.unlink(missing_ok=True)
-    counted = re.search(r"Samples: (\d+) Errors: (\d+)", chatter)
-    if counted is None or not folded:
-        raise MeasurementError(explain_failure(chatter))
-    return SamplerRun(folded, int(counted[1]), int(counted[2]))
+            self._raw.unlink(missing_ok=True)
+
+    def finish(self) -> SamplerRun:
+        """Wait for the stacks.
+
+        Raises:
+            MeasurementError: py-spy may not attach, or took no sample; the message says which.
+        """
+        try:
+            output, _ = self._process.communicate(timeout=self._timeout_s)
+        except subprocess.TimeoutExpired:
+            raise MeasurementError(f"py-spy did not finish within {self._timeout_s:.0f} s") from None
+        chatter = output.decode(errors="replace")
+        folded = self._raw.read_text(encoding="utf-8", errors="replace") if self._raw.exists() else ""
+        counted = re.search(r"Samples: (\d+) Errors: (\d+)", chatter)
+        if counted is None or not folded:
+            raise MeasurementError(explain_failure(chatter))
+        return SamplerRun(folded, int(counted[1]), int(counted[2]))
+
+
+def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
+    """Attach, and wait for the stacks (``Sampling``)."""
+    with Sampling(pid, sample_count, folder, name) as sampling:
+        return sampling.finish()
 
 
 @contextlib.contextmanager
-def _on_one_core(pid: int) -> Iterator[None]:
-    """Keep the thread ``pid`` and what this thread starts meanwhile on one core, so that one runs while the other does not.
+def _on_core(pid: int, core: int | None) -> Iterator[int | None]:
+    """Keep the thread ``pid`` on a core, and what it starts meanwhile; yields which, None where that cannot be told.
 
-    Beside the target, on a core that shares a cache or execution units with the target's, py-spy slows it down just before it
-    stops it, and not all code by as much: spinning for 10.3 us in a call of 24.1 us was given 4.1 us at 1000 Hz and 9.2 us at
-    300 Hz; on one core 10.5 and 10.6 us (docs/accuracy.md).
+    The target and py-spy are to share one, so that one runs while the other does not: beside the target, on a core that shares a
+    cache or execution units with the target's, py-spy slows it down just before it stops it, and not all code by as much.
+    Spinning for 10.3 us in a call of 24.1 us was given 4.1 us at 1000 Hz and 9.2 us at 300 Hz; on one core 10.5 and 10.6 us
+    (docs/accuracy.md).
     """
-    if not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    before: dict[int, set[int]] = {}
+    before: set[int] = set()
     try:
-        with contextlib.suppress(OSError):
-            core = max(os.sched_getaffinity(pid))
-            for each in (pid, 0):
-                before[each] = os.sched_getaffinity(each)
-                os.sched_setaffinity(each, {core})
-        yield
+        with contextlib.suppress(OSError, AttributeError):
+            before = os.sched_getaffinity(pid)
+            core = max(before) if core is None else core
+            os.sched_setaffinity(pid, {core})
+        yield core
     finally:
-        for each, cores in before.items():
+        if before:
             with contextlib.suppress(OSError):
-                os.sched_setaffinity(each, cores)
+                os.sched_setaffinity(pid, before)
 
 
 def explain_failure(chatter: str) -> str:
@@ -106,19 +141,10 @@ def explain_failure(chatter: str) -> str:
     return f"py-spy failed: {lines[0] if lines else 'it said nothing'}"
 
 
-def _run(command: list[str], timeout_s: float) -> str:
+def _start(command: list[str]) -> subprocess.Popen[bytes]:
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
         )
     except OSError as error:
         raise MeasurementError(f"py-spy could not run: {error.strerror or error} ({command[0]})") from error
-    try:
-        output, _ = process.communicate(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        raise MeasurementError(f"py-spy did not finish within {timeout_s:.0f} s") from None
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-    return output.decode(errors="replace")

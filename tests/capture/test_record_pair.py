@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from overhead_lens.capture import guards, record_pair, workload
+from overhead_lens.capture import guards, record, record_pair, workload
 from overhead_lens.capture.record import Effort, Recording, Request
+from overhead_lens.capture.sampler import SamplerRun
 from overhead_lens.errors import MeasurementError
 from tests.compiler import needs_compiler
 
@@ -102,6 +103,84 @@ def test_what_cannot_be_compiled_twice_or_takes_long_is_compiled_once(
     slow = [Asked(), Asked()]
     run([side({}, tmp_path) for _ in range(2)], slow, monkeypatch)
     assert runs(slow[0].steps) == [("clock", 20)]
+
+
+class Attached:
+    """A sampler that writes down where it was attached, when, and to whom."""
+
+    log: list[tuple[Any, ...]]
+
+    def __init__(self, pid: int, count: int, folder: Path, name: str, core: int | None) -> None:
+        self.pid = pid
+        self.log.append(("attach", pid, count, core))
+
+    def __enter__(self) -> Attached:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.log.append(("close", self.pid))
+
+    def finish(self) -> SamplerRun:
+        self.log.append(("finish", self.pid))
+        if self.pid < 0:
+            raise MeasurementError("refused")
+        return SamplerRun(f"f (a.py:1) {self.pid}\n", self.pid, 0)
+
+
+class Spinning(Asked):
+    """A worker with a pid."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__()
+        self.pid = pid
+
+    def ask(self, step: str, **arguments: Any) -> dict[str, Any]:
+        return {"pid": self.pid} if step == "spin" else super().ask(step, **arguments)
+
+    def stop_spinning(self) -> None:
+        Attached.log.append(("stop", self.pid))
+
+
+def sampled(
+    idle: list[int], pids: tuple[int, int], number: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[Recording]:
+    Attached.log = []
+    monkeypatch.setattr(record, "Sampling", Attached)
+    monkeypatch.setattr(record_pair, "idle_cores", lambda: idle)
+    monkeypatch.setattr(Recording, "measure_page_faults", lambda *_: None)
+    sides = [side(None, folder), side(None, folder)]
+    run(sides, [Spinning(pid) for pid in pids], monkeypatch, number)
+    return sides
+
+
+def test_both_sides_are_sampled_at_the_same_time_where_two_cores_are_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = EFFORT.samples_per_process
+    for number, (first, second) in ((0, (7, 9)), (5, (9, 7))):
+        sides = sampled([2, 4, 5], (7, 9), number, tmp_path, monkeypatch)
+        assert Attached.log == [
+            *(("attach", first, count, 2), ("attach", second, count, 4), ("finish", first), ("finish", second)),
+            *(("close", second), ("stop", second), ("close", first), ("stop", first)),
+        ]
+        assert [each.samples["samples"] for each in sides] == [7, 9]
+        assert [each.folded for each in sides] == [["f (a.py:1) 7\n"], ["f (a.py:1) 9\n"]]
+
+
+def test_else_one_after_the_other_with_half_as_many_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    half = EFFORT.samples_per_process // 2
+    sampled([3], (7, 9), 0, tmp_path, monkeypatch)
+    assert Attached.log == [
+        *(("attach", 7, half, None), ("finish", 7), ("close", 7), ("stop", 7)),
+        *(("attach", 9, half, None), ("finish", 9), ("close", 9), ("stop", 9)),
+    ]
+
+
+def test_a_refusal_of_one_side_leaves_the_other_its_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sides = sampled([0, 1], (-7, 9), 0, tmp_path, monkeypatch)
+    assert [each.samples["reason"] for each in sides] == ["refused", None]
+    assert [each.samples["samples"] for each in sides] == [0, 9]
+    assert Attached.log[-2:] == [("close", -7), ("stop", -7)]
 
 
 @needs_compiler

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import pytest
@@ -192,3 +193,14 @@ def test_the_quietest_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     ticks = iter([{0: 10, 1: 10, 2: 10}, {0: 12, 1: 20, 2: 19}] * 2 + [{}, {}])
     monkeypatch.setattr(cores, "_idle_ticks", lambda: next(ticks))
     assert [cores.quietest_core(allowed) for allowed in ([0, 1, 2], [0, 2], [0, 1])] == [1, 2, 1]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores are chosen on Linux only")
+def test_cores_that_nothing_else_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    per_second = os.sysconf("SC_CLK_TCK")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 2, 3, 5})
+    monkeypatch.setattr(cores, "time", SimpleNamespace(monotonic=iter([10.0, 11.0]).__next__, sleep=lambda _: None))
+    shares = {0: 1.0, 1: 0.69, 2: 0.71, 3: 1.0, 4: 1.0}
+    ticks = iter([dict.fromkeys(shares, 5), {core: 5 + round(share * per_second) for core, share in shares.items()}])
+    monkeypatch.setattr(cores, "_idle_ticks", lambda: next(ticks))
+    assert cores.idle_cores() == [2, 3]
