@@ -29,7 +29,8 @@ _BLOCK_BYTES = 100_000
 _FREE_BLOCKS = (*(1024 << power for power in range(6, 0, -1)), *range(1024, 16, -16))
 # The top is brought to a multiple of this; blocks that lie 48 bytes apart reach every place within a line.
 _PLACE_BYTES = 8 << 20
-_STEP_BYTES, _LINE_BYTES = 40, 64
+_STEP_BYTES, _APART_BYTES, _LINE_BYTES = 40, 48, 64
+_MOST_BYTES = 16 * _TOP_BYTES
 
 
 class _ArenaAllocator(ctypes.Structure):
@@ -67,7 +68,8 @@ def _start_pools(libc: ctypes.CDLL) -> None:
     if not _take_pools(malloc, _SIZES[-1], _ARENA_BYTES // _POOL_BYTES):
         return
     for size_bytes in _SIZES:
-        _take_pools(malloc, size_bytes, 1)
+        if not _take_pools(malloc, size_bytes, 1):
+            return
         for _ in range(_POOL_BYTES // size_bytes // 2):
             malloc(size_bytes)
 
@@ -97,15 +99,16 @@ def _start_heap(libc: ctypes.CDLL, offset_bytes: int) -> None:
     libc.mallopt(_M_TRIM_THRESHOLD, 16 * _TOP_BYTES)
     libc.sbrk.restype, libc.sbrk.argtypes = ctypes.c_void_p, [ctypes.c_ssize_t]
     fresh = libc.sbrk(0)
-    for _ in range(_TOP_BYTES // _BLOCK_BYTES * 16):
-        if libc.malloc(_BLOCK_BYTES) >= fresh:
-            break
-    for size_bytes in _FREE_BLOCKS:
-        while libc.malloc(size_bytes) < fresh:
-            pass
+    for size_bytes in (_BLOCK_BYTES, *_FREE_BLOCKS):
+        _take_until(lambda address: address >= fresh, libc, size_bytes)
     place = -(-libc.malloc(_STEP_BYTES) // _PLACE_BYTES) * _PLACE_BYTES
-    while libc.malloc(_BLOCK_BYTES) < place - 2 * _BLOCK_BYTES:
-        pass
-    # A block of 48 bytes: the next lies as much further on.
-    while (following := libc.malloc(_STEP_BYTES) + _STEP_BYTES + 8) < place or following % _LINE_BYTES != offset_bytes:
-        pass
+    _take_until(lambda address: address >= place - 2 * _BLOCK_BYTES, libc, _BLOCK_BYTES)
+    _take_until(lambda address: address + _APART_BYTES >= place, libc, _STEP_BYTES)
+    _take_until(lambda address: (address + _APART_BYTES) % _LINE_BYTES == offset_bytes, libc, _STEP_BYTES)
+
+
+def _take_until(there: Callable[[int], bool], libc: ctypes.CDLL, size_bytes: int) -> None:
+    """Take blocks until one lies where it should, or so much was taken that the heap must have gone on somewhere else."""
+    for _ in range(_MOST_BYTES // size_bytes):
+        if there(libc.malloc(size_bytes)):
+            return

@@ -31,3 +31,19 @@ META = {"target": "add1", "scenario": "add1", "variant": "add1", "compile": Fals
 def test_effort(stored: Any, effort: Effort) -> None:
     meta = {**META, "assigned": {}, "params": {}, "device": "cpu", "effort": stored}
     assert request_of(meta, None, None, 1.0).effort == effort
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [
+        ({"calls": 20, "reason": None}, (True, 20)),
+        # What could not be counted then is tried again.
+        ({"calls": 7, "reason": "valgrind is not installed"}, (True, 7)),
+        ({}, (False, None)),
+        (None, (False, None)),
+    ],
+)
+def test_instructions_are_counted_again_in_as_many_calls(stored: Any, asked: tuple[bool, int | None]) -> None:
+    meta = {**META, "assigned": {}, "params": {}, "device": "cpu", "instructions": stored}
+    request = request_of(meta, None, None, 1.0)
+    assert (request.instructions, request.counted_calls) == asked
