@@ -1,16 +1,17 @@
 """Two captures recorded in turns, so that whatever the machine does happens to both sides.
 
-A round is one fresh process of each side. Both are warmed up, then timed block by block in turns and sampled one after the
-other; the side that starts first changes from round to round, and which goes first in a pair of blocks is drawn by lot: in strict
-turns, a neighbour who comes and goes with a period of four blocks met one side only and made it 30 % slower::
+A round is one fresh process of each side. Both are warmed up, then timed block by block in turns; the side that starts first
+changes from round to round, and which goes first in a pair of blocks is drawn by lot: in strict turns, a neighbour who comes
+and goes with a period of four blocks met one side only and made it 30 % slower::
 
-    round 0   warm up base, new | A B | B A | B A | A B ... | sample A | sample B |
+    round 0   warm up base, new | A B | B A | B A | A B ... | sample A and B |
     round 1   warm up new, base | B A | A B | B A | B A ... |
     round 2   warm up base, new | ...
 
-Not every round is sampled, since half of the time that it takes is that of the sampler's start. The last round's processes are
-traced at their end. Nothing warms up while something is measured, though it would save a fifth of the time: two processors of one
-core share what executes, and a virtual machine does not say which do. On some days a loop of 8 ms took 15 ms beside a busy core.
+Not every round is sampled, since the sampler's start takes as long as a third of a round. Both sides are sampled at the same time
+on a core each, or one after the other where no two cores are idle. The last round's processes are traced at their end. Nothing
+warms up while something is measured, though it would save a fifth of the time: two processors of one core share what executes,
+and a virtual machine does not say which do. On some days a loop of 8 ms took 15 ms beside a busy core.
 
 Two processes of one thing differ by where their code and data lie (2 % of a small call), more than blocks of one process do.
 So both processes of a round get the same layout: addresses are not randomized, and the size of the environment, which
@@ -128,7 +129,7 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
                     side.recompile(worker)
             _time(number, turns, lot, compilations)
         if number % turns[0][0].request.effort.sampled_every == 0:
-            _sample(turns)
+            _sample(number, turns)
             for side, worker in turns:
                 side.measure_page_faults(worker, number)
         if last:
@@ -139,9 +140,15 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
             turns[1][0].peaks = turns[0][0].peaks
 
 
-def _sample(turns: Sequence[tuple[Recording, Worker]]) -> None:
-    """Stacks of both sides: at the same time, each on a core of its own; else one after the other, half as many."""
-    count = turns[0][0].request.effort.samples_per_process
+def _sample(number: int, turns: Sequence[tuple[Recording, Worker]]) -> None:
+    """Stacks of both sides: at the same time, each on a core of its own; else one after the other, half as many.
+
+    The cores, or the order, are exchanged from one sampled round to the next.
+    """
+    effort = turns[0][0].request.effort
+    if number % 2 != number // effort.sampled_every % 2:
+        turns = turns[::-1]
+    count = effort.samples_per_process
     cores = idle_cores()
     if len(cores) < len(turns):
         for side, worker in turns:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -157,7 +159,16 @@ def test_both_sides_are_sampled_at_the_same_time_where_two_cores_are_idle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = EFFORT.samples_per_process
-    for number, (first, second) in ((0, (7, 9)), (5, (9, 7))):
+    # Of every fifth round as of every second, cores are exchanged each time.
+    for every, number, first, second in (
+        (5, 0, 7, 9),
+        (5, 5, 9, 7),
+        (5, 10, 7, 9),
+        (2, 0, 7, 9),
+        (2, 2, 9, 7),
+        (2, 4, 7, 9),
+    ):
+        monkeypatch.setattr(sys.modules[__name__], "EFFORT", replace(EFFORT, sampled_every=every))
         sides = sampled([2, 4, 5], (7, 9), number, tmp_path, monkeypatch)
         assert Attached.log == [
             *(("attach", first, count, 2), ("attach", second, count, 4), ("finish", first), ("finish", second)),
