@@ -10,7 +10,7 @@ from pathlib import Path
 
 _STAT = Path("/proc/stat")
 _WATCH_S = 0.1
-_MOST = 0.7
+_IDLE_SHARE = 0.7
 
 
 def share_one_core(pids: Iterable[int]) -> None:
@@ -38,7 +38,7 @@ def idle_cores() -> list[int]:
     if not hasattr(os, "sched_getaffinity"):
         return []
     idle = _idle_shares()
-    return sorted(core for core in os.sched_getaffinity(0) if idle.get(core, 0.0) >= _MOST)
+    return sorted(core for core in os.sched_getaffinity(0) if idle.get(core, 0.0) >= _IDLE_SHARE)
 
 
 def _idle_shares() -> dict[int, float]:
