@@ -31,7 +31,7 @@ import pandas as pd
 from overhead_lens.analysis.breakdown import Budget
 from overhead_lens.analysis.model import Breakdown, Closure, HostCategory, Wall
 from overhead_lens.analysis.shares import shares_of_stacks
-from overhead_lens.analysis.wall import Floats
+from overhead_lens.analysis.wall import Floats, time_column
 from overhead_lens.capture.directory import read_capture
 from overhead_lens.categories import HOST_CATEGORIES, default_classifier
 from overhead_lens.cli.store import stacks_per_process
@@ -52,9 +52,16 @@ ADDED = "(added)"
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One recorded process: ns per call of each block, and sampled stacks per frame of the pool; all 0 if it was not sampled."""
+    """One recorded process.
+
+    Attributes:
+        blocks_ns: Steady time per call of each block.
+        means_ns: Mean time per call of each block.
+        counts: Sampled stacks per frame of the pool; all 0 if it was not sampled.
+    """
 
     blocks_ns: Floats
+    means_ns: Floats
     counts: Floats
 
 
@@ -111,14 +118,16 @@ def read_pool(folder: Path) -> Pool:
     """Every round of every comparison."""
     classifier = default_classifier(None)
     verdicts: Counter[str] = Counter()
-    blocks: list[list[Floats]] = []
+    blocks: list[list[tuple[Floats, Floats]]] = []
     counts: list[list[Counter[Key]]] = []
     for path in sorted(folder.iterdir()):
         verdicts[json.loads((path / "delta.json").read_text(encoding="utf-8"))["verdict"]] += 1
         captures = [read_capture(path / side) for side in ("base", "new")]
         for side, capture in enumerate(captures):
-            per_call = capture.clock["wall_ns"] / capture.clock["calls"]
-            found = [each.to_numpy(np.float64) for _, each in per_call.groupby(capture.clock["process"], sort=True)]
+            found = [
+                (steady_ns(rows), (rows["wall_ns"] / rows["calls"]).to_numpy(np.float64))
+                for _, rows in capture.clock.groupby("process", sort=True)
+            ]
             shares = shares_of_stacks(stacks_per_process(capture.folded), classifier)
             every = capture.meta["effort"]["sampled_every"]
             seen = [
@@ -138,8 +147,8 @@ def read_pool(folder: Path) -> Pool:
     keys = sorted({*known, *((category, ADDED) for category, _ in known)})
     rounds = [
         (
-            Process(pair[0], np.array([seen[0][key] for key in keys])),
-            Process(pair[1], np.array([seen[1][key] for key in keys])),
+            Process(*pair[0], np.array([seen[0][key] for key in keys])),
+            Process(*pair[1], np.array([seen[1][key] for key in keys])),
         )
         for pair, seen in zip(blocks, counts, strict=True)
     ]
@@ -148,13 +157,19 @@ def read_pool(folder: Path) -> Pool:
     return Pool(keys, rounds, verdicts, (of_sampled, len(rounds) // comparisons - of_sampled))
 
 
+def steady_ns(rows: pd.DataFrame) -> Floats:
+    """What the comparison takes for the time of a block, per call."""
+    per_call: Floats = (rows[time_column(rows)] / rows["calls"]).to_numpy(np.float64)
+    return per_call
+
+
 def slowed(process: Process, share: float, frame: int, random: np.random.Generator) -> Process:
     """The process had every call taken ``share`` longer, in ``frame``."""
     added_ns = share * float(np.median(process.blocks_ns))
     moved = random.binomial(process.counts.astype(int), share / (1 + share))
     counts = process.counts - moved
     counts[frame] += moved.sum()
-    return Process(process.blocks_ns + added_ns, counts)
+    return Process(process.blocks_ns + added_ns, process.means_ns + added_ns, counts)
 
 
 def budget(keys: Sequence[Key], processes: Sequence[Process]) -> Budget:
@@ -180,9 +195,9 @@ def budget(keys: Sequence[Key], processes: Sequence[Process]) -> Budget:
         closure=Closure(wall_ns, 0, None, None, None),
     )
     rows = [
-        {"process": process, "block": block, "reference_ns": 1, "call_ns": ns, "undisturbed": True}
+        {"process": process, "block": block, "reference_ns": 1, "call_ns": ns, "mean_ns": mean_ns, "undisturbed": True}
         for process, each in enumerate(processes)
-        for block, ns in enumerate(each.blocks_ns.tolist())
+        for block, (ns, mean_ns) in enumerate(zip(each.blocks_ns.tolist(), each.means_ns.tolist(), strict=True))
     ]
     shares = counts / counts.sum(axis=1, keepdims=True)
     unused = np.zeros((1, len(HOST_CATEGORIES)))

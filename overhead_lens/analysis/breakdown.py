@@ -36,7 +36,7 @@ from overhead_lens.analysis.model import (
 from overhead_lens.analysis.operators import operator_tree
 from overhead_lens.analysis.shares import Shares, shares_of_stacks, shares_of_time, with_page_faults
 from overhead_lens.analysis.trace_budget import TraceBudget, trace_budget
-from overhead_lens.analysis.wall import REPLICATES, Estimate, Floats, estimate_per_call, undisturbed
+from overhead_lens.analysis.wall import REPLICATES, Estimate, Floats, estimate_per_call, time_column, undisturbed
 from overhead_lens.capture.page_faults import matter
 from overhead_lens.categories import HOST_CATEGORIES, PARTS, Classified, Classifier
 from overhead_lens.errors import MeasurementError
@@ -89,7 +89,8 @@ class Budget:
         wall: Replicates of the wall time, float64, shape ``(REPLICATES,)``, ns per call.
         host: Replicates per category in the order of the taxonomy, float64, shape ``(REPLICATES, categories)``.
         frames: ns per call, per category and frame.
-        blocks: Every timed block: ``process``, ``block``, ``call_ns``, ``reference_ns``, ``undisturbed``.
+        blocks: Every timed block: ``process``, ``block``, ``call_ns``, ``mean_ns`` (with what few pieces of it took longer),
+            ``reference_ns``, ``undisturbed``.
         process_shares: Share of each category in each sampled process, shape ``(processes, categories)``; no row without.
         process_stacks: Stacks of each sampled process, per category and frame, shape ``(processes,)`` each; empty without.
         recorded_with: What this capture and another have in common that were recorded in turns; None for one by itself.
@@ -112,7 +113,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         MeasurementError: Neither samples nor a trace can say how the time divides.
     """
     meta, clock = evidence.meta, undisturbed(evidence.clock)
-    wall = estimate_per_call(clock, "wall_ns")
+    wall = estimate_per_call(clock, time_column(clock))
     traced = _traced(evidence, classifier)
     stacks = evidence.stacks
     verdicts = [classifier.classify(stack) for stack in stacks]
@@ -180,8 +181,11 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         name: {frame: weight * wall.value / shares.weight for frame, weight in seen.items()}
         for name, seen in shares.frames.items()
     }
-    blocks = evidence.clock[["process", "block", "reference_ns"]].assign(
-        call_ns=evidence.clock["wall_ns"] / evidence.clock["calls"], undisturbed=evidence.clock.index.isin(clock.index)
+    every = evidence.clock
+    blocks = every[["process", "block", "reference_ns"]].assign(
+        call_ns=every[time_column(every)] / every["calls"],
+        mean_ns=every["wall_ns"] / every["calls"],
+        undisturbed=every.index.isin(clock.index),
     )
     return Budget(
         breakdown,

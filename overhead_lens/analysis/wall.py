@@ -65,12 +65,17 @@ def undisturbed(clock: pd.DataFrame, keep: tuple[str, ...] = ("process",)) -> pd
     return kept
 
 
+def time_column(clock: pd.DataFrame) -> str:
+    """Which column is a block's time: the steady one, where blocks were timed in pieces."""
+    return "steady_ns" if "steady_ns" in clock else "wall_ns"
+
+
 def estimate_per_call(clock: pd.DataFrame, column: str, *, statistic: str = "median") -> Estimate:
     """Median over processes of the per-process median (or mean) of ``column`` per call.
 
     Args:
         clock: Rows with ``process``, ``calls`` and ``column``.
-        column: ``wall_ns``, ``system_ns`` or ``minor_faults``.
+        column: ``wall_ns``, ``steady_ns``, ``system_ns`` or ``minor_faults``.
         statistic: ``median`` of a process's blocks, or ``mean`` for counts that most blocks see none of.
     """
     reduce = np.median if statistic == "median" else np.mean

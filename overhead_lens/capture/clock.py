@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
 import time
 from typing import Any
@@ -15,45 +16,56 @@ def calls_per_block(call_ns: float, block_ns: int) -> int:
     return max(1, round(block_ns / max(call_ns, 1.0)))
 
 
-def measure_blocks(workload: Workload, count: int, block_count: int, budget_ns: int) -> list[dict[str, int]]:
-    """Time blocks of ``count`` calls, a run of the reference loop before each.
+def pieces_per_block(call_ns: float, block_ns: int, piece_ns: int) -> int:
+    """In how many pieces of about ``piece_ns``, or of one call, a block of about ``block_ns`` is timed; at least one."""
+    return max(1, round(block_ns / (calls_per_block(call_ns, piece_ns) * max(call_ns, 1.0))))
+
+
+def measure_blocks(
+    workload: Workload, count: int, block_count: int, budget_ns: int, pieces: int | None = None
+) -> list[dict[str, int]]:
+    """Time blocks, a run of the reference loop before each.
 
     Args:
-        count: Calls per block.
+        workload: What is called.
+        count: Calls per block, or per piece of one.
         block_count: Blocks wanted.
         budget_ns: No further block starts after this much time, once there are three.
+        pieces: How many a block is timed in; None for a block that is timed as a whole.
 
     Returns:
         One row per block: ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults`` (of the calling
         thread), ``system_ns`` (time this thread spent in the operating system's kernel), ``cpu_ns`` (time it ran at all),
-        ``compiles``.
+        ``compiles``; of one in pieces also ``steady_ns``, its wall time if all of them took as long as the middle one.
     """
     rows: list[dict[str, int]] = []
     started = time.perf_counter_ns()
     while len(rows) < block_count and (len(rows) < 3 or time.perf_counter_ns() - started < budget_ns):
-        rows.append({"block": len(rows), **measure_block(workload, count)})
+        rows.append({"block": len(rows), **measure_block(workload, count, pieces)})
     return rows
 
 
-def measure_block(workload: Workload, count: int) -> dict[str, int]:
-    """Time one block of ``count`` calls after a run of the reference loop; a row without its number."""
+def measure_block(workload: Workload, count: int, pieces: int | None = None) -> dict[str, int]:
+    """Time one block after a run of the reference loop; a row without its number."""
     before_reference = time.perf_counter_ns()
     reference_loop()
     reference_ns = time.perf_counter_ns() - before_reference
     compiles = workload.compile_count()
     faults, system_ns = usage_of_thread()
     cpu_ns = time.thread_time_ns()
-    wall_ns = workload.run(count)
+    walls_ns = [workload.run(count) for _ in range(pieces or 1)]
     cpu_after_ns = time.thread_time_ns()
     faults_after, system_after_ns = usage_of_thread()
+    steady = {} if pieces is None else {"steady_ns": round(statistics.median(walls_ns) * pieces)}
     return {
-        "calls": count,
-        "wall_ns": wall_ns,
+        "calls": count * len(walls_ns),
+        "wall_ns": sum(walls_ns),
         "reference_ns": reference_ns,
         "minor_faults": faults_after - faults,
         "system_ns": system_after_ns - system_ns,
         "cpu_ns": cpu_after_ns - cpu_ns,
         "compiles": workload.compile_count() - compiles,
+        **steady,
     }
 
 

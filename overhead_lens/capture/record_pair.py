@@ -2,7 +2,8 @@
 
 A round is one fresh process of each side. Both are warmed up, then timed block by block in turns; the side that starts first
 changes from round to round, and which goes first in a pair of blocks is drawn by lot: in strict turns, a neighbour who comes
-and goes with a period of four blocks met one side only and made it 30 % slower::
+and goes with a period of four blocks met one side only and made it 30 % slower. A block is timed in pieces of 0.25 ms, the
+middle one of which counts: on a shared machine one in six takes 10 % longer or more, and so does the first after each turn::
 
     round 0   warm up base, new | A B | B A | B A | A B ... | sample A and B |
     round 1   warm up new, base | B A | A B | B A | B A ... |
@@ -18,7 +19,7 @@ So both processes of a round get the same layout: addresses are not randomized, 
 moves the stack, and the seed of hashes change from round to round but not between the sides.
 
 What torch.compile makes differs from one time to the next even so, by where its objects lie (1 to 2 % of a small call). A process
-takes 5 s to start and compile, and a twentieth of that to compile once more: each is compiled and timed several times.
+takes 5 s to start and compile, and 0.1 s to compile once more: each is compiled and timed as many times as that pays.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from overhead_lens.capture.record import Effort, Listener, Recording, Request
 from overhead_lens.errors import MeasurementError
 
 BLOCK_NS = 5_000_000
+_PIECE_NS = 250_000
 
 # Not a multiple of a cache line.
 _PADDING_BYTES = 112
@@ -47,13 +49,12 @@ SIDES = ("base", "new")
 
 # Sampling a process takes 1.9 s before the first stack, whatever their number. Where it cannot be done beside the other side's,
 # half of the stacks are taken.
-PAIRED = Effort(processes=16, blocks=100, clock_budget_ns=800_000_000, samples_per_process=1_700, sampled_every=4)
-PAIRED_COMPILED = Effort(
-    processes=6, blocks=200, clock_budget_ns=1_500_000_000, samples_per_process=1_500, sampled_every=2
-)
+PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=1_700, sampled_every=2)
+PAIRED_COMPILED = Effort(processes=6, blocks=100, clock_budget_ns=1_500_000_000, samples_per_process=1_000)
 
-# How often a process compiles its call, unless it takes long to start.
-_COMPILATIONS = 5
+# How often a process compiles its call, and what that may take in a round; after a long start nothing is compiled again.
+_COMPILATIONS = 10
+_COMPILING_S = 4.0
 _LONG_START_S = 20.0
 
 
@@ -78,7 +79,7 @@ def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -
             _round(number, sides, listener, last=number == rounds - 1)
         listener.step("writing the captures")
         together = uuid.uuid4().hex
-        paths = [side.write(started, recorded_with=together) for side in sides]
+        paths = [side.write(started, recorded_with=together, block_ns=BLOCK_NS, piece_ns=_PIECE_NS) for side in sides]
     except OSError as error:
         raise MeasurementError(directory.cannot_write(folder, error)) from error
     return paths[0], paths[1]
@@ -116,17 +117,15 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
     with ExitStack() as stack:
         started_s = time.monotonic()
         workers = _start(stack, ordered, number)
-        quick = time.monotonic() - started_s < _LONG_START_S
+        long_start = time.monotonic() - started_s >= _LONG_START_S
         listener.step(f"measuring: round {number}")
         share_one_core(worker.pid for worker in workers)
         turns = list(zip(ordered, workers, strict=True))
-        compiled = any(side.request.compile_options is not None for side in sides)
-        compilations = _COMPILATIONS if compiled and quick else 1
+        compilations = 1 if long_start else _compilations(turns)
         lot = random.Random(number)  # noqa: S311
         for compilation in range(compilations):
             if compilation:
-                for side, worker in turns:
-                    side.recompile(worker)
+                _recompile(turns)
             _time(number, turns, lot, compilations)
         if number % turns[0][0].request.effort.sampled_every == 0:
             _sample(number, turns)
@@ -138,6 +137,21 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
                 side.trace(worker)
             turns[0][0].measure_peaks(turns[0][1])
             turns[1][0].peaks = turns[0][0].peaks
+
+
+def _compilations(turns: Sequence[tuple[Recording, Worker]]) -> int:
+    """How many compilations of a process are to be timed: as many as there is time for, by what one more takes."""
+    if all(side.request.compile_options is None for side, _ in turns):
+        return 1
+    started_s = time.monotonic()
+    _recompile(turns)
+    taken_s = time.monotonic() - started_s
+    return max(1, min(_COMPILATIONS, int(_COMPILING_S / max(taken_s, 1e-9))))
+
+
+def _recompile(turns: Sequence[tuple[Recording, Worker]]) -> None:
+    for side, worker in turns:
+        side.recompile(worker)
 
 
 def _sample(number: int, turns: Sequence[tuple[Recording, Worker]]) -> None:
@@ -170,7 +184,7 @@ def _time(number: int, turns: Sequence[tuple[Recording, Worker]], lot: random.Ra
     spent_ns, block = 0, 0
     while block < effort.blocks // parts and (block < 3 or spent_ns < 2 * effort.clock_budget_ns // parts):
         for side, worker in lot.sample(turns, len(turns)):
-            (row,) = worker.ask("clock", block_ns=BLOCK_NS, blocks=1, budget_ns=0)["rows"]
+            (row,) = worker.ask("clock", block_ns=BLOCK_NS, blocks=1, budget_ns=0, piece_ns=_PIECE_NS)["rows"]
             side.rows.append({"process": number, **row, "block": first + block})
             spent_ns += row["wall_ns"] + row["reference_ns"]
         block += 1

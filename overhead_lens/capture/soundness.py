@@ -54,7 +54,8 @@ _COLUMNS_OF_SWEEP = {"process", "variant", "point", "block", "calls", "wall_ns",
 
 def fault_of_capture(meta: Mapping[str, Any], clock: pd.DataFrame, ablation: pd.DataFrame | None) -> str | None:
     """Of a capture of one call: its ``meta.json``, blocks and rungs."""
-    fault = _fault_of_meta(meta) or _fault_of_columns(clock, CLOCK, _LEAST)
+    least = {**_LEAST, **({"steady_ns": 0} if "steady_ns" in clock else {})}
+    fault = _fault_of_meta(meta) or _fault_of_columns(clock, CLOCK, least)
     if fault or ablation is None:
         return fault
     return _fault_of_columns(ablation, ABLATION, _LEAST_OF_LADDER, ("rung",))

@@ -74,20 +74,22 @@ class Session:
         return self._warm
 
     def recompile(self) -> dict[str, Any]:
-        """Compile once more, and call until settled."""
+        """Compile once more, and call until settled: all but the compiled code is warm."""
         from overhead_lens.capture import workload
 
         compiled = workload.recompiled(self._workload)
-        self._warm = workload.warm_up(compiled)
+        self._warm = workload.warm_up(compiled, least_ns=0)
         self._workload = compiled
         return self._warm
 
-    def clock(self, block_ns: int, blocks: int, budget_ns: int) -> dict[str, Any]:
-        """Time blocks of the bare loop."""
+    def clock(self, block_ns: int, blocks: int, budget_ns: int, piece_ns: int | None = None) -> dict[str, Any]:
+        """Time blocks of the bare loop, as a whole or in pieces."""
         from overhead_lens.capture import clock
 
-        count = clock.calls_per_block(self._warm["call_ns"], block_ns)
-        return {"rows": clock.measure_blocks(self._workload, count, blocks, budget_ns)}
+        call_ns = self._warm["call_ns"]
+        count = clock.calls_per_block(call_ns, piece_ns or block_ns)
+        pieces = None if piece_ns is None else clock.pieces_per_block(call_ns, block_ns, piece_ns)
+        return {"rows": clock.measure_blocks(self._workload, count, blocks, budget_ns, pieces)}
 
     def page_faults(self) -> dict[str, Any]:
         """Measure what page faults take beside the operating system's own time."""

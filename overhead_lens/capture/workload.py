@@ -156,11 +156,15 @@ def recompiled(workload: Workload) -> Workload:
     return dataclasses.replace(workload, call=torch.compile(workload.original, **(workload.compile_options or {})))
 
 
-def warm_up(workload: Workload) -> dict[str, Any]:
+def warm_up(workload: Workload, least_ns: int = _LEAST_WARM_UP_NS) -> dict[str, Any]:
     """Call until compilation and caches settle, then freeze the garbage collector.
 
     Settled means: no compilation in the last three batches, of about 20 ms each, and the last not more than
     10 % faster than the two before it.
+
+    Args:
+        workload: What is called.
+        least_ns: Time that it is called for even if it settles sooner.
 
     Returns:
         ``call_ns``: ns per call of the fastest of the last batches; ``settled``; ``compiles``: frames compiled.
@@ -173,7 +177,7 @@ def warm_up(workload: Workload) -> dict[str, Any]:
         batches.append((workload.compile_count(), elapsed_ns / count))
         spent_ns = time.perf_counter_ns() - started
         settled = elapsed_ns >= _BATCH_NS and _has_settled(batches)
-        if (settled and (spent_ns >= _LEAST_WARM_UP_NS)) or (spent_ns >= _MOST_WARM_UP_NS and len(batches) > 3):
+        if (settled and (spent_ns >= least_ns)) or (spent_ns >= _MOST_WARM_UP_NS and len(batches) > 3):
             break
         if elapsed_ns < _BATCH_NS:
             count = max(count + 1, min(10 * count, int(count * 1.1 * _BATCH_NS / max(elapsed_ns, 1))))

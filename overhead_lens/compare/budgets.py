@@ -24,6 +24,9 @@ from overhead_lens.units import round_to_sum
 # The reference loop itself differs from process to process: it does not correct less than this.
 DRIFT_SHARE = 0.005
 
+# How sure it must be that rare pieces differ before all pieces count.
+_RARE_LEVEL = 0.99
+
 
 @dataclass(frozen=True, slots=True)
 class Footing:
@@ -34,6 +37,7 @@ class Footing:
         wall: The difference of the wall time.
         host: The differences of the categories, in the taxonomy's order; the estimates sum to the wall's.
         drift: How much slower the reference loop was in the new capture, as a share; 0 for captures recorded in turns.
+        rare_ns: Part of the wall's difference that only few pieces of a block have; 0 where it does not count.
     """
 
     base: Breakdown
@@ -41,14 +45,15 @@ class Footing:
     wall: Shift
     host: tuple[Shift, ...]
     drift: float
+    rare_ns: float = 0.0
 
 
 def on_one_footing(base: Budget, new: Budget) -> Footing:
     """Compare two budgets; rounds are paired where both were recorded in turns."""
     if base.recorded_with is not None and base.recorded_with == new.recorded_with:
-        wall, host, levels, drift = *_paired(base, new), 0.0
+        (wall, host, levels, rare_ns), drift = _paired(base, new), 0.0
     else:
-        wall, host, levels, drift = _unpaired(base, new)
+        (wall, host, levels, drift), rare_ns = _unpaired(base, new), 0.0
     total_ns = round(level(levels[0]) + level(levels[1]))
     # Swapped sides give the same two numbers.
     delta_ns = round(wall.ns)
@@ -56,7 +61,7 @@ def on_one_footing(base: Budget, new: Budget) -> Footing:
     old, recent = stretched(base.breakdown, base_ns), stretched(new.breakdown, base_ns + delta_ns)
     deltas = [after.ns - before.ns for before, after in zip(old.host, recent.host, strict=True)]
     placed = tuple(at(shift, delta) for shift, delta in zip(host, deltas, strict=True))
-    return Footing(old, recent, at(wall, delta_ns), placed, drift)
+    return Footing(old, recent, at(wall, delta_ns), placed, drift, rare_ns)
 
 
 def call_ns_per_process(budget: Budget) -> Floats:
@@ -70,14 +75,29 @@ def _quiet(budget: Budget) -> pd.DataFrame:
     return blocks
 
 
-def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats]]:
+def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats], float]:
+    """From the steady time of blocks; with what few of their pieces take more, if the sides differ in that.
+
+    Rare pieces are the machine's as a rule, and hit both sides alike. What a side does itself every now and then, as
+    collecting garbage, is in the mean of all pieces only, which is known less well.
+    """
+    sides = ("base", "new")
     together = base.blocks.merge(new.blocks, on=["process", "block"], suffixes=("_base", "_new"))
     together["delta_ns"] = together["call_ns_new"] - together["call_ns_base"]
+    for side in sides:
+        together[f"rare_ns_{side}"] = together[f"mean_ns_{side}"] - together[f"call_ns_{side}"]
     rounds = together.groupby("process", sort=True)
     deltas = rounds["delta_ns"].median().to_numpy(np.float64)
-    levels = [rounds[f"call_ns_{side}"].median().to_numpy(np.float64) for side in ("base", "new")]
+    levels = [rounds[f"call_ns_{side}"].median().to_numpy(np.float64) for side in sides]
+    rares = [rounds[f"rare_ns_{side}"].mean().to_numpy(np.float64) for side in sides]
+    rare = paired_shift(rares[1] - rares[0])
+    low, high = rare.interval(_RARE_LEVEL)
+    counts = low > 0 or high < 0
+    if counts:
+        deltas = deltas + rares[1] - rares[0]
+        levels = [steady + more for steady, more in zip(levels, rares, strict=True)]
     wall = paired_shift(deltas)
-    return wall, _categories(base, new, levels, wall, 0.0), levels
+    return wall, _categories(base, new, levels, wall, 0.0), levels, rare.ns if counts else 0.0
 
 
 def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats], float]:

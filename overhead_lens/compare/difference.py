@@ -174,6 +174,9 @@ def _instructions(base: InstructionBudget | None, new: InstructionBudget | None)
 def _warnings(base: Budget, new: Budget, footing: Footing) -> tuple[str, ...]:
     sides = (("base", base), ("new", new))
     own = tuple(f"{side}: {warning}" for side, budget in sides for warning in budget.breakdown.warnings)
+    if footing.rare_ns:
+        rare = f"{format_signed_ns(footing.rare_ns)} of the difference are of calls that take longer every now and then"
+        own = (f"{rare}: the means of blocks are compared, not their steady time", *own)
     if not footing.drift:
         return own
     how = "slower" if footing.drift > 0 else "faster"

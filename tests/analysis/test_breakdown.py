@@ -83,6 +83,13 @@ def test_wall_times_shares() -> None:
     assert [frame.ns for frame in found.breakdown.category("python").top] == [500, 100]
 
 
+def test_the_wall_is_the_steady_time_of_blocks_in_pieces() -> None:
+    found = budget([stack(USER, count=50)], clock(1_000).assign(steady_ns=8_000))
+    assert ns(found) == {"python": 800}
+    assert set(found.blocks["call_ns"]) == {800.0}
+    assert set(found.blocks["mean_ns"]) == {1_000.0}
+
+
 @settings(deadline=None, max_examples=40)
 @given(
     counts=st.lists(st.integers(0, 500), min_size=5, max_size=5).filter(any),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from overhead_lens.analysis.wall import estimate_per_call, undisturbed
+from overhead_lens.analysis.wall import estimate_per_call, time_column, undisturbed
 
 
 def clock(*processes: list[int], calls: int = 1, reference: int = 100) -> pd.DataFrame:
@@ -21,6 +21,12 @@ def test_median_over_processes_of_the_median_block() -> None:
     assert found.value == 20.0
     low, high = found.interval()
     assert low <= 20.0 <= high
+
+
+def test_the_steady_time_of_blocks_in_pieces_counts() -> None:
+    whole = clock([10, 11, 12])
+    assert time_column(whole) == "wall_ns"
+    assert time_column(whole.assign(steady_ns=9)) == "steady_ns"
 
 
 def test_equal_blocks_leave_no_uncertainty() -> None:

@@ -193,16 +193,18 @@ def test_metadata_with_a_gap(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "least"), [("process", 0), ("calls", 1), ("wall_ns", 0), ("reference_ns", 1), ("minor_faults", 0)]
+    ("column", "least"),
+    [("process", 0), ("calls", 1), ("wall_ns", 0), ("steady_ns", 0), ("reference_ns", 1), ("minor_faults", 0)],
 )
 def test_a_clock_that_cannot_be(tmp_path: Path, column: str, least: int) -> None:
     path = complete(tmp_path / "c")
     message = f"is damaged: clock.parquet: {column} must hold integers of at least {least}$"
-    write_clock(path, [ROW, {**ROW, column: least - 1}])
+    sound = {"steady_ns": 1, **ROW}
+    write_clock(path, [sound, {**sound, column: least - 1}])
     with pytest.raises(UsageError, match=message):
         read_capture(path)
     for value in ("x", 1.5, None):
-        pd.DataFrame([ROW, {**ROW, column: value}], dtype=None).astype(
+        pd.DataFrame([sound, {**sound, column: value}], dtype=None).astype(
             {column: "str" if value == "x" else "float"}
         ).to_parquet(path / "clock.parquet")
         with pytest.raises(UsageError, match=message):

@@ -18,7 +18,7 @@ from overhead_lens.capture.sampler import SamplerRun
 from overhead_lens.errors import MeasurementError
 from tests.compiler import needs_compiler
 
-EFFORT = Effort(processes=3, blocks=20, clock_budget_ns=10**9, sampled_every=5)
+EFFORT = Effort(processes=3, blocks=40, clock_budget_ns=10**9, sampled_every=5)
 
 
 class Quiet:
@@ -70,41 +70,55 @@ def runs(steps: list[str]) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("options", [({}, {}), (None, {}), (None, None)])
-def test_a_compiled_call_is_compiled_five_times_in_a_process(
+def test_a_compiled_call_is_compiled_many_times_in_a_process(
     options: tuple[Mapping[str, Any] | None, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sides, workers = [side(each, tmp_path) for each in options], [Asked(), Asked()]
     run(sides, workers, monkeypatch)
-    in_parts = [("clock", 4), *[("recompile", 1), ("clock", 4)] * 4]
+    in_parts = [("recompile", 1), ("clock", 4)] * 10
     for each, recording, worker in zip(options, sides, workers, strict=True):
-        assert runs(worker.steps) == ([("clock", 20)] if each is None else in_parts)
-        assert [(row["process"], row["block"]) for row in recording.rows] == [(1, block) for block in range(20)]
+        assert runs(worker.steps) == ([("clock", 40)] if each is None else in_parts)
+        assert [(row["process"], row["block"]) for row in recording.rows] == [(1, block) for block in range(40)]
 
 
 def test_each_compilation_has_its_part_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # 2 s for both sides: 0.4 s for each compilation; at least three pairs of blocks are timed.
-    for wall_ns, blocks in ((5 * 10**7, 4), (6 * 10**7, 4), (7 * 10**7, 3), (10**9, 3)):
+    # 2 s for both sides: 0.2 s for each compilation; at least three pairs of blocks are timed.
+    for wall_ns, blocks in ((25 * 10**6, 4), (30 * 10**6, 4), (35 * 10**6, 3), (10**9, 3)):
         sides, workers = [side({}, tmp_path) for _ in range(2)], [Asked(wall_ns=wall_ns) for _ in range(2)]
         run(sides, workers, monkeypatch)
-        assert [count for step, count in runs(workers[0].steps) if step == "clock"] == [blocks] * 5
+        assert [count for step, count in runs(workers[0].steps) if step == "clock"] == [blocks] * 10
 
 
-def test_what_cannot_be_compiled_twice_or_takes_long_is_compiled_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("start_s", "compiling_s", "recompilations", "timed"),
+    [(19.9, 0.39, 10, 10), (19.9, 0.99, 4, 4), (5.0, 1.9, 2, 2), (5.0, 4.1, 1, 1), (20.0, 0.1, 0, 1)],
+)
+def test_it_is_compiled_as_many_times_as_there_is_time_for(
+    start_s: float,
+    compiling_s: float,
+    recompilations: int,
+    timed: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    moments = iter([0.0, start_s, 100.0, 100.0 + compiling_s])
+    monkeypatch.setattr(record_pair.time, "monotonic", moments.__next__)
+    workers = [Asked(), Asked()]
+    run([side({}, tmp_path) for _ in range(2)], workers, monkeypatch)
+    assert workers[0].steps == workers[1].steps
+    assert workers[0].steps.count("recompile") == recompilations
+    assert [count for step, count in runs(workers[0].steps) if step == "clock"] == [40 // timed] * timed
+
+
+def test_what_cannot_be_compiled_twice_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sides, workers = [side({}, tmp_path) for _ in range(2)], [Asked(fails=True), Asked()]
     for number in (1, 2):
         run(sides, workers, monkeypatch, number)
     assert sides[0].warnings == [
         "base could not compile the call once more, and none after it was asked to: recompile failed: no space"
     ]
-    assert [worker.steps.count("recompile") for worker in workers] == [1, 8]
-    assert [worker.steps.count("clock") for worker in workers] == [40, 40]
-    moments = iter([0.0, 20.0])
-    monkeypatch.setattr(record_pair.time, "monotonic", moments.__next__)
-    slow = [Asked(), Asked()]
-    run([side({}, tmp_path) for _ in range(2)], slow, monkeypatch)
-    assert runs(slow[0].steps) == [("clock", 20)]
+    assert [worker.steps.count("recompile") for worker in workers] == [1, 20]
+    assert [worker.steps.count("clock") for worker in workers] == [80, 80]
 
 
 class Attached:

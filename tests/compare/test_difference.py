@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,8 +15,9 @@ from overhead_lens.compare.budgets import stretched
 from overhead_lens.compare.difference import category_verdicts, compare_budgets, differences, wall_verdict
 from overhead_lens.compare.model import Delta
 from overhead_lens.compare.shift import Shift
+from overhead_lens.units import format_signed_ns
 from tests.builders import breakdown
-from tests.compare.budgets import budget
+from tests.compare.budgets import budget, timed
 
 
 def in_turns(*budgets: Budget) -> list[Budget]:
@@ -141,7 +143,7 @@ def test_equal_data_are_never_slower_or_faster(sizes: dict[str, int], spread: fl
 def test_rounds_are_compared_in_pairs() -> None:
     """Rounds that differ by a third hide 2 % from processes compared one by one, and not from pairs."""
     base = budget(0.3, python=10_000)
-    new = replace(base, blocks=base.blocks.assign(call_ns=1.02 * base.blocks["call_ns"]))
+    new = timed(base, 1.02 * base.blocks["call_ns"])
     assert compare_budgets(base, new).verdict == "inconclusive"
     paired = compare_budgets(*in_turns(base, new))
     assert (paired.verdict, paired.blame) == ("slower", ("python",))
@@ -159,13 +161,46 @@ def test_the_only_category_is_as_uncertain_as_the_wall() -> None:
 def test_one_round_among_ten_that_met_a_neighbour_decides_nothing() -> None:
     base = budget(0.001, processes=10, python=10_000)
     met = base.blocks["process"] == 3
-    new = replace(base, blocks=base.blocks.assign(call_ns=base.blocks["call_ns"].where(~met, 18_000.0)))
+    new = timed(base, base.blocks["call_ns"].where(~met, 18_000.0))
     assert compare_budgets(*in_turns(base, new)).verdict == "same"
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_what_happens_rarely_counts_where_the_sides_differ_in_it(sign: int) -> None:
+    """300 ns more in the mean of blocks whose steady time is the same: garbage collected every now and then, say."""
+    random = np.random.default_rng(5)
+    base = budget(0.001, processes=10, python=10_000)
+    steady = base.blocks["call_ns"]
+
+    def with_rare(more_ns: float) -> Budget:
+        rare_ns = random.normal(400.0, 50.0, len(steady)) + more_ns
+        return replace(base, blocks=base.blocks.assign(mean_ns=steady + rare_ns))
+
+    pair = [with_rare(0.0), with_rare(300.0)][::sign]
+    delta = compare_budgets(*in_turns(*pair))
+    assert delta.verdict == ("slower" if sign == 1 else "faster")
+    assert abs(delta.wall_delta_ns - sign * 300) < 25
+    assert delta.base.wall.ns + delta.new.wall.ns == pytest.approx(2 * 10_000 + 2 * 400 + 300, abs=50)
+    rare = f"{format_signed_ns(delta.wall_delta_ns)} of the difference are of calls that take longer every now and then"
+    assert delta.warnings == (f"{rare}: the means of blocks are compared, not their steady time",)
+
+
+def test_rare_pieces_that_hit_both_sides_do_not_count() -> None:
+    random = np.random.default_rng(5)
+    base = budget(0.001, processes=10, python=10_000)
+    steady = base.blocks["call_ns"]
+    sides = [
+        replace(base, blocks=base.blocks.assign(mean_ns=steady + random.exponential(2_000.0, len(steady))))
+        for _ in range(2)
+    ]
+    delta = compare_budgets(*in_turns(*sides))
+    assert (delta.verdict, delta.wall_delta_ns, delta.warnings) == ("same", 0, ())
+    assert delta.base.wall.ns == pytest.approx(10_000, abs=10)
 
 
 def test_drift_of_the_machine_is_taken_out_and_told() -> None:
     base = budget(0.001, python=10_000)
-    slow = replace(base, blocks=base.blocks.assign(call_ns=1.2 * base.blocks["call_ns"], reference_ns=840))
+    slow = timed(base, 1.2 * base.blocks["call_ns"], reference_ns=840)
     delta = compare_budgets(base, slow)
     assert delta.verdict == "same"
     assert delta.warnings[0] == (

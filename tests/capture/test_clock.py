@@ -1,0 +1,79 @@
+"""Blocks of the bare loop, timed as a whole and in pieces."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from overhead_lens.capture import clock
+
+
+class Timed:
+    """A workload whose runs take what they are told to, in ns."""
+
+    def __init__(self, *walls_ns: int) -> None:
+        self.walls_ns = iter(walls_ns)
+        self.counts: list[int] = []
+
+    def run(self, count: int) -> int:
+        self.counts.append(count)
+        return next(self.walls_ns)
+
+    def compile_count(self) -> int:
+        return len(self.counts)
+
+
+def test_a_block_as_a_whole() -> None:
+    workload = Timed(9_000)
+    row = clock.measure_block(workload, 7)  # type: ignore[arg-type]
+    assert (workload.counts, row["calls"], row["wall_ns"], row["compiles"]) == ([7], 7, 9_000, 1)
+    assert "steady_ns" not in row
+
+
+@pytest.mark.parametrize(
+    ("walls_ns", "steady_ns"),
+    [([900, 100, 110, 100, 102], 510), ([900, 100, 111, 101], 424), ([900, 102], 1_002), ([77], 77)],
+)
+def test_the_middle_piece_of_a_block_counts(walls_ns: list[int], steady_ns: int) -> None:
+    workload = Timed(*walls_ns)
+    row = clock.measure_block(workload, 7, len(walls_ns))  # type: ignore[arg-type]
+    assert workload.counts == [7] * len(walls_ns)
+    assert (row["calls"], row["wall_ns"], row["steady_ns"]) == (7 * len(walls_ns), sum(walls_ns), steady_ns)
+    assert row["compiles"] == len(walls_ns)
+
+
+@given(st.lists(st.integers(1, 10**9), min_size=1, max_size=40), st.integers(0, 10**12))
+def test_pieces_that_take_longer_than_half_of_the_others_do_not_count(walls_ns: list[int], more_ns: int) -> None:
+    found = []
+    for late_ns in (0, more_ns):
+        ordered = sorted(walls_ns)
+        ordered[len(ordered) // 2 + 1 :] = [ns + late_ns for ns in ordered[len(ordered) // 2 + 1 :]]
+        found.append(clock.measure_block(Timed(*ordered), 1, len(ordered))["steady_ns"])  # type: ignore[arg-type]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("call_ns", "calls", "pieces"),
+    # A quarter of a millisecond, 20 of them; calls that are longer are a piece each.
+    [
+        (0.0, 250_000, 20),
+        (1_000.0, 250, 20),
+        (100_000.0, 2, 25),
+        (250_000.0, 1, 20),
+        (2e6, 1, 2),
+        (5e6, 1, 1),
+        (1e9, 1, 1),
+    ],
+)
+def test_how_many_calls_and_pieces_make_a_block(call_ns: float, calls: int, pieces: int) -> None:
+    assert clock.calls_per_block(call_ns, 250_000) == calls
+    assert clock.pieces_per_block(call_ns, 5_000_000, 250_000) == pieces
+
+
+def test_blocks_are_numbered_and_stop_after_their_time() -> None:
+    rows = clock.measure_blocks(Timed(*[10] * 40), 2, 4, 10**12, 10)  # type: ignore[arg-type]
+    assert [(row["block"], row["calls"], row["steady_ns"]) for row in rows] == [
+        (number, 20, 100) for number in range(4)
+    ]
+    assert len(clock.measure_blocks(Timed(*[10] * 9), 2, 9, 0)) == 3  # type: ignore[arg-type]
