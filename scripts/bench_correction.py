@@ -67,13 +67,16 @@ def main() -> None:
     """Calibrate, record, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", default=TARGETS)
-    parser.add_argument("--processes", type=int, default=3)
+    parser.add_argument("--processes", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         costs = calibrated(Path(folder))
         for name, cost in costs.items():
+            after = ", ".join(f"{more:.0f} more after {time / 1e3:.1f} µs" for time, more in cost.displaced_ns)
             print(
-                f"{name}: {cost.total_ns:.0f} ns, {cost.inside_ns:.0f} ns of it inside, spread {cost.spread_ns:.0f} ns"
+                f"{name}: {cost.total_ns:.0f} ns, {cost.inside_ns:.0f} ns of it inside, spread {cost.spread_ns:.0f} ns",
+                f"; {after} of kernels" if after else "",
+                sep="",
             )
         print(
             "| scenario | bare | recorded | corrected | corrected less bare | of all processes |\n|---|---|---|---|---|---|"

@@ -7,14 +7,21 @@ as much as a one-element operator takes in all is counted as dispatcher and the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from overhead_lens.analysis.calibration import OPERATOR_NESTED, OPERATOR_OUTER, Costs, event_class, uniform_costs
-from overhead_lens.analysis.correction import corrected_self_ns
+from overhead_lens.analysis.calibration import (
+    COMPILED_REGION,
+    OPERATOR_NESTED,
+    OPERATOR_OUTER,
+    Costs,
+    event_class,
+    uniform_costs,
+)
+from overhead_lens.analysis.correction import Floats, corrected_self_ns
 from overhead_lens.analysis.timeline import Ints, Segments, parents, sweep
 from overhead_lens.categories import Claim, Classifier
 from overhead_lens.trace.model import DEVICE_CATEGORIES
@@ -71,17 +78,21 @@ def trace_budget(
         costs = uniform_costs(max(0.0, taken_ns) / max(1, len(host)))
     start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
     segments, parent = sweep(start, dur, window), parents(start, dur)
-    of_event = [costs.get(each, costs[OPERATOR_NESTED]) for each in _event_classes(host, parent)]
+    claimed = [classifier.classify_event(*event) for event in zip(host["name"], host["cat"], strict=True)]
+    classes, self_ns = _event_classes(host, parent), segments.self_ns(len(host))
+    of_event = [costs.get(each, costs[OPERATOR_NESTED]) for each in classes]
+    kernels_ns = [
+        sum(ns for part, ns in _split(claim, own_ns, timing["operator_floor_ns"]) if part.category == _KERNEL.category)
+        for claim, own_ns in zip(claimed, self_ns.tolist(), strict=True)
+    ]
     inside, outside = (np.array([getattr(each, name) for each in of_event]) for name in ("inside_ns", "outside_ns"))
-    own, around = corrected_self_ns(
-        segments.self_ns(len(host)), parent, segments.uncovered_ns(), inside, outside, faults_ns
-    )
+    outside = outside + _after_kernels_ns(classes, kernels_ns, costs)
+    own, around = corrected_self_ns(self_ns, parent, segments.uncovered_ns(), inside, outside, faults_ns)
     claims: defaultdict[Claim, float] = defaultdict(float, {_LOOP: around})
     frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     frames[_LOOP.category]["outside of any event"] = around
     spread: defaultdict[str, float] = defaultdict(float)
-    for name, category, ns, cost in zip(host["name"], host["cat"], own.tolist(), of_event, strict=True):
-        claim = classifier.classify_event(name, category)
+    for name, claim, ns, cost in zip(host["name"], claimed, own.tolist(), of_event, strict=True):
         spread[claim.category] += cost.inside_ns + cost.spread_ns
         for part, part_ns in _split(claim, ns, timing["operator_floor_ns"]):
             claims[part] += part_ns
@@ -109,6 +120,26 @@ def _event_classes(host: pd.DataFrame, parent: Ints) -> list[str]:
         inside_operator.append(nested)
         classes.append(event_class(name, category, outer=not nested))
     return classes
+
+
+def _after_kernels_ns(classes: Sequence[str], kernels_ns: Sequence[float], costs: Costs) -> Floats:
+    """What each event costs more since kernels displaced the profiler's code and data, shape ``(n,)``.
+
+    Args:
+        classes: Of the events, in the order of their starts.
+        kernels_ns: Kernel time of each event itself.
+        costs: By class; operators pay as outermost ones do, whichever comes first after the kernels.
+    """
+    since = dict.fromkeys((OPERATOR_OUTER, COMPILED_REGION), 0.0)
+    more = np.zeros(len(classes))
+    for index, (name, kernel_ns) in enumerate(zip(classes, kernels_ns, strict=True)):
+        payer = OPERATOR_OUTER if name == OPERATOR_NESTED else name
+        if payer in since:
+            more[index] = costs[payer].after_kernels_ns(since[payer]) if payer in costs else 0.0
+            since[payer] = 0.0
+        for each in since:
+            since[each] += kernel_ns
+    return more
 
 
 def loop_events(events: pd.DataFrame) -> tuple[pd.DataFrame, tuple[int, int]]:

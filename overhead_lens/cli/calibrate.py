@@ -49,6 +49,9 @@ def _document(costs: Mapping[str, Mapping[str, Any]], calibration: Mapping[str, 
                     "total_ns": round(cost.total_ns, 1),
                     "inside_ns": round(cost.inside_ns, 1),
                     "spread_ns": round(cost.spread_ns, 1),
+                    "after_kernels": [
+                        {"kernels_ns": round(time, 1), "more_ns": round(more, 1)} for time, more in cost.displaced_ns
+                    ],
                 }
                 for name, cost in of.items()
             }

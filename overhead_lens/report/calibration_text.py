@@ -26,12 +26,12 @@ def print_calibration(
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("what one event costs torch.profiler", no_wrap=True)
     table.add_column("flags", no_wrap=True)
-    for name in ("in all", "inside its span", "around it"):
+    for name in ("in all", "inside its span", "around it", "more, the first after kernels"):
         table.add_column(name, justify="right", no_wrap=True)
     for flags, of in costs.items():
         for name, cost in of.items():
             figures = (cost.total_ns, cost.inside_ns, cost.outside_ns)
-            table.add_row(name, flags, *map(format_ns, figures))
+            table.add_row(name, flags, *map(format_ns, figures), _after_kernels(cost))
     console.print(table)
     for name, reason in calibration.get("reasons", {}).items():
         console.print(Text(f"not measured: {name}: {plain(reason)}", style="yellow"))
@@ -42,6 +42,13 @@ def print_calibration(
         console.print(Text(f"kept in {plain(str(path))}", style="dim"), soft_wrap=True)
     else:
         console.print(Text(f"warning: {plain(not_kept)}", style="yellow"), soft_wrap=True)
+
+
+def _after_kernels(cost: EventCost) -> str:
+    """``480 ns (11 µs) .. 550 ns (91 µs)``: from the first that displace anything to the longest."""
+    points = [point for point in cost.displaced_ns if point[1] > 0]
+    ends = dict.fromkeys(points[:1] + points[-1:])
+    return " .. ".join(f"{format_ns(more)} ({format_ns(time)})" for time, more in ends)
 
 
 def _peaks(peaks: Mapping[str, Any]) -> list[str]:

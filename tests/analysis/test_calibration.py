@@ -127,6 +127,84 @@ def test_annotations_and_the_region() -> None:
     assert region.outside_ns == pytest.approx(5_200 * 8_000 / 20_000)
 
 
+def displaced(kind: str, name: str, more_ns: dict[int, float], own_ns: float = 300.0) -> list[dict[str, Any]]:
+    """Calls after copies of so many bytes, each of which took 10 us for a byte, and what recording cost more after them."""
+    return [
+        {
+            "flags": "plain",
+            "kind": kind,
+            "name": name,
+            "bytes": count,
+            "copy_ns": 10_000.0 * count,
+            "bare_ns": [1_000.0 * count + 9, 1_000.0 * count],
+            "traced_ns": [1_000.0 * count + own_ns + more, 1_000.0 * count + own_ns + more + 400],
+        }
+        for count, more in {0: 0.0, **more_ns}.items()
+    ]
+
+
+def test_the_first_event_after_kernels_costs_more() -> None:
+    rows = [
+        *operators(400, 200),
+        row("fast_annotation", 300.0, 700.0, others=1.0, span_ns={"calibration": 140}),
+        row("compiled", 14_000.0, 20_000.0, others=3.0, span_ns={"Torch-Compiled Region: 0/0": 12_000}),
+        *displaced("displaced_operator", "neg 1", {1: 100.0, 2: 500.0}),
+        *displaced("displaced_operator", "mm", {1: 200.0, 2: 700.0}, own_ns=900.0),
+        *displaced("displaced_compiled", "x * 2", {1: 1_150.0, 2: 3_600.0}, own_ns=6_000.0),
+    ]
+    costs = event_costs(rows, "plain")
+    # The mean of both calls; of the compiled call what its lookup, an operator, has not paid.
+    assert costs[OPERATOR_OUTER].displaced_ns == ((10_000, 150), (20_000, 600))
+    assert costs[COMPILED_REGION].displaced_ns == ((10_000, 1_000), (20_000, 3_000))
+    assert costs[OPERATOR_NESTED].displaced_ns == costs[FAST_ANNOTATION].displaced_ns == ()
+    after = [costs[OPERATOR_OUTER].after_kernels_ns(time_ns) for time_ns in (0, 5_000, 10_000, 16_000, 20_000, 10**9)]
+    assert after == pytest.approx([0, 75, 150, 420, 600, 600])
+    assert costs[OPERATOR_NESTED].after_kernels_ns(10**9) == 0
+    # The operators' own cost is that of calls after nothing.
+    assert costs[OPERATOR_OUTER].total_ns == pytest.approx(400)
+
+
+def test_after_kernels_the_median_over_processes_that_never_falls() -> None:
+    found = [{1: 300.0, 2: 200.0, 3: 900.0}, {1: 100.0, 2: -50.0, 3: 500.0}, {1: 200.0, 2: 800.0, 3: 400.0}]
+    rows = [
+        {**each, "process": process}
+        for process, more_ns in enumerate(found)
+        for each in (*operators(400, 200), *displaced("displaced_operator", "neg 1", more_ns))
+    ]
+    rows += [{**each, "process": 3} for each in operators(400, 200)]
+    # 300 300 900, 100 100 500 and 200 800 800.
+    assert event_costs(rows, "plain")[OPERATOR_OUTER].displaced_ns == ((10_000, 200), (20_000, 300), (30_000, 800))
+
+
+def test_kernels_make_the_next_operator_and_the_next_region_pay() -> None:
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 100_000),
+        ("TorchDynamo Cache Lookup", "cpu_op", 1_000, 1_000),
+        ("Torch-Compiled Region: 0/0", "cpu_op", 3_000, 50_000),
+        ("cpp_fused_add_0", "cpu_op", 10_000, 20_000),
+        ("aten::addmm", "cpu_op", 31_000, 15_000),
+        ("aten::view", "cpu_op", 47_000, 1_000),
+        ("TorchDynamo Cache Lookup", "cpu_op", 60_000, 1_000),
+        ("Torch-Compiled Region: 0/0", "cpu_op", 63_000, 5_000),
+    )
+    operator, region = (
+        EventCost(300, 0, 0, ((10_000, 100), (20_000, 200))),
+        EventCost(1_000, 0, 0, ((10_000, 500), (30_000, 1_500))),
+    )
+    plain = {
+        OPERATOR_OUTER: EventCost(300, 0),
+        OPERATOR_NESTED: EventCost(300, 0),
+        COMPILED_REGION: EventCost(1_000, 0),
+    }
+    costs = {**plain, OPERATOR_OUTER: operator, COMPILED_REGION: region}
+    timing = {**TIMING, "operator_floor_ns": 5_000}
+    before, after = (trace_budget(trace, timing, CLASSIFIER, each) for each in (plain, costs))
+    # The first view after 10 us of the addmm beyond an operator's floor, and the addmm after 20 us of the fused kernel; the
+    # second lookup after none, the second region after both kernels.
+    assert after.taken_ns - before.taken_ns == 100 + 200 + 1_500
+    assert after.sum_ns == pytest.approx(100_000 - after.taken_ns)
+
+
 def test_python_and_memory_have_their_flags() -> None:
     stack = [
         row("python", 60.0, 360.0, flags="stack", name="functions", others=3.04),

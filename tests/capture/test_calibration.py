@@ -34,7 +34,7 @@ def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_ROUNDS", 2)
     found = calibration.measure_costs(["plain", "memory", "stack"], compiled=False)
     assert found["reasons"] == {}
-    by_name = {(row["flags"], row["name"]): row for row in found["rows"]}
+    by_name = {(row["flags"], row["name"]): row for row in found["rows"] if "bytes" not in row}
     one = by_name["plain", "resolve_conj"]
     assert (one["outer"], one["nested"], one["others"], set(one["span_ns"])) == (1, 0, 0, {"aten::resolve_conj"})
     in_a_row = [by_name["plain", f"neg {count}"] for count in (1, 2, 4, 8)]
@@ -51,8 +51,33 @@ def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (by_name["stack", "builtin"]["others"] >= 2) == seen
     assert ("plain", "builtin") not in by_name
     lists = ("bare_ns", "traced_ns", "bare_faults", "traced_faults")
-    assert {len(row[name]) for row in found["rows"] for name in lists} == {2}
-    assert len({row["fault_ns"] for row in found["rows"]}) == 1
+    assert {len(row[name]) for row in by_name.values() for name in lists} == {2}
+    assert len({row["fault_ns"] for row in by_name.values()}) == 1
+
+
+def test_calls_after_what_displaces_them_from_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_CALLS", 5)
+    monkeypatch.setattr(calibration, "_ROUNDS", 2)
+    monkeypatch.setattr(calibration, "_DISPLACED_CALLS", 5)
+    found = calibration.measure_costs(["memory", "plain"], compiled=False)["rows"]
+    after = [row for row in found if "bytes" in row]
+    sizes = [0, 1 << 19, 1 << 20, 1 << 21, 1 << 23]
+    assert [(row["flags"], row["kind"], row["name"], row["bytes"]) for row in after] == [
+        ("plain", "displaced_operator", name, count) for name in ("neg 1", "mm", "stack") for count in sizes
+    ]
+    assert {len(row[name]) for row in after for name in ("bare_ns", "traced_ns")} == {2}
+    # Sixteen times as many bytes are not copied in as little time.
+    assert all(after[at]["copy_ns"] > after[at - 3]["copy_ns"] > 0 for at in (4, 9, 14))
+    assert not [row for row in calibration.measure_costs(["memory"], compiled=False)["rows"] if "bytes" in row]
+
+
+def test_the_middle_call_after_a_displacement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_DISPLACED_CALLS", 3)
+    moments = [0, 50, 60, 100, 180, 1_180, 2_000, 2_070, 2_082]
+    monkeypatch.setattr(calibration.time, "perf_counter_ns", iter(moments).__next__)
+    order: list[str] = []
+    assert calibration._timed_apart(lambda: order.append("copy"), lambda: order.append("call")) == (12, 70)
+    assert order == ["copy", "call"] * 3
 
 
 def test_what_else_runs_on_the_machine_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
