@@ -63,6 +63,7 @@ TOLERATED_NS = 60.0
 
 _ROUNDS = 20
 _BLOCK_NS = 20_000_000
+_PIECES = 80
 _STEP_TIMEOUT_S = 300.0
 
 # What a normal variable exceeds, either way, in 5 % of cases.
@@ -87,6 +88,7 @@ class Site:
         block_ns: Length of a timed block.
         event_ns: What the cost's single event takes where not every call has one; 0 where every call has.
         events: How many of them a block holds then.
+        steady: Whether every call costs the same, so that blocks are timed in pieces, the middle one of which counts.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Site:
     block_ns: int = _BLOCK_NS
     event_ns: int = 0
     events: int = 0
+    steady: bool = True
 
     def calls_per_block(self, call_ns: float, cost_ns: int) -> int:
         """Calls that make a block: of the site's length, or a whole number of events, so that no block has one more."""
@@ -121,7 +124,7 @@ SITES = (
     Site("lambda_guard, compiled", "lambda_guard", "guard", compiled=True),
     Site("many_guards, compiled", "many_guards", "guard", least_ns=200, most_ns=10_000),
     # The thread's system time is accounted by a tick of some ms: only long blocks tell it.
-    Site("page_fault, eager", "page_fault", "allocation", least_ns=1_000, block_ns=10 * _BLOCK_NS),
+    Site("page_fault, eager", "page_fault", "allocation", least_ns=1_000, block_ns=10 * _BLOCK_NS, steady=False),
     Site(
         "recompile, compiled",
         "recompile",
@@ -130,6 +133,7 @@ SITES = (
         block_ns=10 * _BLOCK_NS,
         event_ns=COMPILE_NS,
         events=KEPT_SHAPES,
+        steady=False,
     ),
 )
 
@@ -262,7 +266,8 @@ class Bench:
     def time_block(self, process: int, cost_ns: int) -> dict[str, int]:
         """One block at one cost; the first may compile."""
         worker, block_ns = self._at(process, cost_ns)
-        row: dict[str, int] = worker.ask("clock", block_ns=block_ns, blocks=1, budget_ns=0)["rows"][0]
+        pieces = {"piece_ns": max(1, block_ns // _PIECES)} if self.site.steady else {}
+        row: dict[str, int] = worker.ask("clock", block_ns=block_ns, blocks=1, budget_ns=0, **pieces)["rows"][0]
         return row
 
     def sample(self, process: int, cost_ns: int, count: int) -> list[Stack]:
@@ -372,7 +377,8 @@ def judge(site: Site, cost_ns: int, measured: tuple[Readings, Readings], budgets
             "process": [row["process"] for row in injected.rows],
             "calls": 1,
             "wall_ns": [
-                new["wall_ns"] / new["calls"] - old["wall_ns"] / old["calls"]
+                new.get("steady_ns", new["wall_ns"]) / new["calls"]
+                - old.get("steady_ns", old["wall_ns"]) / old["calls"]
                 for old, new in zip(without.rows, injected.rows, strict=True)
             ],
         }

@@ -181,20 +181,26 @@ class DrawnWorker:
 
     def __init__(self) -> None:
         self.blocks: list[int] = []
+        self.pieces: list[int | None] = []
 
-    def ask(self, step: str, *, block_ns: int, blocks: int, budget_ns: int) -> dict[str, Any]:
+    def ask(
+        self, step: str, *, block_ns: int, blocks: int, budget_ns: int, piece_ns: int | None = None
+    ) -> dict[str, Any]:
         assert (step, blocks, budget_ns) == ("clock", 1, 0)
         self.blocks.append(block_ns)
+        self.pieces.append(piece_ns)
         return {"rows": [{"block": 0, "wall_ns": block_ns}]}
 
 
-def test_rounds_go_through_the_costs_in_turn(tmp_path: Path) -> None:
-    site = accuracy.Site("drawn", "drawn", "compile", block_ns=10_000, event_ns=3_000, events=2)
+@pytest.mark.parametrize(("steady", "pieces"), [(False, [None] * 6), (True, [125, 7] * 3)])
+def test_rounds_go_through_the_costs_in_turn(tmp_path: Path, steady: bool, pieces: list[int | None]) -> None:
+    site = accuracy.Site("drawn", "drawn", "compile", block_ns=10_000, event_ns=3_000, events=2, steady=steady)
     worker = DrawnWorker()
     bench = accuracy.Bench(site, tmp_path, accuracy.Switch(tmp_path / "cell"), [(worker, 100.0)], {})
     rows = bench.time(0, [0, 1_000], range(10, 12))
     # 100 calls without the cost, two times three with it; one round is thrown away.
     assert worker.blocks == [10_000, 600] * 3
+    assert worker.pieces == pieces
     assert [(row["block"], row["process"]) for row in rows[0]] == [(10, 0), (11, 0)]
     assert [row["wall_ns"] for row in rows[1_000]] == [600, 600]
 
