@@ -278,6 +278,16 @@ def resample(pool: Pool, comparisons: int, share: float, *, added: bool) -> Tall
     return tally
 
 
+def spreads(pool: Pool) -> tuple[float, float]:
+    """Standard deviation of a round's difference as a share of the call: by the blocks' steady times, and by their means."""
+    found = []
+    for name in ("blocks_ns", "means_ns"):
+        sides = [[getattr(process, name) for process in pair] for pair in pool.rounds]
+        shifts = [np.median(new[: len(old)] - old[: len(new)]) / np.median(old) for old, new in sides]
+        found.append(float(np.std(shifts, ddof=1)))
+    return found[0], found[1]
+
+
 def main() -> None:
     """Record what is missing, resample, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -299,6 +309,8 @@ def main() -> None:
     )
     print(f"{stacks:.0f} stacks a sampled process, {statistics.median(seconds or [0]):.0f} s a comparison")
     print(f"live, against itself: {', '.join(f'{count} {name}' for name, count in sorted(pool.verdicts.items()))}")
+    steady, means = spreads(pool)
+    print(f"spread of a round's difference: {steady:.2%} by the steady times of blocks, {means:.2%} by their means")
     print(f"{options.comparisons} comparisons of {sum(pool.size)} rounds, seed {SEED}")
     print(
         "| slow-down | in | by | slower | faster | same | inconclusive | right one blamed first | a wrong one blamed |"
