@@ -50,10 +50,12 @@ SIDES = ("base", "new")
 # Sampling a process takes 1.9 s before the first stack, whatever their number. Where it cannot be done beside the other side's,
 # half of the stacks are taken.
 PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=1_700, sampled_every=2)
-PAIRED_COMPILED = Effort(processes=6, blocks=100, clock_budget_ns=1_500_000_000, samples_per_process=1_000)
+PAIRED_COMPILED = Effort(
+    processes=8, blocks=60, clock_budget_ns=1_500_000_000, samples_per_process=1_200, sampled_every=2
+)
 
 # How often a process compiles its call, and what that may take in a round; after a long start nothing is compiled again.
-_COMPILATIONS = 10
+_COMPILATIONS = 6
 _COMPILING_S = 4.0
 _LONG_START_S = 20.0
 

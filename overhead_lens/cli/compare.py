@@ -39,7 +39,7 @@ def compare(
     ] = None,
     rounds: Annotated[
         int | None,
-        typer.Option(help="Fresh processes of each side; 12, or 6 that compile ten times each.", min=3, max=10_000),
+        typer.Option(help="Fresh processes of each side; 12, or 8 that compile six times each.", min=3, max=10_000),
     ] = None,
     margin: Annotated[
         float, typer.Option(help="Percent of the base's wall time that count as no difference.", min=0.0, max=100.0)

@@ -22,7 +22,7 @@ LEVEL = 0.95
 
 # Of fewer values none is cut: what is left would have too few degrees of freedom.
 _TRIMMED_SHARE = 0.2
-_LEAST_TRIMMED = 8
+_LEAST_TRIMMED = 10
 _MOST_MORE = 10_000
 
 

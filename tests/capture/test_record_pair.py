@@ -18,7 +18,7 @@ from overhead_lens.capture.sampler import SamplerRun
 from overhead_lens.errors import MeasurementError
 from tests.compiler import needs_compiler
 
-EFFORT = Effort(processes=3, blocks=40, clock_budget_ns=10**9, sampled_every=5)
+EFFORT = Effort(processes=3, blocks=24, clock_budget_ns=10**9, sampled_every=5)
 
 
 class Quiet:
@@ -75,23 +75,23 @@ def test_a_compiled_call_is_compiled_many_times_in_a_process(
 ) -> None:
     sides, workers = [side(each, tmp_path) for each in options], [Asked(), Asked()]
     run(sides, workers, monkeypatch)
-    in_parts = [("recompile", 1), ("clock", 4)] * 10
+    in_parts = [("recompile", 1), ("clock", 4)] * 6
     for each, recording, worker in zip(options, sides, workers, strict=True):
-        assert runs(worker.steps) == ([("clock", 40)] if each is None else in_parts)
-        assert [(row["process"], row["block"]) for row in recording.rows] == [(1, block) for block in range(40)]
+        assert runs(worker.steps) == ([("clock", 24)] if each is None else in_parts)
+        assert [(row["process"], row["block"]) for row in recording.rows] == [(1, block) for block in range(24)]
 
 
 def test_each_compilation_has_its_part_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # 2 s for both sides: 0.2 s for each compilation; at least three pairs of blocks are timed.
-    for wall_ns, blocks in ((25 * 10**6, 4), (30 * 10**6, 4), (35 * 10**6, 3), (10**9, 3)):
+    # 2 s for both sides: 0.33 s for each compilation; at least three pairs of blocks are timed.
+    for wall_ns, blocks in ((50 * 10**6, 4), (55 * 10**6, 4), (56 * 10**6, 3), (10**9, 3)):
         sides, workers = [side({}, tmp_path) for _ in range(2)], [Asked(wall_ns=wall_ns) for _ in range(2)]
         run(sides, workers, monkeypatch)
-        assert [count for step, count in runs(workers[0].steps) if step == "clock"] == [blocks] * 10
+        assert [count for step, count in runs(workers[0].steps) if step == "clock"] == [blocks] * 6
 
 
 @pytest.mark.parametrize(
     ("start_s", "compiling_s", "recompilations", "timed"),
-    [(19.9, 0.39, 10, 10), (19.9, 0.99, 4, 4), (5.0, 1.9, 2, 2), (5.0, 4.1, 1, 1), (20.0, 0.1, 0, 1)],
+    [(19.9, 0.39, 6, 6), (19.9, 0.99, 4, 4), (5.0, 1.9, 2, 2), (5.0, 4.1, 1, 1), (20.0, 0.1, 0, 1)],
 )
 def test_it_is_compiled_as_many_times_as_there_is_time_for(
     start_s: float,
@@ -107,7 +107,7 @@ def test_it_is_compiled_as_many_times_as_there_is_time_for(
     run([side({}, tmp_path) for _ in range(2)], workers, monkeypatch)
     assert workers[0].steps == workers[1].steps
     assert workers[0].steps.count("recompile") == recompilations
-    assert [count for step, count in runs(workers[0].steps) if step == "clock"] == [40 // timed] * timed
+    assert [count for step, count in runs(workers[0].steps) if step == "clock"] == [24 // timed] * timed
 
 
 def test_what_cannot_be_compiled_twice_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,8 +117,8 @@ def test_what_cannot_be_compiled_twice_is_compiled_once(tmp_path: Path, monkeypa
     assert sides[0].warnings == [
         "base could not compile the call once more, and none after it was asked to: recompile failed: no space"
     ]
-    assert [worker.steps.count("recompile") for worker in workers] == [1, 20]
-    assert [worker.steps.count("clock") for worker in workers] == [80, 80]
+    assert [worker.steps.count("recompile") for worker in workers] == [1, 12]
+    assert [worker.steps.count("clock") for worker in workers] == [48, 48]
 
 
 class Attached:
