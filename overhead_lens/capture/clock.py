@@ -21,6 +21,13 @@ def pieces_per_block(call_ns: float, block_ns: int, piece_ns: int) -> int:
     return max(1, round(block_ns / (calls_per_block(call_ns, piece_ns) * max(call_ns, 1.0))))
 
 
+def division(workload: Workload, call_ns: float, block_ns: int, piece_ns: int | None) -> tuple[int, int | None]:
+    """Calls per piece and pieces per block; None for a block as a whole, as on a device, which each piece would wait for."""
+    if piece_ns is None or workload.on_device:
+        return calls_per_block(call_ns, block_ns), None
+    return calls_per_block(call_ns, piece_ns), pieces_per_block(call_ns, block_ns, piece_ns)
+
+
 def measure_blocks(
     workload: Workload, count: int, block_count: int, budget_ns: int, pieces: int | None = None
 ) -> list[dict[str, int]]:

@@ -86,9 +86,7 @@ class Session:
         """Time blocks of the bare loop, as a whole or in pieces."""
         from overhead_lens.capture import clock
 
-        call_ns = self._warm["call_ns"]
-        count = clock.calls_per_block(call_ns, piece_ns or block_ns)
-        pieces = None if piece_ns is None else clock.pieces_per_block(call_ns, block_ns, piece_ns)
+        count, pieces = clock.division(self._workload, self._warm["call_ns"], block_ns, piece_ns)
         return {"rows": clock.measure_blocks(self._workload, count, blocks, budget_ns, pieces)}
 
     def page_faults(self) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from overhead_lens.capture import clock
 class Timed:
     """A workload whose runs take what they are told to, in ns."""
 
-    def __init__(self, *walls_ns: int) -> None:
+    def __init__(self, *walls_ns: int, on_device: bool = False) -> None:
         self.walls_ns = iter(walls_ns)
+        self.on_device = on_device
         self.counts: list[int] = []
 
     def run(self, count: int) -> int:
@@ -69,6 +70,22 @@ def test_pieces_that_take_longer_than_half_of_the_others_do_not_count(walls_ns: 
 def test_how_many_calls_and_pieces_make_a_block(call_ns: float, calls: int, pieces: int) -> None:
     assert clock.calls_per_block(call_ns, 250_000) == calls
     assert clock.pieces_per_block(call_ns, 5_000_000, 250_000) == pieces
+
+
+@pytest.mark.parametrize(
+    ("piece_ns", "on_device", "calls_and_pieces"),
+    [
+        (250_000, False, (250, 20)),
+        (None, False, (5_000, None)),
+        (250_000, True, (5_000, None)),
+        (None, True, (5_000, None)),
+    ],
+)
+def test_a_block_on_a_device_is_timed_as_a_whole(
+    piece_ns: int | None, on_device: bool, calls_and_pieces: tuple[int, int | None]
+) -> None:
+    workload = Timed(on_device=on_device)
+    assert clock.division(workload, 1_000.0, 5_000_000, piece_ns) == calls_and_pieces  # type: ignore[arg-type]
 
 
 def test_blocks_are_numbered_and_stop_after_their_time() -> None:
