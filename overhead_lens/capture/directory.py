@@ -332,11 +332,16 @@ def _read_calibration(path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     found = json.loads(path.read_text(encoding="utf-8"))
-    needed = {"flags", "kind", "name", "bare_ns", "traced_ns", "outer", "nested", "others", "span_ns"}
     rows = found.get("rows") if isinstance(found, dict) else None
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) and needed <= set(row) for row in rows):
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) and _is_whole(row) for row in rows):
         raise ValueError(f"{path.name} holds no calibration")
     return dict(found)
+
+
+def _is_whole(row: Mapping[str, Any]) -> bool:
+    """Whether a row of a calibration has what its kind has."""
+    more = ("bytes", "copy_ns") if "bytes" in row else ("outer", "nested", "others", "span_ns")
+    return {"flags", "kind", "name", "bare_ns", "traced_ns", *more} <= set(row)
 
 
 def _existing(path: Path) -> Path | None:

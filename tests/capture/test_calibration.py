@@ -150,15 +150,21 @@ def test_one_process_after_the_other_joins_a_calibration() -> None:
     assert calibration_store.processes(None, "plain", compiled=False) == 0
 
 
-@pytest.mark.parametrize("text", ["{}", '{"rows": []}', '{"rows": [{"flags": "plain"}]}', "7", "{"])
+OF_ALL = ("flags", "kind", "name", "bare_ns", "traced_ns")
+OF_CALLS, OF_DISPLACED = (*OF_ALL, "outer", "nested", "others", "span_ns"), (*OF_ALL, "bytes", "copy_ns")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{}", '{"rows": []}', '{"rows": [{"flags": "plain"}]}', "7", "{"),
+        *(json.dumps({"rows": [dict.fromkeys(keys[:-1])]}) for keys in (OF_CALLS, OF_DISPLACED)),
+    ],
+)
 def test_a_capture_with_a_damaged_calibration_is_refused(tmp_path: Path, text: str) -> None:
     path = draw_capture(tmp_path / "capture")
     assert read_capture(path).calibration is None
-    whole = {
-        "rows": [
-            dict.fromkeys(("flags", "kind", "name", "bare_ns", "traced_ns", "outer", "nested", "others", "span_ns"))
-        ]
-    }
+    whole = {"rows": [dict.fromkeys(OF_CALLS), dict.fromkeys(OF_DISPLACED)]}
     write_calibration(path, whole)
     assert read_capture(path).calibration == json.loads(json.dumps(whole))
     (path / "calibration.json").write_text(text)
