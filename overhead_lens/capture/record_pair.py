@@ -51,7 +51,7 @@ SIDES = ("base", "new")
 # half of the stacks are taken.
 PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=1_700, sampled_every=2)
 PAIRED_COMPILED = Effort(
-    processes=8, blocks=60, clock_budget_ns=1_500_000_000, samples_per_process=1_200, sampled_every=2
+    processes=8, blocks=48, clock_budget_ns=1_500_000_000, samples_per_process=1_000, sampled_every=2
 )
 
 # How often a process compiles its call, and what that may take in a round; after a long start nothing is compiled again.
