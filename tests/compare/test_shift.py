@@ -54,6 +54,11 @@ def test_few_values_are_not_trimmed() -> None:
     assert found.error_ns == pytest.approx(np.std([1, 2, 3, 6], ddof=1) / 2)
 
 
+def test_of_nine_none_is_cut() -> None:
+    assert paired_shift(np.array([0.0] * 8 + [9.0])).ns == 1.0
+    assert paired_shift(np.array([0.0] * 9 + [9.0])).ns == 0.0
+
+
 def test_two_sides_with_the_degrees_of_freedom_of_welch() -> None:
     found = unpaired_shift(np.array([1.0, 2.0, 3.0]), np.array([11.0, 13.0]))
     assert (found.ns, found.count) == (10.0, 2)
