@@ -4,7 +4,8 @@
 
 A site is a place of ``scripts/laboratory`` in an eager or a compiled call. Its fresh worker processes switch the cost while
 they run. In each, blocks of the bare loop are timed, without the cost and with every cost in turn, over and over; half-way
-the loop is sampled at every cost, so that what drifts in a process drifts alike in both::
+the loop is sampled at every cost, so that what drifts in a process drifts alike in both. Two processes are sampled at the same
+time where two cores are idle, as ``overhead-lens compare`` does it::
 
     process   | 0  50  200 .. | ... | samples at 0 | samples at 50 | ... | 0  50  200 .. | ...
                round 1                --------- py-spy attached ------    round 11
@@ -32,7 +33,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,10 @@ import pandas as pd
 
 from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
 from overhead_lens.analysis.wall import estimate_per_call
+from overhead_lens.capture.cores import idle_cores
 from overhead_lens.capture.process import Worker
-from overhead_lens.capture.sampler import sample
+from overhead_lens.capture.sampler import Sampling
+from overhead_lens.capture.turns import short_turns
 from overhead_lens.categories import HOST_CATEGORIES, Classifier, default_classifier
 from overhead_lens.cli.store import stacks_per_process
 from overhead_lens.compare.difference import compare_budgets
@@ -57,7 +60,7 @@ from known_cost import CELL_BYTES, COMPILE_NS, KEPT_SHAPES, steps_per_ns  # noqa
 RULES = LABORATORY / "rules.toml"
 
 COSTS_NS = (50, 200, 1_000, 10_000, 100_000)
-PROCESSES = 5
+PROCESSES = 6
 TOLERATED_SHARE = 0.1
 TOLERATED_NS = 60.0
 
@@ -69,8 +72,11 @@ _STEP_TIMEOUT_S = 300.0
 # What a normal variable exceeds, either way, in 5 % of cases.
 _NORMAL = 1.96
 
+# Processes that are sampled at the same time.
+_AT_ONCE = 2
+
 # The sampler's rate, and since py-spy runs for whole seconds what a process gives at least and in multiples.
-_SAMPLES_PER_S = 250
+_SAMPLES_PER_S = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,15 +276,31 @@ class Bench:
         row: dict[str, int] = worker.ask("clock", block_ns=block_ns, blocks=1, budget_ns=0, **pieces)["rows"][0]
         return row
 
-    def sample(self, process: int, cost_ns: int, count: int) -> list[Stack]:
-        """About ``count`` stacks of the measured loop at one cost."""
-        worker, chunk_ns = self._at(process, cost_ns)
-        spinning = worker.ask("spin", chunk_ns=chunk_ns, tracer_pid=os.getpid())
-        try:
-            run = sample(spinning["pid"], count, self.folder, worker.name)
-        finally:
-            worker.stop_spinning()
-        return [stack for stacks in stacks_per_process(tuple(run.folded.splitlines())) for stack in stacks]
+    def sample(self, processes: Sequence[int], cost_ns: int, count: int) -> list[list[Stack]]:
+        """About ``count`` stacks of each process's loop at one cost: at once where as many cores are idle, else in turn."""
+        cores: Sequence[int | None] = idle_cores()
+        if len(cores) < len(processes):
+            cores = [None]
+        together = min(len(cores), len(processes))
+        groups = [processes[at : at + together] for at in range(0, len(processes), together)]
+        return [found for group in groups for found in self._sample_at_once(group, cost_ns, count, cores)]
+
+    def _sample_at_once(
+        self, processes: Sequence[int], cost_ns: int, count: int, cores: Sequence[int | None]
+    ) -> list[list[Stack]]:
+        with ExitStack() as stack:
+            samplings = []
+            for process, core in zip(processes, cores, strict=False):
+                worker, chunk_ns = self._at(process, cost_ns)
+                spinning = worker.ask("spin", chunk_ns=chunk_ns, tracer_pid=os.getpid())
+                stack.callback(worker.stop_spinning)
+                samplings.append(stack.enter_context(Sampling(spinning["pid"], count, self.folder, worker.name, core)))
+                if core is not None:
+                    stack.enter_context(short_turns(worker.pid, core))
+            runs = [sampling.finish() for sampling in samplings]
+        return [
+            [each for stacks in stacks_per_process(tuple(run.folded.splitlines())) for each in stacks] for run in runs
+        ]
 
     def measure_page_faults(self, process: int) -> dict[str, int]:
         """What they take beside the operating system's own time; budgets of calls without any make no use of it."""
@@ -350,15 +372,18 @@ def measure(site: Site, costs_ns: Sequence[int], seconds: float) -> tuple[dict[i
     faults = []
     with warmed_up(site, PROCESSES) as bench:
         counts = plan_samples(statistics.median(call_ns for _, call_ns in bench.workers), costs_ns, seconds)
-        for process, (worker, _) in enumerate(bench.workers):
-            before = bench.time(process, list(readings), range(_ROUNDS // 2))
+        for first in range(0, PROCESSES, _AT_ONCE):
+            group = range(first, min(first + _AT_ONCE, PROCESSES))
+            before = [bench.time(process, list(readings), range(_ROUNDS // 2)) for process in group]
             for cost_ns, each in readings.items():
-                each.stacks.append(bench.sample(process, cost_ns, counts[cost_ns]))
-            after = bench.time(process, list(readings), range(_ROUNDS // 2, _ROUNDS))
+                each.stacks += bench.sample(group, cost_ns, counts[cost_ns])
+            after = [bench.time(process, list(readings), range(_ROUNDS // 2, _ROUNDS)) for process in group]
             for cost_ns, each in readings.items():
-                each.rows += before[cost_ns] + after[cost_ns]
-            faults.append(bench.measure_page_faults(process))
-            worker.end()
+                for rows in zip(before, after, strict=True):
+                    each.rows += [row for half in rows for row in half[cost_ns]]
+            for process in group:
+                faults.append(bench.measure_page_faults(process))
+                bench.workers[process][0].end()
     return readings, {**bench.about, "page_faults": faults}
 
 

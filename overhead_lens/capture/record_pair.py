@@ -36,6 +36,7 @@ from overhead_lens.capture import directory
 from overhead_lens.capture.cores import idle_cores, share_one_core
 from overhead_lens.capture.process import Worker
 from overhead_lens.capture.record import Effort, Listener, Recording, Request
+from overhead_lens.capture.turns import short_turns
 from overhead_lens.errors import MeasurementError
 
 BLOCK_NS = 5_000_000
@@ -51,7 +52,7 @@ SIDES = ("base", "new")
 # half of the stacks are taken.
 PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=1_700, sampled_every=2)
 PAIRED_COMPILED = Effort(
-    processes=8, blocks=48, clock_budget_ns=1_500_000_000, samples_per_process=1_000, sampled_every=2
+    processes=8, blocks=48, clock_budget_ns=1_500_000_000, samples_per_process=1_250, sampled_every=2
 )
 
 # How often a process compiles its call, and what that may take in a round; after a long start nothing is compiled again.
@@ -175,6 +176,8 @@ def _sample(number: int, turns: Sequence[tuple[Recording, Worker]]) -> None:
         samplings = [
             side.start_sampling(stack, worker, count, cores[place]) for place, (side, worker) in enumerate(turns)
         ]
+        for place, (_, worker) in enumerate(turns):
+            stack.enter_context(short_turns(worker.pid, cores[place]))
         for (side, _), sampling in zip(turns, samplings, strict=True):
             side.keep_stacks(sampling)
 

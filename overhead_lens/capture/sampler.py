@@ -19,7 +19,7 @@ from overhead_lens.errors import MeasurementError
 # A stack takes some 2 ms, and the target then runs for as long: a higher rate is not reached, and its stacks take longer than the
 # seconds asked for. On a quiet machine one stack of twenty is the one before once more, at any rate; while another process
 # holds the other core of two, half of them are (docs/accuracy.md).
-_LEAST_RATE_HZ = 250
+_RATE_HZ = 300
 
 # Reading libtorch's symbols takes seconds before the first sample, and each sample pauses the target for 1 to 2 ms.
 _START_S = 60.0
@@ -47,10 +47,10 @@ def find_sampler() -> str | None:
 
 
 class Sampling:
-    """py-spy attached to process ``pid`` from here on, for about ``sample_count`` stacks at about 250 Hz.
+    """py-spy attached to process ``pid`` from here on, for about ``sample_count`` stacks at about 300 Hz.
 
-    Native frames and waiting threads are included. py-spy takes whole seconds only: the rate is what gives the number asked for
-    in the fewest.
+    Native frames and waiting threads are included. py-spy takes whole seconds only: the rate is what gives the number
+    asked for in so many.
 
     Args:
         core: Where the target's main thread and py-spy are kept meanwhile; None for one of those that the target may use.
@@ -65,7 +65,7 @@ class Sampling:
             raise MeasurementError("py-spy is not installed (pip install py-spy)")
         self._raw = folder / f".{name}.raw"
         self._timeout_s = _START_S + sample_count * _SLOWEST_SAMPLE_S
-        duration_s = max(1, sample_count // _LEAST_RATE_HZ)
+        duration_s = max(1, round(sample_count / _RATE_HZ))
         rate_hz = -(-sample_count // duration_s)
         command = [executable, "record", "--native", "--idle", "--pid", str(pid), "--rate", str(rate_hz)]
         command += ["--duration", str(duration_s), "--format", "raw", "--output", str(self._raw)]

@@ -44,20 +44,20 @@ CELL = accuracy.Cell(
 def test_a_plan_makes_the_error_a_third_of_what_is_tolerated() -> None:
     # 1,000 ns in a call of 2,000: half of 3,000 ns by n stacks has an error of 1,500 / sqrt(n), the side without of 1,000;
     # 100 / 3 ns for both of them together allow 4,050 stacks for one and 1,800 for the other.
-    assert accuracy.plan_samples(2_000, [1_000], 60) == {0: 500, 1_000: 1_000}
+    assert accuracy.plan_samples(2_000, [1_000], 60) == {0: 300, 1_000: 900}
     assert accuracy._stacks(3_000, 1_000) == pytest.approx(4_050)
     assert accuracy._stacks(2_000, 1_000) == pytest.approx(1_800)
 
 
 def test_the_smallest_cost_plans_what_is_sampled_without_one() -> None:
-    # 60 ns are tolerated of 50: 20 ns allow 5,000 stacks without the cost and 5,253 with it, which 20 s do not hold.
-    assert accuracy.plan_samples(2_000, [50, 100_000], 20) == {0: 1_000, 50: 1_000, 100_000: 250}
+    # 60 ns are tolerated of 50: 20 ns allow 5,000 stacks without the cost and 5,253 with it, which 12 s do not hold.
+    assert accuracy.plan_samples(2_000, [50, 100_000], 12) == {0: 900, 50: 600, 100_000: 300}
 
 
 def test_what_every_cell_uses_may_take_longer() -> None:
-    # Four cells that want more than 10 s: 20 s without a cost, in whole seconds of each of five processes.
+    # Four cells that want more than 10 s: 20 s without a cost, in whole seconds of each of six processes.
     plan = accuracy.plan_samples(20_000, [50, 100, 150, 200], 10)
-    assert plan == {0: 1_000, 50: 500, 100: 500, 150: 500, 200: 500}
+    assert plan == {0: 1_200, 50: 600, 100: 600, 150: 600, 200: 600}
 
 
 def test_a_block_holds_a_whole_number_of_events() -> None:

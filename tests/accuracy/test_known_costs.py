@@ -39,7 +39,8 @@ def require_laboratory() -> None:
 
 def sample(bench: Any) -> list[Any]:
     try:
-        return bench.sample(0, COST_NS, SAMPLES)
+        (stacks,) = bench.sample([0], COST_NS, SAMPLES)
+        return stacks
     except MeasurementError as error:
         if "no permission" in str(error) or "not installed" in str(error):
             pytest.skip(str(error))

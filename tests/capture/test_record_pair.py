@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -157,12 +158,20 @@ class Spinning(Asked):
         Attached.log.append(("stop", self.pid))
 
 
+@contextmanager
+def logged_turns(pid: int, core: int) -> Iterator[None]:
+    Attached.log.append(("turns", pid, core))
+    yield
+    Attached.log.append(("full turns", pid))
+
+
 def sampled(
     idle: list[int], pids: tuple[int, int], number: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[Recording]:
     Attached.log = []
     monkeypatch.setattr(record, "Sampling", Attached)
     monkeypatch.setattr(record_pair, "idle_cores", lambda: idle)
+    monkeypatch.setattr(record_pair, "short_turns", logged_turns)
     monkeypatch.setattr(Recording, "measure_page_faults", lambda *_: None)
     sides = [side(None, folder), side(None, folder)]
     run(sides, [Spinning(pid) for pid in pids], monkeypatch, number)
@@ -185,7 +194,8 @@ def test_both_sides_are_sampled_at_the_same_time_where_two_cores_are_idle(
         monkeypatch.setattr(sys.modules[__name__], "EFFORT", replace(EFFORT, sampled_every=every))
         sides = sampled([2, 4, 5], (7, 9), number, tmp_path, monkeypatch)
         assert Attached.log == [
-            *(("attach", first, count, 2), ("attach", second, count, 4), ("finish", first), ("finish", second)),
+            *(("attach", first, count, 2), ("attach", second, count, 4), ("turns", first, 2), ("turns", second, 4)),
+            *(("finish", first), ("finish", second), ("full turns", second), ("full turns", first)),
             *(("close", second), ("stop", second), ("close", first), ("stop", first)),
         ]
         assert [each.samples["samples"] for each in sides] == [7, 9]

@@ -50,7 +50,7 @@ def test_what_is_asked_and_what_comes_back(tmp_path: Path, monkeypatch: pytest.M
     assert sample(123, 2_500, folder, "clock-0") == SamplerRun("f (a.py:1) 7\n", 7, 2)
     asked = (tmp_path / "asked").read_text().split()
     assert asked[: asked.index("--output")] == [
-        *("record", "--native", "--idle", "--pid", "123", "--rate", "250", "--duration", "10", "--format", "raw"),
+        *("record", "--native", "--idle", "--pid", "123", "--rate", "313", "--duration", "8", "--format", "raw"),
     ]
     assert list(folder.iterdir()) == []
 
