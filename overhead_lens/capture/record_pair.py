@@ -50,7 +50,7 @@ SIDES = ("base", "new")
 
 # Sampling a process takes 1.9 s before the first stack, whatever their number. Where it cannot be done beside the other side's,
 # half of the stacks are taken.
-PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=1_700, sampled_every=2)
+PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=1_500, sampled_every=2)
 PAIRED_COMPILED = Effort(
     processes=8, blocks=48, clock_budget_ns=1_500_000_000, samples_per_process=1_250, sampled_every=2
 )
