@@ -3,9 +3,10 @@
     python scripts/bench_sampler.py [--rounds 8] [--stacks 500]
 
 Two workers of ``scripts/laboratory`` spin for 10 us in the allocator of a compiled call. Over and over, in random order, each is
-sampled alone and both are at once, each without and with short turns (``overhead_lens/capture/turns.py``). A stack that is the
-same to the last frame as the one before has told nothing: ``n`` stacks of which the share ``d`` are repeats tell as much as
-``n (1 - d) / (1 + d)``. What is spun is to have the share that bare times say.
+sampled alone, each beside a process that holds the other core, and both at once, without and with short turns
+(``overhead_lens/capture/turns.py``). A stack that is the same to the last frame as the one before has told nothing:
+``n`` stacks of which the share ``d`` are repeats tell as much as ``n (1 - d) / (1 + d)``. What is spun is to have the share
+that bare times say.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import math
 import os
 import random
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -38,12 +40,14 @@ COST_NS = 10_000
 SPUN = "overhead_laboratory::"
 WORKERS = 2
 
-# Name: how many are sampled at once, and whether they take short turns with the sampler.
+# Name: how many are sampled at once, whether a loop of Python holds the other core, and whether they take short turns.
 WAYS = {
-    "alone": (1, False),
-    "alone, short turns": (1, True),
-    "two at once": (2, False),
-    "two at once, short turns": (2, True),
+    "alone": (1, False, False),
+    "alone, short turns": (1, False, True),
+    "beside a busy core": (1, True, False),
+    "beside a busy core, short turns": (1, True, True),
+    "two at once": (2, False, False),
+    "two at once, short turns": (2, False, True),
 }
 
 
@@ -74,6 +78,21 @@ def in_order() -> Iterator[None]:
 
     with mock.patch.object(sampler, "_start", ordered):
         yield
+
+
+@contextmanager
+def neighbour(core: int | None) -> Iterator[None]:
+    """A process that holds a core, if one is named."""
+    if core is None:
+        yield
+        return
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    os.sched_setaffinity(process.pid, {core})
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def sample(bench: accuracy.Bench, group: Sequence[int], count: int, found: Found, *, short: bool) -> None:
@@ -115,9 +134,10 @@ def main() -> None:
                     row = bench.time_block(process, cost_ns)
                     each.append(row["steady_ns"] / row["calls"])
             for name in lot.sample(list(WAYS), len(WAYS)):
-                together, short = WAYS[name]
+                together, beside, short = WAYS[name]
                 for first in range(0, WORKERS, together):
-                    sample(bench, range(first, first + together), options.stacks, found[name], short=short)
+                    with neighbour(WORKERS - 1 - first if beside else None):
+                        sample(bench, range(first, first + together), options.stacks, found[name], short=short)
     without_ns, with_ns = (statistics.median(each) for each in blocks.values())
     print(
         f"{SITE.name}: {without_ns:,.0f} ns, with the cost {with_ns:,.0f} ns, of which it is {1 - without_ns / with_ns:.1%}"

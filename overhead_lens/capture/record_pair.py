@@ -122,7 +122,7 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
         workers = _start(stack, ordered, number)
         long_start = time.monotonic() - started_s >= _LONG_START_S
         listener.step(f"measuring: round {number}")
-        share_one_core(worker.pid for worker in workers)
+        core = share_one_core(worker.pid for worker in workers)
         turns = list(zip(ordered, workers, strict=True))
         compilations = 1 if long_start else _compilations(turns)
         lot = random.Random(number)  # noqa: S311
@@ -131,7 +131,7 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
                 _recompile(turns)
             _time(number, turns, lot, compilations)
         if number % turns[0][0].request.effort.sampled_every == 0:
-            _sample(number, turns)
+            _sample(number, turns, core)
             for side, worker in turns:
                 side.measure_page_faults(worker, number)
         if last:
@@ -157,8 +157,8 @@ def _recompile(turns: Sequence[tuple[Recording, Worker]]) -> None:
         side.recompile(worker)
 
 
-def _sample(number: int, turns: Sequence[tuple[Recording, Worker]]) -> None:
-    """Stacks of both sides: at the same time, each on a core of its own; else one after the other, half as many.
+def _sample(number: int, turns: Sequence[tuple[Recording, Worker]], core: int | None) -> None:
+    """Stacks of both sides: at the same time, each on a core of its own; else one after the other on ``core``, half as many.
 
     The cores, or the order, are exchanged from one sampled round to the next.
     """
@@ -168,16 +168,19 @@ def _sample(number: int, turns: Sequence[tuple[Recording, Worker]]) -> None:
     count = effort.samples_per_process
     cores = idle_cores()
     if len(cores) < len(turns):
-        for side, worker in turns:
-            with ExitStack() as stack:
-                side.keep_stacks(side.start_sampling(stack, worker, count // 2))
-        return
+        for turn in turns:
+            _sample_at_once([turn], count // 2, [core])
+    else:
+        _sample_at_once(turns, count, cores)
+
+
+def _sample_at_once(turns: Sequence[tuple[Recording, Worker]], count: int, cores: Sequence[int | None]) -> None:
+    """Stacks of as many processes as there are, each on its core."""
     with ExitStack() as stack:
-        samplings = [
-            side.start_sampling(stack, worker, count, cores[place]) for place, (side, worker) in enumerate(turns)
-        ]
-        for place, (_, worker) in enumerate(turns):
-            stack.enter_context(short_turns(worker.pid, cores[place]))
+        samplings = []
+        for (side, worker), core in zip(turns, cores, strict=False):
+            samplings.append(side.start_sampling(stack, worker, count, core))
+            stack.enter_context(short_turns(worker.pid, core))
         for (side, _), sampling in zip(turns, samplings, strict=True):
             side.keep_stacks(sampling)
 

@@ -29,11 +29,14 @@ _ATTRIBUTES = struct.Struct("=IIQiIQQQ")
 
 
 @contextlib.contextmanager
-def short_turns(pid: int, core: int) -> Iterator[None]:
+def short_turns(pid: int, core: int | None) -> Iterator[None]:
     """Have whoever shares ``core`` with the thread ``pid`` take short turns with it; what the system cannot do is left out.
 
-    A thread of this process wakes up on the core meanwhile, for some 2 % of its time.
+    A thread of this process wakes up on the core meanwhile, for some 2 % of its time; without a core, nothing is done.
     """
+    if core is None:
+        yield
+        return
     ended = threading.Event()
     waking = threading.Thread(target=_wake, args=(core, ended), daemon=True)
     _ask_for_turns(pid, _TURN_NS)

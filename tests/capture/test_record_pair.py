@@ -62,7 +62,7 @@ def side(options: Mapping[str, Any] | None, folder: Path) -> Recording:
 def run(sides: list[Recording], workers: list[Asked], monkeypatch: pytest.MonkeyPatch, number: int = 1) -> None:
     order = workers if number % 2 == 0 else workers[::-1]
     monkeypatch.setattr(record_pair, "_start", lambda *_: order)
-    monkeypatch.setattr(record_pair, "share_one_core", list)
+    monkeypatch.setattr(record_pair, "share_one_core", lambda _: 3)
     record_pair._round(number, sides, Quiet(), last=False)
 
 
@@ -194,9 +194,10 @@ def test_both_sides_are_sampled_at_the_same_time_where_two_cores_are_idle(
         monkeypatch.setattr(sys.modules[__name__], "EFFORT", replace(EFFORT, sampled_every=every))
         sides = sampled([2, 4, 5], (7, 9), number, tmp_path, monkeypatch)
         assert Attached.log == [
-            *(("attach", first, count, 2), ("attach", second, count, 4), ("turns", first, 2), ("turns", second, 4)),
-            *(("finish", first), ("finish", second), ("full turns", second), ("full turns", first)),
-            *(("close", second), ("stop", second), ("close", first), ("stop", first)),
+            *(("attach", first, count, 2), ("turns", first, 2), ("attach", second, count, 4), ("turns", second, 4)),
+            *(("finish", first), ("finish", second)),
+            *(("full turns", second), ("close", second), ("stop", second)),
+            *(("full turns", first), ("close", first), ("stop", first)),
         ]
         assert [each.samples["samples"] for each in sides] == [7, 9]
         assert [each.folded for each in sides] == [["f (a.py:1) 7\n"], ["f (a.py:1) 9\n"]]
@@ -206,8 +207,8 @@ def test_else_one_after_the_other_with_half_as_many_stacks(tmp_path: Path, monke
     half = EFFORT.samples_per_process // 2
     sampled([3], (7, 9), 0, tmp_path, monkeypatch)
     assert Attached.log == [
-        *(("attach", 7, half, None), ("finish", 7), ("close", 7), ("stop", 7)),
-        *(("attach", 9, half, None), ("finish", 9), ("close", 9), ("stop", 9)),
+        *(("attach", 7, half, 3), ("turns", 7, 3), ("finish", 7), ("full turns", 7), ("close", 7), ("stop", 7)),
+        *(("attach", 9, half, 3), ("turns", 9, 3), ("finish", 9), ("full turns", 9), ("close", 9), ("stop", 9)),
     ]
 
 
