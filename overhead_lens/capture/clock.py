@@ -76,6 +76,11 @@ def measure_block(workload: Workload, count: int, pieces: int | None = None) -> 
     }
 
 
+def other_threads_ns() -> int:
+    """Processor time of all other threads of this process since it began."""
+    return time.process_time_ns() - time.thread_time_ns()
+
+
 def usage_of_thread() -> tuple[int, int]:
     """Minor page faults and system time in ns of this thread since it began (getrusage(2), RUSAGE_THREAD)."""
     if sys.platform != "linux":

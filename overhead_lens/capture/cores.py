@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _STAT = Path("/proc/stat")
+_CORES = Path("/sys/devices/system/cpu")
 _WATCH_S = 0.1
 _IDLE_SHARE = 0.7
 
@@ -37,11 +38,25 @@ def quietest_core(allowed: Iterable[int]) -> int:
 
 
 def idle_cores() -> list[int]:
-    """Cores that this thread may use and that nothing else used during most of a tenth of a second."""
+    """Cores that this thread may use and that nothing else used during most of a tenth of a second.
+
+    Logical ones; of those that are threads of one core all but the first come last, since they share what executes.
+    """
     if not hasattr(os, "sched_getaffinity"):
         return []
     idle = _idle_shares()
-    return sorted(core for core in os.sched_getaffinity(0) if idle.get(core, 0.0) >= _IDLE_SHARE)
+    found = sorted(core for core in os.sched_getaffinity(0) if idle.get(core, 0.0) >= _IDLE_SHARE)
+    threads = [_threads_beside(core) for core in found]
+    return [
+        core for _, core in sorted((threads[:place].count(threads[place]), core) for place, core in enumerate(found))
+    ]
+
+
+def _threads_beside(core: int) -> str:
+    """All logical cores of the core that this one is of (sysfs, ``cpu/topology``); this one alone where that cannot be read."""
+    with contextlib.suppress(OSError):
+        return (_CORES / f"cpu{core}/topology/thread_siblings_list").read_text(encoding="ascii")
+    return str(core)
 
 
 def _idle_shares() -> dict[int, float]:

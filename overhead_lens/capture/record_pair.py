@@ -10,7 +10,7 @@ middle one of which counts: on a shared machine one in six takes 10 % longer or 
     round 2   warm up base, new | ...
 
 Not every round is sampled, since the sampler's start takes as long as a third of a round. Both sides are sampled at the same time
-on a core each, or one after the other where no two cores are idle. The last round's processes are traced at their end. Nothing
+on a core each, or one after the other where no two cores are idle or a call uses other threads. The last round's processes are traced at their end. Nothing
 warms up while something is measured, though it would save a fifth of the time: two processors of one core share what executes,
 and a virtual machine does not say which do. On some days a loop of 8 ms took 15 ms beside a busy core.
 
@@ -27,6 +27,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
@@ -54,6 +55,9 @@ PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_p
 PAIRED_COMPILED = Effort(
     processes=8, blocks=48, clock_budget_ns=1_500_000_000, samples_per_process=1_250, sampled_every=2
 )
+
+# A call that has other threads run for this much of its time does not run on one thread.
+_OTHERS_SHARE = 0.1
 
 # How often a process compiles its call, and what that may take in a round; after a long start nothing is compiled again.
 _COMPILATIONS = 6
@@ -126,12 +130,13 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
         turns = list(zip(ordered, workers, strict=True))
         compilations = 1 if long_start else _compilations(turns)
         lot = random.Random(number)  # noqa: S311
+        one_thread = True
         for compilation in range(compilations):
             if compilation:
                 _recompile(turns)
-            _time(number, turns, lot, compilations)
+            one_thread &= _time(number, turns, lot, compilations)
         if number % turns[0][0].request.effort.sampled_every == 0:
-            _sample(number, turns, core)
+            _sample(number, turns, core, at_once=one_thread)
             for side, worker in turns:
                 side.measure_page_faults(worker, number)
         if last:
@@ -157,16 +162,17 @@ def _recompile(turns: Sequence[tuple[Recording, Worker]]) -> None:
         side.recompile(worker)
 
 
-def _sample(number: int, turns: Sequence[tuple[Recording, Worker]], core: int | None) -> None:
+def _sample(number: int, turns: Sequence[tuple[Recording, Worker]], core: int | None, *, at_once: bool) -> None:
     """Stacks of both sides: at the same time, each on a core of its own; else one after the other on ``core``, half as many.
 
-    The cores, or the order, are exchanged from one sampled round to the next.
+    The cores, or the order, are exchanged from one sampled round to the next. Calls that use other threads are not sampled at
+    once, wherever cores are idle: each would wait for threads whose core the other one holds.
     """
     effort = turns[0][0].request.effort
     if number % 2 != number // effort.sampled_every % 2:
         turns = turns[::-1]
     count = effort.samples_per_process
-    cores = idle_cores()
+    cores = idle_cores() if at_once else []
     if len(cores) < len(turns):
         for turn in turns:
             _sample_at_once([turn], count // 2, [core])
@@ -185,14 +191,18 @@ def _sample_at_once(turns: Sequence[tuple[Recording, Worker]], count: int, cores
             side.keep_stacks(sampling)
 
 
-def _time(number: int, turns: Sequence[tuple[Recording, Worker]], lot: random.Random, parts: int) -> None:
-    """One of so many equal parts of a round's blocks."""
+def _time(number: int, turns: Sequence[tuple[Recording, Worker]], lot: random.Random, parts: int) -> bool:
+    """One of so many equal parts of a round's blocks; whether no side had other threads run during most of its blocks."""
     effort = turns[0][0].request.effort
     first = sum(row["process"] == number for row in turns[0][0].rows)
     spent_ns, block = 0, 0
+    with_others: Counter[int] = Counter()
     while block < effort.blocks // parts and (block < 3 or spent_ns < 2 * effort.clock_budget_ns // parts):
         for side, worker in lot.sample(turns, len(turns)):
-            (row,) = worker.ask("clock", block_ns=BLOCK_NS, blocks=1, budget_ns=0, piece_ns=_PIECE_NS)["rows"]
+            timed = worker.ask("clock", block_ns=BLOCK_NS, blocks=1, budget_ns=0, piece_ns=_PIECE_NS)
+            (row,) = timed["rows"]
             side.rows.append({"process": number, **row, "block": first + block})
             spent_ns += row["wall_ns"] + row["reference_ns"]
+            with_others[worker.pid] += timed["others_ns"] > _OTHERS_SHARE * row["wall_ns"]
         block += 1
+    return max(with_others.values()) <= block / 2

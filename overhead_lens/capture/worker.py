@@ -83,11 +83,13 @@ class Session:
         return self._warm
 
     def clock(self, block_ns: int, blocks: int, budget_ns: int, piece_ns: int | None = None) -> dict[str, Any]:
-        """Time blocks of the bare loop, as a whole or in pieces."""
+        """Time blocks of the bare loop, as a whole or in pieces; also how long other threads of this process ran meanwhile."""
         from overhead_lens.capture import clock
 
         count, pieces = clock.division(self._workload, self._warm["call_ns"], block_ns, piece_ns)
-        return {"rows": clock.measure_blocks(self._workload, count, blocks, budget_ns, pieces)}
+        before_ns = clock.other_threads_ns()
+        rows = clock.measure_blocks(self._workload, count, blocks, budget_ns, pieces)
+        return {"rows": rows, "others_ns": clock.other_threads_ns() - before_ns}
 
     def page_faults(self) -> dict[str, Any]:
         """Measure what page faults take beside the operating system's own time."""

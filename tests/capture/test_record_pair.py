@@ -33,6 +33,9 @@ class Quiet:
 class Asked:
     """A worker that writes down what it is asked; a block takes 5 us, or what ``wall_ns`` says."""
 
+    # Blocks of a round during which other threads run, and for how long of the 5 us.
+    others: tuple[int, int] = (0, 0)
+
     def __init__(self, *, fails: bool = False, wall_ns: int = 5_000) -> None:
         self.name = "base"
         self.pid, self.steps, self.fails, self.wall_ns = 0, [], fails, wall_ns
@@ -42,7 +45,10 @@ class Asked:
         if step == "recompile" and self.fails:
             raise MeasurementError("recompile failed: no space")
         row = {"block": 0, "calls": 1, "wall_ns": self.wall_ns, "reference_ns": 1_000}
-        return {"rows": [row]} if step == "clock" else {}
+        blocks, others_ns = self.others
+        return (
+            {"rows": [row], "others_ns": others_ns * (self.steps.count("clock") <= blocks)} if step == "clock" else {}
+        )
 
 
 def side(options: Mapping[str, Any] | None, folder: Path) -> Recording:
@@ -201,6 +207,22 @@ def test_both_sides_are_sampled_at_the_same_time_where_two_cores_are_idle(
         ]
         assert [each.samples["samples"] for each in sides] == [7, 9]
         assert [each.folded for each in sides] == [["f (a.py:1) 7\n"], ["f (a.py:1) 9\n"]]
+
+
+@pytest.mark.parametrize(
+    ("others", "at_once"), [((24, 500), True), ((12, 5_000), True), ((13, 501), False), ((24, 5_000), False)]
+)
+def test_a_call_that_uses_other_threads_is_sampled_by_itself(
+    others: tuple[int, int], at_once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Spinning, "others", property(lambda worker: others if worker.pid == 9 else (0, 0)))
+    sampled([2, 4, 5], (7, 9), 0, tmp_path, monkeypatch)
+    attached = [entry for entry in Attached.log if entry[0] == "attach"]
+    count = EFFORT.samples_per_process
+    if at_once:
+        assert attached == [("attach", 7, count, 2), ("attach", 9, count, 4)]
+    else:
+        assert attached == [("attach", 7, count // 2, 3), ("attach", 9, count // 2, 3)]
 
 
 def test_else_one_after_the_other_with_half_as_many_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

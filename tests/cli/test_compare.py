@@ -196,11 +196,25 @@ def test_the_quietest_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores are chosen on Linux only")
-def test_cores_that_nothing_else_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores_that_nothing_else_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     per_second = os.sysconf("SC_CLK_TCK")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 2, 3, 5})
     monkeypatch.setattr(cores, "time", SimpleNamespace(monotonic=iter([10.0, 11.0]).__next__, sleep=lambda _: None))
     shares = {0: 1.0, 1: 0.69, 2: 0.71, 3: 1.0, 4: 1.0}
     ticks = iter([dict.fromkeys(shares, 5), {core: 5 + round(share * per_second) for core, share in shares.items()}])
     monkeypatch.setattr(cores, "_idle_ticks", lambda: next(ticks))
+    monkeypatch.setattr(cores, "_CORES", tmp_path)
     assert cores.idle_cores() == [2, 3]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores are chosen on Linux only")
+def test_threads_of_one_core_come_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for core, threads in enumerate(["0-1\n", "0-1\n", "2,4\n", "3\n", "2,4\n"]):
+        folder = tmp_path / f"cpu{core}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(threads, encoding="ascii")
+    monkeypatch.setattr(cores, "_CORES", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3, 4, 5})
+    monkeypatch.setattr(cores, "_idle_shares", lambda: dict.fromkeys(range(6), 1.0))
+    # Core 5 says nothing of its threads.
+    assert cores.idle_cores() == [0, 2, 3, 5, 1, 4]
