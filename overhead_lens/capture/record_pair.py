@@ -10,9 +10,9 @@ middle one of which counts: on a shared machine one in six takes 10 % longer or 
     round 2   warm up base, new | ...
 
 Not every round is sampled, since the sampler's start takes as long as a third of a round. Both sides are sampled at the same time
-on a core each, or one after the other where no two cores are idle or a call uses other threads. The last round's processes are traced at their end. Nothing
-warms up while something is measured, though it would save a fifth of the time: two processors of one core share what executes,
-and a virtual machine does not say which do. On some days a loop of 8 ms took 15 ms beside a busy core.
+on a core each, or one after the other where no two cores are idle or a call uses other threads. The last round's processes are
+traced at their end. Nothing warms up while something is measured, though it would save a fifth of the time: two processors of one
+core share what executes, and a virtual machine does not say which do. On some days a loop of 8 ms took 15 ms beside a busy core.
 
 Two processes of one thing differ by where their code and data lie (2 % of a small call), more than blocks of one process do.
 So both processes of a round get the same layout: addresses are not randomized, and the size of the environment, which
