@@ -6,7 +6,7 @@ import platform
 import struct
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,23 +42,29 @@ def target() -> Iterator[int]:
 def test_target_asks_for_short_turns_and_a_thread_wakes_up_on_the_core(target: int) -> None:
     core = min(os.sched_getaffinity(0))
     before_ns, before = turn_ns(target), own_threads()
+    own = os.sched_getaffinity(0)
     if before_ns == 0:
         pytest.skip("this kernel knows no turns of a length that is asked for (Linux 6.12)")
     os.setpriority(os.PRIO_PROCESS, target, 3)
     with short_turns(target, core):
         assert turn_ns(target) == turns._TURN_NS != before_ns
         (waking,) = set(own_threads()) - set(before)
-        for _ in range(100):
-            if own_threads()[waking] == {core}:
-                break
-            threading.Event().wait(0.01)
-        assert own_threads()[waking] == {core}
+        until(lambda: own_threads()[waking] == {core})
         woken = voluntary_switches(waking)
         threading.Event().wait(0.2)
         assert voluntary_switches(waking) - woken > 20
     assert turn_ns(target) == before_ns
     assert os.getpriority(os.PRIO_PROCESS, target) == 3
-    assert own_threads() == before
+    assert os.sched_getaffinity(0) == own
+    until(lambda: waking not in own_threads())
+
+
+def until(holds: Callable[[], bool]) -> None:
+    for _ in range(500):
+        if holds():
+            return
+        threading.Event().wait(0.01)
+    pytest.fail("it did not come to hold")
 
 
 def voluntary_switches(thread: int) -> int:
