@@ -94,14 +94,15 @@ def category_verdicts(host: Sequence[Shift], margin_ns: float) -> list[str]:
 
 
 def blamed(changes: Sequence[Change], verdict: str) -> tuple[str, ...]:
-    """The categories that moved in the verdict's direction, largest first."""
-    guilty = [change for change in changes if change.verdict == verdict and verdict in ("slower", "faster")]
+    """The categories that moved in the verdict's direction by a nanosecond at least, largest first."""
+    moved = [change for change in changes if change.size_ns and change.verdict == verdict]
+    guilty = moved if verdict in ("slower", "faster") else []
     return tuple(change.category for change in sorted(guilty, key=lambda change: -abs(change.size_ns)))
 
 
 def _change(name: str, shift: Shift, verdict: str, net_ns: float | None, moved: tuple[Move, ...]) -> Change:
     """A category's change; what its own difference does not show, its frames may."""
-    if net_ns is None:
+    if net_ns is None or not round(net_ns):
         return Change(name, round(shift.ns), shift.interval(), verdict, moved)
     of_frames = "slower" if net_ns > 0 else "faster"
     shown = verdict if verdict in ("slower", "faster") else of_frames
