@@ -295,7 +295,7 @@ class Bench:
                 spinning = worker.ask("spin", chunk_ns=chunk_ns, tracer_pid=os.getpid())
                 stack.callback(worker.stop_spinning)
                 samplings.append(stack.enter_context(Sampling(spinning["pid"], count, self.folder, worker.name, core)))
-                if core is not None:
+                if core is not None and len(processes) > 1:
                     stack.enter_context(short_turns(worker.pid, core))
             runs = [sampling.finish() for sampling in samplings]
         return [

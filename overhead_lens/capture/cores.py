@@ -14,21 +14,18 @@ _WATCH_S = 0.1
 _IDLE_SHARE = 0.7
 
 
-def share_one_core(pids: Iterable[int]) -> int | None:
-    """Keep the main threads of these processes on the core that is idle most, and say which; their other threads stay free.
-
-    None where threads cannot be kept on a core.
+def share_one_core(pids: Iterable[int]) -> None:
+    """Keep the main threads of these processes on the core that is idle most; their other threads stay free.
 
     Two processes that are called in turns stay on a core each. A neighbour on one of them then made one side 1.8 times as slow
     for a whole round.
     """
     if not hasattr(os, "sched_setaffinity"):
-        return None
+        return
     core = quietest_core(os.sched_getaffinity(0))
     for pid in pids:
         with contextlib.suppress(OSError):
             os.sched_setaffinity(pid, {core})
-    return core
 
 
 def quietest_core(allowed: Iterable[int]) -> int:

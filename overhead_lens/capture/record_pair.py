@@ -126,7 +126,7 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
         workers = _start(stack, ordered, number)
         long_start = time.monotonic() - started_s >= _LONG_START_S
         listener.step(f"measuring: round {number}")
-        core = share_one_core(worker.pid for worker in workers)
+        share_one_core(worker.pid for worker in workers)
         turns = list(zip(ordered, workers, strict=True))
         compilations = 1 if long_start else _compilations(turns)
         lot = random.Random(number)  # noqa: S311
@@ -136,7 +136,7 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
                 _recompile(turns)
             one_thread &= _time(number, turns, lot, compilations)
         if number % turns[0][0].request.effort.sampled_every == 0:
-            _sample(number, turns, core, at_once=one_thread)
+            _sample(number, turns, at_once=one_thread)
             for side, worker in turns:
                 side.measure_page_faults(worker, number)
         if last:
@@ -162,8 +162,8 @@ def _recompile(turns: Sequence[tuple[Recording, Worker]]) -> None:
         side.recompile(worker)
 
 
-def _sample(number: int, turns: Sequence[tuple[Recording, Worker]], core: int | None, *, at_once: bool) -> None:
-    """Stacks of both sides: at the same time, each on a core of its own; else one after the other on ``core``, half as many.
+def _sample(number: int, turns: Sequence[tuple[Recording, Worker]], *, at_once: bool) -> None:
+    """Stacks of both sides: at the same time, each on a core of its own; else one after the other, half as many.
 
     The cores, or the order, are exchanged from one sampled round to the next. Calls that use other threads are not sampled at
     once, wherever cores are idle: each would wait for threads whose core the other one holds.
@@ -174,14 +174,10 @@ def _sample(number: int, turns: Sequence[tuple[Recording, Worker]], core: int | 
     count = effort.samples_per_process
     cores = idle_cores() if at_once else []
     if len(cores) < len(turns):
-        for turn in turns:
-            _sample_at_once([turn], count // 2, [core])
-    else:
-        _sample_at_once(turns, count, cores)
-
-
-def _sample_at_once(turns: Sequence[tuple[Recording, Worker]], count: int, cores: Sequence[int | None]) -> None:
-    """Stacks of as many processes as there are, each on its core."""
+        for side, worker in turns:
+            with ExitStack() as stack:
+                side.keep_stacks(side.start_sampling(stack, worker, count // 2))
+        return
     with ExitStack() as stack:
         samplings = []
         for (side, worker), core in zip(turns, cores, strict=False):

@@ -4,8 +4,8 @@ A kernel that ticks 250 times a second lets whoever runs go on for up to 4 ms un
 it is behind its schedule, does not sleep: it lets go of its target and stops it again, and the target has not run in between. Of
 two targets sampled at once, each on its core, four stacks of ten were the ones before once more. What wakes up on the core every
 millisecond and does nothing makes the kernel choose anew, and a target that asks for turns as long is chosen soon after it is let
-go of: one stack of ten is repeated then. Half a millisecond would not do: the target would be stopped while it still fetches
-what py-spy displaced from the caches (docs/accuracy.md).
+go of: one stack of ten is repeated then. Only where two are sampled at once: a target that is alone, whether the other core is busy
+or not, is stopped while it still fetches what py-spy displaced from the caches, and its shares are wrong (docs/accuracy.md).
 """
 
 from __future__ import annotations
@@ -29,14 +29,11 @@ _ATTRIBUTES = struct.Struct("=IIQiIQQQ")
 
 
 @contextlib.contextmanager
-def short_turns(pid: int, core: int | None) -> Iterator[None]:
+def short_turns(pid: int, core: int) -> Iterator[None]:
     """Have whoever shares ``core`` with the thread ``pid`` take short turns with it; what the system cannot do is left out.
 
-    A thread of this process wakes up on the core meanwhile, for some 2 % of its time; without a core, nothing is done.
+    A thread of this process wakes up on the core meanwhile, for some 2 % of its time.
     """
-    if core is None:
-        yield
-        return
     ended = threading.Event()
     waking = threading.Thread(target=_wake, args=(core, ended), daemon=True)
     _ask_for_turns(pid, _TURN_NS)

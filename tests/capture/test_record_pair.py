@@ -68,7 +68,7 @@ def side(options: Mapping[str, Any] | None, folder: Path) -> Recording:
 def run(sides: list[Recording], workers: list[Asked], monkeypatch: pytest.MonkeyPatch, number: int = 1) -> None:
     order = workers if number % 2 == 0 else workers[::-1]
     monkeypatch.setattr(record_pair, "_start", lambda *_: order)
-    monkeypatch.setattr(record_pair, "share_one_core", lambda _: 3)
+    monkeypatch.setattr(record_pair, "share_one_core", list)
     record_pair._round(number, sides, Quiet(), last=False)
 
 
@@ -222,15 +222,15 @@ def test_a_call_that_uses_other_threads_is_sampled_by_itself(
     if at_once:
         assert attached == [("attach", 7, count, 2), ("attach", 9, count, 4)]
     else:
-        assert attached == [("attach", 7, count // 2, 3), ("attach", 9, count // 2, 3)]
+        assert attached == [("attach", 7, count // 2, None), ("attach", 9, count // 2, None)]
 
 
 def test_else_one_after_the_other_with_half_as_many_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     half = EFFORT.samples_per_process // 2
     sampled([3], (7, 9), 0, tmp_path, monkeypatch)
     assert Attached.log == [
-        *(("attach", 7, half, 3), ("turns", 7, 3), ("finish", 7), ("full turns", 7), ("close", 7), ("stop", 7)),
-        *(("attach", 9, half, 3), ("turns", 9, 3), ("finish", 9), ("full turns", 9), ("close", 9), ("stop", 9)),
+        *(("attach", 7, half, None), ("finish", 7), ("close", 7), ("stop", 7)),
+        *(("attach", 9, half, None), ("finish", 9), ("close", 9), ("stop", 9)),
     ]
 
 
