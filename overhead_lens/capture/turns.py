@@ -4,8 +4,8 @@ A kernel that ticks 250 times a second lets whoever runs go on for up to 4 ms un
 it is behind its schedule, does not sleep: it lets go of its target and stops it again, and the target has not run in between. Of
 two targets sampled at once, each on its core, four stacks of ten were the ones before once more. What wakes up on the core every
 millisecond and does nothing makes the kernel choose anew, and a target that asks for turns as long is chosen soon after it is let
-go of: one stack of ten is repeated then. Only where two are sampled at once: a target that is alone, whether the other core is busy
-or not, is stopped while it still fetches what py-spy displaced from the caches, and its shares are wrong (docs/accuracy.md).
+go of: one stack of ten is repeated then. Only where two are sampled at once: a target that is alone, whether the other core is
+busy or not, is stopped while it still fetches what py-spy displaced from the caches, and its shares are wrong (docs/accuracy.md).
 """
 
 from __future__ import annotations
