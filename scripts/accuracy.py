@@ -13,9 +13,9 @@ time where two cores are idle, as ``overhead-lens compare`` does it::
 The truth is the difference of the bare wall times, paired by round. What is judged is the product's own budget
 (``overhead_lens.analysis.breakdown.make_budget``) with the cost less that without it. A cell passes if the right category
 moved most, by the bare difference give or take 10 % or 60 ns, and no other category moved by more than that. One that does not,
-but by no more than its sampling error explains, is ``unresolved``: more seconds would tell. Beside it stands what the product
-says of the same two captures when it compares them (``overhead_lens.compare.difference``): the category that it blames first, and
-by how much; it passes by the same rule.
+but by no more than its sampling error and the interval of the truth explain, is ``unresolved``: more seconds would tell. Beside
+it stands what the product says of the same two captures when it compares them (``overhead_lens.compare.difference``): the
+category that it blames first, and by how much; it passes by the same rule.
 
 The file that ``--json`` names keeps each site as soon as it is judged. Cells that it holds already are not measured again, so
 that a run that was broken off goes on, and single cells can be measured for longer before the rest.
@@ -130,7 +130,7 @@ SITES = (
     Site("lambda_guard, compiled", "lambda_guard", "guard", compiled=True),
     Site("many_guards, compiled", "many_guards", "guard", least_ns=200, most_ns=10_000),
     # The thread's system time is accounted by a tick of some ms: only long blocks tell it.
-    Site("page_fault, eager", "page_fault", "allocation", least_ns=1_000, block_ns=10 * _BLOCK_NS, steady=False),
+    Site("page_fault, eager", "page_fault", "allocation", least_ns=1_000, block_ns=10 * _BLOCK_NS),
     Site(
         "recompile, compiled",
         "recompile",
@@ -213,15 +213,21 @@ class Cell:
 
     @property
     def explained(self) -> bool:
-        """Whether sampling explains by how much the right category and the other one are further off than tolerated."""
+        """Whether what is not known explains by how much the right category and the other one are further off than tolerated.
+
+        That is the sampling error of both, and of the right one also the interval of the bare difference it is held against.
+        """
+        off_ns = self.moved_ns - self.bare_ns
+        low_ns, high_ns = self.bare_ci95_ns
+        bare_error_ns = high_ns - self.bare_ns if off_ns > 0 else self.bare_ns - low_ns
         return (
-            abs(self.moved_ns - self.bare_ns) <= self.tolerated_ns + self.sampling_ns
+            abs(off_ns) <= self.tolerated_ns + math.hypot(self.sampling_ns, bare_error_ns)
             and abs(self.other_ns) <= self.tolerated_ns + self.other_sampling_ns
         )
 
     @property
     def verdict(self) -> str:
-        """``pass``, ``unresolved`` (the sampling error is too large to tell) or ``FAIL``."""
+        """``pass``, ``unresolved`` (what is not known is too much to tell) or ``FAIL``."""
         return "pass" if self.passed else "unresolved" if self.explained else "FAIL"
 
 

@@ -264,8 +264,9 @@ def _page_fault_time(
         user time                                         |  faults  |       rest of the call       |
                                                           |  number of faults x what one was measured to take
 
-    All of this is time in which the thread ran. Where others keep the cores busy, it waits for one as long as it runs and longer,
-    wherever in the call it is: the wall, and so every share of it, is stretched.
+    All of this is time in which the thread ran, a share of the time that its blocks ran. Where others keep the cores busy, the
+    call waits for one as long as it runs and longer, wherever in it that is, so its wall has the same share; but for what it
+    waited for by itself.
     """
     nothing = Estimate(0.0, np.zeros_like(wall.replicates))
     if shares.evidence != "samples" or "system_ns" not in clock:
@@ -275,19 +276,22 @@ def _page_fault_time(
         return nothing
     system = estimate_per_call(clock, "system_ns", statistic="mean")
     user = _user_time_of_a_fault(measured)
-    calls_ns = shares.memory_calls * wall.value
     stretch = _stretch(clock, wall, shares)
-    value = stretch * (system.value + faults.value * user.value) - calls_ns
-    replicates = stretch * (system.replicates + faults.replicates * user.replicates) - calls_ns
+    calls_ns = shares.memory_calls * wall.value
+    value = stretch.value * (system.value + faults.value * user.value) - calls_ns
+    replicates = stretch.replicates * (system.replicates + faults.replicates * user.replicates) - calls_ns
     return Estimate(float(np.clip(value, 0.0, shares.share("kernel") * wall.value)), np.maximum(replicates, 0.0))
 
 
-def _stretch(clock: pd.DataFrame, wall: Estimate, shares: Shares) -> float:
-    """How many times the time in which it ran the call took, but for what it waited for by itself; at least 1."""
-    if "cpu_ns" not in clock:
-        return 1.0
-    cpu = estimate_per_call(clock, "cpu_ns")
-    return max(1.0, (1 - shares.share("wait")) * wall.value / cpu.value) if cpu.value else 1.0
+def _stretch(clock: pd.DataFrame, wall: Estimate, shares: Shares) -> Estimate:
+    """How many times the mean time in which it ran the call took, but for what it waited for without running; 1 if not known."""
+    cpu = estimate_per_call(clock, "cpu_ns", statistic="mean") if "cpu_ns" in clock else None
+    if cpu is None or not cpu.replicates.all():
+        return Estimate(1.0, np.ones_like(wall.replicates))
+    # A device's driver runs while it waits.
+    ran = max(1 - shares.share("wait"), cpu.value / estimate_per_call(clock, "wall_ns", statistic="mean").value)
+    # All replicates are of the same draws of processes and blocks.
+    return Estimate(ran * wall.value / cpu.value, ran * wall.replicates / cpu.replicates)
 
 
 def _user_time_of_a_fault(measured: Sequence[Mapping[str, int]]) -> Estimate:

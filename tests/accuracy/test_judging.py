@@ -129,12 +129,14 @@ def test_processes_that_differ_widen_the_error() -> None:
         ({"moved_ns": 1_100, "other_ns": -100}, "pass"),
         ({"moved_ns": 1_101}, "unresolved"),
         ({"moved_ns": 870}, "unresolved"),
-        ({"moved_ns": 869}, "FAIL"),
+        ({"moved_ns": 868}, "FAIL"),
+        ({"moved_ns": 860, "bare_ci95_ns": (973.0, 1_020.0)}, "unresolved"),
+        ({"moved_ns": 859, "bare_ci95_ns": (973.0, 1_020.0)}, "FAIL"),
         ({"other_ns": -130}, "unresolved"),
         ({"other_ns": 131}, "FAIL"),
         ({"first": "python"}, "unresolved"),
         ({"bare_ns": 200.0, "moved_ns": 260, "other_ns": 60}, "pass"),
-        ({"bare_ns": 200.0, "moved_ns": 291}, "FAIL"),
+        ({"bare_ns": 200.0, "bare_ci95_ns": (200.0, 200.0), "moved_ns": 291}, "FAIL"),
     ],
 )
 def test_verdicts(changes: dict[str, Any], verdict: str) -> None:

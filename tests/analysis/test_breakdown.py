@@ -160,6 +160,17 @@ def test_page_faults_wait_for_a_core_as_all_else_does() -> None:
     assert ns(budget(stacks, rows)) == {"allocation": 20_000, "kernel": 70_000, "wait": 10_000}
 
 
+def test_page_faults_are_a_share_of_what_their_blocks_ran() -> None:
+    """One block of four was five times as long, in its faults too: the steady call had fewer."""
+    stacks = [stack(USER, BINDING, ENTRY, KERNEL)]
+    rows = clock(100_000, faults=50, system_ns=20_000)
+    disturbed = rows["block"] == 3
+    for name in ("wall_ns", "system_ns"):
+        rows.loc[disturbed, name] *= 5
+    rows = rows.assign(cpu_ns=rows["wall_ns"], steady_ns=10 * 100_000)
+    assert ns(budget(stacks, rows)) == {"allocation": 20_000, "kernel": 80_000}
+
+
 def test_page_faults_take_no_more_than_the_kernel_has() -> None:
     measured = [{"process": 0, "faults": 1, "user_ns": 500}]
     stacks = [stack(USER, BINDING, ENTRY, KERNEL, count=30), stack(USER, count=70)]
