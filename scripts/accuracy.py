@@ -10,7 +10,8 @@ time where two cores are idle, as ``overhead-lens compare`` does it::
     process   | 0  50  200 .. | ... | samples at 0 | samples at 50 | ... | 0  50  200 .. | ...
                round 1                --------- py-spy attached ------    round 11
 
-The truth is the difference of the bare wall times, paired by round. What is judged is the product's own budget
+The truth is the difference of the bare wall times, paired by round, but for rounds in which the reference loop shows the machine
+disturbed. What is judged is the product's own budget
 (``overhead_lens.analysis.breakdown.make_budget``) with the cost less that without it. A cell passes if the right category
 moved most, by the bare difference give or take 10 % or 60 ns, and no other category moved by more than that. One that does not,
 but by no more than its sampling error and the interval of the truth explain, is ``unresolved``: more seconds would tell. Beside
@@ -41,7 +42,7 @@ from typing import Any
 import pandas as pd
 
 from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
-from overhead_lens.analysis.wall import estimate_per_call
+from overhead_lens.analysis.wall import estimate_per_call, undisturbed
 from overhead_lens.capture.cores import idle_cores
 from overhead_lens.capture.process import Worker
 from overhead_lens.capture.sampler import Sampling
@@ -407,6 +408,10 @@ def judge(site: Site, cost_ns: int, measured: tuple[Readings, Readings], budgets
         {
             "process": [row["process"] for row in injected.rows],
             "calls": 1,
+            "reference_ns": [
+                max(old["reference_ns"], new["reference_ns"])
+                for old, new in zip(without.rows, injected.rows, strict=True)
+            ],
             "wall_ns": [
                 new.get("steady_ns", new["wall_ns"]) / new["calls"]
                 - old.get("steady_ns", old["wall_ns"]) / old["calls"]
@@ -414,7 +419,7 @@ def judge(site: Site, cost_ns: int, measured: tuple[Readings, Readings], budgets
             ],
         }
     )
-    bare = estimate_per_call(paired, "wall_ns")
+    bare = estimate_per_call(undisturbed(paired), "wall_ns")
     old, new = ({each.category: each.ns for each in budget.breakdown.host} for budget in budgets)
     moved = {name: new[name] - old[name] for name in old}
     other = max((name for name in moved if name != site.category), key=lambda name: abs(moved[name]))

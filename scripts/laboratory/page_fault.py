@@ -28,8 +28,11 @@ def inputs(params: Params) -> tuple[()]:
 
 
 def call() -> torch.Tensor:
-    """A fresh buffer, touched at its first page and at as many more as cost what is wanted."""
-    pages = 1 - (-COST.cell[0] // _FAULT_NS)
+    """A fresh buffer, touched at its first two pages and at as many more as cost what is wanted.
+
+    Filling a single element takes another way through the dispatcher.
+    """
+    pages = 2 - (-COST.cell[0] // _FAULT_NS)
     buffer = torch.empty(BUFFER_BYTES, dtype=torch.uint8)
     return buffer[: pages * PAGE_BYTES : PAGE_BYTES].fill_(1)
 

@@ -112,6 +112,15 @@ def test_a_cell_is_the_difference_of_two_budgets() -> None:
     assert cell.verdict == "pass"
 
 
+def test_a_round_during_which_the_machine_was_disturbed_does_not_count() -> None:
+    without, injected = readings(1_000, [stacks(600, 400)] * 5), readings(2_000, [stacks(350, 650)] * 5)
+    for row in injected.rows:
+        if row["block"] == 3:
+            row["wall_ns"], row["reference_ns"] = 10 * row["wall_ns"], 10 * row["reference_ns"]
+    cell = judged(without, injected)
+    assert (cell.bare_ns, cell.bare_ci95_ns) == (1_000, (1_000, 1_000))
+
+
 def test_processes_that_differ_widen_the_error() -> None:
     without = readings(1_000, [stacks(600, 400)] * 5)
     spread = [stacks(350 + shift, 650 - shift) for shift in (-200, -100, 0, 100, 200)]
