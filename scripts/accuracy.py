@@ -5,7 +5,7 @@
 A site is a place of ``scripts/laboratory`` in an eager or a compiled call. Its fresh worker processes switch the cost while
 they run. In each, blocks of the bare loop are timed, without the cost and with every cost in turn, over and over; half-way
 the loop is sampled at every cost, so that what drifts in a process drifts alike in both. Two processes are sampled at the same
-time where two cores are idle, as ``overhead-lens compare`` does it::
+time where two cores are idle::
 
     process   | 0  50  200 .. | ... | samples at 0 | samples at 50 | ... | 0  50  200 .. | ...
                round 1                --------- py-spy attached ------    round 11
@@ -46,7 +46,6 @@ from overhead_lens.analysis.wall import estimate_per_call, undisturbed
 from overhead_lens.capture.cores import idle_cores
 from overhead_lens.capture.process import Worker
 from overhead_lens.capture.sampler import Sampling
-from overhead_lens.capture.turns import short_turns
 from overhead_lens.categories import HOST_CATEGORIES, Classifier, default_classifier
 from overhead_lens.cli.store import stacks_per_process
 from overhead_lens.compare.difference import compare_budgets
@@ -302,8 +301,6 @@ class Bench:
                 spinning = worker.ask("spin", chunk_ns=chunk_ns, tracer_pid=os.getpid())
                 stack.callback(worker.stop_spinning)
                 samplings.append(stack.enter_context(Sampling(spinning["pid"], count, self.folder, worker.name, core)))
-                if core is not None and len(processes) > 1:
-                    stack.enter_context(short_turns(worker.pid, core))
             runs = [sampling.finish() for sampling in samplings]
         return [
             [each for stacks in stacks_per_process(tuple(run.folded.splitlines())) for each in stacks] for run in runs

@@ -3,10 +3,9 @@
     python scripts/bench_sampler.py [--rounds 8] [--stacks 500]
 
 Two workers of ``scripts/laboratory`` spin for 10 us in the allocator of a compiled call. Over and over, in random order, each is
-sampled alone, each beside a process that holds the other core, and both at once, without and with short turns
-(``overhead_lens/capture/turns.py``). A stack that is the same to the last frame as the one before has told nothing:
-``n`` stacks of which the share ``d`` are repeats tell as much as ``n (1 - d) / (1 + d)``. What is spun is to have the share
-that bare times say.
+sampled alone, each beside a process that holds the other core, and both at once. A stack that is the same to the last frame as
+the one before has told nothing: ``n`` stacks of which the share ``d`` are repeats tell as much as ``n (1 - d) / (1 + d)``. Those
+of the spin are always the same and do not count there. What is spun is to have the share that bare times say.
 """
 
 from __future__ import annotations
@@ -33,21 +32,17 @@ import accuracy
 
 from overhead_lens.capture import sampler
 from overhead_lens.capture.sampler import Sampling
-from overhead_lens.capture.turns import short_turns
 
 SITE = next(site for site in accuracy.SITES if site.name == "allocation, compiled")
 COST_NS = 10_000
 SPUN = "overhead_laboratory::"
 WORKERS = 2
 
-# Name: how many are sampled at once, whether a loop of Python holds the other core, and whether they take short turns.
+# Name: how many are sampled at once, and whether a loop of Python holds the other core.
 WAYS = {
-    "alone": (1, False, False),
-    "alone, short turns": (1, False, True),
-    "beside a busy core": (1, True, False),
-    "beside a busy core, short turns": (1, True, True),
-    "two at once": (2, False, False),
-    "two at once, short turns": (2, False, True),
+    "alone": (1, False),
+    "beside a busy core": (1, True),
+    "two at once": (2, False),
 }
 
 
@@ -95,7 +90,7 @@ def neighbour(core: int | None) -> Iterator[None]:
         process.wait()
 
 
-def sample(bench: accuracy.Bench, group: Sequence[int], count: int, found: Found, *, short: bool) -> None:
+def sample(bench: accuracy.Bench, group: Sequence[int], count: int, found: Found) -> None:
     """Sample these workers at the same time."""
     with ExitStack() as stack:
         start_s = time.monotonic()
@@ -105,17 +100,15 @@ def sample(bench: accuracy.Bench, group: Sequence[int], count: int, found: Found
             spinning = worker.ask("spin", chunk_ns=20_000_000, tracer_pid=os.getpid())
             stack.callback(worker.stop_spinning)
             samplings.append(stack.enter_context(Sampling(spinning["pid"], count, bench.folder, worker.name, process)))
-            if short:
-                stack.enter_context(short_turns(worker.pid, process))
         runs = [sampling.finish() for sampling in samplings]
         seconds = time.monotonic() - start_s
     for run in runs:
         profile = json.loads(run.folded)
         names = [frame["name"] for frame in profile["shared"]["frames"]]
         stacks = max((each["samples"] for each in profile["profiles"]), key=len)
-        repeats = sum(one == other for one, other in pairwise(stacks)) / len(stacks)
-        spun = sum(any(names[frame].startswith(SPUN) for frame in each) for each in stacks) / len(stacks)
-        found.rows.append((seconds, len(stacks), repeats, spun))
+        spun = [any(names[frame].startswith(SPUN) for frame in each) for each in stacks]
+        repeated = [one == other for (one, other), spins in zip(pairwise(stacks), spun, strict=False) if not spins]
+        found.rows.append((seconds, len(stacks), statistics.mean(repeated), statistics.mean(spun)))
 
 
 def main() -> None:
@@ -134,10 +127,10 @@ def main() -> None:
                     row = bench.time_block(process, cost_ns)
                     each.append(row["steady_ns"] / row["calls"])
             for name in lot.sample(list(WAYS), len(WAYS)):
-                together, beside, short = WAYS[name]
+                together, beside = WAYS[name]
                 for first in range(0, WORKERS, together):
                     with neighbour(WORKERS - 1 - first if beside else None):
-                        sample(bench, range(first, first + together), options.stacks, found[name], short=short)
+                        sample(bench, range(first, first + together), options.stacks, found[name])
     without_ns, with_ns = (statistics.median(each) for each in blocks.values())
     print(
         f"{SITE.name}: {without_ns:,.0f} ns, with the cost {with_ns:,.0f} ns, of which it is {1 - without_ns / with_ns:.1%}"

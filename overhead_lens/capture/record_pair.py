@@ -37,7 +37,6 @@ from overhead_lens.capture import directory
 from overhead_lens.capture.cores import idle_cores, share_one_core
 from overhead_lens.capture.process import Worker
 from overhead_lens.capture.record import Effort, Listener, Recording, Request
-from overhead_lens.capture.turns import short_turns
 from overhead_lens.errors import MeasurementError
 
 BLOCK_NS = 5_000_000
@@ -51,9 +50,9 @@ SIDES = ("base", "new")
 
 # Sampling a process takes 1.9 s before the first stack, whatever their number. Where it cannot be done beside the other side's,
 # half of the stacks are taken.
-PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=1_500, sampled_every=2)
+PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=1_700, sampled_every=2)
 PAIRED_COMPILED = Effort(
-    processes=8, blocks=48, clock_budget_ns=1_500_000_000, samples_per_process=1_250, sampled_every=2
+    processes=8, blocks=48, clock_budget_ns=1_500_000_000, samples_per_process=1_400, sampled_every=2
 )
 
 # A call that has other threads run for this much of its time does not run on one thread.
@@ -179,10 +178,9 @@ def _sample(number: int, turns: Sequence[tuple[Recording, Worker]], *, at_once: 
                 side.keep_stacks(side.start_sampling(stack, worker, count // 2))
         return
     with ExitStack() as stack:
-        samplings = []
-        for (side, worker), core in zip(turns, cores, strict=False):
-            samplings.append(side.start_sampling(stack, worker, count, core))
-            stack.enter_context(short_turns(worker.pid, core))
+        samplings = [
+            side.start_sampling(stack, worker, count, core) for (side, worker), core in zip(turns, cores, strict=False)
+        ]
         for (side, _), sampling in zip(turns, samplings, strict=True):
             side.keep_stacks(sampling)
 

@@ -2,11 +2,12 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty_like.h>
-#include <c10/core/CPUAllocator.h>
 #include <pybind11/pybind11.h>
 #include <torch/library.h>
 
 #include <cstdint>
+
+#include "allocator.h"
 
 namespace counted_laboratory {
 
@@ -16,27 +17,6 @@ __attribute__((noinline)) void count_down() {
   for (int64_t left = steps; left > 0; --left) {
     asm volatile("");
   }
-}
-
-struct CountingAllocator final : c10::Allocator {
-  explicit CountingAllocator(c10::Allocator* wrapped) : wrapped_(wrapped) {}
-
-  c10::DataPtr allocate(size_t size_bytes) override {
-    count_down();
-    return wrapped_->allocate(size_bytes);
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return wrapped_->raw_deleter(); }
-  void copy_data(void* to, const void* from, size_t size_bytes) const override {
-    wrapped_->copy_data(to, from, size_bytes);
-  }
-
- private:
-  c10::Allocator* wrapped_;
-};
-
-void install_allocator() {
-  static CountingAllocator allocator(c10::GetCPUAllocator());
-  c10::SetCPUAllocator(&allocator, /*priority=*/1);
 }
 
 at::Tensor counting_kernel(const at::Tensor& like) {
@@ -82,5 +62,5 @@ TORCH_LIBRARY_IMPL(counted_laboratory, Meta, library) {
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("set_steps", [](int64_t steps) { counted_laboratory::steps = steps; });
-  module.def("install_allocator", &counted_laboratory::install_allocator);
+  module.def("install_allocator", [] { laboratory::install_allocator(&counted_laboratory::count_down); });
 }

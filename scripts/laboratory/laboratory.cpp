@@ -2,7 +2,6 @@
 //
 // The spin reads the processor's time-stamp counter and no clock: a sampler loses stacks that end in the vdso.
 #include <ATen/ops/empty_like.h>
-#include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <pybind11/pybind11.h>
 #include <torch/library.h>
@@ -10,6 +9,8 @@
 
 #include <chrono>
 #include <cstdint>
+
+#include "allocator.h"
 
 namespace overhead_laboratory {
 
@@ -35,27 +36,6 @@ void calibrate() {
   }
   const uint64_t ticks = __rdtsc() - start_ticks;
   ticks_per_ns = static_cast<double>(ticks) / std::chrono::nanoseconds(clock::now() - start).count();
-}
-
-struct SpinningAllocator final : c10::Allocator {
-  explicit SpinningAllocator(c10::Allocator* wrapped) : wrapped_(wrapped) {}
-
-  c10::DataPtr allocate(size_t size_bytes) override {
-    spin();
-    return wrapped_->allocate(size_bytes);
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return wrapped_->raw_deleter(); }
-  void copy_data(void* to, const void* from, size_t size_bytes) const override {
-    wrapped_->copy_data(to, from, size_bytes);
-  }
-
- private:
-  c10::Allocator* wrapped_;
-};
-
-void install_allocator() {
-  static SpinningAllocator allocator(c10::GetCPUAllocator());
-  c10::SetCPUAllocator(&allocator, /*priority=*/1);
 }
 
 constexpr auto kMode = c10::DispatchKey::TESTING_ONLY_GenericMode;
@@ -95,7 +75,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("read_cost_from", [](uintptr_t address) {
     overhead_laboratory::cost_ns = reinterpret_cast<volatile int64_t*>(address);
   });
-  module.def("install_allocator", &overhead_laboratory::install_allocator);
+  module.def("install_allocator", [] { laboratory::install_allocator(&overhead_laboratory::spin); });
   module.def("enter_mode", &overhead_laboratory::enter_mode);
   module.def("spin", &overhead_laboratory::spinning_function);
 }

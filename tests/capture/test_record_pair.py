@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -164,20 +163,12 @@ class Spinning(Asked):
         Attached.log.append(("stop", self.pid))
 
 
-@contextmanager
-def logged_turns(pid: int, core: int) -> Iterator[None]:
-    Attached.log.append(("turns", pid, core))
-    yield
-    Attached.log.append(("full turns", pid))
-
-
 def sampled(
     idle: list[int], pids: tuple[int, int], number: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[Recording]:
     Attached.log = []
     monkeypatch.setattr(record, "Sampling", Attached)
     monkeypatch.setattr(record_pair, "idle_cores", lambda: idle)
-    monkeypatch.setattr(record_pair, "short_turns", logged_turns)
     monkeypatch.setattr(Recording, "measure_page_faults", lambda *_: None)
     sides = [side(None, folder), side(None, folder)]
     run(sides, [Spinning(pid) for pid in pids], monkeypatch, number)
@@ -200,10 +191,8 @@ def test_both_sides_are_sampled_at_the_same_time_where_two_cores_are_idle(
         monkeypatch.setattr(sys.modules[__name__], "EFFORT", replace(EFFORT, sampled_every=every))
         sides = sampled([2, 4, 5], (7, 9), number, tmp_path, monkeypatch)
         assert Attached.log == [
-            *(("attach", first, count, 2), ("turns", first, 2), ("attach", second, count, 4), ("turns", second, 4)),
-            *(("finish", first), ("finish", second)),
-            *(("full turns", second), ("close", second), ("stop", second)),
-            *(("full turns", first), ("close", first), ("stop", first)),
+            *(("attach", first, count, 2), ("attach", second, count, 4), ("finish", first), ("finish", second)),
+            *(("close", second), ("stop", second), ("close", first), ("stop", first)),
         ]
         assert [each.samples["samples"] for each in sides] == [7, 9]
         assert [each.folded for each in sides] == [["f (a.py:1) 7\n"], ["f (a.py:1) 9\n"]]
