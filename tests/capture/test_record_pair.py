@@ -87,6 +87,28 @@ def test_a_compiled_call_is_compiled_many_times_in_a_process(
         assert [(row["process"], row["block"]) for row in recording.rows] == [(1, block) for block in range(24)]
 
 
+class Compiled(Asked):
+    """A worker that writes down when it compiles."""
+
+    log: list[Compiled]
+
+    def ask(self, step: str, **arguments: Any) -> dict[str, Any]:
+        if step == "recompile":
+            self.log.append(self)
+        return super().ask(step, **arguments)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_side_that_compiles_first_changes_each_time(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Compiled.log = []
+    workers = [Compiled(), Compiled()]
+    run([side({}, tmp_path) for _ in range(2)], list(workers), monkeypatch, number)
+    first, second = workers if number % 2 == 0 else workers[::-1]
+    assert Compiled.log == [first, second, second, first] * 3
+
+
 def test_each_compilation_has_its_part_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # 2 s for both sides: 0.33 s for each compilation; at least three pairs of blocks are timed.
     for wall_ns, blocks in ((50 * 10**6, 4), (55 * 10**6, 4), (56 * 10**6, 3), (10**9, 3)):
