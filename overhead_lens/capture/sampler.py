@@ -105,12 +105,6 @@ class Sampling:
         return SamplerRun(folded, int(counted[1]), int(counted[2]))
 
 
-def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
-    """Attach, and wait for the stacks (``Sampling``)."""
-    with Sampling(pid, sample_count, folder, name) as sampling:
-        return sampling.finish()
-
-
 @contextlib.contextmanager
 def _on_core(pid: int, core: int | None) -> Iterator[int | None]:
     """Keep the thread ``pid`` on a core, and what it starts meanwhile; yields which, None where that cannot be told.

@@ -5,12 +5,17 @@ from pathlib import Path
 import pytest
 
 from overhead_lens.capture import sampler
-from overhead_lens.capture.sampler import SamplerRun, explain_failure, sample
+from overhead_lens.capture.sampler import SamplerRun, Sampling, explain_failure
 from overhead_lens.errors import MeasurementError
 
 NO_PERMISSION = (
     "no permission to attach py-spy (ptrace): run as root, add CAP_SYS_PTRACE, or see `overhead-lens doctor`"
 )
+
+
+def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
+    with Sampling(pid, sample_count, folder, name) as sampling:
+        return sampling.finish()
 
 
 @pytest.mark.parametrize(
