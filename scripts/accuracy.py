@@ -55,7 +55,7 @@ from overhead_lens.stack import Stack
 LABORATORY = Path(__file__).resolve().parent / "laboratory"
 sys.path.insert(0, str(LABORATORY))
 
-from known_cost import CELL_BYTES, COMPILE_NS, KEPT_SHAPES, steps_per_ns  # noqa: E402
+from known_cost import CELL_BYTES, COMPILE_NS, KEPT_SHAPES  # noqa: E402
 
 RULES = LABORATORY / "rules.toml"
 
@@ -232,19 +232,17 @@ class Cell:
 
 
 class Switch:
-    """The cell of memory in a file through which running workers read the cost, and the steps of a Python loop for it."""
+    """The cell of memory in a file through which running workers read the cost."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         path.write_bytes(bytes(CELL_BYTES))
         with path.open("r+b") as file:
             self._cell = memoryview(mmap.mmap(file.fileno(), CELL_BYTES)).cast("q")
-        # Of this process: workers that calibrated their own would differ in what they do.
-        self._steps_per_ns = steps_per_ns()
 
     def set(self, cost_ns: int) -> None:
         """Make every call cost ``cost_ns`` more from now on."""
-        self._cell[0], self._cell[1] = cost_ns, round(cost_ns * self._steps_per_ns)
+        self._cell[0] = cost_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import repeat
+from time import perf_counter_ns
 
 from known_cost import COST
 
 
 def work() -> None:
-    """Burn the cost in an empty loop."""
-    for _ in repeat(None, COST.cell[1]):
-        pass
+    """Look at the clock until the cost is spent."""
+    if cost_ns := COST.cell[0]:
+        until_ns = perf_counter_ns() + cost_ns
+        while perf_counter_ns() < until_ns:
+            pass

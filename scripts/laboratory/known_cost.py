@@ -1,23 +1,21 @@
 """The cost that a scenario of the laboratory adds to its call: a cell of memory that can be set while it runs.
 
-Python code burns it in an empty loop, the extension of ``laboratory.cpp`` spins on the time-stamp counter. Neither is
-exact: the truth that a budget is held against is the difference of the bare wall times. How many steps the loop takes is
-fixed outside the workers, so that all of them do the same.
+Python code looks at the clock until it is spent, the extension of ``laboratory.cpp`` spins on the time-stamp counter. Neither is
+exact: the truth that a budget is held against is the difference of the bare wall times. An empty Python loop of so many steps
+would not do: for a second at a time it runs at one of three speeds, 15 % apart, on one and the same core.
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
-import time
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-# The cost in ns, and the steps of an empty loop that take about as long.
-CELL_BYTES = 16
+# The cost in ns.
+CELL_BYTES = 8
 
 # About what tracing and compiling a small function once takes with backend "eager".
 COMPILE_NS = 30_000_000
@@ -25,19 +23,17 @@ COMPILE_NS = 30_000_000
 # Shapes that a recompiled function keeps before it forgets them all: below Dynamo's limit of recompiles.
 KEPT_SHAPES = 6
 
-_CALIBRATION_STEPS = 200_000
-
 
 @dataclass(frozen=True)
 class Params:
-    """The cost in ns that the site adds to each call; ``cell``: a file that holds it and its steps and may be changed."""
+    """The cost in ns that the site adds to each call; ``cell``: a file that holds it and may be changed."""
 
     cost_ns: int = 0
     cell: str = ""
 
 
 class Cost:
-    """The cell as Python reads it: ``cost.cell[0]`` is the cost in ns, ``cost.cell[1]`` are the steps of a loop."""
+    """The cell as Python reads it: ``cost.cell[0]`` is the cost in ns."""
 
     def __init__(self) -> None:
         self._map = mmap.mmap(-1, CELL_BYTES)
@@ -50,7 +46,7 @@ class Cost:
                 self._map = mmap.mmap(file.fileno(), CELL_BYTES)
             self.cell = memoryview(self._map).cast("q")
         else:
-            self.cell[0], self.cell[1] = params.cost_ns, round(params.cost_ns * steps_per_ns())
+            self.cell[0] = params.cost_ns
 
     @property
     def address(self) -> int:
@@ -76,14 +72,3 @@ def open_extension(params: Params) -> Any:
     module = extension()
     module.read_cost_from(COST.address)
     return module
-
-
-def steps_per_ns() -> float:
-    """Iterations of the empty loop per ns, the fastest of five runs."""
-    taken = []
-    for _ in range(5):
-        start = time.perf_counter_ns()
-        for _ in repeat(None, _CALIBRATION_STEPS):
-            pass
-        taken.append(time.perf_counter_ns() - start)
-    return _CALIBRATION_STEPS / min(taken)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import repeat
+from time import perf_counter_ns
 from typing import Any
 
 import torch
@@ -23,9 +23,11 @@ def call(x: torch.Tensor) -> torch.Tensor:
 
 
 def burning_guard(_value: Any) -> bool:
-    """A guard that holds after an empty loop."""
-    for _ in repeat(None, COST.cell[1]):
-        pass
+    """A guard that holds once the cost is spent."""
+    if cost_ns := COST.cell[0]:
+        until_ns = perf_counter_ns() + cost_ns
+        while perf_counter_ns() < until_ns:
+            pass
     return True
 
 

@@ -68,11 +68,10 @@ def test_a_block_holds_a_whole_number_of_events() -> None:
     assert SITE.calls_per_block(1_000, 1_000) == 10_000
 
 
-def test_all_workers_are_told_the_same_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accuracy, "steps_per_ns", lambda: 0.25)
+def test_workers_are_told_the_cost_through_the_file(tmp_path: Path) -> None:
     switch = accuracy.Switch(tmp_path / "cell")
-    switch.set(1_000)
-    assert memoryview((tmp_path / "cell").read_bytes()).cast("q").tolist() == [1_000, 250]
+    switch.set(1_234)
+    assert memoryview((tmp_path / "cell").read_bytes()).cast("q").tolist() == [1_234]
 
 
 def readings(wall_ns: int, per_process: list[list[Stack]]) -> Any:
