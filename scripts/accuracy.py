@@ -448,20 +448,24 @@ def stack_count(readings: Readings) -> int:
 def sampling_error(budgets: Sequence[Budget], samples: Sequence[int], category: str) -> float:
     """95 % half-width in ns of the difference of a category between two budgets, if their walls were exact.
 
-    Of each it is what its processes differ by (Student's t), or what so many stacks allow where that is more: stacks of one
-    process need not be independent (a compilation gives several in a row), but processes are.
+    It is what the movements of the processes, each of which was sampled on both sides, differ by (Student's t), or what so many
+    stacks allow where that is more: stacks of one process need not be independent (a compilation gives several in a row), but
+    processes are.
     """
-    half_widths = []
-    for budget, count in zip(budgets, samples, strict=True):
-        shares = budget.process_shares[:, HOST_CATEGORIES.index(category)]
-        share = float(shares.mean())
-        of_counts = _NORMAL * math.sqrt(share * (1 - share) / count)
-        processes = len(shares)
-        of_processes = (
-            quantile(0.025, processes - 1) * float(shares.std(ddof=1)) / math.sqrt(processes) if processes > 1 else 0.0
+    old_ns, new_ns = (
+        budget.process_shares[:, HOST_CATEGORIES.index(category)] * budget.breakdown.wall.ns for budget in budgets
+    )
+    shares = [float(ns.mean()) / budget.breakdown.wall.ns for ns, budget in zip((old_ns, new_ns), budgets, strict=True)]
+    of_counts = math.hypot(
+        *(
+            _NORMAL * math.sqrt(share * (1 - share) / count) * budget.breakdown.wall.ns
+            for share, count, budget in zip(shares, samples, budgets, strict=True)
         )
-        half_widths.append(max(of_counts, of_processes) * budget.breakdown.wall.ns)
-    return math.hypot(*half_widths)
+    )
+    moved_ns = new_ns - old_ns
+    processes = len(moved_ns)
+    of_processes = quantile(0.025, processes - 1) * float(moved_ns.std(ddof=1)) / math.sqrt(processes)
+    return max(of_counts, of_processes)
 
 
 def judge_site(site: Site, costs_ns: Sequence[int], seconds: float) -> list[Cell]:

@@ -120,14 +120,23 @@ def test_a_round_during_which_the_machine_was_disturbed_does_not_count() -> None
     assert (cell.bare_ns, cell.bare_ci95_ns) == (1_000, (1_000, 1_000))
 
 
-def test_processes_that_differ_widen_the_error() -> None:
+def test_processes_whose_movements_differ_widen_the_error() -> None:
     without = readings(1_000, [stacks(600, 400)] * 5)
-    spread = [stacks(350 + shift, 650 - shift) for shift in (-200, -100, 0, 100, 200)]
-    cell = judged(without, readings(2_000, spread))
+    shifts = (-200, -100, 0, 100, 200)
+    cell = judged(without, readings(2_000, [stacks(350 + shift, 650 - shift) for shift in shifts]))
     # Student's t of four degrees of freedom times the standard error of the mean of five, of 2,000 ns.
-    scatter = math.sqrt(sum((shift / 1_000) ** 2 for shift in (-200, -100, 0, 100, 200)) / 4)
-    expected = math.hypot(2_000 * 2.7764451 * scatter / math.sqrt(5), 1_000 * 1.96 * math.sqrt(0.24 / 5_000))
-    assert cell.sampling_ns == pytest.approx(expected)
+    scatter = math.sqrt(sum((shift / 1_000) ** 2 for shift in shifts) / 4)
+    assert cell.sampling_ns == pytest.approx(2_000 * 2.7764451 * scatter / math.sqrt(5))
+
+
+def test_what_processes_differ_by_all_the_time_is_no_error_of_a_movement() -> None:
+    # 1,000 ns more, half of them for the dispatcher, in every process, however much it had of it before.
+    shifts = (-200, -100, 0, 100, 200)
+    without = readings(1_000, [stacks(600 + shift, 400 - shift) for shift in shifts])
+    injected = readings(2_000, [stacks(1_100 + shift, 900 - shift) for shift in shifts])
+    cell = judged(without, injected)
+    expected = 1.96 * math.hypot(1_000 * math.sqrt(0.24 / 5_000), 2_000 * math.sqrt(0.2475 / 10_000))
+    assert (cell.moved_ns, cell.sampling_ns) == (500, pytest.approx(expected))
 
 
 @pytest.mark.parametrize(
