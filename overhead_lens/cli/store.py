@@ -15,6 +15,7 @@ from overhead_lens.capture.loop import LOOP_NAME
 from overhead_lens.categories import Classifier
 from overhead_lens.stack import Stack
 from overhead_lens.trace.callgrind import read_callgrind
+from overhead_lens.trace.cut_stacks import mended
 from overhead_lens.trace.kineto import read_events
 from overhead_lens.trace.stacks import by_root, inside, parse_stacks
 
@@ -44,7 +45,7 @@ def budget_of(path: Path, classifier: Classifier) -> Budget:
 
 def stacks_per_process(folded: tuple[str, ...]) -> list[list[Stack]]:
     """The sampled stacks of the measured loop, one list per process; none of a process that gave none."""
-    return [found for group in by_root(parse_stacks(folded)) if (found := inside(group, LOOP_NAME))]
+    return mended([found for group in by_root(parse_stacks(folded)) if (found := inside(group, LOOP_NAME))])
 
 
 def measured_stacks(folded: tuple[str, ...]) -> list[Stack]:
