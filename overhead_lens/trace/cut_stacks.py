@@ -6,7 +6,7 @@ that reads the clock a stack is left without the C++ frames in the middle (here 
     measured_loop   measured_loop
     compile_wrapper   compile_wrapper
       dynamo__custom_eval_frame
-      LAMBDA_GUARD::check_nopybind
+      lookup
     guard             guard
       time_perf_counter_ns
         clock_gettime     clock_gettime

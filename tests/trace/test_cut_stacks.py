@@ -13,7 +13,7 @@ LOOP, WRAPPER, GUARD = (
     "compile_wrapper (torch/_dynamo/eval_frame.py:9)",
     "guard (user.py:7)",
 )
-EVAL, CHECK = (
+EVAL, CHECK = "dynamo__custom_eval_frame (libtorch_python.so)", "lookup (libtorch_python.so)"
     "dynamo__custom_eval_frame (libtorch_python.so)",
     "torch::dynamo::(anonymous namespace)::LAMBDA_GUARD::check_nopybind (libtorch_python.so)",
 )
