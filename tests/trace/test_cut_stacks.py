@@ -14,9 +14,6 @@ LOOP, WRAPPER, GUARD = (
     "guard (user.py:7)",
 )
 EVAL, CHECK = "dynamo__custom_eval_frame (libtorch_python.so)", "lookup (libtorch_python.so)"
-    "dynamo__custom_eval_frame (libtorch_python.so)",
-    "torch::dynamo::(anonymous namespace)::LAMBDA_GUARD::check_nopybind (libtorch_python.so)",
-)
 PYTHON_CLOCK, CLOCK, VDSO = (
     "time_perf_counter_ns (libpython3.11.so)",
     "clock_gettime (libc.so.6)",
