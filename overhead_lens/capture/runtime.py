@@ -9,9 +9,11 @@ from typing import Any
 
 import torch
 
+from overhead_lens.capture.loop import REFERENCE
+
 
 def describe_runtime() -> dict[str, Any]:
-    """Versions, thread counts and the environment variables that change how torch runs."""
+    """Versions, thread counts, the reference loop and the environment variables that change how torch runs."""
     prefixes = (
         "OMP_",
         "MKL_",
@@ -37,5 +39,6 @@ def describe_runtime() -> dict[str, Any]:
         "numpy": getattr(sys.modules.get("numpy"), "__version__", None),
         "numba": getattr(sys.modules.get("numba"), "__version__", None),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "reference": REFERENCE,
         "variables": environ,
     }

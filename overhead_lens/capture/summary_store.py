@@ -18,7 +18,7 @@ from overhead_lens.capture.calibration_store import folder
 from overhead_lens.capture.files import ABLATION, CALIBRATION, CLOCK, KINETO, META, STACKS
 
 # Counted up whenever the kept text or the analysis that makes it changes within one version of the package.
-_FORMAT = 2
+_FORMAT = 3
 _VERSION = f"{__version__}/{_FORMAT}"
 _EVIDENCE = (CLOCK, KINETO, STACKS, CALIBRATION, ABLATION)
 _COLUMNS = ["key", "version", "text", "digest"]

@@ -164,14 +164,17 @@ def _sampled(base: Budget, new: Budget, level_ns: float, wall: Shift) -> list[Sh
 def _log_drift(base: Budget, new: Budget) -> tuple[float, float]:
     """Logarithm of how much longer the reference loop took for the new capture, and its error.
 
-    Nothing where it is too little to be told from the loop's own spread, and where two interpreters ran it.
+    Nothing where it is too little to be told from the loop's own spread, where two interpreters ran it, and where the loops were
+    different ones.
     """
-    pythons = {budget.breakdown.environment.get("python") for budget in (base, new)}
+    loops = {
+        tuple(budget.breakdown.environment.get(name) for name in ("python", "reference")) for budget in (base, new)
+    }
     old, recent = (
         _quiet(budget).groupby("process")["reference_ns"].median().to_numpy(np.float64) for budget in (base, new)
     )
     shift = unpaired_shift(np.log(old), np.log(recent))
-    if len(pythons) > 1 or abs(shift.ns) < max(DRIFT_SHARE, 2 * shift.error_ns):
+    if len(loops) > 1 or abs(shift.ns) < max(DRIFT_SHARE, 2 * shift.error_ns):
         return 0.0, 0.0
     return shift.ns, shift.error_ns
 

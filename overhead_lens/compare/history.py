@@ -53,6 +53,7 @@ class Point:
         ns: ns per call of each of ``SERIES``.
         ci95_ns: Their intervals.
         reference_ns: Median time of the reference loop beside its blocks.
+        reference: Which reference loop that was; None where the capture does not say.
     """
 
     path: str
@@ -63,6 +64,7 @@ class Point:
     ns: Mapping[str, float]
     ci95_ns: Mapping[str, Interval]
     reference_ns: float
+    reference: str | None
 
     @property
     def name(self) -> str:
@@ -83,7 +85,7 @@ class Change:
         likely: The first capture after it, if it is where it most likely is.
         found_in: The series that showed it, with its ``p_value`` after Holm.
         shifts: How each series moved, in ns per call.
-        reference_share: How much slower the reference loop became.
+        reference_share: How much slower the reference loop became; 0 where it is another one since.
     """
 
     position: int
@@ -207,6 +209,7 @@ def text_of(meta: Mapping[str, Any], budget: Budget, reference_ns: float) -> str
             "ns": {WALL: wall.ns, **{each.category: each.ns for each in host}},
             "ci95_ns": {WALL: wall.ci95_ns, **{each.category: each.ci95_ns for each in host}},
             "reference_ns": reference_ns,
+            "reference": environment.get("reference"),
         }
     )
 
@@ -223,6 +226,7 @@ def point_of_text(text: str, path: str) -> Point:
         found["ns"],
         {name: (low, high) for name, (low, high) in found["ci95_ns"].items()},
         found["reference_ns"],
+        found["reference"],
     )
 
 
@@ -270,7 +274,8 @@ def _change(
     bounds: Sequence[int],
 ) -> Change:
     start, at, end = bounds
-    share = float(np.median(reference_ns[at:end]) / np.median(reference_ns[start:at])) - 1
+    one_loop = len({point.reference for point in points[start:end]}) == 1
+    share = float(np.median(reference_ns[at:end]) / np.median(reference_ns[start:at])) - 1 if one_loop else 0.0
     return Change(
         at, points[cut.first - 1], points[cut.last], points[at], names[cut.series], cut.p_value, shifts, share
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pandas as pd
 import pytest
 
 from overhead_lens import __version__
@@ -152,6 +153,26 @@ def test_the_same_commit_on_both_sides_is_said(tmp_path: Path) -> None:
         draw(tmp_path, number, 1_000 if number < 6 else 1_200, {"git_commit": "abc"})
     (change,) = read(tmp_path)["series"][0]["segments"][0]["change_points"]
     assert change["sentence"] == "python +200 ns (wall +200 ns) within abc: no commit lies between the captures"
+
+
+@pytest.mark.parametrize(
+    ("loop", "share", "warning"),
+    [
+        ("one", 1.0, "the reference loop took +100.0% time as well: the machine may have changed"),
+        ("another", 0.0, None),
+    ],
+)
+def test_the_reference_loop_is_held_against_the_same_one_only(
+    tmp_path: Path, loop: str, share: float, warning: str | None
+) -> None:
+    for number in range(14):
+        late = number >= 7
+        path = draw(tmp_path, number, 1_500 if late else 1_000, {"reference": loop if late else "one"})
+        if late:
+            clock = pd.read_parquet(path / "clock.parquet")
+            clock.assign(reference_ns=2 * clock["reference_ns"]).to_parquet(path / "clock.parquet", index=False)
+    (change,) = read(tmp_path)["series"][0]["segments"][0]["change_points"]
+    assert (change["position"], change["reference_share"], change["warning"]) == (7, share, warning)
 
 
 def test_everything_else_is_counted_with_a_reason(tmp_path: Path) -> None:
