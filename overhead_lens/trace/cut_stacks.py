@@ -18,6 +18,7 @@ is taken from such stacks, in proportion to how often they were seen. Where ther
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -28,6 +29,11 @@ _VDSO = "[vdso]"
 
 # The leaf, and the function of the C library that called it.
 _LEFT = 2
+
+# What reads the clock and calls nothing else: CPython's Modules/timemodule.c and Python/pytime.c, libstdc++'s <chrono>.
+_READER = re.compile(
+    r"time_(time|monotonic|perf_counter)(_ns)?|_?PyTime_Get\w+|pymonotonic|py_get_\w*clock|std::chrono::.*::now.*"
+)
 
 UNKNOWN_CALLER = StackFrame("read of the clock, callers cut off by the vDSO", "", 0, native=True)
 
@@ -57,6 +63,11 @@ def _ways_to_the_clock(stacks: Sequence[Stack]) -> dict[_Chain, Counter[_Frames]
         for stack in whole
         for caller, frame in pairwise(stack.frames)
         if caller.native and caller.function not in clocks and frame.native and frame.function in clocks
+    } | {
+        frame.function
+        for stack in whole
+        for frame in stack.frames
+        if frame.native and _READER.fullmatch(frame.function)
     }
     ways: defaultdict[_Chain, Counter[_Frames]] = defaultdict(Counter)
     for stack in whole:

@@ -60,6 +60,11 @@ def test_a_function_known_to_read_the_clock_is_on_the_way_to_it() -> None:
     assert mended([[elsewhere, way, stack(*CUT)]]) == [[elsewhere, way, way]]
 
 
+def test_nobody_need_be_met_in_the_clock_itself_where_its_readers_are_well_known() -> None:
+    whole = [stack(*IN_GUARD, PYTHON_CLOCK), stack(*IN_GUARD, "bisect_left (libpython3.11.so)", count=9)]
+    assert mended([[*whole, stack(*CUT)]]) == [[*whole, stack(*IN_GUARD, PYTHON_CLOCK)]]
+
+
 def test_two_ways_to_the_clock_share_in_proportion() -> None:
     kernel = "reading_kernel (libextension.so)"
     one, other = (LOOP, PYTHON_CLOCK), (LOOP, "torch::op (libtorch_python.so)", kernel)
