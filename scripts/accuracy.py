@@ -4,11 +4,11 @@
 
 A site is a place of ``scripts/laboratory`` in an eager or a compiled call. Its fresh worker processes switch the cost while
 they run. In each, blocks of the bare loop are timed, without the cost and with every cost in turn, over and over; half-way
-the loop is sampled at every cost, so that what drifts in a process drifts alike in both. Two processes are sampled at the same
-time where two cores are idle::
+the loop is sampled at every cost in turn, too, so that what drifts in a process drifts alike in both. Two processes are sampled
+at the same time where two cores are idle::
 
-    process   | 0  50  200 .. | ... | samples at 0 | samples at 50 | ... | 0  50  200 .. | ...
-               round 1                --------- py-spy attached ------    round 11
+    process   | 0  50  200 .. | ... | samples at 0 | at 50 | ... | samples at 0 | ... | 0  50  200 .. | ...
+               round 1                ------- turn 1 of py-spy ----  turn 2              round 11
 
 The truth is the difference of the bare wall times, paired by round, but for rounds in which the reference loop shows the machine
 disturbed. What is judged is the product's own budget
@@ -77,6 +77,9 @@ _AT_ONCE = 2
 
 # The sampler's rate, and since py-spy runs for whole seconds what a process gives at least and in multiples.
 _SAMPLES_PER_S = 300
+
+# How often all costs are sampled in turn: a call drifts by more, in a minute, than a small cost.
+_TURNS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +365,12 @@ def plan_samples(call_ns: float, costs_ns: Sequence[int], seconds: float) -> dic
     }
 
 
+def of_turn(count: int, turn: int) -> int:
+    """How many of ``count`` stacks are taken in one of the turns: whole seconds of the sampler, the first turns taking more."""
+    seconds = count // _SAMPLES_PER_S
+    return _SAMPLES_PER_S * (seconds // _TURNS + (turn < seconds % _TURNS))
+
+
 def _stacks(wall_ns: float, cost_ns: int) -> float:
     """Stacks that make the standard error of half of ``wall_ns`` a third of what is tolerated, divided by the root of two."""
     tolerated_ns = max(TOLERATED_SHARE * cost_ns, TOLERATED_NS)
@@ -377,10 +386,15 @@ def measure(site: Site, costs_ns: Sequence[int], seconds: float) -> tuple[dict[i
         for first in range(0, PROCESSES, _AT_ONCE):
             group = range(first, min(first + _AT_ONCE, PROCESSES))
             before = [bench.time(process, list(readings), range(_ROUNDS // 2)) for process in group]
-            for cost_ns, each in readings.items():
-                each.stacks += bench.sample(group, cost_ns, counts[cost_ns])
+            stacks: dict[int, list[list[Stack]]] = {cost_ns: [[] for _ in group] for cost_ns in readings}
+            for turn in range(_TURNS):
+                for cost_ns in readings:
+                    if count := of_turn(counts[cost_ns], turn):
+                        for kept, found in zip(stacks[cost_ns], bench.sample(group, cost_ns, count), strict=True):
+                            kept.extend(found)
             after = [bench.time(process, list(readings), range(_ROUNDS // 2, _ROUNDS)) for process in group]
             for cost_ns, each in readings.items():
+                each.stacks += stacks[cost_ns]
                 for rows in zip(before, after, strict=True):
                     each.rows += [row for half in rows for row in half[cost_ns]]
             for process in group:

@@ -60,6 +60,14 @@ def test_what_every_cell_uses_may_take_longer() -> None:
     assert plan == {0: 1_200, 50: 600, 100: 600, 150: 600, 200: 600}
 
 
+@pytest.mark.parametrize(
+    ("count", "turns"),
+    [(300, [300, 0, 0, 0, 0]), (2_100, [600, 600, 300, 300, 300]), (6_000, [1_200] * 5)],
+)
+def test_stacks_are_taken_in_turns_of_whole_seconds(count: int, turns: list[int]) -> None:
+    assert [accuracy.of_turn(count, turn) for turn in range(5)] == turns
+
+
 def test_a_block_holds_a_whole_number_of_events() -> None:
     rare = accuracy.Site("rare", "rare", "compile", block_ns=1_000_000, event_ns=30_000, events=6)
     assert rare.calls_per_block(100, 0) == 10_000
