@@ -14,13 +14,15 @@ A frame that no rule knows is ``unattributed`` and is listed by name; it is neve
 everything below it, whatever that is (the Python code of a lambda guard is guard time); only rules of the same category
 still refine its part. A rule with ``under`` applies
 only where the current claim is of one of those categories (``malloc`` is allocation under an operator, but Python's own
-business under the interpreter).
+business under the interpreter). One that is ``mostly_own`` holds only in captures where its function spends most of its time
+itself: it sets work up by calling others, or does the work in a loop of its own, and its name does not tell.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -69,6 +71,7 @@ _KEYS = {
     "under",
     "scope",
     "shown",
+    "mostly_own",
     "source",
 }
 
@@ -107,6 +110,7 @@ class Rule:
         under: Categories of which the current claim must be one; empty for any.
         scope: Whether everything below belongs to it too.
         shown: Whether a frame of a neutral rule is named nevertheless.
+        mostly_own: Whether it holds only where most of the time under its frame is the frame's own.
         source: The file in PyTorch (or elsewhere) that justifies it.
     """
 
@@ -120,6 +124,7 @@ class Rule:
     under: frozenset[str]
     scope: bool
     shown: bool
+    mostly_own: bool
     source: str
 
     def fits_frame(self, frame: StackFrame, current: Claim) -> bool:
@@ -179,6 +184,19 @@ class Classifier:
                 shown = frame
             carried = _carry(rule, carried)
         return Classified(carried.claim, shown)
+
+    def fitted(self, stacks: Iterable[Stack]) -> Classifier:
+        """The classifier without the ``mostly_own`` rules that do not hold in these stacks, which are those of one capture."""
+        doubtful = [rule for rule in self._rules if rule.mostly_own]
+        fits = lru_cache(maxsize=None)(lambda rule, frame: rule.fits_frame(frame, UNCLAIMED))
+        own: Counter[Rule] = Counter()
+        under: Counter[Rule] = Counter()
+        for stack in stacks:
+            for rule in doubtful:
+                if any(fits(rule, frame) for frame in stack.frames):
+                    under[rule] += stack.count
+                    own[rule] += stack.count * fits(rule, self.classify(stack).frame)
+        return Classifier(rule for rule in self._rules if not rule.mostly_own or 2 * own[rule] > under[rule])
 
     def enter(self, frame: StackFrame, carried: Carried) -> Carried:
         """What is carried on below ``frame`` where ``carried`` came to it: one step of ``classify``."""
@@ -262,6 +280,7 @@ def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
         under,
         scope=bool(entry.get("scope")),
         shown=bool(entry.get("shown")),
+        mostly_own=bool(entry.get("mostly_own")),
         source=entry["source"],
     )
 

@@ -64,6 +64,7 @@ class Found:
 def look_at(name: str, call_ns: float, stacks: list[Stack], classifier: Classifier) -> Found:
     """Classify the stacks of one operator."""
     others: Counter[tuple[str, str]] = Counter()
+    classifier = classifier.fitted(stacks)
     for stack in stacks:
         verdict = classifier.classify(stack)
         if verdict.claim.category not in _WORK:

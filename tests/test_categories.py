@@ -53,6 +53,42 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ),
         ((USER, BINDING, "c10::TensorImpl::~TensorImpl (libc10.so)", "free (libc.so.6)"), "allocation/tensor"),
         ((USER, BINDING, ENTRY, "at::native::AVX2::copy_kernel (libtorch_cpu.so)"), "kernel"),
+        *(
+            ((USER, BINDING, ENTRY, f"at::native::{symbol} (libtorch_cpu.so)"), "kernel")
+            for symbol in (
+                "(anonymous namespace)::avg_pool2d_kernel_impl",
+                "(anonymous namespace)::GroupNormKernelImplInternal<float, float>",
+                "(anonymous namespace)::cpu_max_pool<float, false>",
+                "(anonymous namespace)::_bincount_cpu_template<long, float>",
+                "(anonymous namespace)::searchsorted_cpu_contiguous<float, long>",
+                "(anonymous namespace)::apply_triu_tril<float>(at::Tensor const&, bool)::{lambda(long, long)#1}::operator() const",
+                (
+                    "(anonymous namespace)::im2col_out_cpu_template(at::Tensor&)::{lambda()#1}::operator()() const::{lambda()#2}"
+                    "::operator() const"
+                ),
+                (
+                    "index_select_out_cpu_(at::Tensor&)::{lambda(long, long)#2}::operator()(long, long) const::{lambda()#1}"
+                    "::operator() const"
+                ),
+                "unfolded2d_copy<float>(float*)::{lambda(long, long)#1}::operator() const",
+                "templates::cpu::NormalFill16<float, true>::operator()",
+                "structured_cat_out_cpu::impl",
+                "randperm_out_cpu",
+                "_exec_fft",
+            )
+        ),
+        *(
+            ((USER, BINDING, ENTRY, f"at::native::{symbol} (libtorch_cpu.so)"), "dispatcher/op_setup")
+            for symbol in (
+                "linear",
+                "max_pool2d",
+                "structured_add_out::impl",
+                "DispatchStub<void (*)(at::Tensor&), at::native::fill_stub>::operator()",
+                "use_mkldnn_matmul",
+                "median_out",
+                "convolution_backward(at::Tensor&)::{lambda()#1}::operator() const",
+            )
+        ),
         ((USER, BINDING, ENTRY, "at::TensorIteratorBase::for_each (libtorch_cpu.so)", "0x7 (libgomp.so.1)"), "kernel"),
         ((USER, BINDING, ENTRY, "omp_get_max_threads (libgomp.so.1)"), "dispatcher/dispatch"),
         ((USER, "mkl_vml_kernel_sErf_EXHAynn (libtorch_cpu.so)"), "kernel"),
@@ -103,6 +139,22 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
 )
 def test_claims(frames: tuple[str, ...], expected: str) -> None:
     assert claim(*frames) == expected
+
+
+COPY = (USER, BINDING, ENTRY, "at::native::copy_impl (libtorch_cpu.so)")
+ITERATOR = "at::TensorIteratorBase::build (libtorch_cpu.so)"
+
+
+@pytest.mark.parametrize(
+    ("own", "in_libc", "others", "category"),
+    [(51, 0, 49, "kernel"), (10, 41, 49, "kernel"), (50, 0, 50, "dispatcher"), (0, 0, 1, "dispatcher")],
+)
+def test_a_copy_is_a_kernel_where_it_takes_most_of_its_time_itself(
+    own: int, in_libc: int, others: int, category: str
+) -> None:
+    sides = [stack(*COPY, count=own), stack(*COPY, UNRESOLVED, count=in_libc), stack(*COPY, ITERATOR, count=others)]
+    fitted = CLASSIFIER.fitted([*sides, stack(USER, count=1_000)])
+    assert [fitted.classify(each).claim.category for each in sides] == [category, category, "dispatcher"]
 
 
 @pytest.mark.parametrize(

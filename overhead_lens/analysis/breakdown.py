@@ -114,8 +114,9 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     """
     meta, clock = evidence.meta, undisturbed(evidence.clock)
     wall = estimate_per_call(clock, time_column(clock))
-    traced = _traced(evidence, classifier)
     stacks = evidence.stacks
+    classifier = classifier.fitted(stacks)
+    traced = _traced(evidence, classifier)
     verdicts = [classifier.classify(stack) for stack in stacks]
     if stacks:
         shares = shares_of_stacks(evidence.samples, classifier)

@@ -27,8 +27,6 @@ def calls() -> dict[str, Call]:
     positive = half @ half.T + 500 * torch.eye(500)
     sparse = (square * (square > 1.5)).to_sparse_csr()
     heads = torch.randn(1, 8, 512, 64)
-    lstm, gru = torch.nn.LSTM(128, 128), torch.nn.GRU(128, 128)
-    steps = torch.randn(50, 16, 128)
     flags = line > 0
     places = square[:100].argsort(1).repeat(30, 1)
     grid = torch.rand(16, 64, 64, 2) * 2 - 1
@@ -93,7 +91,6 @@ def calls() -> dict[str, Call]:
         "gelu": lambda: F.gelu(line),
         "grid_sample": lambda: F.grid_sample(image, grid, align_corners=False),
         "group_norm": lambda: F.group_norm(image, 4),
-        "gru": lambda: gru(steps),
         "histc": line.histc,
         "index_add": lambda: tall.index_add(0, ids[:50_000], tall[:50_000]),
         "index_put": lambda: tall.index_put((ids[:50_000],), tall[:50_000]),
@@ -109,7 +106,6 @@ def calls() -> dict[str, Call]:
         "linspace": lambda: torch.linspace(0, 1, 10_000_000),
         "log_softmax": lambda: words.log_softmax(1),
         "logsumexp": lambda: words.logsumexp(1),
-        "lstm": lambda: lstm(steps),
         "masked_fill": lambda: line.masked_fill(flags, 0.0),
         "masked_select": lambda: line.masked_select(flags),
         "matmul int64": lambda: whole @ whole,
@@ -155,7 +151,6 @@ def calls() -> dict[str, Call]:
         "svd": lambda: torch.linalg.svd(half[:100, :100]),
         "take_along_dim": lambda: square.take_along_dim(places, 1),
         "tanh": line.tanh,
-        "tolist, tensor": lambda: torch.tensor(small[:20_000].tolist()),
         "topk": lambda: square.topk(10),
         "trace": lambda: square.repeat(2, 2).trace(),
         "triu": square.triu,
