@@ -3,9 +3,9 @@
     python scripts/survey_operators.py [--stacks 300] [OPERATOR ...]
 
 An operator that takes a millisecond has its arguments checked and its kernel chosen in some microseconds, by many functions: a
-single frame that is neither kernel nor allocation and yet takes much of it is a kernel's that the rules do not know. Each operator
-of ``scripts/laboratory/operators.py`` is timed and sampled in one process; the table has those with such a frame, Python's own
-aside, and what the rules gave to whom.
+single frame that is neither kernel nor allocation and yet takes much of it is a kernel's that the rules do not know. Each
+operator of ``scripts/laboratory/operators.py`` is timed and sampled in one process; the table has those with such a frame,
+Python's own aside, and what the rules gave to whom.
 """
 
 from __future__ import annotations
