@@ -22,8 +22,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -185,18 +184,19 @@ class Classifier:
             carried = _carry(rule, carried)
         return Classified(carried.claim, shown)
 
-    def fitted(self, stacks: Iterable[Stack]) -> Classifier:
+    def fitted(self, stacks: Sequence[Stack]) -> Classifier:
         """The classifier without the ``mostly_own`` rules that do not hold in these stacks, which are those of one capture."""
-        doubtful = [rule for rule in self._rules if rule.mostly_own]
-        fits = lru_cache(maxsize=None)(lambda rule, frame: rule.fits_frame(frame, UNCLAIMED))
-        own: Counter[Rule] = Counter()
-        under: Counter[Rule] = Counter()
+        return Classifier(rule for rule in self._rules if not rule.mostly_own or self._holds(rule, stacks))
+
+    def _holds(self, rule: Rule, stacks: Sequence[Stack]) -> bool:
+        """Whether most of the time under the frames of a rule is their own."""
+        fits = lru_cache(maxsize=None)(lambda frame: rule.fits_frame(frame, UNCLAIMED))
+        own = under = 0
         for stack in stacks:
-            for rule in doubtful:
-                if any(fits(rule, frame) for frame in stack.frames):
-                    under[rule] += stack.count
-                    own[rule] += stack.count * fits(rule, self.classify(stack).frame)
-        return Classifier(rule for rule in self._rules if not rule.mostly_own or 2 * own[rule] > under[rule])
+            if any(map(fits, stack.frames)):
+                under += stack.count
+                own += stack.count * fits(self.classify(stack).frame)
+        return 2 * own > under
 
     def enter(self, frame: StackFrame, carried: Carried) -> Carried:
         """What is carried on below ``frame`` where ``carried`` came to it: one step of ``classify``."""
