@@ -178,6 +178,11 @@ def _warnings(base: Budget, new: Budget, footing: Footing) -> tuple[str, ...]:
     if footing.rare_ns:
         rare = f"{format_signed_ns(footing.rare_ns)} of the difference are of calls that take longer every now and then"
         own = (f"{rare}: the means of blocks are compared, not their steady time", *own)
+    if len({budget.breakdown.environment.get("reference") for budget in (base, new)}) > 1:
+        return (
+            "the two captures timed different reference loops: what the machine's speed changed is not taken out",
+            *own,
+        )
     if not footing.drift:
         return own
     how = "slower" if footing.drift > 0 else "faster"
