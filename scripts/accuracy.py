@@ -78,7 +78,7 @@ _AT_ONCE = 2
 # The sampler's rate, and since py-spy runs for whole seconds what a process gives at least and in multiples.
 _SAMPLES_PER_S = 300
 
-# How often all costs are sampled in turn: a call drifts by more, in a minute, than a small cost.
+# How often all costs are sampled in turn, so that a drift within a process meets them alike.
 _TURNS = 5
 
 
