@@ -14,15 +14,17 @@ A frame that no rule knows is ``unattributed`` and is listed by name; it is neve
 everything below it, whatever that is (the Python code of a lambda guard is guard time); only rules of the same category
 still refine its part. A rule with ``under`` applies
 only where the current claim is of one of those categories (``malloc`` is allocation under an operator, but Python's own
-business under the interpreter). One that is ``mostly_own`` holds only in captures where its function spends most of its time
-itself: it sets work up by calling others, or does the work in a loop of its own, and its name does not tell.
+business under the interpreter). One that is ``mostly_own`` holds only for functions that spend most of their time in a
+capture themselves (``Classifier.fitted``): such a function sets work up by calling others, or does the work in a loop of its
+own, and its name does not tell.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -57,6 +59,10 @@ PARTS: dict[str, tuple[str, ...]] = {
 NEUTRAL = "neutral"
 
 RULES_FILE = Path(__file__).with_name("categories.toml")
+
+# What a C++ symbol is split at; an argument list, a lambda or an operator ends the part in which a return type may stand.
+_NAME_ENDS = ("operator", "(", "{")
+_TOKEN = re.compile(r"\boperator\b|\(anonymous namespace\)|->|[<> ({]")
 
 _KEYS = {
     "category",
@@ -100,7 +106,7 @@ class Rule:
 
     Attributes:
         claim: What it claims; category ``neutral`` inherits from the nearest claimed ancestor.
-        native: Pattern for a native symbol, matched from its start.
+        native: Pattern for a native symbol, matched from its start; a return type is no part of it.
         module: Pattern for a native frame's module, matched from its start.
         file: Pattern searched in a Python frame's file.
         function: Pattern for a Python frame's function, matched from its start.
@@ -109,7 +115,7 @@ class Rule:
         under: Categories of which the current claim must be one; empty for any.
         scope: Whether everything below belongs to it too.
         shown: Whether a frame of a neutral rule is named nevertheless.
-        mostly_own: Whether it holds only where most of the time under its frame is the frame's own.
+        mostly_own: Whether it holds only for functions that spend most of their time themselves.
         source: The file in PyTorch (or elsewhere) that justifies it.
     """
 
@@ -132,7 +138,7 @@ class Rule:
             return False
         if frame.native:
             wanted = (self.native, self.module)
-            return wanted != (None, None) and _all_match(wanted, (frame.function, frame.location))
+            return wanted != (None, None) and _all_match(wanted, (without_return_type(frame.function), frame.location))
         if self.file is None and self.function is None:
             return False
         in_file = self.file is None or self.file.search(frame.location) is not None
@@ -164,15 +170,18 @@ class Classifier:
 
     Args:
         rules: First match wins.
+        working: Native symbols for which ``mostly_own`` rules hold; None for all.
     """
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[Rule], working: frozenset[str] | None = frozenset()) -> None:
         self._rules = tuple(rules)
+        self._working = working
         self._event_rules = tuple(
             rule for rule in self._rules if rule.event is not None or rule.event_category is not None
         )
         self._frame_rule = lru_cache(maxsize=None)(self._find_frame_rule)
         self._event_claim = lru_cache(maxsize=None)(self._find_event_claim)
+        self._may_work = lru_cache(maxsize=None)(self._find_may_work)
 
     def classify(self, stack: Stack) -> Classified:
         """The claim of the innermost frame, found from the outermost inwards, and the frame to name for it."""
@@ -184,23 +193,34 @@ class Classifier:
             carried = _carry(rule, carried)
         return Classified(carried.claim, shown)
 
-    def fitted(self, stacks: Sequence[Stack]) -> Classifier:
-        """The classifier without the ``mostly_own`` rules that do not hold in these stacks, which are those of one capture."""
-        return Classifier(rule for rule in self._rules if not rule.mostly_own or self._holds(rule, stacks))
-
-    def _holds(self, rule: Rule, stacks: Sequence[Stack]) -> bool:
-        """Whether most of the time under the frames of a rule is their own."""
-        fits = lru_cache(maxsize=None)(lambda frame: rule.fits_frame(frame, UNCLAIMED))
-        own = under = 0
+    def fitted(self, stacks: Iterable[Stack]) -> Classifier:
+        """The classifier whose ``mostly_own`` rules hold for functions that spend most of these stacks themselves."""
+        supposed = self.knowing(None)
+        own: Counter[str] = Counter()
+        under: Counter[str] = Counter()
         for stack in stacks:
-            if any(map(fits, stack.frames)):
-                under += stack.count
-                own += stack.count * fits(self.classify(stack).frame)
-        return 2 * own > under
+            if found := {frame.function for frame in stack.frames if self.may_work(frame)}:
+                shown = supposed.classify(stack).frame.function
+                under.update(dict.fromkeys(found, stack.count))
+                own[shown] += stack.count * (shown in found)
+        return self.knowing(frozenset(symbol for symbol, count in under.items() if 2 * own[symbol] > count))
+
+    def may_work(self, frame: StackFrame) -> bool:
+        """Whether a ``mostly_own`` rule claims ``frame`` where it holds."""
+        return self._may_work(frame)
+
+    def knowing(self, working: frozenset[str] | None) -> Classifier:
+        """The classifier whose ``mostly_own`` rules hold for these native symbols; None for all."""
+        return Classifier(self._rules, working)
 
     def enter(self, frame: StackFrame, carried: Carried) -> Carried:
         """What is carried on below ``frame`` where ``carried`` came to it: one step of ``classify``."""
         return _carry(self._frame_rule(frame, carried.claim), carried)
+
+    def serves(self, frame: StackFrame, caller: Claim) -> bool:
+        """Whether a frame is neutral: its time belongs to the caller of this claim."""
+        rule = self._frame_rule(frame, caller)
+        return rule is not None and rule.claim.category == NEUTRAL
 
     def classify_event(self, name: str, event_category: str) -> Claim:
         """The claim of a trace event's self time."""
@@ -211,7 +231,14 @@ class Classifier:
         return self._event_claim(name, event_category)
 
     def _find_frame_rule(self, frame: StackFrame, current: Claim) -> Rule | None:
-        return next((rule for rule in self._rules if rule.fits_frame(frame, current)), None)
+        holding = (rule for rule in self._rules if not rule.mostly_own or self._works(frame))
+        return next((rule for rule in holding if rule.fits_frame(frame, current)), None)
+
+    def _find_may_work(self, frame: StackFrame) -> bool:
+        return any(rule.mostly_own and rule.fits_frame(frame, UNCLAIMED) for rule in self._rules)
+
+    def _works(self, frame: StackFrame) -> bool:
+        return self._working is None or frame.function in self._working
 
     def _find_event_claim(self, name: str, event_category: str) -> tuple[Claim, bool]:
         rule = next((rule for rule in self._event_rules if rule.fits_event(name, event_category)), None)
@@ -293,6 +320,21 @@ def _pattern(texts: str | list[str] | None, where: str) -> re.Pattern[str] | Non
         return re.compile("|".join(f"(?:{text})" for text in alternatives))
     except re.error as error:
         raise UsageError(f"{where}: bad pattern: {error}") from error
+
+
+@lru_cache(maxsize=65_536)
+def without_return_type(symbol: str) -> str:
+    """A C++ symbol without the return type that instances of templates are demangled with: ``at::Tensor f<int>``."""
+    depth = start = 0
+    for match in _TOKEN.finditer(symbol):
+        found = match[0]
+        if found in "<>":
+            depth += 1 if found == "<" else -1
+        elif depth == 0 and found == " ":
+            start = match.end()
+        elif depth == 0 and found in _NAME_ENDS:
+            break
+    return symbol[start:]
 
 
 def _all_match(patterns: tuple[re.Pattern[str] | None, ...], texts: tuple[str, ...]) -> bool:

@@ -488,7 +488,8 @@ def judge_site(site: Site, costs_ns: Sequence[int], seconds: float) -> list[Cell
     if not possible:
         return []
     readings, about = measure(site, possible, seconds)
-    classifier = default_classifier(RULES)
+    every = (stack for each in readings.values() for stacks in each.stacks for stack in stacks)
+    classifier = default_classifier(RULES).fitted(every)
     budgets = {cost_ns: budget_of(site, each, about, classifier) for cost_ns, each in readings.items()}
     return [
         judge(site, cost_ns, (readings[0], readings[cost_ns]), (budgets[0], budgets[cost_ns])) for cost_ns in possible

@@ -58,7 +58,7 @@ def budget(
     """The budget of some of the processes."""
     clock = pd.concat([clocks[at].assign(process=number) for number, at in enumerate(chosen)], ignore_index=True)
     evidence = Evidence(meta, clock, [stacks[at] for at in chosen], None, "drawn")
-    return make_budget(evidence, default_classifier()).breakdown
+    return make_budget(evidence, default_classifier().fitted(evidence.stacks)).breakdown
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 An operator that takes a millisecond has its arguments checked and its kernel chosen in some microseconds, by many functions: a
 single frame that is neither kernel nor allocation and yet takes much of it is a kernel's that the rules do not know. Each
-operator of ``scripts/laboratory/operators.py`` is timed and sampled in one process; the table has those with such a frame,
+operator of ``scripts/laboratory/surveyed`` is timed and sampled in one process; the table has those with such a frame,
 Python's own aside, and what the rules gave to whom.
 """
 
@@ -22,9 +22,13 @@ import accuracy
 
 from overhead_lens.analysis.names import display_name
 from overhead_lens.categories import Classifier, default_classifier
+from overhead_lens.errors import MeasurementError
 from overhead_lens.stack import Stack
 
 SITE = accuracy.Site("operators", "operators", "kernel")
+
+# What some operators do over and over, for each row of their data: it is what it is called, however long it takes.
+KNOWN_SET_UP = ("at::native::DispatchStubImpl::", "at::native::select_symint")
 
 # The most that one function which sets an operator up may take of it.
 SET_UP_SHARE = 0.03
@@ -49,7 +53,11 @@ class Found:
     @property
     def unknown(self) -> bool:
         """Whether a frame that is not Python's takes more than setting an operator up can."""
-        counts = (count for (category, _), count in self.others.items() if category != "python")
+        counts = (
+            count
+            for (category, frame), count in self.others.items()
+            if category != "python" and not frame.startswith(KNOWN_SET_UP)
+        )
         return max(counts, default=0) > SET_UP_SHARE * self.stacks
 
     def line(self) -> str:
@@ -74,9 +82,9 @@ def look_at(name: str, call_ns: float, stacks: list[Stack], classifier: Classifi
 
 def main() -> None:
     """Sample every operator and print those of which the rules know too little."""
-    from operators import calls
+    from surveyed import all_calls
 
-    names = list(calls())
+    names = list(all_calls())
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("operators", nargs="*", metavar="OPERATOR", help="default: all")
     parser.add_argument("--stacks", type=int, default=300)
@@ -85,19 +93,25 @@ def main() -> None:
         parser.error(f"no operator {', '.join(unknown)}; there are: {', '.join(names)}")
     classifier = default_classifier()
     print("| operator | ms | neither kernel nor allocation | given to |\n|---|---|---|---|")
-    found = []
+    found, missed = [], []
     with accuracy.warmed_up(SITE, 1) as bench:
         for name in options.operators or names:
             number = names.index(name)
             rows = [bench.time_block(0, number) for _ in range(3)]
             call_ns = min(row["steady_ns"] / row["calls"] for row in rows)
-            (stacks,) = bench.sample([0], number, options.stacks)
+            try:
+                (stacks,) = bench.sample([0], number, options.stacks)
+            except MeasurementError as error:
+                missed.append(f"{name} ({error})")
+                continue
             found.append(look_at(name, call_ns, stacks, classifier))
             if found[-1].unknown:
                 print(found[-1].line(), flush=True)
     print(
         f"\n{sum(each.unknown for each in found)} of {len(found)} operators have a kernel that the rules do not know."
     )
+    if missed:
+        print(f"Not sampled: {', '.join(missed)}.")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead_lens.categories import HOST_CATEGORIES, PARTS, default_classifier, load_rules
+from overhead_lens.categories import HOST_CATEGORIES, PARTS, default_classifier, load_rules, without_return_type
 from overhead_lens.errors import UsageError
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, LOOP, USER, claim, stack
 
@@ -75,8 +75,22 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
                 "structured_cat_out_cpu::impl",
                 "randperm_out_cpu",
                 "_exec_fft",
+                "(anonymous namespace)::im2col<double>",
+                "(anonymous namespace)::Dist<float>::run_backward_parallel_pdist<float>",
+                "mul_out_sparse_cpu",
             )
         ),
+        *(
+            ((USER, BINDING, ENTRY, f"{returned} at::native::{symbol} (libtorch_cpu.so)"), "kernel")
+            for returned, symbol in (
+                ("void", "(anonymous namespace)::cpu_max_pool<float, false>"),
+                ("at::Tensor", "(anonymous namespace)::ctc_loss_backward_cpu_template<float>"),
+                ("std::tuple<at::Tensor, at::Tensor>", "_unique_cpu_template<long>"),
+            )
+        ),
+        ((USER, BINDING, ENTRY, "at::TensorIteratorBase::serial_for_each (libtorch_cpu.so)"), "kernel"),
+        ((USER, BINDING, ENTRY, "at::DimCounter::increment (libtorch_cpu.so)"), "kernel"),
+        ((USER, BINDING, ENTRY, "at::TensorIteratorBase::for_each (libtorch_cpu.so)"), "dispatcher/op_setup"),
         *(
             ((USER, BINDING, ENTRY, f"at::native::{symbol} (libtorch_cpu.so)"), "dispatcher/op_setup")
             for symbol in (
@@ -142,6 +156,7 @@ def test_claims(frames: tuple[str, ...], expected: str) -> None:
 
 
 COPY = (USER, BINDING, ENTRY, "at::native::copy_impl (libtorch_cpu.so)")
+LOGSPACE = (USER, BINDING, ENTRY, "at::native::logspace_out (libtorch_cpu.so)")
 ITERATOR = "at::TensorIteratorBase::build (libtorch_cpu.so)"
 
 
@@ -155,6 +170,55 @@ def test_a_copy_is_a_kernel_where_it_takes_most_of_its_time_itself(
     sides = [stack(*COPY, count=own), stack(*COPY, UNRESOLVED, count=in_libc), stack(*COPY, ITERATOR, count=others)]
     fitted = CLASSIFIER.fitted([*sides, stack(USER, count=1_000)])
     assert [fitted.classify(each).claim.category for each in sides] == [category, category, "dispatcher"]
+
+
+def test_each_function_is_looked_at_by_itself() -> None:
+    sides = [stack(*LOGSPACE, count=900), stack(*COPY, count=1), stack(*COPY, ITERATOR, count=2)]
+    fitted = CLASSIFIER.fitted(sides)
+    assert [fitted.classify(each).claim.category for each in sides] == ["kernel", "dispatcher", "dispatcher"]
+    assert [CLASSIFIER.classify(each).claim.category for each in sides] == ["dispatcher"] * 3
+
+
+@pytest.mark.parametrize(
+    ("symbol", "works"),
+    [
+        ("structured_max_pool2d_with_indices_out_cpu::impl", True),
+        ("(anonymous namespace)::max_pool1d_impl", True),
+        ("nll_loss2d_forward_out_cpu", True),
+        ("_coalesce_sparse_cpu(at::Tensor const&)::{lambda()#1}::operator() const", True),
+        ("as_strided_tensorimpl", False),
+        ("select_symint", False),
+        ("resize_impl_cpu_", False),
+        ("DispatchStubImpl::try_choose_cpu_impl", False),
+    ],
+)
+def test_who_may_do_the_work_itself(symbol: str, works: bool) -> None:  # noqa: FBT001
+    alone = stack(USER, BINDING, ENTRY, f"at::native::{symbol} (libtorch_cpu.so)")
+    assert CLASSIFIER.may_work(alone.frames[-1]) == works
+    fitted = CLASSIFIER.fitted([alone])
+    assert fitted.classify(alone).claim.category == ("kernel" if works else "dispatcher")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("void at::native::f<int>", "at::native::f<int>"),
+        (
+            "std::tuple<at::Tensor, long> at::(anonymous namespace)::g<a b>(int)",
+            "at::(anonymous namespace)::g<a b>(int)",
+        ),
+        ("unsigned long f<a->b>", "f<a->b>"),
+        ("void c10::function_ref<void (char**, long)>::call<x>", "c10::function_ref<void (char**, long)>::call<x>"),
+        ("at::f(at::Tensor const&)::{lambda()#1}::operator()() const::{lambda()#2}", None),
+        ("operator new(unsigned long)", None),
+        ("c10::Scalar::operator bool", None),
+        ("std::unique_ptr<void, void (*)(void*)>::~unique_ptr", None),
+        ("decltype(auto) f<int>", None),
+        ("", None),
+    ],
+)
+def test_a_return_type_is_no_part_of_a_name(symbol: str, name: str | None) -> None:
+    assert without_return_type(symbol) == (symbol if name is None else name)
 
 
 @pytest.mark.parametrize(

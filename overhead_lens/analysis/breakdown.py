@@ -18,6 +18,7 @@ from overhead_lens.analysis.health import (
     clock_warnings,
     fault_warnings,
     memory_warnings,
+    set_up_warnings,
     share_warnings,
     trace_warnings,
 )
@@ -109,13 +110,16 @@ class Budget:
 def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     """The budget of one capture.
 
+    Args:
+        evidence: What was captured.
+        classifier: Fitted to the stacks of this capture, and of those that it is compared with.
+
     Raises:
         MeasurementError: Neither samples nor a trace can say how the time divides.
     """
     meta, clock = evidence.meta, undisturbed(evidence.clock)
     wall = estimate_per_call(clock, time_column(clock))
     stacks = evidence.stacks
-    classifier = classifier.fitted(stacks)
     traced = _traced(evidence, classifier)
     verdicts = [classifier.classify(stack) for stack in stacks]
     if stacks:
@@ -139,6 +143,10 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     call = _wall(clock, wall, meta)
     guards = guard_costs(stacks, verdicts, found, wall.value / shares.weight)
     instructions, instruction_warnings = _instructions(evidence, classifier)
+    frames = {
+        name: {frame: weight * wall.value / shares.weight for frame, weight in seen.items()}
+        for name, seen in shares.frames.items()
+    }
     breakdown = Breakdown(
         scenario=meta["scenario"],
         variant=meta["variant"],
@@ -160,6 +168,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
             *clock_warnings(evidence.clock, len(clock), meta),
             *share_warnings(shares, wall.value, meta),
             *(() if traced is None else trace_warnings(traced.sum_ns, traced.bare_ns)),
+            *(() if traced is None else set_up_warnings(frames.get("dispatcher", {}), wall_ns, traced.operator_calls)),
             *fault_warnings(fault_count, faults.value, wall.value),
             *memory_warnings(work, call, meta.get("peaks") or {}, _kind(meta)),
             *device_warnings,
@@ -178,10 +187,6 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         guard_tree=guard_tree(found),
         compile_notes=compile_notes(found),
     )
-    frames = {
-        name: {frame: weight * wall.value / shares.weight for frame, weight in seen.items()}
-        for name, seen in shares.frames.items()
-    }
     every = evidence.clock
     blocks = every[["process", "block", "reference_ns"]].assign(
         call_ns=every[time_column(every)] / every["calls"],

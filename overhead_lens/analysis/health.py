@@ -16,6 +16,10 @@ from overhead_lens.units import format_bytes, format_ns, format_rate
 _DISTURBED_SHARE = 0.25
 _LEAST_SAMPLES = 2_500
 _UNATTRIBUTED_SHARE = 0.02
+_LOST_SHARE = 0.01
+# One function that sets operators up takes some 10 to 300 ns for each.
+_SET_UP_SHARE = 0.03
+_MOST_SET_UP_NS = 3_000
 _FAULT_SHARE = 0.01
 _DRIFT_SHARE = 0.05
 _TRACE_SHARE = 0.1
@@ -64,10 +68,17 @@ def _drift(clock: pd.DataFrame) -> float:
 
 
 def share_warnings(shares: Shares, wall_ns: float, meta: Mapping[str, Any]) -> list[str]:
-    """Few samples, no samples, much unattributed."""
+    """Few samples, no samples, samples that could not be read, much unattributed."""
     found = []
+    taken = meta.get("samples") or {}
+    lost = taken.get("errors", 0)
+    if lost > _LOST_SHARE * (taken.get("samples", 0) + lost) and shares.evidence == "samples":
+        found.append(
+            f"{lost} of {taken['samples'] + lost} stacks could not be read: the shares are of the others, and what runs where the"
+            " sampler finds no way back to Python is missing from them"
+        )
     if shares.evidence == "trace":
-        reason = (meta.get("samples") or {}).get("reason") or "none were taken"
+        reason = taken.get("reason") or "none were taken"
         found.append(f"no samples ({reason}): shares come from the corrected trace")
         found.append("evidence: trace, so the split of an operator into dispatcher, allocation and kernel is estimated")
     elif shares.weight < _LEAST_SAMPLES:
@@ -79,6 +90,27 @@ def share_warnings(shares: Shares, wall_ns: float, meta: Mapping[str, Any]) -> l
             f"{share:.1%} ({share * wall_ns:.0f} ns) is unattributed: no rule claims the frames listed under it"
         )
     return found
+
+
+def set_up_warnings(dispatcher: Mapping[str, float], wall_ns: float, operator_calls: float) -> list[str]:
+    """The function of PyTorch that takes more than setting up so many operators can: perhaps a kernel that no rule knows.
+
+    Args:
+        dispatcher: ns per call of what counts as dispatcher, per frame.
+        wall_ns: Time of one call.
+        operator_calls: Operators in one call.
+    """
+    functions = {frame: ns for frame, ns in dispatcher.items() if frame.startswith("at::native::")}
+    frame = max(functions, key=lambda each: functions[each], default=None)
+    if frame is None or functions[frame] <= max(_SET_UP_SHARE * wall_ns, _MOST_SET_UP_NS * max(1.0, operator_calls)):
+        return []
+    return [
+        (
+            f"{frame} takes {format_ns(functions[frame])} by itself, more than setting up {max(1.0, operator_calls):,.0f}"
+            " operators can, and counts as dispatcher: it may be a kernel that no rule knows (--rules can name it), or be called"
+            " over and over from inside one"
+        )
+    ]
 
 
 def fault_warnings(faults: float, faults_ns: float, wall_ns: float) -> list[str]:

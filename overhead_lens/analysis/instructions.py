@@ -29,6 +29,7 @@ from overhead_lens.analysis.model import (
     per_call,
 )
 from overhead_lens.analysis.names import display_name
+from overhead_lens.analysis.shares import KERNEL
 from overhead_lens.categories import HOST_CATEGORIES, PARTS, Carried, Claim, Classifier
 from overhead_lens.errors import MeasurementError
 from overhead_lens.stack import StackFrame
@@ -91,6 +92,7 @@ def spread(graph: CallGraph, classifier: Classifier) -> list[Shares]:
             received[edge.callee] += edge.inclusive_count
     from_loop = [max(0, spent[index] - received[index]) for index in range(size)]
     frames = _frames(graph)
+    classifier = classifier.knowing(_working(graph, frames, classifier))
     python = classifier.enter(_PYTHON_CODE, Carried())
     shares: list[Shares] = [{} for _ in range(size)]
     order = _callers_first(incoming, outgoing)
@@ -153,6 +155,23 @@ def _frames(graph: CallGraph) -> list[StackFrame | None]:
         else:
             frames.append(_ANONYMOUS_CODE)
     return frames
+
+
+def _working(graph: CallGraph, frames: Sequence[StackFrame | None], classifier: Classifier) -> frozenset[str]:
+    """Symbols that may do the work themselves and do: most under them is theirs, or of what serves them."""
+    own: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+    found = [frame is not None and classifier.may_work(frame) for frame in frames]
+    for frame, works, count in zip(frames, found, graph.self_counts, strict=True):
+        if frame is not None and works:
+            own[frame.function] += count
+    for edge in graph.edges:
+        caller, callee = frames[edge.caller], frames[edge.callee]
+        if caller is None or not found[edge.caller] or edge.caller == edge.callee:
+            continue
+        serves = callee is None or classifier.serves(callee, KERNEL)
+        (own if serves else others)[caller.function] += edge.inclusive_count
+    return frozenset(symbol for symbol, count in own.items() if count > others[symbol])
 
 
 def _native(function: Function) -> StackFrame:

@@ -44,6 +44,7 @@ class TraceBudget:
         taken_ns: What recording cost, by calibration, ns per call.
         spread_ns: Uncertainty of each category's time from the calibration, ns per call.
         operator_names: Names of the operators in the trace.
+        operator_calls: Calls of operators per measured call.
         kernel_calls: Calls, per measured call, of the event whose kernels take most; 0 where none has any.
     """
 
@@ -54,6 +55,7 @@ class TraceBudget:
     taken_ns: float
     spread_ns: Mapping[str, float]
     operator_names: frozenset[str]
+    operator_calls: float
     kernel_calls: float
 
 
@@ -98,6 +100,7 @@ def trace_budget(
             claims[part] += part_ns
             frames[part.category][name] += part_ns
     kernels = frames[_KERNEL.category]
+    operators = host["name"].str.startswith("aten::")
     costliest = max(kernels, key=lambda name: kernels[name], default=None)
     return TraceBudget(
         {claim: ns / calls for claim, ns in claims.items()},
@@ -106,7 +109,8 @@ def trace_budget(
         timing["bare_wall_ns"] / calls,
         float(inside.sum() + outside.sum()) / calls,
         {category: ns / calls for category, ns in spread.items()},
-        frozenset(name for name in host["name"] if name.startswith("aten::")),
+        frozenset(host.loc[operators, "name"]),
+        int(operators.sum()) / calls,
         int((host["name"] == costliest).sum()) / calls,
     )
 

@@ -10,6 +10,8 @@ from typing import Any
 from overhead_lens.capture.loop import reference_loop
 from overhead_lens.capture.workload import Workload
 
+_RESIZED_AT_MOST = 5
+
 
 def calls_per_block(call_ns: float, block_ns: int) -> int:
     """How many calls of ``call_ns`` make a block of about ``block_ns``; at least one."""
@@ -29,27 +31,49 @@ def division(workload: Workload, call_ns: float, block_ns: int, piece_ns: int | 
 
 
 def measure_blocks(
-    workload: Workload, count: int, block_count: int, budget_ns: int, pieces: int | None = None
-) -> list[dict[str, int]]:
+    workload: Workload, call_ns: float, block_ns: int, block_count: int, budget_ns: int, piece_ns: int | None = None
+) -> tuple[list[dict[str, int]], float]:
     """Time blocks, a run of the reference loop before each.
 
     Args:
         workload: What is called.
-        count: Calls per block, or per piece of one.
+        call_ns: About what a call takes.
+        block_ns: About what a block is to take.
         block_count: Blocks wanted.
         budget_ns: No further block starts after this much time, once there are three.
-        pieces: How many a block is timed in; None for a block that is timed as a whole.
+        piece_ns: About what a piece of a block is to take; None for blocks that are timed as a whole.
 
     Returns:
         One row per block: ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults`` (of the calling
         thread), ``system_ns`` (time this thread spent in the operating system's kernel), ``cpu_ns`` (time it ran at all),
         ``compiles``; of one in pieces also ``steady_ns``, its wall time if all of them took as long as the middle one.
+        And about what a call takes, as it turned out.
     """
     rows: list[dict[str, int]] = []
     started = time.perf_counter_ns()
     while len(rows) < block_count and (len(rows) < 3 or time.perf_counter_ns() - started < budget_ns):
-        rows.append({"block": len(rows), **measure_block(workload, count, pieces)})
-    return rows
+        row, call_ns = measure_whole_block(workload, call_ns, block_ns, piece_ns)
+        rows.append({"block": len(rows), **row})
+    return rows, call_ns
+
+
+def measure_whole_block(
+    workload: Workload, call_ns: float, block_ns: int, piece_ns: int | None = None
+) -> tuple[dict[str, int], float]:
+    """Time one block; one that takes less than half of what it is to take is timed again, with as many calls as it needs.
+
+    A warm-up may find calls slower than they are: the threads of two that warm up side by side wait for each other, for
+    milliseconds at a time.
+
+    Returns:
+        A row of ``measure_blocks`` without its number, and about what a call takes.
+    """
+    for _ in range(_RESIZED_AT_MOST):
+        row = measure_block(workload, *division(workload, call_ns, block_ns, piece_ns))
+        if 2 * row["wall_ns"] >= block_ns:
+            break
+        call_ns = row["wall_ns"] / row["calls"]
+    return row, call_ns
 
 
 def measure_block(workload: Workload, count: int, pieces: int | None = None) -> dict[str, int]:

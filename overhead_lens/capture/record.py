@@ -35,6 +35,9 @@ BLOCK_NS = 20_000_000
 # The flags of the trace that numbers come from: none.
 PLAIN = "plain"
 
+# A call that has other threads run for this much of its time does not run on one thread.
+_OTHERS_SHARE = 0.1
+
 # What a compiled call's checks leave out.
 CHECK_RUNGS = ("compiled", "guards_filtered", "generated_code", "allocation_hoisted", "kernel_binding")
 RUNG_BLOCK_NS = 5_000_000
@@ -103,6 +106,12 @@ class Request(Order):
     instructions: bool = False
     counted_calls: int | None = None
     python: str = sys.executable
+
+
+def uses_threads(timed: Mapping[str, Any]) -> bool:
+    """Whether other threads of a worker ran while its blocks, its reply to ``clock``, were timed."""
+    wall_ns = sum(row["wall_ns"] for row in timed["rows"])
+    return bool(timed["others_ns"] > _OTHERS_SHARE * wall_ns)
 
 
 def load_arguments(request: Request) -> dict[str, Any]:
@@ -251,19 +260,18 @@ class Recording:
                 f"{worker.name} could not compile the call once more, and none after it was asked to: {error}"
             )
 
-    def sample(self, worker: Worker) -> None:
-        """Stacks of a worker whose blocks are timed."""
-        with ExitStack() as stack:
-            self.keep_stacks(self.start_sampling(stack, worker, self.request.effort.samples_per_process))
-
-    def start_sampling(self, stack: ExitStack, worker: Worker, count: int, core: int | None = None) -> Sampling | None:
+    def start_sampling(
+        self, stack: ExitStack, worker: Worker, count: int, core: int | None = None, *, threads: bool
+    ) -> Sampling | None:
         """Attach the sampler to a worker, until ``stack`` ends; after a refusal no other process is tried."""
         if self.samples.get("reason"):
             return None
         spinning = worker.ask("spin", chunk_ns=BLOCK_NS, tracer_pid=os.getpid())
         stack.callback(worker.stop_spinning)
         try:
-            return stack.enter_context(Sampling(spinning["pid"], count, self.folder, worker.name, core))
+            return stack.enter_context(
+                Sampling(spinning["pid"], count, self.folder, worker.name, core, threads=threads)
+            )
         except MeasurementError as error:
             self.samples["reason"] = str(error)
             return None
@@ -313,10 +321,12 @@ class Recording:
         """Time a process's blocks, then sample it."""
         effort = self.request.effort
         process = len({row["process"] for row in self.rows})
-        rows = worker.ask("clock", block_ns=BLOCK_NS, blocks=effort.blocks, budget_ns=effort.clock_budget_ns)["rows"]
-        self.rows += [{"process": process, **row} for row in rows]
+        timed = worker.ask("clock", block_ns=BLOCK_NS, blocks=effort.blocks, budget_ns=effort.clock_budget_ns)
+        self.rows += [{"process": process, **row} for row in timed["rows"]]
         if process % effort.sampled_every == 0:
-            self.sample(worker)
+            with ExitStack() as stack:
+                threads = uses_threads(timed)
+                self.keep_stacks(self.start_sampling(stack, worker, effort.samples_per_process, threads=threads))
         self.measure_page_faults(worker, process)
         if self.request.compile_options is not None:
             self._ablate(worker, process)

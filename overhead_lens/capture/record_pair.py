@@ -36,7 +36,7 @@ from pathlib import Path
 from overhead_lens.capture import directory
 from overhead_lens.capture.cores import idle_cores, share_one_core
 from overhead_lens.capture.process import Worker
-from overhead_lens.capture.record import Effort, Listener, Recording, Request
+from overhead_lens.capture.record import Effort, Listener, Recording, Request, uses_threads
 from overhead_lens.errors import MeasurementError
 
 BLOCK_NS = 5_000_000
@@ -55,8 +55,6 @@ PAIRED_COMPILED = Effort(
     processes=8, blocks=48, clock_budget_ns=1_500_000_000, samples_per_process=1_400, sampled_every=2
 )
 
-# A call that has other threads run for this much of its time does not run on one thread.
-_OTHERS_SHARE = 0.1
 
 # How often a process compiles its call, and what that may take in a round; after a long start nothing is compiled again.
 _COMPILATIONS = 6
@@ -136,7 +134,7 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
                 _recompile(turns[::-1] if compilation % 2 else turns)
             one_thread &= _time(number, turns, lot, compilations)
         if number % turns[0][0].request.effort.sampled_every == 0:
-            _sample(number, turns, at_once=one_thread)
+            _sample(number, turns, threads=not one_thread)
             for side, worker in turns:
                 side.measure_page_faults(worker, number)
         if last:
@@ -162,7 +160,7 @@ def _recompile(turns: Sequence[tuple[Recording, Worker]]) -> None:
         side.recompile(worker)
 
 
-def _sample(number: int, turns: Sequence[tuple[Recording, Worker]], *, at_once: bool) -> None:
+def _sample(number: int, turns: Sequence[tuple[Recording, Worker]], *, threads: bool) -> None:
     """Stacks of both sides: at the same time, each on a core of its own; else one after the other, half as many.
 
     The cores, or the order, are exchanged from one sampled round to the next. Calls that use other threads are not sampled at
@@ -172,15 +170,16 @@ def _sample(number: int, turns: Sequence[tuple[Recording, Worker]], *, at_once: 
     if number % 2 != number // effort.sampled_every % 2:
         turns = turns[::-1]
     count = effort.samples_per_process
-    cores = idle_cores() if at_once else []
+    cores = [] if threads else idle_cores()
     if len(cores) < len(turns):
         for side, worker in turns:
             with ExitStack() as stack:
-                side.keep_stacks(side.start_sampling(stack, worker, count // 2))
+                side.keep_stacks(side.start_sampling(stack, worker, count // 2, threads=threads))
         return
     with ExitStack() as stack:
         samplings = [
-            side.start_sampling(stack, worker, count, core) for (side, worker), core in zip(turns, cores, strict=False)
+            side.start_sampling(stack, worker, count, core, threads=False)
+            for (side, worker), core in zip(turns, cores, strict=False)
         ]
         for (side, _), sampling in zip(turns, samplings, strict=True):
             side.keep_stacks(sampling)
@@ -198,6 +197,6 @@ def _time(number: int, turns: Sequence[tuple[Recording, Worker]], lot: random.Ra
             (row,) = timed["rows"]
             side.rows.append({"process": number, **row, "block": first + block})
             spent_ns += row["wall_ns"] + row["reference_ns"]
-            with_others[worker.pid] += timed["others_ns"] > _OTHERS_SHARE * row["wall_ns"]
+            with_others[worker.pid] += uses_threads(timed)
         block += 1
     return max(with_others.values()) <= block / 2

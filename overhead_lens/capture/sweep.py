@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from overhead_lens.capture import workload
-from overhead_lens.capture.clock import calls_per_block, measure_block
+from overhead_lens.capture.clock import measure_whole_block
 from overhead_lens.errors import UsageError
 
 _LEAST_ROUNDS = 3
@@ -51,7 +51,8 @@ class Sweep:
                 self._workloads.append(workload.prepare(own, name, point, compile_options))
                 _check_integers(self._workloads[-1].params, swept)
         self._points = len(points)
-        self._calls: list[int] = []
+        self._call_ns: list[float] = []
+        self._block_ns = 0
 
     def describe(self) -> dict[str, Any]:
         """What the metadata says: that of a workload, the ``variants``, and parameters and work of each of the ``points``."""
@@ -63,7 +64,7 @@ class Sweep:
     def warm_up(self, block_ns: int) -> dict[str, Any]:
         """Compile and call each until settled; replies with how many had not ``settled``."""
         found = [workload.warm_up(each) for each in self._workloads]
-        self._calls = [calls_per_block(each["call_ns"], block_ns) for each in found]
+        self._call_ns, self._block_ns = [each["call_ns"] for each in found], block_ns
         return {"unsettled": sum(not each["settled"] for each in found)}
 
     def measure(self, rounds: int, budget_ns: int, seed: int) -> list[dict[str, Any]]:
@@ -90,9 +91,10 @@ class Sweep:
         return rows
 
     def _block(self, at: int) -> dict[str, int]:
-        if self._calls[at] > 1:
+        if 2 * self._call_ns[at] < self._block_ns:
             self._workloads[at].run(1)
-        return measure_block(self._workloads[at], self._calls[at])
+        row, self._call_ns[at] = measure_whole_block(self._workloads[at], self._call_ns[at], self._block_ns)
+        return row
 
 
 def _check_integers(params: Any, swept: Sequence[str]) -> None:

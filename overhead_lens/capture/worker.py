@@ -86,9 +86,10 @@ class Session:
         """Time blocks of the bare loop, as a whole or in pieces; also how long other threads of this process ran meanwhile."""
         from overhead_lens.capture import clock
 
-        count, pieces = clock.division(self._workload, self._warm["call_ns"], block_ns, piece_ns)
         before_ns = clock.other_threads_ns()
-        rows = clock.measure_blocks(self._workload, count, blocks, budget_ns, pieces)
+        rows, self._warm["call_ns"] = clock.measure_blocks(
+            self._workload, self._warm["call_ns"], block_ns, blocks, budget_ns, piece_ns
+        )
         return {"rows": rows, "others_ns": clock.other_threads_ns() - before_ns}
 
     def page_faults(self) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def check(
     outcome = (
         by_counts(base.meta, before, path, count_limits, classifier, force=force)
         if only_counts
-        else by_time(base.meta, before, path, (limits, count_limits), classifier, force=force)
+        else by_time(base.meta, baseline, path, (limits, count_limits), classifier, force=force)
     )
     _write(markdown, outcome.markdown, append=True)
     _write(junit, outcome.junit, append=False)

@@ -57,7 +57,7 @@ def compare(
     from overhead_lens.cli import sides
     from overhead_lens.cli.present import show_delta
     from overhead_lens.cli.progress import progress
-    from overhead_lens.cli.store import budget_of, draw
+    from overhead_lens.cli.store import budgets_of, draw
     from overhead_lens.compare.difference import compare_budgets
     from overhead_lens.report.json import delta_document
     from overhead_lens.scenario import parse_target
@@ -82,7 +82,7 @@ def compare(
         listener = stack.enter_context(progress(quiet=quiet))
         paths = record_pair(requests[0], requests[1], folder, listener)
         listener.step("analyzing")
-        budgets = [budget_of(path, classifier) for path in paths]
+        budgets = budgets_of(paths, classifier)
         delta = compare_budgets(budgets[0], budgets[1], margin / 100)
         document = json.dumps(delta_document(delta), indent=1)
         (folder / DELTA).write_text(f"{document}\n", encoding="utf-8")

@@ -27,14 +27,15 @@ def diff(
     from overhead_lens.capture.directory import read_capture
     from overhead_lens.categories import default_classifier
     from overhead_lens.cli.present import show_delta
-    from overhead_lens.cli.store import budget_of
+    from overhead_lens.cli.store import budgets_of
     from overhead_lens.compare.difference import compare_budgets, differences
 
     found = differences(read_capture(base).meta, read_capture(new).meta)
     if found and not force:
         raise UsageError(f"the captures differ in {'; '.join(found)}: --force compares them all the same")
     classifier = default_classifier(rules)
-    delta = compare_budgets(budget_of(base, classifier), budget_of(new, classifier), margin / 100)
+    before, after = budgets_of((base, new), classifier)
+    delta = compare_budgets(before, after, margin / 100)
     show_delta(delta, as_json=json_)
     if delta.verdict == "slower":
         raise typer.Exit(EXIT_REGRESSION)

@@ -35,7 +35,7 @@ class Outcome:
 
 def by_time(
     meta: Mapping[str, Any],
-    before: Budget,
+    baseline: Path,
     path: Path,
     limits: tuple[Sequence[Limit], Sequence[CountLimit]],
     classifier: Classifier,
@@ -46,10 +46,10 @@ def by_time(
 
     Args:
         meta: Of the baseline.
-        before: The baseline's budget.
-        path: The new capture.
+        baseline: The baseline's capture.
+        path: The new one.
         limits: In time and in instructions.
-        classifier: For the new capture.
+        classifier: For both.
         force: Compare whatever differs.
 
     Raises:
@@ -57,7 +57,7 @@ def by_time(
         MeasurementError: Instructions are limited and could not be counted.
     """
     from overhead_lens.capture.directory import read_capture
-    from overhead_lens.cli.store import budget_of
+    from overhead_lens.cli.store import budgets_of
     from overhead_lens.compare.difference import compare_budgets, differences
     from overhead_lens.compare.limits import BROKEN, check_counts, check_limits
     from overhead_lens.report.check_files import junit, markdown
@@ -65,7 +65,7 @@ def by_time(
     from overhead_lens.report.json import delta_document
 
     _comparable(differences(meta, read_capture(path).meta), force=force)
-    after = budget_of(path, classifier)
+    before, after = budgets_of((baseline, path), classifier)
     delta = compare_budgets(before, after)
     findings: list[Finding | CountFinding] = list(check_limits(delta, limits[0]))
     if limits[1]:
@@ -95,7 +95,7 @@ def by_counts(
     *,
     force: bool,
 ) -> Outcome:
-    """Hold new counts, and no times, against a baseline; arguments and errors as for ``by_time``."""
+    """Hold new counts, and no times, against a baseline's budget; other arguments and errors as for ``by_time``."""
     from overhead_lens.analysis.instructions import instruction_budget
     from overhead_lens.capture.directory import read_counts
     from overhead_lens.compare.instructions import compare_instructions, instruction_differences

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -27,10 +28,26 @@ def budget_of(path: Path, classifier: Classifier) -> Budget:
         UsageError: It is not a complete capture.
         MeasurementError: It holds no evidence of how its time divides.
     """
+    (budget,) = budgets_of([path], classifier)
+    return budget
+
+
+def budgets_of(paths: Sequence[Path], classifier: Classifier) -> tuple[Budget, ...]:
+    """Analyze stored captures that are compared: what the stacks of all of them say of a function holds for each.
+
+    Raises:
+        UsageError: One is not a complete capture.
+        MeasurementError: One holds no evidence of how its time divides.
+    """
+    found = [_evidence(path) for path in paths]
+    fitted = classifier.fitted(stack for evidence in found for stack in evidence.stacks)
+    return tuple(make_budget(evidence, fitted) for evidence in found)
+
+
+def _evidence(path: Path) -> Evidence:
     capture = read_capture(path)
     events = None if capture.kineto is None or capture.meta["trace"].get("reason") else read_events(capture.kineto)
-    instructions = None if capture.callgrind is None else read_callgrind(capture.callgrind)
-    evidence = Evidence(
+    return Evidence(
         meta=capture.meta,
         clock=capture.clock,
         samples=stacks_per_process(capture.folded),
@@ -38,9 +55,8 @@ def budget_of(path: Path, classifier: Classifier) -> Budget:
         name=str(path),
         calibration=capture.calibration,
         ablation=capture.ablation,
-        instructions=instructions,
+        instructions=None if capture.callgrind is None else read_callgrind(capture.callgrind),
     )
-    return make_budget(evidence, classifier)
 
 
 def stacks_per_process(folded: tuple[str, ...]) -> list[list[Stack]]:

@@ -1,4 +1,4 @@
-"""``scripts/accuracy.py`` as a module: scripts are no package."""
+"""Scripts as modules: they are no package."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from types import ModuleType
 
 
-def load_accuracy() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "scripts" / "accuracy.py"
-    spec = importlib.util.spec_from_file_location("accuracy_script", path)
+def load_script(name: str) -> ModuleType:
+    path = Path(__file__).resolve().parents[2] / "scripts" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"{name}_script", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -18,4 +18,4 @@ def load_accuracy() -> ModuleType:
     return module
 
 
-accuracy = load_accuracy()
+accuracy = load_script("accuracy")

@@ -296,6 +296,16 @@ def test_shared_bytes_are_read_by_every_call_of_the_costliest_operator(units: in
     assert (unknown.work, unknown.wall.floor) == (None, None)
 
 
+def test_a_kernel_that_no_rule_knows_is_said_where_the_trace_tells_how_many_operators_there_are() -> None:
+    stacks = [stack(USER, BINDING, ENTRY, "at::native::foo (libtorch_cpu.so)")]
+    (warned,) = [line for line in budget(stacks, clock(6_001), TRACE).breakdown.warnings if "no rule knows" in line]
+    assert warned.startswith(
+        "at::native::foo (libtorch_cpu.so) takes 6.00 µs by itself, more than setting up 2 operators"
+    )
+    for silent in (budget(stacks, clock(6_000), TRACE), budget(stacks, clock(90_000), None)):
+        assert not any("no rule knows" in line for line in silent.breakdown.warnings)
+
+
 def test_no_evidence_at_all() -> None:
     with pytest.raises(MeasurementError, match="holds neither samples nor a trace"):
         budget([], clock(100))

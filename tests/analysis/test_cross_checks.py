@@ -27,7 +27,7 @@ def host(evidence: str = "samples", **ns: int) -> list[HostCategory]:
 
 
 def traced(guard_ns: float) -> TraceBudget:
-    return TraceBudget({Claim("guard"): guard_ns}, {}, 1e4, 1e4, 0.0, {"guard": 40.0}, frozenset(), 0.0)
+    return TraceBudget({Claim("guard"): guard_ns}, {}, 1e4, 1e4, 0.0, {"guard": 40.0}, frozenset(), 0.0, 0.0)
 
 
 def ablation(**ns: int) -> pd.DataFrame:

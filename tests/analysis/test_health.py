@@ -8,9 +8,18 @@ import pandas as pd
 import pytest
 
 from overhead_lens.analysis.floor import make_floor
-from overhead_lens.analysis.health import clock_warnings, fault_warnings, memory_warnings, trace_warnings
+from overhead_lens.analysis.health import (
+    clock_warnings,
+    fault_warnings,
+    memory_warnings,
+    set_up_warnings,
+    share_warnings,
+    trace_warnings,
+)
 from overhead_lens.analysis.model import Wall
+from overhead_lens.analysis.shares import shares_of_stacks
 from overhead_lens.scenario import Work
+from tests.stacks import CLASSIFIER, USER, stack
 
 PEAKS: dict[str, Any] = {
     "copy": [
@@ -149,3 +158,34 @@ def test_a_trace_that_was_disturbed() -> None:
     assert warned.startswith(
         "the corrected trace is +150% away from the bare call in its own process: one of the two was disturbed"
     )
+
+
+@pytest.mark.parametrize(("lost", "warned"), [(0, False), (30, False), (31, True)])
+def test_stacks_that_could_not_be_read(lost: int, warned: bool) -> None:  # noqa: FBT001
+    shares = shares_of_stacks([[stack(USER, count=3_000)]], CLASSIFIER)
+    found = share_warnings(shares, 1_000.0, {"samples": {"samples": 2_970, "errors": lost}})
+    assert [line.partition(":")[0] for line in found] == [f"{lost} of {2_970 + lost} stacks could not be read"] * warned
+
+
+@pytest.mark.parametrize(
+    ("frame", "own_ns", "wall_ns", "operators", "warned"),
+    [
+        ("at::native::foo (libtorch_cpu.so)", 3_001.0, 10_000.0, 1.0, True),
+        ("at::native::foo (libtorch_cpu.so)", 3_000.0, 10_000.0, 1.0, False),
+        ("at::native::foo (libtorch_cpu.so)", 3_001.0, 10_000.0, 0.0, True),
+        ("at::native::foo (libtorch_cpu.so)", 30_000.0, 100_000.0, 10.0, False),
+        ("at::native::foo (libtorch_cpu.so)", 30_001.0, 1_000_000.0, 10.0, True),
+        ("at::native::foo (libtorch_cpu.so)", 30_000.0, 1_000_000.0, 1.0, False),
+        ("at::TensorIteratorBase::build (libtorch_cpu.so)", 9_000.0, 10_000.0, 1.0, False),
+    ],
+)
+def test_a_function_that_takes_more_than_setting_operators_up_can(
+    frame: str,
+    own_ns: float,
+    wall_ns: float,
+    operators: float,
+    warned: bool,  # noqa: FBT001
+) -> None:
+    found = set_up_warnings({"at::native::bar (libtorch_cpu.so)": 1.0, frame: own_ns}, wall_ns, operators)
+    assert [line.partition(" takes ")[0] for line in found] == [frame] * warned
+    assert set_up_warnings({}, wall_ns, operators) == []

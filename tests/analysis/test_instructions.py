@@ -70,6 +70,32 @@ def test_python_code_inside_a_guard_is_the_guards() -> None:
     assert budget.category("python").count < 50 < budget.category("guard").count
 
 
+COPY = Function("at::native::copy_impl(at::Tensor&, at::Tensor const&, bool)", "libtorch_cpu.so")
+COPY_ELSEWHERE = Function(
+    "at::native::copy_impl(at::Tensor&, at::Tensor const&, bool)", "libtorch_cpu.so", ("elsewhere",)
+)
+BUILD = Function("at::TensorIteratorBase::build(at::TensorIteratorConfig&)", "libtorch_cpu.so")
+
+
+@pytest.mark.parametrize(
+    ("own", "served", "built", "expected"),
+    [
+        (60, 0, 59, {"kernel": 60, "dispatcher": 69}),
+        (30, 30, 59, {"kernel": 60, "dispatcher": 69}),
+        (60, 0, 60, {"dispatcher": 130}),
+    ],
+)
+def test_what_may_work_itself_does_where_most_instructions_under_it_are_its_own(
+    own: int, served: int, built: int, expected: dict[str, int]
+) -> None:
+    # The copy was met in two contexts; what it does in both counts.
+    drawn = graph(
+        [(ADD, 10), (COPY, own - 10), (COPY_ELSEWHERE, 10), (NEUTRAL, served), (BUILD, built)],
+        *((0, 1, own - 10 + served), (0, 2, 10 + built), (1, 3, served), (2, 4, built)),
+    )
+    assert counts(instruction_budget(drawn, 1, CLASSIFIER)) == expected
+
+
 def test_a_cycle_settles_at_the_shares_of_those_who_enter_it() -> None:
     # Two neutral functions call each other; 3 of 4 instructions enter them from the operator, 1 of 4 from the allocation.
     drawn = graph(

@@ -89,8 +89,25 @@ def test_a_block_on_a_device_is_timed_as_a_whole(
 
 
 def test_blocks_are_numbered_and_stop_after_their_time() -> None:
-    rows = clock.measure_blocks(Timed(*[10] * 40), 2, 4, 10**12, 10)  # type: ignore[arg-type]
+    rows, call_ns = clock.measure_blocks(Timed(*[10] * 40), 5.0, 100, 4, 10**12, 10)  # type: ignore[arg-type]
     assert [(row["block"], row["calls"], row["steady_ns"]) for row in rows] == [
         (number, 20, 100) for number in range(4)
     ]
-    assert len(clock.measure_blocks(Timed(*[10] * 9), 2, 9, 0)) == 3  # type: ignore[arg-type]
+    assert call_ns == 5
+    rows, _ = clock.measure_blocks(Timed(*[10] * 9), 5.0, 10, 9, 0)  # type: ignore[arg-type]
+    assert len(rows) == 3
+
+
+def test_a_block_that_is_much_too_short_is_timed_again_with_as_many_calls_as_it_needs() -> None:
+    workload = Timed(1_000, 9_000, 4_900, 5_000)
+    rows, call_ns = clock.measure_blocks(workload, 1_000.0, 10_000, 2, 10**12)  # type: ignore[arg-type]
+    # Ten calls took 1,000 ns, so a hundred make a block; they took 4,900 later, too little by a hair, and 204 took 5,000.
+    assert workload.counts == [10, 100, 100, 204]
+    assert [(row["block"], row["calls"], row["wall_ns"]) for row in rows] == [(0, 100, 9_000), (1, 204, 5_000)]
+    assert call_ns == 49
+
+
+def test_a_block_that_stays_too_short_is_kept_in_the_end() -> None:
+    workload = Timed(*[10] * 99)
+    row, _ = clock.measure_whole_block(workload, 1.0, 1_000)  # type: ignore[arg-type]
+    assert (len(workload.counts), row["wall_ns"]) == (5, 10)

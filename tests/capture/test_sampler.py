@@ -19,6 +19,25 @@ def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
 
 
 @pytest.mark.parametrize(
+    ("count", "threads", "rate", "seconds"),
+    [(600, False, 300, 2), (600, True, 150, 4), (1, True, 1, 1), (900, False, 300, 3)],
+)
+def test_a_target_with_threads_is_sampled_at_half_the_rate(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    count: int,
+    threads: bool,  # noqa: FBT001
+    rate: int,
+    seconds: int,
+) -> None:
+    stand_in(tmp_path, monkeypatch, 'echo "f (a.py:1) 7" > "$last"\necho "Samples: 7 Errors: 0"')
+    with Sampling(123, count, tmp_path, "clock-0", threads=threads) as sampling:
+        sampling.finish()
+    asked = (tmp_path / "asked").read_text().split()
+    assert asked[asked.index("--rate") :][:4] == ["--rate", str(rate), "--duration", str(seconds)]
+
+
+@pytest.mark.parametrize(
     ("chatter", "line"),
     [
         ("Permission Denied: Try running again with elevated permissions by going 'sudo env ...'", NO_PERMISSION),

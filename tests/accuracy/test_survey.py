@@ -1,0 +1,67 @@
+"""The survey of operators: what it takes for a kernel that no rule knows, and that the rules know some of each kind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from overhead_lens.stack import Stack
+from tests.accuracy.script import load_script
+from tests.accuracy.test_known_costs import require_laboratory
+from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
+
+KERNEL = "at::native::AVX2::sin_kernel (libtorch_cpu.so)"
+SET_UP = "at::native::resize_output (libtorch_cpu.so)"
+STUB = "at::native::DispatchStubImpl::get_call_ptr (libtorch_cpu.so)"
+
+survey = load_script("survey_operators")
+
+
+def operator(**frames: int) -> list[Stack]:
+    innermost = {
+        "kernel": (ENTRY, KERNEL),
+        "set_up": (ENTRY, SET_UP),
+        "entry": (ENTRY,),
+        "stub": (ENTRY, STUB),
+        "python": (),
+    }
+    return [stack(USER, BINDING, *innermost[name], count=count) for name, count in frames.items()]
+
+
+@pytest.mark.parametrize(
+    ("frames", "share", "unknown"),
+    [
+        ({"kernel": 97, "set_up": 3}, 0.03, False),
+        ({"kernel": 96, "set_up": 4}, 0.04, True),
+        ({"kernel": 94, "set_up": 3, "entry": 3}, 0.06, False),
+        ({"kernel": 50, "python": 50}, 0.5, False),
+        ({"kernel": 40, "stub": 60}, 0.6, False),
+    ],
+)
+def test_one_frame_that_takes_more_than_set_up_can_is_a_kernel_that_is_not_known(
+    frames: dict[str, int],
+    share: float,
+    unknown: bool,  # noqa: FBT001
+) -> None:
+    found = survey.look_at("drawn", 1e6, operator(**frames), CLASSIFIER)
+    assert (found.stacks, found.share, found.unknown) == (100, share, unknown)
+
+
+def test_kernels_of_each_kind_are_known() -> None:
+    require_laboratory()
+    names = (
+        "index_select",
+        "cat",
+        "max_pool1d",
+        "nll_loss",
+        "quantize_per_channel",
+        "batch_norm channels_last backward",
+    )
+    command = [sys.executable, str(Path(survey.__file__)), *names]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    if "no permission" in done.stdout or "not installed" in done.stdout:
+        pytest.skip(done.stdout.splitlines()[-1])
+    assert done.stdout.splitlines()[-1] == "0 of 6 operators have a kernel that the rules do not know.", done.stdout
