@@ -198,7 +198,6 @@ def _places() -> dict[str, Call]:
         "triu": square.triu,
         "unfold a dimension": lambda: small.unfold(0, 20, 1).clone(),
         "unique": whole.unique,
-        "unique dim": lambda: whole.unique(dim=0),
         "unique_consecutive": ids.unique_consecutive,
     }
 
