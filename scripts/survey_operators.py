@@ -97,8 +97,8 @@ def main() -> None:
     with accuracy.warmed_up(SITE, 1) as bench:
         for name in options.operators or names:
             number = names.index(name)
-            rows = [bench.time_block(0, number) for _ in range(3)]
-            call_ns = min(row["steady_ns"] / row["calls"] for row in rows)
+            bench.switch.set(number)
+            call_ns = bench.workers[0][0].ask("warm_up")["call_ns"]
             try:
                 (stacks,) = bench.sample([0], number, options.stacks)
             except MeasurementError as error:

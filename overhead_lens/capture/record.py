@@ -187,6 +187,7 @@ class Recording:
     instructions: dict[str, Any] | None = None
     runtime: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    unsettled: list[str] = field(default_factory=list)
     workers: list[Worker] = field(default_factory=list)
     compiled_once: bool = False
 
@@ -246,7 +247,11 @@ class Recording:
     def note_warm_up(self, worker: Worker) -> None:
         """Wait until a worker has warmed up."""
         if not worker.receive("warm_up")["settled"]:
-            self.warnings.append(f"{worker.name} had not settled after its warm-up: its blocks may still drift")
+            self.unsettled.append(worker.name)
+
+    def _unsettled_warning(self) -> list[str]:
+        named = f"{', '.join(self.unsettled)} had not settled after the warm-up: their blocks may still drift"
+        return [named] if self.unsettled else []
 
     def recompile(self, worker: Worker) -> None:
         """Have a worker compile its call once more; eager ones have nothing to compile, and after a failure none is asked."""
@@ -397,7 +402,7 @@ class Recording:
             "not_ablated": self.not_ablated,
             "peaks": self.peaks,
             "instructions": self.instructions,
-            "warnings": self.warnings,
+            "warnings": [*self._unsettled_warning(), *self.warnings],
             **provenance(request, self.runtime, started),
             **more,
         }

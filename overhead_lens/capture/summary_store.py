@@ -1,7 +1,7 @@
 """What was found out about captures, kept in the user's cache folder so that it is found out once.
 
 One parquet file: ``key``, ``version``, ``text``, ``digest``. A key is made of the contents of ``meta.json``, the sizes of the
-evidence beside it and the version of this package; a row whose digest is not that of its key and text is not there.
+evidence beside it, the version of this package and its rules; a row whose digest is not that of its key and text is not there.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import pandas as pd
 from overhead_lens import __version__
 from overhead_lens.capture.calibration_store import folder
 from overhead_lens.capture.files import ABLATION, CALIBRATION, CLOCK, KINETO, META, STACKS
+from overhead_lens.categories import RULES_FILE
 
 # Counted up whenever the kept text or the analysis that makes it changes within one version of the package.
-_FORMAT = 3
-_VERSION = f"{__version__}/{_FORMAT}"
+_FORMAT = 4
+_VERSION = f"{__version__}/{_FORMAT}/{hashlib.sha256(RULES_FILE.read_bytes()).hexdigest()[:16]}"
 _EVIDENCE = (CLOCK, KINETO, STACKS, CALIBRATION, ABLATION)
 _COLUMNS = ["key", "version", "text", "digest"]
 

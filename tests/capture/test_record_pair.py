@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -62,6 +63,17 @@ def side(options: Mapping[str, Any] | None, folder: Path) -> Recording:
         effort=EFFORT,
     )
     return Recording(request, Quiet(), folder)
+
+
+def test_processes_that_had_not_settled_are_one_line(tmp_path: Path) -> None:
+    found = side(None, tmp_path)
+    for name, settled in (("clock-0", True), ("clock-1", False), ("tracer", False)):
+        worker = SimpleNamespace(name=name, receive=lambda _, settled=settled: {"settled": settled})
+        found.note_warm_up(worker)  # type: ignore[arg-type]
+    assert found._unsettled_warning() == [
+        "clock-1, tracer had not settled after the warm-up: their blocks may still drift"
+    ]
+    assert side(None, tmp_path)._unsettled_warning() == []
 
 
 def run(sides: list[Recording], workers: list[Asked], monkeypatch: pytest.MonkeyPatch, number: int = 1) -> None:
@@ -153,9 +165,11 @@ class Attached:
     """A sampler that writes down where it was attached, when, and to whom."""
 
     log: list[tuple[Any, ...]]
+    threads: list[bool]
 
-    def __init__(self, pid: int, count: int, folder: Path, name: str, core: int | None) -> None:
+    def __init__(self, pid: int, count: int, folder: Path, name: str, core: int | None, *, threads: bool) -> None:
         self.pid = pid
+        self.threads.append(threads)
         self.log.append(("attach", pid, count, core))
 
     def __enter__(self) -> Attached:
@@ -188,7 +202,7 @@ class Spinning(Asked):
 def sampled(
     idle: list[int], pids: tuple[int, int], number: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[Recording]:
-    Attached.log = []
+    Attached.log, Attached.threads = [], []
     monkeypatch.setattr(record, "Sampling", Attached)
     monkeypatch.setattr(record_pair, "idle_cores", lambda: idle)
     monkeypatch.setattr(Recording, "measure_page_faults", lambda *_: None)
@@ -230,6 +244,7 @@ def test_a_call_that_uses_other_threads_is_sampled_by_itself(
     sampled([2, 4, 5], (7, 9), 0, tmp_path, monkeypatch)
     attached = [entry for entry in Attached.log if entry[0] == "attach"]
     count = EFFORT.samples_per_process
+    assert Attached.threads == [not at_once] * 2
     if at_once:
         assert attached == [("attach", 7, count, 2), ("attach", 9, count, 4)]
     else:
@@ -239,6 +254,7 @@ def test_a_call_that_uses_other_threads_is_sampled_by_itself(
 def test_else_one_after_the_other_with_half_as_many_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     half = EFFORT.samples_per_process // 2
     sampled([3], (7, 9), 0, tmp_path, monkeypatch)
+    assert Attached.threads == [False, False]
     assert Attached.log == [
         *(("attach", 7, half, None), ("finish", 7), ("close", 7), ("stop", 7)),
         *(("attach", 9, half, None), ("finish", 9), ("close", 9), ("stop", 9)),
