@@ -48,6 +48,12 @@ TARGETS = (
     "+split_stack:split_stack",
     "+split_stack:combined",
     "+sum_elements:torch",
+    "scripts/held_out/training.py:forward",
+    "scripts/held_out/training.py:autocast",
+    "scripts/held_out/training.py:gradients",
+    "scripts/held_out/training.py:step",
+    "+scripts/held_out/training.py:forward",
+    "+scripts/held_out/training.py:gradients",
 )
 
 _TIMEOUT_S = 300.0

@@ -25,6 +25,7 @@ OPERATOR_OUTER = "operator_outer"
 OPERATOR_NESTED = "operator_nested"
 ANNOTATION = "annotation"
 FAST_ANNOTATION = "fast_annotation"
+BACKWARD_NODE = "backward_node"
 COMPILED_REGION = "compiled_region"
 PYTHON_FUNCTION = "python_function"
 C_CALL = "c_call"
@@ -32,9 +33,14 @@ MEMORY = "memory"
 
 _LOOKUP = "TorchDynamo Cache Lookup"
 _REGION = "Torch-Compiled Region"
+_EVALUATION = "autograd::engine::evaluate_function: "
 # torch/_dynamo/utils.py, torch/_functorch/_aot_autograd/runtime_wrappers.py, torch/_inductor/output_code.py.
 _FAST = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue", "## Call CompiledFxGraph")
 
+# Classes whose cost was measured in calls of few different events.
+_OF_OPERATORS = (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE)
+
+_BY_NAME = ((_REGION, COMPILED_REGION), (_FAST, FAST_ANNOTATION), (_EVALUATION, BACKWARD_NODE))
 
 # Median absolute deviations that hold 95 % of a normal distribution.
 _DEVIATIONS = 2.91
@@ -48,12 +54,16 @@ class EventCost:
         spread_ns: Per event, the larger of two distances: of the furthest calibration call from the fit, and of 95 % of processes
             from their median.
         displaced_ns: What the first one after kernels costs beyond ``total_ns``, around it: the kernels' time and that, rising.
+        first_ns: What the first one in a row of its class costs beyond ``total_ns``, around it.
+        varied: By how much of itself it costs more among many different events: their mean reuse distance and that, rising.
     """
 
     total_ns: float
     inside_ns: float
     spread_ns: float = 0.0
     displaced_ns: tuple[tuple[float, float], ...] = ()
+    first_ns: float = 0.0
+    varied: tuple[tuple[float, float], ...] = ()
 
     @property
     def outside_ns(self) -> float:
@@ -62,11 +72,20 @@ class EventCost:
 
     def after_kernels_ns(self, kernels_ns: float) -> float:
         """What one more costs if kernels of so long ran since the last of its kind; linear between what was measured."""
-        times, more = zip((0.0, 0.0), *self.displaced_ns, strict=True)
-        return float(np.interp(kernels_ns, times, more))
+        return _between(self.displaced_ns, kernels_ns)
+
+    def among(self, reuse_distance: float) -> EventCost:
+        """What one costs among events of a mean reuse distance; linear between what was measured."""
+        factor = 1 + _between(self.varied, reuse_distance)
+        return replace(self, total_ns=factor * self.total_ns, inside_ns=factor * self.inside_ns)
 
 
 Costs = Mapping[str, EventCost]
+
+
+def _between(points: Sequence[tuple[float, float]], at: float) -> float:
+    places, more = zip((0.0, 0.0), *points, strict=True)
+    return float(np.interp(at, places, more))
 
 
 def event_class(name: str, category: str, *, outer: bool) -> str:
@@ -79,10 +98,8 @@ def event_class(name: str, category: str, *, outer: bool) -> str:
     """
     if category == "python_function":
         return C_CALL if name.startswith("<built-in") else PYTHON_FUNCTION
-    if name.startswith(_REGION):
-        return COMPILED_REGION
-    if name.startswith(_FAST):
-        return FAST_ANNOTATION
+    if named := next((found for prefixes, found in _BY_NAME if name.startswith(prefixes)), None):
+        return named
     if category == "user_annotation":
         return ANNOTATION
     if name == "[memory]":
@@ -112,12 +129,21 @@ def _middle(costs: Sequence[EventCost]) -> EventCost:
     inside_ns = statistics.median(each.inside_ns for each in costs)
     deviation_ns = statistics.median(abs(each.total_ns - total_ns) for each in costs)
     spread_ns = max(statistics.median(each.spread_ns for each in costs), _DEVIATIONS * deviation_ns)
-    known = [each.displaced_ns for each in costs if each.displaced_ns]
-    displaced_ns = tuple(
-        (statistics.median(time for time, _ in point), statistics.median(more for _, more in point))
-        for point in zip(*known, strict=False)
+    return EventCost(
+        total_ns,
+        min(inside_ns, total_ns),
+        spread_ns,
+        _middle_points([each.displaced_ns for each in costs]),
+        statistics.median(each.first_ns for each in costs),
+        _middle_points([each.varied for each in costs]),
     )
-    return EventCost(total_ns, min(inside_ns, total_ns), spread_ns, _rising(displaced_ns))
+
+
+def _middle_points(found: Sequence[tuple[tuple[float, float], ...]]) -> tuple[tuple[float, float], ...]:
+    return _rising(
+        (statistics.median(place for place, _ in point), statistics.median(more for _, more in point))
+        for point in zip(*filter(None, found), strict=False)
+    )
 
 
 def _rising(points: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
@@ -138,6 +164,11 @@ def _of_process(found: Sequence[Mapping[str, Any]], flags: str) -> dict[str, Eve
         costs.update(_python(by_kind.get("python", [])))
     if by_kind.get("compiled") and OPERATOR_OUTER in costs and FAST_ANNOTATION in costs:
         costs[COMPILED_REGION] = _region(by_kind["compiled"][0], costs)
+    if by_kind.get("backward") and OPERATOR_NESTED in costs:
+        costs[BACKWARD_NODE] = _backward(by_kind["backward"], costs[OPERATOR_NESTED])
+    if OPERATOR_OUTER in costs:
+        more = _varied(by_kind.get("varied", []), costs)
+        costs |= {name: replace(costs[name], varied=more) for name in _OF_OPERATORS if name in costs}
     of_operator = _displaced(by_kind.get("displaced_operator", []))
     of_compiled = _displaced(by_kind.get("displaced_compiled", []))
     if OPERATOR_OUTER in costs:
@@ -238,6 +269,31 @@ def _python(rows: Sequence[Mapping[str, Any]]) -> dict[str, EventCost]:
     python_ns = _taken_ns(functions) / events
     c_ns = max(0.0, _taken_ns(builtin) - python_ns)
     return {PYTHON_FUNCTION: EventCost(python_ns, python_ns / 2), C_CALL: EventCost(c_ns, c_ns / 2)}
+
+
+def _backward(rows: Sequence[Mapping[str, Any]], nested: EventCost) -> EventCost:
+    """What evaluating a node of a graph costs, and what a pass costs besides: least squares, weights one over the events.
+
+    The node's function and its operators are events inside of the evaluation.
+    """
+    events = np.array([row["outer"] + row["nested"] + row["others"] for row in rows], dtype=np.float64)
+    nodes = np.array([row["evaluated"] for row in rows], dtype=np.float64)
+    left = np.array([_taken_ns(row) for row in rows]) - nested.total_ns * (events - nodes)
+    counts = np.stack([nodes, np.ones(len(rows))], axis=1)
+    fitted, *_ = np.linalg.lstsq(counts / events[:, None], left / events, rcond=None)
+    node_ns, pass_ns = (max(0.0, float(each)) for each in fitted)
+    spread_ns = float((np.abs(left - counts @ np.array([node_ns, pass_ns])) / nodes).max())
+    return EventCost(node_ns, min(nested.inside_ns, node_ns), spread_ns, first_ns=pass_ns)
+
+
+def _varied(rows: Sequence[Mapping[str, Any]], costs: Costs) -> tuple[tuple[float, float], ...]:
+    """By the reuse distance of a call's events: how much more recording it costs than as many events of few names do."""
+    known_ns = [
+        row["outer"] * costs[OPERATOR_OUTER].total_ns + row["nested"] * costs[OPERATOR_NESTED].total_ns for row in rows
+    ]
+    return _rising(
+        (row["reuse_distance"], _taken_ns(row) / ns - 1) for row, ns in zip(rows, known_ns, strict=True) if ns
+    )
 
 
 def _region(row: Mapping[str, Any], costs: Costs) -> EventCost:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.analysis.calibration import (
+    BACKWARD_NODE,
     COMPILED_REGION,
     OPERATOR_NESTED,
     OPERATOR_OUTER,
@@ -24,12 +25,14 @@ from overhead_lens.analysis.calibration import (
 from overhead_lens.analysis.correction import Floats, corrected_self_ns
 from overhead_lens.analysis.timeline import Ints, Segments, parents, sweep
 from overhead_lens.categories import Claim, Classifier
+from overhead_lens.reuse import mean_reuse_distance
 from overhead_lens.trace.model import DEVICE_CATEGORIES
 
 LOOP_EVENT = "measured_loop"
 
 _LOOP = Claim("python", "user")
 _KERNEL = Claim("kernel")
+_OPERATORS = (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +85,15 @@ def trace_budget(
     segments, parent = sweep(start, dur, window), parents(start, dur)
     claimed = [classifier.classify_event(*event) for event in zip(host["name"], host["cat"], strict=True)]
     classes, self_ns = _event_classes(host, parent), segments.self_ns(len(host))
+    reuse_distance = mean_reuse_distance(host["name"].tolist())
+    costs = {each: cost.among(reuse_distance) for each, cost in costs.items()}
     of_event = [costs.get(each, costs[OPERATOR_NESTED]) for each in classes]
     kernels_ns = [
         sum(ns for part, ns in _split(claim, own_ns, timing["operator_floor_ns"]) if part.category == _KERNEL.category)
         for claim, own_ns in zip(claimed, self_ns.tolist(), strict=True)
     ]
     inside, outside = (np.array([getattr(each, name) for each in of_event]) for name in ("inside_ns", "outside_ns"))
-    outside = outside + _after_kernels_ns(classes, kernels_ns, costs)
+    outside = outside + _after_kernels_ns(classes, kernels_ns, costs) + _first_ns(classes, parent, costs)
     own, around = corrected_self_ns(self_ns, parent, segments.uncovered_ns(), inside, outside, faults_ns)
     claims: defaultdict[Claim, float] = defaultdict(float, {_LOOP: around})
     frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
@@ -120,10 +125,21 @@ def _event_classes(host: pd.DataFrame, parent: Ints) -> list[str]:
     classes: list[str] = []
     inside_operator: list[bool] = []
     for name, category, above in zip(host["name"], host["cat"], parent.tolist(), strict=True):
-        nested = above >= 0 and (inside_operator[above] or classes[above] in (OPERATOR_OUTER, OPERATOR_NESTED))
+        nested = above >= 0 and (inside_operator[above] or classes[above] in _OPERATORS)
         inside_operator.append(nested)
         classes.append(event_class(name, category, outer=not nested))
     return classes
+
+
+def _first_ns(classes: Sequence[str], parent: Ints, costs: Costs) -> Floats:
+    """What each event costs more for being the first in a row of its class under one parent, shape ``(n,)``."""
+    last: dict[int, str] = {}
+    more = np.zeros(len(classes))
+    for index, (name, above) in enumerate(zip(classes, parent.tolist(), strict=True)):
+        if name in costs and last.get(above) != name:
+            more[index] = costs[name].first_ns
+        last[above] = name
+    return more
 
 
 def _after_kernels_ns(classes: Sequence[str], kernels_ns: Sequence[float], costs: Costs) -> Floats:

@@ -18,6 +18,8 @@ from torch.profiler import ProfilerActivity
 from overhead_lens.capture.clock import usage_of_thread
 from overhead_lens.capture.loop import make_measured_loop
 from overhead_lens.capture.page_faults import fault_ns
+from overhead_lens.capture.varied import varied
+from overhead_lens.reuse import mean_reuse_distance
 
 FLAGS: Mapping[str, Mapping[str, bool]] = {
     "plain": {},
@@ -28,6 +30,12 @@ FLAGS: Mapping[str, Mapping[str, bool]] = {
 
 _CALLS = 1_000
 _ROUNDS = 7
+
+# Calls that are as long as many operators are made less often.
+_BACKWARD = "backward"
+_VARIED = "varied"
+_CALLS_OF = {_BACKWARD: 250, _VARIED: 60}
+_EVALUATION = "autograd::engine::evaluate_function: "
 
 # What a kernel before the call displaces from the caches: a copy that reads and writes so many bytes in all.
 _DISPLACED_BYTES = (0, 1 << 19, 1 << 20, 1 << 21, 1 << 23)
@@ -53,17 +61,19 @@ def measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
         compiled: Whether to time a compiled call too, which needs a C++ compiler.
 
     Returns:
-        ``rows``: ``flags``, ``kind`` (``operator``, ``short_operator``, ``annotation``, ``fast_annotation``, ``compiled``,
-        ``python``), ``name``, ``bare_ns`` and ``traced_ns`` (lists, ns per call), ``bare_faults`` and ``traced_faults`` (lists,
-        page faults per call), ``fault_ns`` (what one takes), ``outer`` and ``nested`` (operators per call with no other one
-        around them, and with one), ``others`` (other events per call), ``span_ns`` (median by event name); ``reasons``: why a
-        kind is missing. Of the kinds ``displaced_operator`` and ``displaced_compiled``, timed after a copy of ``bytes`` that
-        took ``copy_ns``, only ``bare_ns`` and ``traced_ns`` are known besides.
+        ``rows``: ``flags``, ``kind`` (``operator``, ``short_operator``, ``backward``, ``varied``, ``annotation``,
+        ``fast_annotation``, ``compiled``, ``python``), ``name``, ``bare_ns`` and ``traced_ns`` (lists, ns per call),
+        ``bare_faults`` and ``traced_faults`` (lists, page faults per call), ``fault_ns`` (what one takes), ``outer`` and
+        ``nested`` (operators per call with no other one around them, and with one), ``others`` (other events per call),
+        ``evaluated`` (those of them that are the autograd engine's, one for each node of a graph), ``reuse_distance`` (as in
+        ``reuse.py``), ``span_ns`` (median by event name); ``reasons``: why a kind is missing. Of the kinds ``displaced_operator``
+        and ``displaced_compiled``, timed after a copy of ``bytes`` that took ``copy_ns``, only ``bare_ns`` and ``traced_ns`` are
+        known besides.
     """
     calls, reasons = _calls(compiled=compiled)
     of_fault_ns = fault_ns()
     rows = [
-        {"flags": name, "kind": kind, "name": label, "fault_ns": of_fault_ns, **_row(call, FLAGS[name])}
+        {"flags": name, "kind": kind, "name": label, "fault_ns": of_fault_ns, **_row(call, FLAGS[name], calls_of(kind))}
         for name in flags
         for kind, label, call in calls
         if kind != "python" or name == "stack"
@@ -78,31 +88,36 @@ def measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
     return {"rows": rows, "reasons": reasons}
 
 
-def _row(call: Call, flags: Mapping[str, bool]) -> dict[str, Any]:
+def calls_of(kind: str) -> int:
+    """How often a calibration call is made in one round."""
+    return _CALLS_OF.get(kind, _CALLS)
+
+
+def _row(call: Call, flags: Mapping[str, bool], calls: int) -> dict[str, Any]:
     loop = make_measured_loop(0)
-    loop(call, (), _CALLS)
+    loop(call, (), calls)
     bare, traced = [], []
     for _ in range(_ROUNDS):
-        bare.append(_timed(loop, call))
+        bare.append(_timed(loop, call, calls))
         with torch.profiler.profile(activities=[ProfilerActivity.CPU], **flags) as recording:
-            traced.append(_timed(loop, call))
+            traced.append(_timed(loop, call, calls))
     return {
         "bare_ns": [ns for ns, _ in bare],
         "traced_ns": [ns for ns, _ in traced],
         "bare_faults": [faults for _, faults in bare],
         "traced_faults": [faults for _, faults in traced],
-        **_counted(recording),
+        **_counted(recording, calls),
     }
 
 
-def _timed(loop: Any, call: Call) -> tuple[float, float]:
+def _timed(loop: Any, call: Call, calls: int) -> tuple[float, float]:
     """Ns and page faults per call."""
     faults, _ = usage_of_thread()
     # This thread's processor time: none of the calls waits, and what else runs on the machine then does not count.
     start_ns = time.thread_time_ns()
-    loop(call, (), _CALLS)
+    loop(call, (), calls)
     taken_ns = time.thread_time_ns() - start_ns
-    return taken_ns / _CALLS, (usage_of_thread()[0] - faults) / _CALLS
+    return taken_ns / calls, (usage_of_thread()[0] - faults) / calls
 
 
 def _displaced_row(call: Call, count: int) -> dict[str, Any]:
@@ -141,7 +156,7 @@ def _timed_apart(displace: Call, call: Call) -> tuple[float, float]:
     return statistics.median(calls_ns), statistics.median(copies_ns)
 
 
-def _counted(recording: Any) -> dict[str, Any]:
+def _counted(recording: Any, calls: int) -> dict[str, Any]:
     """Events per call; an operator is nested where it starts before an earlier one has ended."""
     events = [
         (event.start_ns(), event.duration_ns(), event.name()) for event in recording.profiler.kineto_results.events()
@@ -158,11 +173,13 @@ def _counted(recording: Any) -> dict[str, Any]:
         else:
             outer += 1
             end_ns = start_ns + duration_ns
-    frequent = {name: found for name, found in spans.items() if len(found) >= _CALLS}
+    frequent = {name: found for name, found in spans.items() if len(found) >= calls}
     return {
-        "outer": outer / _CALLS,
-        "nested": nested / _CALLS,
-        "others": (len(events) - outer - nested) / _CALLS,
+        "outer": outer / calls,
+        "nested": nested / calls,
+        "others": (len(events) - outer - nested) / calls,
+        "evaluated": sum(len(found) for name, found in spans.items() if name.startswith(_EVALUATION)) / calls,
+        "reuse_distance": mean_reuse_distance([name for *_, name in sorted(events)]),
         "span_ns": {name: statistics.median(found) for name, found in frequent.items()},
     }
 
@@ -185,6 +202,9 @@ def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, st
         ("operator", "stack", lambda: torch.stack([vector, vector])),
         ("operator", "split", lambda: torch.split(matrix, 1)),
         ("operator", "mean", matrix.mean),
+        *((_BACKWARD, f"chain of {count}", _chain(count)) for count in (1, 2, 4, 8)),
+        *((_BACKWARD, f"{count} leaves", _leaves(count)) for count in (1, 4)),
+        *((_VARIED, f"{count} operators", varied(count)) for count in (5, 10, 20, 30, 40, 50)),
         ("annotation", "record_function", _annotated),
         ("python", "functions", _outer),
         ("python", "builtin", lambda: len(())),
@@ -213,6 +233,22 @@ def _in_a_row(count: int, vector: torch.Tensor) -> Call:
             torch.neg(vector)
 
     return call
+
+
+def _chain(nodes: int) -> Call:
+    """The backward pass of that many operators in a row."""
+    leaf, one = torch.ones(8, requires_grad=True), torch.ones(8)
+    found = leaf
+    for _ in range(nodes):
+        found = torch.neg(found)
+    return lambda: torch.autograd.grad(found, leaf, one, retain_graph=True)
+
+
+def _leaves(count: int) -> Call:
+    """The backward pass of that many operators beside one another, which adds to the gradients of as many tensors."""
+    leaves, one = [torch.ones(8, requires_grad=True) for _ in range(count)], torch.ones(8)
+    found = [torch.neg(leaf) for leaf in leaves]
+    return lambda: torch.autograd.backward(found, [one] * count, retain_graph=True)
 
 
 def _annotated() -> None:

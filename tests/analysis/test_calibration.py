@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from overhead_lens.analysis.calibration import (
     ANNOTATION,
+    BACKWARD_NODE,
     C_CALL,
     COMPILED_REGION,
     FAST_ANNOTATION,
@@ -162,6 +163,92 @@ def test_the_first_event_after_kernels_costs_more() -> None:
     assert costs[OPERATOR_NESTED].after_kernels_ns(10**9) == 0
     # The operators' own cost is that of calls after nothing.
     assert costs[OPERATOR_OUTER].total_ns == pytest.approx(400)
+
+
+def backward(node_ns: float, pass_ns: float, nested_ns: float = 200.0) -> list[dict[str, Any]]:
+    """Passes over so many nodes, each with its function and an operator; the engine evaluates one leaf besides."""
+    counts = {"outer": 1.0, "others": 2.0, "evaluated": 1.0}
+    return [
+        row(
+            "backward",
+            9_000.0,
+            9_000 + (nodes + 1) * node_ns + pass_ns + 2 * nodes * nested_ns,
+            **{name: nodes * count + (name != "outer") for name, count in counts.items()},
+        )
+        for nodes in (1, 2, 8)
+    ]
+
+
+@given(st.integers(0, 2_000), st.integers(0, 3_000))
+def test_nodes_of_a_backward_pass_and_the_pass_itself(node_ns: int, pass_ns: int) -> None:
+    cost = event_costs([*operators(400, 200), *backward(node_ns, pass_ns)], "plain")[BACKWARD_NODE]
+    assert (cost.total_ns, cost.first_ns) == pytest.approx((node_ns, pass_ns), abs=1e-6)
+    assert cost.inside_ns == pytest.approx(min(60 * 400 / 1_400, node_ns), abs=1e-6)
+    assert cost.spread_ns == pytest.approx(0, abs=1e-6)
+
+
+def test_the_median_of_backward_passes_over_processes() -> None:
+    rows = [
+        {**each, "process": process}
+        for process, costs in enumerate([(700, 900), (1_500, 100), (800, 1_000)])
+        for each in (*operators(400, 200), *backward(*costs))
+    ]
+    cost = event_costs(rows, "plain")[BACKWARD_NODE]
+    assert (cost.total_ns, cost.first_ns) == pytest.approx((800, 900))
+
+
+def test_each_run_of_evaluations_pays_for_its_pass() -> None:
+    node = "autograd::engine::evaluate_function: NegBackward0"
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 10_000),
+        ("aten::neg", "cpu_op", 0, 1_000),
+        (node, "cpu_op", 2_000, 1_000),
+        ("NegBackward0", "cpu_op", 2_100, 500),
+        ("aten::neg", "cpu_op", 2_200, 300),
+        (node, "cpu_op", 4_000, 1_000),
+        ("aten::neg", "cpu_op", 6_000, 1_000),
+        (node, "cpu_op", 8_000, 1_000),
+    )
+    costs = {
+        OPERATOR_OUTER: EventCost(1, 0),
+        OPERATOR_NESTED: EventCost(10, 0),
+        BACKWARD_NODE: EventCost(100, 0, first_ns=1_000),
+    }
+    # Two operators by themselves, a function and an operator inside of a node, three nodes, and two passes.
+    assert trace_budget(trace, TIMING, CLASSIFIER, costs).taken_ns == 2 * 1 + 2 * 10 + 3 * 100 + 2 * 1_000
+
+
+def varied(*points: tuple[float, float]) -> list[dict[str, Any]]:
+    """Calls of ten operators and twenty inside of them: their reuse distance and what they cost."""
+    return [
+        row("varied", 50_000.0, 50_000 + taken_ns, outer=10.0, nested=20.0, reuse_distance=distance)
+        for distance, taken_ns in points
+    ]
+
+
+def test_among_many_different_events_each_costs_more() -> None:
+    # By few names 10 * 400 + 20 * 200 = 8,000; one that measured less than that costs no less.
+    rows = [*operators(400, 200), *backward(800, 900), *varied((4.0, 7_000), (10.0, 10_000), (20.0, 14_000))]
+    costs = event_costs(rows, "plain")
+    for name in (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE):
+        distances, more = zip(*costs[name].varied, strict=True)
+        assert (distances, more) == ((4, 10, 20), pytest.approx((0, 0.25, 0.75)))
+    outer = costs[OPERATOR_OUTER]
+    assert [outer.among(at).total_ns for at in (0, 4, 7, 10, 15, 20, 99)] == pytest.approx(
+        [400, 400, 450, 500, 600, 700, 700]
+    )
+    assert outer.among(20).inside_ns == pytest.approx(1.75 * outer.inside_ns)
+    assert event_costs(operators(400, 200), "plain")[OPERATOR_OUTER].among(99).total_ns == pytest.approx(400)
+
+
+def test_a_trace_is_corrected_by_the_reuse_distance_of_its_events() -> None:
+    names = [f"aten::{name}" for name in "abab"]
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 10_000),
+        *((name, "cpu_op", 1_000 * at, 500) for at, name in enumerate(names)),
+    )
+    costs = {name: EventCost(100, 0, varied=((1.0, 0.0), (3.0, 1.0))) for name in (OPERATOR_OUTER, OPERATOR_NESTED)}
+    assert trace_budget(trace, TIMING, CLASSIFIER, costs).taken_ns == pytest.approx(4 * 150)
 
 
 def test_after_kernels_the_median_over_processes_that_never_falls() -> None:

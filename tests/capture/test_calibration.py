@@ -32,6 +32,7 @@ def rows(*kinds: str, flags: str = "plain") -> list[dict[str, Any]]:
 def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_CALLS", 20)
     monkeypatch.setattr(calibration, "_ROUNDS", 2)
+    monkeypatch.setattr(calibration, "_CALLS_OF", {"backward": 10, "varied": 3})
     found = calibration.measure_costs(["plain", "memory", "stack"], compiled=False)
     assert found["reasons"] == {}
     by_name = {(row["flags"], row["name"]): row for row in found["rows"] if "bytes" not in row}
@@ -50,6 +51,20 @@ def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = by_name["stack", "functions"]["others"] > 0
     assert (by_name["stack", "builtin"]["others"] >= 2) == seen
     assert ("plain", "builtin") not in by_name
+    chain = by_name["plain", "chain of 4"]
+    # Four nodes and the leaf are evaluated; each node is an event, too, around its operator.
+    assert (chain["kind"], chain["outer"] + chain["nested"], chain["evaluated"], chain["others"]) == (
+        "backward",
+        4,
+        5,
+        9,
+    )
+    # Of several outputs the graph has a root of its own.
+    leaves = by_name["plain", "4 leaves"]
+    assert (leaves["outer"] + leaves["nested"], leaves["evaluated"], leaves["others"]) == (8, 9, 18)
+    distances = [by_name["plain", f"{count} operators"]["reuse_distance"] for count in (5, 10, 20, 30, 40, 50)]
+    assert distances == sorted(distances) and 3 < distances[0] < distances[-1] / 3
+    assert one["reuse_distance"] == 1
     lists = ("bare_ns", "traced_ns", "bare_faults", "traced_faults")
     assert {len(row[name]) for row in by_name.values() for name in lists} == {2}
     assert len({row["fault_ns"] for row in by_name.values()}) == 1
@@ -86,7 +101,7 @@ def test_what_else_runs_on_the_machine_does_not_count(monkeypatch: pytest.Monkey
     monkeypatch.setattr(calibration.time, "perf_counter_ns", iter([1_000, 9_000_000]).__next__)
     monkeypatch.setattr(calibration, "usage_of_thread", iter([(100, 0), (103, 0)]).__next__)
     calls = []
-    assert calibration._timed(make_measured_loop(0), lambda: calls.append(1)) == (70, 0.3)
+    assert calibration._timed(make_measured_loop(0), lambda: calls.append(1), 10) == (70, 0.3)
     assert len(calls) == 10
 
 

@@ -286,3 +286,19 @@ def test_compiled_anew_is_other_code_with_the_same_result() -> None:
     assert len(guards.list_guards(again)["compilations"]) == 1
     # Nothing was left to compile.
     assert again.compile_count() == counts[2]
+
+
+@pytest.mark.parametrize(("others_ns", "threads"), [(0, False), (500, False), (501, True)])
+def test_a_profiled_call_that_uses_other_threads_is_sampled_at_their_rate(
+    others_ns: int, threads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Spinning, "others", property(lambda _: (1, others_ns)))
+    for step in ("measure_page_faults", "measure_peaks"):
+        monkeypatch.setattr(Recording, step, lambda *_: None)
+    monkeypatch.setattr(record, "Sampling", Attached)
+    Attached.log, Attached.threads = [], []
+    found = side(None, tmp_path)
+    found.clock(Spinning(7))  # type: ignore[arg-type]
+    assert Attached.threads == [threads]
+    assert Attached.log[0] == ("attach", 7, EFFORT.samples_per_process, None)
+    assert found.folded == ["f (a.py:1) 7\n"]
