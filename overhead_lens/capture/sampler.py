@@ -21,9 +21,10 @@ from overhead_lens.errors import MeasurementError
 # holds the other core of two, half of them are (docs/accuracy.md).
 _RATE_HZ = 300
 
-# py-spy starts late, by what it takes to read symbols, and catches up without a pause. A target whose other threads hold cores
-# may not run at all meanwhile: at 300 Hz 90 to 190 of 600 stacks in a row were one and the same, at half the rate 10 to 26.
-_RATE_WITH_THREADS_HZ = 150
+# py-spy stops all threads of the target and lets the main one go before the others; where that one takes the core from py-spy, it
+# waits for them at its next barrier for a millisecond. At a lower rate that is over when the next stack is taken: a step of training
+# on two threads was given 49, 46, 23, 18 and 18 % of kernel, barriers among it, at 300, 150, 75, 50 and 25 Hz (docs/accuracy.md).
+_RATE_WITH_THREADS_HZ = 50
 
 # Reading libtorch's symbols takes seconds before the first sample, and each sample pauses the target for 1 to 2 ms.
 _START_S = 60.0
@@ -51,14 +52,14 @@ def find_sampler() -> str | None:
 
 
 class Sampling:
-    """py-spy attached to process ``pid`` from here on, for about ``sample_count`` stacks at about 300 Hz, or 150.
+    """py-spy attached to process ``pid`` from here on, for about ``sample_count`` stacks at about 300 Hz.
 
     Native frames and waiting threads are included. py-spy takes whole seconds only: the rate is what gives the number
     asked for in so many.
 
     Args:
         core: Where the target's main thread and py-spy are kept meanwhile; None for one of those that the target may use.
-        threads: Whether the target's other threads run, too.
+        threads: Whether the target's other threads run, too: half as many stacks are taken then, at 50 Hz.
 
     Raises:
         MeasurementError: py-spy is missing or cannot be run.
@@ -79,6 +80,8 @@ class Sampling:
             raise MeasurementError("py-spy is not installed (pip install py-spy)")
         self._raw = folder / f".{name}.raw"
         self._timeout_s = _START_S + sample_count * _SLOWEST_SAMPLE_S
+        if threads:
+            sample_count = max(1, sample_count // 2)
         duration_s = max(1, round(sample_count / (_RATE_WITH_THREADS_HZ if threads else _RATE_HZ)))
         rate_hz = -(-sample_count // duration_s)
         command = [executable, "record", "--native", "--idle", "--pid", str(pid), "--rate", str(rate_hz)]

@@ -289,7 +289,7 @@ def test_compiled_anew_is_other_code_with_the_same_result() -> None:
 
 
 @pytest.mark.parametrize(("others_ns", "threads"), [(0, False), (500, False), (501, True)])
-def test_a_profiled_call_that_uses_other_threads_is_sampled_at_their_rate(
+def test_a_profiled_call_that_uses_other_threads_is_sampled_so(
     others_ns: int, threads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Spinning, "others", property(lambda _: (1, others_ns)))
