@@ -22,8 +22,8 @@ from overhead_lens.errors import MeasurementError
 _RATE_HZ = 300
 
 # py-spy stops all threads of the target and lets the main one go before the others; where that one takes the core from py-spy, it
-# waits for them at its next barrier for a millisecond. At a lower rate that is over when the next stack is taken: a step of training
-# on two threads was given 49, 46, 23, 18 and 18 % of kernel, barriers among it, at 300, 150, 75, 50 and 25 Hz (docs/accuracy.md).
+# waits for them at its next barrier for a millisecond. At a lower rate that is over when the next stack is taken: a step of
+# training on two threads was given 49, 46, 23, 18 and 18 % of kernel, barriers among it, at 300, 150, 75, 50 and 25 Hz.
 _RATE_WITH_THREADS_HZ = 50
 
 # Reading libtorch's symbols takes seconds before the first sample, and each sample pauses the target for 1 to 2 ms.
