@@ -35,6 +35,10 @@ _ROUNDS = 7
 _BACKWARD = "backward"
 _VARIED = "varied"
 _CALLS_OF = {_BACKWARD: 250, _VARIED: 60}
+
+# Kinds that are measured under one set of flags: Python's events are recorded under no other, and nothing asks for the rest.
+_ONLY_UNDER = {"python": "stack", _BACKWARD: "plain", _VARIED: "plain"}
+
 _EVALUATION = "autograd::engine::evaluate_function: "
 
 # What a kernel before the call displaces from the caches: a copy that reads and writes so many bytes in all.
@@ -76,7 +80,7 @@ def measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
         {"flags": name, "kind": kind, "name": label, "fault_ns": of_fault_ns, **_row(call, FLAGS[name], calls_of(kind))}
         for name in flags
         for kind, label, call in calls
-        if kind != "python" or name == "stack"
+        if _ONLY_UNDER.get(kind, name) == name
     ]
     if _DISPLACED_FLAGS in flags:
         rows += [

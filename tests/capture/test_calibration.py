@@ -51,6 +51,7 @@ def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = by_name["stack", "functions"]["others"] > 0
     assert (by_name["stack", "builtin"]["others"] >= 2) == seen
     assert ("plain", "builtin") not in by_name
+    assert {flags for flags, name in by_name if name in ("chain of 4", "50 operators")} == {"plain"}
     chain = by_name["plain", "chain of 4"]
     # Four nodes and the leaf are evaluated; each node is an event, too, around its operator.
     assert (chain["kind"], chain["outer"] + chain["nested"], chain["evaluated"], chain["others"]) == (
