@@ -175,12 +175,15 @@ OF_CALLS, OF_DISPLACED = (*OF_ALL, "outer", "nested", "others", "span_ns"), (*OF
     [
         *("{}", '{"rows": []}', '{"rows": [{"flags": "plain"}]}', "7", "{"),
         *(json.dumps({"rows": [dict.fromkeys(keys[:-1])]}) for keys in (OF_CALLS, OF_DISPLACED)),
+        *(json.dumps({"rows": [dict.fromkeys(OF_CALLS) | {"kind": kind}]}) for kind in ("backward", "varied")),
     ],
 )
 def test_a_capture_with_a_damaged_calibration_is_refused(tmp_path: Path, text: str) -> None:
     path = draw_capture(tmp_path / "capture")
     assert read_capture(path).calibration is None
-    whole = {"rows": [dict.fromkeys(OF_CALLS), dict.fromkeys(OF_DISPLACED)]}
+    more = {"backward": "evaluated", "varied": "reuse_distance"}
+    of_kinds = [dict.fromkeys((*OF_CALLS, key)) | {"kind": kind} for kind, key in more.items()]
+    whole = {"rows": [dict.fromkeys(OF_CALLS), dict.fromkeys(OF_DISPLACED), *of_kinds]}
     write_calibration(path, whole)
     assert read_capture(path).calibration == json.loads(json.dumps(whole))
     (path / "calibration.json").write_text(text)
