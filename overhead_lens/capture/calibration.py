@@ -77,7 +77,13 @@ def measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
     calls, reasons = _calls(compiled=compiled)
     of_fault_ns = fault_ns()
     rows = [
-        {"flags": name, "kind": kind, "name": label, "fault_ns": of_fault_ns, **_row(call, FLAGS[name], calls_of(kind))}
+        {
+            "flags": name,
+            "kind": kind,
+            "name": label,
+            "fault_ns": of_fault_ns,
+            **_row(call, FLAGS[name], _CALLS_OF.get(kind, _CALLS)),
+        }
         for name in flags
         for kind, label, call in calls
         if _ONLY_UNDER.get(kind, name) == name
@@ -90,11 +96,6 @@ def measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
             for count in _DISPLACED_BYTES
         ]
     return {"rows": rows, "reasons": reasons}
-
-
-def calls_of(kind: str) -> int:
-    """How often a calibration call is made in one round."""
-    return _CALLS_OF.get(kind, _CALLS)
 
 
 def _row(call: Call, flags: Mapping[str, bool], calls: int) -> dict[str, Any]:
