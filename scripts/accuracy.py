@@ -98,6 +98,7 @@ class Site:
         event_ns: What the cost's single event takes where not every call has one; 0 where every call has.
         events: How many of them a block holds then.
         steady: Whether every call costs the same, so that blocks are timed in pieces, the middle one of which counts.
+        threads: Whether the call runs on two threads, so that one process at a time is warmed up and sampled.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Site:
     event_ns: int = 0
     events: int = 0
     steady: bool = True
+    threads: bool = False
 
     def calls_per_block(self, call_ns: float, cost_ns: int) -> int:
         """Calls that make a block: of the site's length, or a whole number of events, so that no block has one more."""
@@ -144,6 +146,8 @@ SITES = (
         events=KEPT_SHAPES,
         steady=False,
     ),
+    Site("kernel, two threads", "threads", "kernel", "kernel", least_ns=1_000, threads=True),
+    Site("user_code, two threads", "threads", "python", "user_code", least_ns=200, threads=True),
 )
 
 
@@ -286,7 +290,7 @@ class Bench:
     def sample(self, processes: Sequence[int], cost_ns: int, count: int) -> list[list[Stack]]:
         """About ``count`` stacks of each process's loop at one cost: at once where as many cores are idle, else in turn."""
         cores: Sequence[int | None] = idle_cores()
-        if len(cores) < len(processes):
+        if self.site.threads or len(cores) < len(processes):
             cores = [None]
         together = min(len(cores), len(processes))
         groups = [processes[at : at + together] for at in range(0, len(processes), together)]
@@ -301,7 +305,8 @@ class Bench:
                 worker, chunk_ns = self._at(process, cost_ns)
                 spinning = worker.ask("spin", chunk_ns=chunk_ns, tracer_pid=os.getpid())
                 stack.callback(worker.stop_spinning)
-                samplings.append(stack.enter_context(Sampling(spinning["pid"], count, self.folder, worker.name, core)))
+                sampling = Sampling(spinning["pid"], count, self.folder, worker.name, core, threads=self.site.threads)
+                samplings.append(stack.enter_context(sampling))
             runs = [sampling.finish() for sampling in samplings]
         return [
             [each for stacks in stacks_per_process(tuple(run.folded.splitlines())) for each in stacks] for run in runs
@@ -339,13 +344,21 @@ def warmed_up(site: Site, processes: int) -> Iterator[Bench]:
                     compile_options={} if site.compiled else None,
                 )
             about, *_ = [worker.receive("load") for worker in workers]
-            for worker in workers:
-                worker.send("warm_up")
-            call_ns = [worker.receive("warm_up")["call_ns"] for worker in workers]
+            call_ns = list(_call_times(site, workers))
             yield Bench(site, folder, switch, list(zip(workers, call_ns, strict=True)), about)
         finally:
             for worker in workers:
                 worker.end()
+
+
+def _call_times(site: Site, workers: Sequence[Worker]) -> Iterator[float]:
+    """What a call takes in each worker, in ns; threads that warm up beside others' wait for each other."""
+    if site.threads:
+        yield from (worker.ask("warm_up")["call_ns"] for worker in workers)
+        return
+    for worker in workers:
+        worker.send("warm_up")
+    yield from [worker.receive("warm_up")["call_ns"] for worker in workers]
 
 
 def plan_samples(call_ns: float, costs_ns: Sequence[int], seconds: float) -> dict[int, int]:

@@ -21,11 +21,6 @@ from overhead_lens.errors import MeasurementError
 # holds the other core of two, half of them are (docs/accuracy.md).
 _RATE_HZ = 300
 
-# py-spy stops all threads of the target and lets the main one go before the others; where that one takes the core from py-spy, it
-# waits for them at its next barrier for a millisecond. At a lower rate that is over when the next stack is taken: a step of
-# training on two threads was given 49, 46, 23, 18 and 18 % of kernel, barriers among it, at 300, 150, 75, 50 and 25 Hz.
-_RATE_WITH_THREADS_HZ = 50
-
 # Reading libtorch's symbols takes seconds before the first sample, and each sample pauses the target for 1 to 2 ms.
 _START_S = 60.0
 _SLOWEST_SAMPLE_S = 0.02
@@ -59,7 +54,7 @@ class Sampling:
 
     Args:
         core: Where the target's main thread and py-spy are kept meanwhile; None for one of those that the target may use.
-        threads: Whether the target's other threads run, too: half as many stacks are taken then, at 50 Hz.
+        threads: Whether the target's main thread waits for others.
 
     Raises:
         MeasurementError: py-spy is missing or cannot be run.
@@ -80,15 +75,15 @@ class Sampling:
             raise MeasurementError("py-spy is not installed (pip install py-spy)")
         self._raw = folder / f".{name}.raw"
         self._timeout_s = _START_S + sample_count * _SLOWEST_SAMPLE_S
-        if threads:
-            sample_count = max(1, sample_count // 2)
-        duration_s = max(1, round(sample_count / (_RATE_WITH_THREADS_HZ if threads else _RATE_HZ)))
+        duration_s = max(1, round(sample_count / _RATE_HZ))
         rate_hz = -(-sample_count // duration_s)
         command = [executable, "record", "--native", "--idle", "--pid", str(pid), "--rate", str(rate_hz)]
         command += ["--duration", str(duration_s), "--format", "raw", "--output", str(self._raw)]
         with ExitStack() as stack:
-            core = stack.enter_context(_on_core(pid, core))
-            with _on_core(0, core):
+            core = stack.enter_context(_shared_core(pid, core))
+            if threads:
+                stack.enter_context(_not_preempting(pid))
+            with contextlib.nullcontext() if core is None else _bound(0, core):
                 self._process = _start(command)
             self._until_closed = stack.pop_all()
 
@@ -123,25 +118,63 @@ class Sampling:
 
 
 @contextlib.contextmanager
-def _on_core(pid: int, core: int | None) -> Iterator[int | None]:
-    """Keep the thread ``pid`` on a core, and what it starts meanwhile; yields which, None where that cannot be told.
+def _shared_core(pid: int, core: int | None) -> Iterator[int | None]:
+    """Keep the main thread of ``pid`` on a core and its other threads off it; yields which, None where that cannot be told.
 
     The target and py-spy are to share one, so that one runs while the other does not: beside the target, on a core that shares a
     cache or execution units with the target's, py-spy slows it down just before it stops it, and not all code by as much.
     Spinning for 10.3 us in a call of 24.1 us was given 4.1 us at 1000 Hz and 9.2 us at 300 Hz; on one core 10.5 and 10.6 us
     (docs/accuracy.md).
+
+    Where the main thread waits for others at a barrier, those that are woken up on its own core make it wait until they are
+    moved to another one, and it is sampled there. So they are kept on other cores, if there are any.
     """
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError, AttributeError):
+            core = max(os.sched_getaffinity(pid)) if core is None else core
+            for thread in _threads(pid):
+                stack.enter_context(_bound(thread, core, off=thread != pid))
+        yield core
+
+
+def _threads(pid: int) -> list[int]:
+    return [int(path.name) for path in Path("/proc", str(pid), "task").iterdir()]
+
+
+@contextlib.contextmanager
+def _bound(thread: int, core: int, *, off: bool = False) -> Iterator[None]:
+    """Keep a thread, and what it starts meanwhile, on a core or off it; it stays free where that cannot be."""
     before: set[int] = set()
     try:
-        with contextlib.suppress(OSError, AttributeError):
-            before = os.sched_getaffinity(pid)
-            core = max(before) if core is None else core
-            os.sched_setaffinity(pid, {core})
-        yield core
+        with contextlib.suppress(OSError):
+            before = os.sched_getaffinity(thread)
+            os.sched_setaffinity(thread, before - {core} if off else {core})
+        yield
     finally:
         if before:
             with contextlib.suppress(OSError):
-                os.sched_setaffinity(pid, before)
+                os.sched_setaffinity(thread, before)
+
+
+@contextlib.contextmanager
+def _not_preempting(thread: int) -> Iterator[None]:
+    """Have a thread that wakes up wait until what runs on its core pauses or has had its turn (sched(7), ``SCHED_BATCH``).
+
+    py-spy stops all threads and lets the main one go first. If that one took the core from py-spy, it would wait at its next
+    barrier for threads that are still stopped, and be sampled there: of 100 us of Python code beside a sine on two threads
+    81 were found, at 50 Hz (docs/accuracy.md). One that waits for nobody may: with it, spinning is found 3 % too short.
+    """
+    before = None
+    try:
+        with contextlib.suppress(OSError, AttributeError):
+            if os.sched_getscheduler(thread) == os.SCHED_OTHER:
+                os.sched_setscheduler(thread, os.SCHED_BATCH, os.sched_param(0))
+                before = os.SCHED_OTHER
+        yield
+    finally:
+        if before is not None:
+            with contextlib.suppress(OSError):
+                os.sched_setscheduler(thread, before, os.sched_param(0))
 
 
 def explain_failure(chatter: str) -> str:

@@ -21,6 +21,7 @@ SAMPLES = 250
 NATIVE = ["allocation, eager", "dispatch, eager", "kernel, eager", "binding, eager"]
 PYTHON = ["user_code, eager", "library_code, eager"]
 COMPILED = ["lambda_guard, compiled", "many_guards, compiled", "recompile, compiled"]
+THREADS = ["kernel, two threads", "user_code, two threads"]
 
 
 SITES = {site.name: site for site in accuracy.SITES}
@@ -47,7 +48,7 @@ def sample(bench: Any) -> list[Any]:
         raise
 
 
-@pytest.mark.parametrize("name", [*NATIVE, *PYTHON, *COMPILED])
+@pytest.mark.parametrize("name", [*NATIVE, *PYTHON, *COMPILED, *THREADS])
 def test_the_right_category_holds_most_of_the_call(name: str) -> None:
     require_laboratory()
     site = SITES[name]

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,21 +23,12 @@ def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
         return sampling.finish()
 
 
-@pytest.mark.parametrize(
-    ("count", "threads", "rate", "seconds"),
-    [(600, False, 300, 2), (600, True, 50, 6), (1, True, 1, 1), (900, False, 300, 3)],
-)
-def test_a_target_with_threads_is_sampled_slowly(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    count: int,
-    threads: bool,  # noqa: FBT001
-    rate: int,
-    seconds: int,
+@pytest.mark.parametrize(("count", "rate", "seconds"), [(600, 300, 2), (1, 1, 1), (900, 300, 3)])
+def test_so_many_stacks_in_whole_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, rate: int, seconds: int
 ) -> None:
     stand_in(tmp_path, monkeypatch, 'echo "f (a.py:1) 7" > "$last"\necho "Samples: 7 Errors: 0"')
-    with Sampling(123, count, tmp_path, "clock-0", threads=threads) as sampling:
-        sampling.finish()
+    sample(123, count, tmp_path, "clock-0")
     asked = (tmp_path / "asked").read_text().split()
     assert asked[asked.index("--rate") :][:4] == ["--rate", str(rate), "--duration", str(seconds)]
 
@@ -100,6 +96,41 @@ def test_a_refusal_is_one_line_and_leaves_nothing(
         sample(123, 10, folder, "clock-0")
     assert str(caught.value) == line
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are kept on cores on Linux only")
+@pytest.mark.parametrize("threads", [False, True])
+def test_the_target_and_the_sampler_share_a_core_that_no_other_thread_runs_on(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    threads: bool,  # noqa: FBT001
+) -> None:
+    stand_in(tmp_path, monkeypatch, f"taskset -p $$ > {tmp_path}/mask; kill -STOP $$")
+    own = os.sched_getaffinity(0)
+    core = min(own)
+    code = "import threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); print(flush=True)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as target:
+        try:
+            assert target.stdout is not None
+            target.stdout.readline()
+            pid = target.pid
+            (other,) = {int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()} - {pid}
+
+            def state() -> list[Any]:
+                return [os.sched_getaffinity(pid), os.sched_getaffinity(other), os.sched_getscheduler(pid)]
+
+            before = state()
+            with Sampling(pid, 300, tmp_path, "clock-0", core, threads=threads):
+                while not (tmp_path / "mask").exists() or not (mask := (tmp_path / "mask").read_text()):
+                    time.sleep(0.01)
+                assert int(mask.split()[-1], 16) == 1 << core
+                assert os.sched_getaffinity(0) == own
+                # With a single core there is no other one.
+                assert state() == [{core}, own - {core} or own, os.SCHED_BATCH if threads else os.SCHED_OTHER]
+                assert os.sched_getscheduler(other) == os.SCHED_OTHER
+            assert state() == before == [own, own, os.SCHED_OTHER]
+        finally:
+            target.kill()
 
 
 def test_no_sampler_and_one_that_is_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
