@@ -1,21 +1,25 @@
-"""One core for processes that are timed in turns: where a neighbour holds another core, all of them are spared, or none."""
+"""Which core a measured process runs on, and which ones its threads.
+
+Processes that are timed in turns share one: where a neighbour holds another core, all of them are spared, or none.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-_STAT = Path("/proc/stat")
+_PROCESSES = Path("/proc")
+_STAT = _PROCESSES / "stat"
 _CORES = Path("/sys/devices/system/cpu")
 _WATCH_S = 0.1
 _IDLE_SHARE = 0.7
 
 
 def share_one_core(pids: Iterable[int]) -> None:
-    """Keep the main threads of these processes on the core that is idle most; their other threads stay free.
+    """Keep the main threads of these processes on the core that is idle most, and their other threads off it.
 
     Two processes that are called in turns stay on a core each. A neighbour on one of them then made one side 1.8 times as slow
     for a whole round.
@@ -24,8 +28,32 @@ def share_one_core(pids: Iterable[int]) -> None:
         return
     core = quietest_core(os.sched_getaffinity(0))
     for pid in pids:
+        set_apart(pid, core)
+
+
+def set_apart(pid: int, core: int) -> dict[int, set[int]]:
+    """Keep the main thread of a process on a core and its other threads off it; returns where each one that was moved could run.
+
+    A thread that is woken up on the core of a main thread that spins and waits for it does not run until the next tick of the
+    scheduler, milliseconds later. Where there is no other core it stays.
+    """
+    elsewhere = os.sched_getaffinity(0) - {core}
+    before: dict[int, set[int]] = {}
+    with contextlib.suppress(OSError):
+        for path in (_PROCESSES / str(pid) / "task").iterdir():
+            thread = int(path.name)
+            with contextlib.suppress(OSError):
+                free = os.sched_getaffinity(thread)
+                os.sched_setaffinity(thread, {core} if thread == pid else free - {core} or elsewhere)
+                before[thread] = free
+    return before
+
+
+def put_back(before: Mapping[int, set[int]]) -> None:
+    """Let threads run where they could before; those that have ended are gone."""
+    for thread, free in before.items():
         with contextlib.suppress(OSError):
-            os.sched_setaffinity(pid, {core})
+            os.sched_setaffinity(thread, free)
 
 
 def quietest_core(allowed: Iterable[int]) -> int:

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from overhead_lens.capture.cores import put_back, set_apart
 from overhead_lens.errors import MeasurementError
 
 # A stack takes some 2 ms, and the target then runs for as long: a higher rate is not reached, and its stacks take longer than the
@@ -83,7 +84,7 @@ class Sampling:
             core = stack.enter_context(_shared_core(pid, core))
             if threads:
                 stack.enter_context(_not_preempting(pid))
-            with contextlib.nullcontext() if core is None else _bound(0, core):
+            with _starting_on(core):
                 self._process = _start(command)
             self._until_closed = stack.pop_all()
 
@@ -94,7 +95,8 @@ class Sampling:
         """End py-spy, if it still runs; leave no file."""
         if self._process.poll() is None:
             self._process.kill()
-        self._process.wait()
+        with self._process:
+            pass  # Waits for it and closes its pipe.
         self._until_closed.close()
         with contextlib.suppress(OSError):
             self._raw.unlink(missing_ok=True)
@@ -125,35 +127,29 @@ def _shared_core(pid: int, core: int | None) -> Iterator[int | None]:
     cache or execution units with the target's, py-spy slows it down just before it stops it, and not all code by as much.
     Spinning for 10.3 us in a call of 24.1 us was given 4.1 us at 1000 Hz and 9.2 us at 300 Hz; on one core 10.5 and 10.6 us
     (docs/accuracy.md).
-
-    Where the main thread waits for others at a barrier, those that are woken up on its own core make it wait until they are
-    moved to another one, and it is sampled there. So they are kept on other cores, if there are any.
     """
-    with contextlib.ExitStack() as stack:
+    before: dict[int, set[int]] = {}
+    try:
         with contextlib.suppress(OSError, AttributeError):
             core = max(os.sched_getaffinity(pid)) if core is None else core
-            for thread in _threads(pid):
-                stack.enter_context(_bound(thread, core, off=thread != pid))
+            before = set_apart(pid, core)
         yield core
-
-
-def _threads(pid: int) -> list[int]:
-    return [int(path.name) for path in Path("/proc", str(pid), "task").iterdir()]
+    finally:
+        put_back(before)
 
 
 @contextlib.contextmanager
-def _bound(thread: int, core: int, *, off: bool = False) -> Iterator[None]:
-    """Keep a thread, and what it starts meanwhile, on a core or off it; it stays free where that cannot be."""
-    before: set[int] = set()
+def _starting_on(core: int | None) -> Iterator[None]:
+    """Start what is started meanwhile on a core, if one is named."""
+    before: dict[int, set[int]] = {}
     try:
         with contextlib.suppress(OSError):
-            before = os.sched_getaffinity(thread)
-            os.sched_setaffinity(thread, before - {core} if off else {core})
+            if core is not None:
+                before = {0: os.sched_getaffinity(0)}
+                os.sched_setaffinity(0, {core})
         yield
     finally:
-        if before:
-            with contextlib.suppress(OSError):
-                os.sched_setaffinity(thread, before)
+        put_back(before)
 
 
 @contextlib.contextmanager
@@ -162,7 +158,7 @@ def _not_preempting(thread: int) -> Iterator[None]:
 
     py-spy stops all threads and lets the main one go first. If that one took the core from py-spy, it would wait at its next
     barrier for threads that are still stopped, and be sampled there: of 100 us of Python code beside a sine on two threads
-    81 were found, at 50 Hz (docs/accuracy.md). One that waits for nobody may: with it, spinning is found 3 % too short.
+    81 were found, at 50 Hz (docs/accuracy.md). One that waits for nobody may: with it, spinning was found 5 % too short.
     """
     before = None
     try:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from overhead_lens.capture import sampler
 from overhead_lens.capture.sampler import SamplerRun, Sampling, explain_failure
 from overhead_lens.errors import MeasurementError
+from tests.capture.target import two_threads
 
 NO_PERMISSION = (
     "no permission to attach py-spy (ptrace): run as root, add CAP_SYS_PTRACE, or see `overhead-lens doctor`"
@@ -108,29 +108,21 @@ def test_the_target_and_the_sampler_share_a_core_that_no_other_thread_runs_on(
     stand_in(tmp_path, monkeypatch, f"taskset -p $$ > {tmp_path}/mask; kill -STOP $$")
     own = os.sched_getaffinity(0)
     core = min(own)
-    code = "import threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); print(flush=True)"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as target:
-        try:
-            assert target.stdout is not None
-            target.stdout.readline()
-            pid = target.pid
-            (other,) = {int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()} - {pid}
+    with two_threads() as (main, other):
 
-            def state() -> list[Any]:
-                return [os.sched_getaffinity(pid), os.sched_getaffinity(other), os.sched_getscheduler(pid)]
+        def state() -> list[Any]:
+            return [os.sched_getaffinity(main), os.sched_getaffinity(other), os.sched_getscheduler(main)]
 
-            before = state()
-            with Sampling(pid, 300, tmp_path, "clock-0", core, threads=threads):
-                while not (tmp_path / "mask").exists() or not (mask := (tmp_path / "mask").read_text()):
-                    time.sleep(0.01)
-                assert int(mask.split()[-1], 16) == 1 << core
-                assert os.sched_getaffinity(0) == own
-                # With a single core there is no other one.
-                assert state() == [{core}, own - {core} or own, os.SCHED_BATCH if threads else os.SCHED_OTHER]
-                assert os.sched_getscheduler(other) == os.SCHED_OTHER
-            assert state() == before == [own, own, os.SCHED_OTHER]
-        finally:
-            target.kill()
+        assert state() == [own, own, os.SCHED_OTHER]
+        with Sampling(main, 300, tmp_path, "clock-0", core, threads=threads):
+            while not (tmp_path / "mask").exists() or not (mask := (tmp_path / "mask").read_text()):
+                time.sleep(0.01)
+            assert int(mask.split()[-1], 16) == 1 << core
+            assert os.sched_getaffinity(0) == own
+            # With a single core there is no other one.
+            assert state() == [{core}, own - {core} or own, os.SCHED_BATCH if threads else os.SCHED_OTHER]
+            assert os.sched_getscheduler(other) == os.SCHED_OTHER
+        assert state() == [own, own, os.SCHED_OTHER]
 
 
 def test_no_sampler_and_one_that_is_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
