@@ -8,13 +8,17 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 _PROCESSES = Path("/proc")
 _STAT = _PROCESSES / "stat"
 _CORES = Path("/sys/devices/system/cpu")
 _WATCH_S = 0.1
+
+# Threads of GNU's OpenMP spin for 5 ms here, those of Intel's for 200 (KMP_BLOCKTIME).
+_SPIN_AT_MOST_S = 0.25
+_LOOK_S = 0.001
 _IDLE_SHARE = 0.7
 
 
@@ -54,6 +58,24 @@ def put_back(before: Mapping[int, set[int]]) -> None:
     for thread, free in before.items():
         with contextlib.suppress(OSError):
             os.sched_setaffinity(thread, free)
+
+
+def wait_until_idle(pids: Sequence[int]) -> None:
+    """Wait, for a quarter of a second at most, until no thread of these processes runs.
+
+    OpenMP's threads spin for some time after a call. Those of another process that is called meanwhile do not get their core.
+    """
+    until_s = time.monotonic() + _SPIN_AT_MOST_S
+    while any(map(_runs, pids)) and time.monotonic() < until_s:
+        time.sleep(_LOOK_S)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a thread of the process runs or wants to (proc(5), ``stat``); none does where that cannot be read."""
+    with contextlib.suppress(OSError):
+        texts = [(path / "stat").read_text(encoding="utf-8") for path in (_PROCESSES / str(pid) / "task").iterdir()]
+        return any(text.rpartition(")")[2].split()[0] == "R" for text in texts)
+    return False
 
 
 def quietest_core(allowed: Iterable[int]) -> int:

@@ -3,7 +3,8 @@
 A round is one fresh process of each side. Both are warmed up, then timed block by block in turns; the side that starts first
 changes from round to round, and which goes first in a pair of blocks is drawn by lot: in strict turns, a neighbour who comes
 and goes with a period of four blocks met one side only and made it 30 % slower. A block is timed in pieces of 0.25 ms, the
-middle one of which counts: on a shared machine one in six takes 10 % longer or more, and so does the first after each turn::
+middle one of which counts: on a shared machine one in six takes 10 % longer or more, and so does the first after each turn. Where
+calls use other threads, a block waits until those of the one before have stopped spinning: they took a core for 4 ms of 9::
 
     round 0   warm up base, new | A B | B A | B A | A B ... | sample A and B |
     round 1   warm up new, base | B A | A B | B A | B A ... |
@@ -34,7 +35,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from overhead_lens.capture import directory
-from overhead_lens.capture.cores import idle_cores, share_one_core
+from overhead_lens.capture.cores import idle_cores, share_one_core, wait_until_idle
 from overhead_lens.capture.process import Worker
 from overhead_lens.capture.record import Effort, Listener, Recording, Request, uses_threads
 from overhead_lens.errors import MeasurementError
@@ -189,14 +190,21 @@ def _time(number: int, turns: Sequence[tuple[Recording, Worker]], lot: random.Ra
     """One of so many equal parts of a round's blocks; whether no side had other threads run during most of its blocks."""
     effort = turns[0][0].request.effort
     first = sum(row["process"] == number for row in turns[0][0].rows)
+    pids = [worker.pid for _, worker in turns]
     spent_ns, block = 0, 0
+    threads = False
     with_others: Counter[int] = Counter()
     while block < effort.blocks // parts and (block < 3 or spent_ns < 2 * effort.clock_budget_ns // parts):
         for side, worker in lot.sample(turns, len(turns)):
+            if threads:
+                started_ns = time.monotonic_ns()
+                wait_until_idle(pids)
+                spent_ns += time.monotonic_ns() - started_ns
             timed = worker.ask("clock", block_ns=BLOCK_NS, blocks=1, budget_ns=0, piece_ns=_PIECE_NS)
             (row,) = timed["rows"]
             side.rows.append({"process": number, **row, "block": first + block})
             spent_ns += row["wall_ns"] + row["reference_ns"]
-            with_others[worker.pid] += uses_threads(timed)
+            threads = uses_threads(timed)
+            with_others[worker.pid] += threads
         block += 1
     return max(with_others.values()) <= block / 2

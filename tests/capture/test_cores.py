@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -47,3 +48,37 @@ def test_a_process_that_has_ended_has_no_threads() -> None:
     assert len(before) == 2
     assert cores.set_apart(target[0], 0) == {}
     cores.put_back(before)
+
+
+def states(folder: Path, *texts: str) -> None:
+    for number, text in enumerate(texts):
+        (folder / "5" / "task" / str(number)).mkdir(parents=True, exist_ok=True)
+        (folder / "5" / "task" / str(number) / "stat").write_text(text, encoding="utf-8")
+
+
+def test_waiting_ends_once_no_thread_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "_PROCESSES", tmp_path)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            states(tmp_path, "5 (a) R (b) S 1", "6 (c) S 1")
+
+    monkeypatch.setattr(cores.time, "sleep", sleep)
+    states(tmp_path, "5 (a) R (b) S 1", "6 (c) R 1")
+    # A name may hold anything; a process that is not there does not run.
+    cores.wait_until_idle([4, 5])
+    assert len(slept) == 3
+    cores.wait_until_idle([4, 5])
+    assert len(slept) == 3
+
+
+def test_waiting_does_not_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "_PROCESSES", tmp_path)
+    now = [7.0]
+    monkeypatch.setattr(cores.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(cores.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    states(tmp_path, "5 (a) R 1")
+    cores.wait_until_idle([5])
+    assert now[0] == pytest.approx(7.25, abs=0.0015)

@@ -251,6 +251,30 @@ def test_a_call_that_uses_other_threads_is_sampled_by_itself(
         assert attached == [("attach", 7, count // 2, None), ("attach", 9, count // 2, None)]
 
 
+@pytest.mark.parametrize(("others", "waits"), [((0, 0), 0), ((3, 500), 0), ((3, 501), 3), ((24, 5_000), 24)])
+def test_a_block_waits_for_the_threads_of_the_one_before(
+    others: tuple[int, int], waits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Spinning, "others", property(lambda worker: others if worker.pid == 9 else (0, 0)))
+    log: list[Any] = []
+    monkeypatch.setattr(record_pair, "wait_until_idle", log.append)
+    ask = Spinning.ask
+
+    def logged(worker: Spinning, step: str, **how: Any) -> dict[str, Any]:
+        if step == "clock":
+            log.append(worker.pid)
+        return ask(worker, step, **how)
+
+    monkeypatch.setattr(Spinning, "ask", logged)
+    sampled([2, 4], (7, 9), 0, tmp_path, monkeypatch)
+    blocks = [entry for entry in log if not isinstance(entry, list)]
+    # Each wait is for both processes; it comes after a block of process 9 that had threads, unless that was the last of all.
+    after = [before for before, entry in zip(log, log[1:], strict=False) if isinstance(entry, list)]
+    assert after == [9] * (waits - (waits == 24 and blocks[-1] == 9))
+    assert [entry for entry in log if isinstance(entry, list)] == [[7, 9]] * len(after)
+    assert sorted(blocks) == [7] * 24 + [9] * 24
+
+
 def test_else_one_after_the_other_with_half_as_many_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     half = EFFORT.samples_per_process // 2
     sampled([3], (7, 9), 0, tmp_path, monkeypatch)
