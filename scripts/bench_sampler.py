@@ -23,17 +23,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from unittest import mock
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import accuracy
 
 from overhead_lens.capture import sampler
 from overhead_lens.capture.sampler import Sampling
+from scripts.known_costs.bench import Bench, warmed_up
+from scripts.known_costs.sites import SITES
 
-SITE = next(site for site in accuracy.SITES if site.name == "allocation, compiled")
+SITE = next(site for site in SITES if site.name == "allocation, compiled")
 COST_NS = 10_000
 SPUN = "overhead_laboratory::"
 WORKERS = 2
@@ -90,7 +87,7 @@ def neighbour(core: int | None) -> Iterator[None]:
         process.wait()
 
 
-def sample(bench: accuracy.Bench, group: Sequence[int], count: int, found: Found) -> None:
+def sample(bench: Bench, group: Sequence[int], count: int, found: Found) -> None:
     """Sample these workers at the same time."""
     with ExitStack() as stack:
         start_s = time.monotonic()
@@ -120,7 +117,7 @@ def main() -> None:
     found = {name: Found() for name in WAYS}
     lot = random.Random(7)
     blocks: dict[int, list[float]] = {0: [], COST_NS: []}
-    with in_order(), accuracy.warmed_up(SITE, WORKERS) as bench:
+    with in_order(), warmed_up(SITE, WORKERS) as bench:
         for _ in range(options.rounds):
             for process in range(WORKERS):
                 for cost_ns, each in blocks.items():

@@ -14,18 +14,15 @@ import argparse
 import sys
 from collections import Counter
 from dataclasses import dataclass
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import accuracy
 
 from overhead_lens.analysis.names import display_name
 from overhead_lens.categories import Classifier, default_classifier
 from overhead_lens.errors import MeasurementError
 from overhead_lens.stack import Stack
+from scripts.known_costs.bench import warmed_up
+from scripts.known_costs.sites import LABORATORY, Site
 
-SITE = accuracy.Site("operators", "operators", "kernel")
+SITE = Site("operators", "operators", "kernel")
 
 # What some operators do over and over, for each row of their data: it is what it is called, however long it takes.
 KNOWN_SET_UP = ("at::native::DispatchStubImpl::", "at::native::select_symint")
@@ -82,6 +79,7 @@ def look_at(name: str, call_ns: float, stacks: list[Stack], classifier: Classifi
 
 def main() -> None:
     """Sample every operator and print those of which the rules know too little."""
+    sys.path.insert(0, str(LABORATORY))
     from surveyed import all_calls
 
     names = list(all_calls())
@@ -94,7 +92,7 @@ def main() -> None:
     classifier = default_classifier()
     print("| operator | ms | neither kernel nor allocation | given to |\n|---|---|---|---|")
     found, missed = [], []
-    with accuracy.warmed_up(SITE, 1) as bench:
+    with warmed_up(SITE, 1) as bench:
         for name in options.operators or names:
             number = names.index(name)
             bench.switch.set(number)

@@ -296,7 +296,7 @@ def _stretch(clock: pd.DataFrame, wall: Estimate, shares: Shares) -> Estimate:
         return Estimate(1.0, np.ones_like(wall.replicates))
     # A device's driver runs while it waits.
     ran = max(1 - shares.share("wait"), cpu.value / estimate_per_call(clock, "wall_ns", statistic="mean").value)
-    # All replicates are of the same draws of processes and blocks.
+    # All replicates are of the same draws of processes.
     return Estimate(ran * wall.value / cpu.value, ran * wall.replicates / cpu.replicates)
 
 

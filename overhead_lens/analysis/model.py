@@ -51,7 +51,7 @@ class Wall:
 
     Attributes:
         ns: Median over processes of the per-process median block, per call.
-        ci95_ns: Interval over processes and blocks.
+        ci95_ns: 95 % interval over processes.
         processes: Fresh worker processes measured.
         blocks: Timed blocks in all of them.
         calls: Measured calls in all of them.

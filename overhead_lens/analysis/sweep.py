@@ -1,7 +1,7 @@
 """A size sweep: the line ``time = overhead + n / rate`` of every variant, whether it fits, and where the lines cross.
 
-All sizes of all variants are timed in the same processes. One bootstrap draws processes, and blocks inside them, for all of
-them together; every line and every crossing is computed in each of its replicates, and an interval is what 95 % of them hold.
+All sizes of all variants are timed in the same processes. One bootstrap draws processes for all of them
+together; every line and every crossing is computed in each of its replicates, and an interval is what 95 % of them hold.
 
 A line does not fit where, at some size, it misses the measured time by more than ``TOLERANCE_SHARE`` and by more than the
 timing's own error (95 % for all sizes of a variant together): caches, a second algorithm from some size on. It fits where it

@@ -16,7 +16,7 @@ INTRODUCTION = """\
 # Published figures, measured again
 
 Written by `python scripts/reproduce.py`; the figures of this text are in `docs/reproduction/`. Each is of fresh processes: the
-median over processes of their median block, with a 95 % interval from a hierarchical bootstrap. Published figures are of other
+median over processes of their median block, with a 95 % interval from a bootstrap over processes. Published figures are of other
 hardware and mostly of older versions: a ratio is no pass mark. The sentences below a table are made from its measured numbers;
 shares are those of the closed budget that `overhead-lens profile` prints. "X over Y" in a table of ratios says how many times as
 fast X is.

@@ -13,7 +13,9 @@ import pytest
 from overhead_lens.analysis.shares import shares_of_stacks
 from overhead_lens.categories import default_classifier
 from overhead_lens.errors import MeasurementError
-from tests.accuracy.script import accuracy
+from scripts.known_costs.bench import Readings, warmed_up
+from scripts.known_costs.judging import budget_of
+from scripts.known_costs.sites import RULES, SITES
 
 COST_NS = 100_000
 SAMPLES = 250
@@ -24,7 +26,7 @@ COMPILED = ["lambda_guard, compiled", "many_guards, compiled", "recompile, compi
 THREADS = ["kernel, two threads", "user_code, two threads"]
 
 
-SITES = {site.name: site for site in accuracy.SITES}
+SITE = {site.name: site for site in SITES}
 
 
 def require_laboratory() -> None:
@@ -51,11 +53,11 @@ def sample(bench: Any) -> list[Any]:
 @pytest.mark.parametrize("name", [*NATIVE, *PYTHON, *COMPILED, *THREADS])
 def test_the_right_category_holds_most_of_the_call(name: str) -> None:
     require_laboratory()
-    site = SITES[name]
-    with accuracy.warmed_up(site, 1) as bench:
+    site = SITE[name]
+    with warmed_up(site, 1) as bench:
         bench.time_block(0, COST_NS)
         stacks = sample(bench)
-    shares = shares_of_stacks([stacks], default_classifier(accuracy.RULES))
+    shares = shares_of_stacks([stacks], default_classifier(RULES))
     held = {claim.category: shares.share(claim.category) for claim in shares.claims}
     assert held.get(site.category, 0.0) > 0.5, held
 
@@ -63,12 +65,12 @@ def test_the_right_category_holds_most_of_the_call(name: str) -> None:
 def test_page_faults_are_allocation() -> None:
     """A stack cannot show a fault: the budget takes it from the system time that the clock's rows hold."""
     require_laboratory()
-    site = SITES["page_fault, eager"]
-    with accuracy.warmed_up(site, 1) as bench:
+    site = SITE["page_fault, eager"]
+    with warmed_up(site, 1) as bench:
         rows = bench.time(0, [COST_NS], range(10))[COST_NS]
-        readings = accuracy.Readings(rows, [sample(bench)])
+        readings = Readings(rows, [sample(bench)])
         about = {**bench.about, "page_faults": [bench.measure_page_faults(0)]}
-        budget = accuracy.budget_of(site, readings, about, default_classifier(accuracy.RULES))
+        budget = budget_of(site, readings, about, default_classifier(RULES))
     host = {each.category: each for each in budget.breakdown.host}
     assert host["allocation"].share > 0.5, budget.breakdown
     assert {part.name: part.ns for part in host["allocation"].parts}["page_fault"] > 0

@@ -9,15 +9,13 @@ from pathlib import Path
 import pytest
 
 from overhead_lens.stack import Stack
-from tests.accuracy.script import load_script
+from scripts import survey_operators as survey
 from tests.accuracy.test_known_costs import require_laboratory
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
 KERNEL = "at::native::AVX2::sin_kernel (libtorch_cpu.so)"
 SET_UP = "at::native::resize_output (libtorch_cpu.so)"
 STUB = "at::native::DispatchStubImpl::get_call_ptr (libtorch_cpu.so)"
-
-survey = load_script("survey_operators")
 
 
 def operator(**frames: int) -> list[Stack]:

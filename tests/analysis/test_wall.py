@@ -39,16 +39,24 @@ def test_few_processes_give_a_wider_interval() -> None:
     assert three[1] - three[0] > 2 * (nine[1] - nine[0])
 
 
-@pytest.mark.parametrize("processes", [3, 5, 8])
-def test_the_interval_covers(processes: int) -> None:
+@pytest.mark.parametrize("block_noise", [1, 90])
+@pytest.mark.parametrize("processes", [3, 4, 5, 6, 8])
+def test_the_interval_covers_whatever_blocks_scatter_by(processes: int, block_noise: int) -> None:
     random = np.random.default_rng(5)
     covered = 0
-    for _ in range(200):
+    for _ in range(400):
         effects = random.normal(1_000, 30, processes)
-        walls = [np.maximum(1, random.normal(effect, 10, 9)).round().astype(int).tolist() for effect in effects]
+        walls = [
+            np.maximum(1, random.normal(effect, block_noise, 9)).round().astype(int).tolist() for effect in effects
+        ]
         low, high = estimate_per_call(clock(*walls), "wall_ns").interval()
         covered += low <= 1_000 <= high
-    assert 0.90 <= covered / 200 <= 1.0
+    assert 0.925 <= covered / 400 <= 0.98
+
+
+def test_one_process_has_the_interval_of_its_blocks() -> None:
+    low, high = estimate_per_call(clock([90, 100, 100, 100, 110]), "wall_ns").interval()
+    assert (low, high) == (90.0, 110.0)
 
 
 def test_disturbed_blocks_are_left_out_by_the_reference_loop_alone() -> None:

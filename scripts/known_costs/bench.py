@@ -1,0 +1,223 @@
+"""Timing and sampling a site while its cost is switched."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import statistics
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from overhead_lens.capture.cores import idle_cores
+from overhead_lens.capture.process import Worker
+from overhead_lens.capture.sampler import Sampling
+from overhead_lens.cli.store import stacks_per_process
+from overhead_lens.stack import Stack
+from scripts.known_costs.cell import TOLERATED_NS, TOLERATED_SHARE
+from scripts.known_costs.sites import LABORATORY, Site
+from scripts.laboratory.known_cost import CELL_BYTES
+
+PROCESSES = 12
+_ROUNDS = 20
+_PIECES = 80
+_STEP_TIMEOUT_S = 300.0
+
+# Processes that are sampled at the same time.
+_AT_ONCE = 2
+
+# The sampler's rate, and since py-spy runs for whole seconds what a process gives at least and in multiples.
+_SAMPLES_PER_S = 300
+
+# How often all costs are sampled in turn, so that a drift within a process meets them alike.
+_TURNS = 3
+
+
+@dataclass(slots=True)
+class Readings:
+    """What was measured at one cost: block rows, and per process the sampled stacks of the measured loop."""
+
+    rows: list[dict[str, int]] = field(default_factory=list)
+    stacks: list[list[Stack]] = field(default_factory=list)
+
+
+class Switch:
+    """The cell of memory in a file through which running workers read the cost."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.write_bytes(bytes(CELL_BYTES))
+        with path.open("r+b") as file:
+            self._cell = memoryview(mmap.mmap(file.fileno(), CELL_BYTES)).cast("q")
+
+    def set(self, cost_ns: int) -> None:
+        """Make every call cost ``cost_ns`` more from now on."""
+        self._cell[0] = cost_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Workers of one site, warmed up and waiting.
+
+    Attributes:
+        site: The site.
+        folder: For logs and the sampler's output.
+        switch: Sets the cost.
+        workers: Each with ns per call without a cost.
+        about: What the first worker says of its workload.
+    """
+
+    site: Site
+    folder: Path
+    switch: Switch
+    workers: Sequence[tuple[Worker, float]]
+    about: dict[str, Any]
+
+    def time(self, process: int, costs_ns: Sequence[int], rounds: range) -> dict[int, list[dict[str, int]]]:
+        """Rows of blocks per cost, one block per cost and round; a round that is thrown away comes first."""
+        rows: dict[int, list[dict[str, int]]] = {cost_ns: [] for cost_ns in costs_ns}
+        for number in (-1, *rounds):
+            for cost_ns in costs_ns:
+                row = self.time_block(process, cost_ns)
+                if number >= 0:
+                    rows[cost_ns].append({**row, "block": number, "process": process})
+        return rows
+
+    def time_block(self, process: int, cost_ns: int) -> dict[str, int]:
+        """One block at one cost; the first may compile."""
+        worker, block_ns = self._at(process, cost_ns)
+        pieces = {"piece_ns": max(1, block_ns // _PIECES)} if self.site.steady else {}
+        row: dict[str, int] = worker.ask("clock", block_ns=block_ns, blocks=1, budget_ns=0, **pieces)["rows"][0]
+        return row
+
+    def sample(self, processes: Sequence[int], cost_ns: int, count: int) -> list[list[Stack]]:
+        """About ``count`` stacks of each process's loop at one cost: at once where as many cores are idle, else in turn."""
+        cores: Sequence[int | None] = idle_cores()
+        if self.site.threads or len(cores) < len(processes):
+            cores = [None]
+        together = min(len(cores), len(processes))
+        groups = [processes[at : at + together] for at in range(0, len(processes), together)]
+        return [found for group in groups for found in self._sample_at_once(group, cost_ns, count, cores)]
+
+    def _sample_at_once(
+        self, processes: Sequence[int], cost_ns: int, count: int, cores: Sequence[int | None]
+    ) -> list[list[Stack]]:
+        with ExitStack() as stack:
+            samplings = []
+            for process, core in zip(processes, cores, strict=False):
+                worker, chunk_ns = self._at(process, cost_ns)
+                spinning = worker.ask("spin", chunk_ns=chunk_ns, tracer_pid=os.getpid())
+                stack.callback(worker.stop_spinning)
+                sampling = Sampling(spinning["pid"], count, self.folder, worker.name, core, threads=self.site.threads)
+                samplings.append(stack.enter_context(sampling))
+            runs = [sampling.finish() for sampling in samplings]
+        return [
+            [each for stacks in stacks_per_process(tuple(run.folded.splitlines())) for each in stacks] for run in runs
+        ]
+
+    def measure_page_faults(self, process: int) -> dict[str, int]:
+        """What they take beside the operating system's own time; budgets of calls without any make no use of it."""
+        worker, _ = self.workers[process]
+        return {"process": process, **worker.ask("page_faults")}
+
+    def _at(self, process: int, cost_ns: int) -> tuple[Worker, int]:
+        """A worker with the cost set, and the length of a block as it counts: by what a call took while it warmed up."""
+        worker, call_ns = self.workers[process]
+        self.switch.set(cost_ns)
+        return worker, round(self.site.calls_per_block(call_ns, cost_ns) * call_ns)
+
+
+@contextmanager
+def warmed_up(site: Site, processes: int) -> Iterator[Bench]:
+    """Fresh workers of a site; they end with the block."""
+    with tempfile.TemporaryDirectory(prefix="overhead_laboratory_") as name:
+        folder = Path(name)
+        switch = Switch(folder / "cell")
+        workers: list[Worker] = []
+        try:
+            workers += [
+                Worker(f"clock-{number}", folder / f"{number}.log", _STEP_TIMEOUT_S) for number in range(processes)
+            ]
+            for worker in workers:
+                worker.send(
+                    "load",
+                    path=str(LABORATORY / f"{site.file}.py"),
+                    variant=site.variant,
+                    params={"cell": str(switch.path)},
+                    compile_options={} if site.compiled else None,
+                )
+            about, *_ = [worker.receive("load") for worker in workers]
+            call_ns = list(_call_times(site, workers))
+            yield Bench(site, folder, switch, list(zip(workers, call_ns, strict=True)), about)
+        finally:
+            for worker in workers:
+                worker.end()
+
+
+def _call_times(site: Site, workers: Sequence[Worker]) -> Iterator[float]:
+    """What a call takes in each worker, in ns; threads that warm up beside others' wait for each other."""
+    if site.threads:
+        yield from (worker.ask("warm_up")["call_ns"] for worker in workers)
+        return
+    for worker in workers:
+        worker.send("warm_up")
+    yield from [worker.receive("warm_up")["call_ns"] for worker in workers]
+
+
+def plan_samples(call_ns: float, costs_ns: Sequence[int], seconds: float) -> dict[int, int]:
+    """Stacks of each process without a cost (key 0) and at each of ``costs_ns``.
+
+    A movement is the difference of two shares times their walls. Each side gets as many stacks as make the movement's standard
+    error a third of what is tolerated, if the share is one half, but no more than ``seconds`` allow. What is sampled without a
+    cost serves every cell, so there the limit is longer by the root of their number, which makes the cells' errors smallest for
+    the time all take together.
+    """
+    wanted = {cost_ns: _stacks(call_ns + cost_ns, cost_ns) for cost_ns in costs_ns}
+    without = max((_stacks(call_ns, cost_ns) for cost_ns in costs_ns), default=0.0)
+    limits = dict.fromkeys(costs_ns, seconds) | {0: seconds * math.sqrt(len(costs_ns))}
+    return {
+        cost_ns: _SAMPLES_PER_S * max(1, math.ceil(min(count / _SAMPLES_PER_S, limits[cost_ns]) / PROCESSES))
+        for cost_ns, count in ({0: without} | wanted).items()
+    }
+
+
+def of_turn(count: int, turn: int) -> int:
+    """How many of ``count`` stacks are taken in one of the turns: whole seconds of the sampler, the first turns taking more."""
+    seconds = count // _SAMPLES_PER_S
+    return _SAMPLES_PER_S * (seconds // _TURNS + (turn < seconds % _TURNS))
+
+
+def _stacks(wall_ns: float, cost_ns: int) -> float:
+    """Stacks that make the standard error of half of ``wall_ns`` a third of what is tolerated, divided by the root of two."""
+    tolerated_ns = max(TOLERATED_SHARE * cost_ns, TOLERATED_NS)
+    return float(2 * (0.5 * wall_ns / (tolerated_ns / 3)) ** 2)
+
+
+def measure(site: Site, costs_ns: Sequence[int], seconds: float) -> tuple[dict[int, Readings], dict[str, Any]]:
+    """Time and sample a site without a cost (key 0) and with each of ``costs_ns``; also what its worker says of itself."""
+    readings = {cost_ns: Readings() for cost_ns in (0, *costs_ns)}
+    faults = []
+    with warmed_up(site, PROCESSES) as bench:
+        counts = plan_samples(statistics.median(call_ns for _, call_ns in bench.workers), costs_ns, seconds)
+        for first in range(0, PROCESSES, _AT_ONCE):
+            group = range(first, min(first + _AT_ONCE, PROCESSES))
+            before = [bench.time(process, list(readings), range(_ROUNDS // 2)) for process in group]
+            stacks: dict[int, list[list[Stack]]] = {cost_ns: [[] for _ in group] for cost_ns in readings}
+            for turn in range(_TURNS):
+                for cost_ns in readings:
+                    if count := of_turn(counts[cost_ns], turn):
+                        for kept, found in zip(stacks[cost_ns], bench.sample(group, cost_ns, count), strict=True):
+                            kept.extend(found)
+            after = [bench.time(process, list(readings), range(_ROUNDS // 2, _ROUNDS)) for process in group]
+            for cost_ns, each in readings.items():
+                each.stacks += stacks[cost_ns]
+                for rows in zip(before, after, strict=True):
+                    each.rows += [row for half in rows for row in half[cost_ns]]
+            for process in group:
+                faults.append(bench.measure_page_faults(process))
+                bench.workers[process][0].end()
+    return readings, {**bench.about, "page_faults": faults}
