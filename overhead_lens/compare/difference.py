@@ -38,6 +38,9 @@ _FRAMES_NAMED = 2
 # Either way of knowing that a category moved.
 _HALF_LEVEL = (1 + LEVEL) / 2
 
+# Of an interval that no category leaves by chance, with probability ``LEVEL`` (Bonferroni).
+_EVERY_LEVEL = 1 - (1 - LEVEL) / len(HOST_CATEGORIES)
+
 
 def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHARE) -> Delta:
     """The difference of two budgets of comparable captures."""
@@ -106,7 +109,8 @@ def _change(name: str, shift: Shift, verdict: str, net_ns: float | None, moved: 
         return Change(name, round(shift.ns), shift.interval(), verdict, moved)
     of_frames = "slower" if net_ns > 0 else "faster"
     shown = verdict if verdict in ("slower", "faster") else of_frames
-    return Change(name, round(shift.ns), shift.interval(), shown, moved, round(net_ns))
+    low, high = shift.interval(_EVERY_LEVEL)
+    return Change(name, round(shift.ns), shift.interval(), shown, moved, round(net_ns), low <= net_ns <= high)
 
 
 def differences(base: Mapping[str, object], new: Mapping[str, object]) -> list[str]:

@@ -45,6 +45,7 @@ class Change:
         moved: What moved in it, what is known to have moved first.
         in_frames_ns: Sum of its frames that are known to have moved, None if there are none. It is known much better than
             ``delta_ns``, in which every frame has its sampling error, and may leave out what moved too little to be known.
+        in_frames: Whether that sum may be all of the change: it agrees with the category's own difference.
     """
 
     category: str
@@ -53,11 +54,7 @@ class Change:
     verdict: str
     moved: tuple[Move, ...] = ()
     in_frames_ns: int | None = None
-
-    @property
-    def in_frames(self) -> bool:
-        """Whether what is known of its frames may be all of the change."""
-        return self.in_frames_ns is not None and self.ci95_ns[0] <= self.in_frames_ns <= self.ci95_ns[1]
+    in_frames: bool = False
 
     @property
     def size_ns(self) -> int:

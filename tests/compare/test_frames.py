@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from overhead_lens.analysis.breakdown import Budget
 from overhead_lens.categories import HOST_CATEGORIES
-from overhead_lens.compare.difference import compare_budgets
+from overhead_lens.compare.difference import _change, compare_budgets
 from overhead_lens.compare.frames import FrameShift, frame_shifts, net_shifts_ns
+from overhead_lens.compare.shift import Shift
 from overhead_lens.compare.tails import binomial_upper_tail
 from tests.compare.budgets import budget
 
@@ -151,3 +152,13 @@ def test_a_function_of_a_hundredth_is_blamed_though_its_category_is_not_clear() 
     assert kernel.moved[0].ci95_ns is not None
     assert kernel.moved[0].ci95_ns[0] > 0
     assert delta.sentence == f"{delta.wall_delta_ns} ns slower: kernel +{kernel.in_frames_ns} ns in added"
+
+
+@pytest.mark.parametrize(("others_ns", "size_ns"), [(-5.0, 30), (-20.0, 30), (-22.0, 30), (-23.0, 7)])
+def test_known_frames_are_all_of_a_change_unless_its_category_contradicts(others_ns: float, size_ns: int) -> None:
+    # The category's error is 8 ns with 1,000 degrees of freedom: its own 95 % interval leaves 15.7 ns for all other frames, one
+    # that none of nine categories leaves by chance 22.2.
+    shift = Shift(30.0 + others_ns, 8.0, 1_000.0, 12)
+    change = _change("kernel", shift, "inconclusive", 30.0, ())
+    assert (change.in_frames_ns, change.size_ns) == (30, size_ns)
+    assert change.in_frames == (size_ns == 30)
