@@ -15,11 +15,12 @@ PARTS: tuple[Part, ...] = (*add1.PARTS, *loops.PARTS, *sums.PARTS, *fusion.PARTS
 INTRODUCTION = """\
 # Published figures, measured again
 
-Written by `python scripts/reproduce.py`; the figures of this text are in `docs/reproduction/`. Each is of fresh processes: the
-median over processes of their median block, with a 95 % interval from a bootstrap over processes. Published figures are of other
-hardware and mostly of older versions: a ratio is no pass mark. The sentences below a table are made from its measured numbers;
-shares are those of the closed budget that `overhead-lens profile` prints. "X over Y" in a table of ratios says how many times as
-fast X is.
+Written by `python scripts/reproduce.py`; the figures of this text are in `docs/reproduction/`. Each is of fresh
+processes: the median over processes of their median block, with a 95 % interval from a bootstrap over processes (of
+figures stored by an earlier version, over their blocks as well, which is a little wider). Published figures are of
+other hardware and mostly of older versions: a ratio is no pass mark. The sentences below a table are made from its
+measured numbers; shares are those of the closed budget that `overhead-lens profile` prints. "X over Y" in a table of
+ratios says how many times as fast X is.
 
 "Disturbed" are figures whose interval spans more than a factor of two, as when the machine does other work as well and calls
 that use all its cores wait for it. No fit and no count is made of them.
