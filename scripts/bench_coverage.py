@@ -28,7 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--processes", type=int, default=5)
-    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument("--draws", type=int, default=1_000)
     options = parser.parse_args()
     clocks, stacks, meta = [], [], {}
     for path in sorted(options.folder.iterdir()):
