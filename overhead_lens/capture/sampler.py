@@ -158,7 +158,7 @@ def _not_preempting(thread: int) -> Iterator[None]:
 
     py-spy stops all threads and lets the main one go first. If that one took the core from py-spy, it would wait at its next
     barrier for threads that are still stopped, and be sampled there: of 100 us of Python code beside a sine on two threads
-    81 were found, at 50 Hz (docs/accuracy.md). One that waits for nobody may: with it, spinning was found 5 % too short.
+    81 were found, at 50 Hz (docs/accuracy.md). One that waits for nobody may: whether that matters is open.
     """
     before = None
     try:
