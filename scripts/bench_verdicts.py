@@ -22,7 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -57,11 +57,13 @@ class Process:
     Attributes:
         blocks_ns: Steady time per call of each block.
         means_ns: Mean time per call of each block.
+        compilations: Which of the process's compilations each block is of.
         counts: Sampled stacks per frame of the pool; all 0 if it was not sampled.
     """
 
     blocks_ns: Floats
     means_ns: Floats
+    compilations: Floats
     counts: Floats
 
 
@@ -118,14 +120,18 @@ def read_pool(folder: Path) -> Pool:
     """Every round of every comparison."""
     classifier = default_classifier(None)
     verdicts: Counter[str] = Counter()
-    blocks: list[list[tuple[Floats, Floats]]] = []
+    blocks: list[list[tuple[Floats, Floats, Floats]]] = []
     counts: list[list[Counter[Key]]] = []
     for path in sorted(folder.iterdir()):
         verdicts[json.loads((path / "delta.json").read_text(encoding="utf-8"))["verdict"]] += 1
         captures = [read_capture(path / side) for side in ("base", "new")]
         for side, capture in enumerate(captures):
             found = [
-                (steady_ns(rows), (rows["wall_ns"] / rows["calls"]).to_numpy(np.float64))
+                (
+                    steady_ns(rows),
+                    (rows["wall_ns"] / rows["calls"]).to_numpy(np.float64),
+                    rows["compilation"].to_numpy(np.float64),
+                )
                 for _, rows in capture.clock.groupby("process", sort=True)
             ]
             shares = shares_of_stacks(stacks_per_process(capture.folded), classifier)
@@ -169,7 +175,7 @@ def slowed(process: Process, share: float, frame: int, random: np.random.Generat
     moved = random.binomial(process.counts.astype(int), share / (1 + share))
     counts = process.counts - moved
     counts[frame] += moved.sum()
-    return Process(process.blocks_ns + added_ns, process.means_ns + added_ns, counts)
+    return replace(process, blocks_ns=process.blocks_ns + added_ns, means_ns=process.means_ns + added_ns, counts=counts)
 
 
 def budget(keys: Sequence[Key], processes: Sequence[Process]) -> Budget:
@@ -195,14 +201,16 @@ def budget(keys: Sequence[Key], processes: Sequence[Process]) -> Budget:
         closure=Closure(wall_ns, 0, None, None, None),
     )
     rows = [
-        {"process": process, "block": block, "reference_ns": 1, "call_ns": ns, "mean_ns": mean_ns, "undisturbed": True}
+        pd.DataFrame({"call_ns": each.blocks_ns, "mean_ns": each.means_ns, "compilation": each.compilations})
+        .rename_axis("block")
+        .reset_index()
+        .assign(process=process, reference_ns=1, undisturbed=True)
         for process, each in enumerate(processes)
-        for block, (ns, mean_ns) in enumerate(zip(each.blocks_ns.tolist(), each.means_ns.tolist(), strict=True))
     ]
     shares = counts / counts.sum(axis=1, keepdims=True)
     unused = np.zeros((1, len(HOST_CATEGORIES)))
     stacks = {key: by_frame[:, index] for index, key in enumerate(keys) if by_frame[:, index].any()}
-    return Budget(made, unused[:, 0], unused, {}, pd.DataFrame(rows), shares, stacks, "pool")
+    return Budget(made, unused[:, 0], unused, {}, pd.concat(rows), shares, stacks, "pool")
 
 
 def pyperf_verdict(base: Sequence[Process], new: Sequence[Process]) -> str:

@@ -90,8 +90,8 @@ class Budget:
         wall: Replicates of the wall time, float64, shape ``(REPLICATES,)``, ns per call.
         host: Replicates per category in the order of the taxonomy, float64, shape ``(REPLICATES, categories)``.
         frames: ns per call, per category and frame.
-        blocks: Every timed block: ``process``, ``block``, ``call_ns``, ``mean_ns`` (with what few pieces of it took longer),
-            ``reference_ns``, ``undisturbed``.
+        blocks: Every timed block: ``process``, ``block``, ``compilation`` (of the process, from 0), ``call_ns``, ``mean_ns``
+            (with what few pieces of it took longer), ``reference_ns``, ``undisturbed``.
         process_shares: Share of each category in each sampled process, shape ``(processes, categories)``; no row without.
         process_stacks: Stacks of each sampled process, per category and frame, shape ``(processes,)`` each; empty without.
         recorded_with: What this capture and another have in common that were recorded in turns; None for one by itself.
@@ -189,6 +189,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     )
     every = evidence.clock
     blocks = every[["process", "block", "reference_ns"]].assign(
+        compilation=every.get("compilation", 0),
         call_ns=every[time_column(every)] / every["calls"],
         mean_ns=every["wall_ns"] / every["calls"],
         undisturbed=every.index.isin(clock.index),

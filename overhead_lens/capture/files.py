@@ -2,7 +2,8 @@
 
 ====================  ================================================================================
 ``meta.json``         what was measured, how, where; its presence means that the capture is complete
-``clock.parquet``     every timed block: process, block, calls, wall_ns, reference_ns, minor_faults, system_ns, cpu_ns, compiles
+``clock.parquet``     every timed block: process, block, calls, wall_ns, reference_ns, minor_faults, system_ns, cpu_ns, compiles;
+                      of a comparison also compilation (how many times the process had compiled its call before) and steady_ns
 ``kineto.json.gz``    torch.profiler's export of the measured loop, byte for byte what it wrote
 ``kineto_stack.json.gz``  the same with Python stacks, a few calls: for the picture, not for numbers
 ``stacks.txt.gz``     py-spy's folded stacks, a root frame ``sampler N`` before each

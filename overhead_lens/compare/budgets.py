@@ -78,6 +78,9 @@ def _quiet(budget: Budget) -> pd.DataFrame:
 def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats], float]:
     """From the steady time of blocks; with what few of their pieces take more, if the sides differ in that.
 
+    A round is worth the mean of its compilations: they lie up to 2 % to either side, and a median of all blocks falls
+    somewhere between two of them.
+
     Rare pieces are the machine's as a rule, and hit both sides alike. What a side does itself every now and then, as
     collecting garbage, is in the mean of all pieces only, which is known less well.
     """
@@ -86,9 +89,10 @@ def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Flo
     together["delta_ns"] = together["call_ns_new"] - together["call_ns_base"]
     for side in sides:
         together[f"rare_ns_{side}"] = together[f"mean_ns_{side}"] - together[f"call_ns_{side}"]
+    columns = ["delta_ns", *(f"call_ns_{side}" for side in sides)]
+    compilations = together.groupby(["process", "compilation_base"], sort=True)[columns].median()
+    deltas, *levels = compilations.groupby(level="process").mean().to_numpy(np.float64).T
     rounds = together.groupby("process", sort=True)
-    deltas = rounds["delta_ns"].median().to_numpy(np.float64)
-    levels = [rounds[f"call_ns_{side}"].median().to_numpy(np.float64) for side in sides]
     rares = [rounds[f"rare_ns_{side}"].mean().to_numpy(np.float64) for side in sides]
     rare = paired_shift(rares[1] - rares[0])
     low, high = rare.interval(_RARE_LEVEL)

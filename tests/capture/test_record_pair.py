@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -93,10 +93,13 @@ def test_a_compiled_call_is_compiled_many_times_in_a_process(
 ) -> None:
     sides, workers = [side(each, tmp_path) for each in options], [Asked(), Asked()]
     run(sides, workers, monkeypatch)
-    in_parts = [("recompile", 1), ("clock", 4)] * 6
+    # Four blocks settle the call, four are kept.
+    in_parts = [("recompile", 1), ("clock", 8)] * 6
+    compiled = options != (None, None)
     for each, recording, worker in zip(options, sides, workers, strict=True):
-        assert runs(worker.steps) == ([("clock", 24)] if each is None else in_parts)
+        assert runs(worker.steps) == (in_parts if each is not None else [("clock", 48 if compiled else 28)])
         assert [(row["process"], row["block"]) for row in recording.rows] == [(1, block) for block in range(24)]
+        assert [row["compilation"] for row in recording.rows] == [block // 4 * compiled for block in range(24)]
 
 
 class Compiled(Asked):
@@ -122,11 +125,33 @@ def test_the_side_that_compiles_first_changes_each_time(
 
 
 def test_each_compilation_has_its_part_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # 2 s for both sides: 0.33 s for each compilation; at least three pairs of blocks are timed.
-    for wall_ns, blocks in ((50 * 10**6, 4), (55 * 10**6, 4), (56 * 10**6, 3), (10**9, 3)):
+    # 2 s for both sides: 0.33 s for each compilation; at least three pairs of blocks are timed. One settles a long call.
+    for wall_ns, blocks in ((9 * 10**6, 5), (55 * 10**6, 5), (56 * 10**6, 4), (10**9, 4)):
         sides, workers = [side({}, tmp_path) for _ in range(2)], [Asked(wall_ns=wall_ns) for _ in range(2)]
         run(sides, workers, monkeypatch)
-        assert [count for step, count in runs(workers[0].steps) if step == "clock"] == [blocks] * 6
+        asked = [count for step, count in runs(workers[0].steps) if step == "clock"]
+        assert asked == [blocks + 3 * (wall_ns <= 10 * 10**6)] * 6
+        assert len(sides[0].rows) == 6 * (blocks - 1)
+
+
+@pytest.mark.parametrize(("wall_ns", "settling"), [(10 * 10**6, 4), (10 * 10**6 + 1, 1)])
+def test_blocks_that_settle_a_call_are_not_kept(
+    wall_ns: int, settling: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = count()
+    ask = Asked.ask
+
+    def numbered(worker: Asked, step: str, **how: Any) -> dict[str, Any]:
+        found = ask(worker, step, **how)
+        for row in found.get("rows", ()):
+            row["calls"] = next(number)
+        return found
+
+    monkeypatch.setattr(Asked, "ask", numbered)
+    sides = [side(None, tmp_path) for _ in range(2)]
+    run(sides, [Asked(wall_ns=wall_ns) for _ in range(2)], monkeypatch)
+    kept = sorted(row["calls"] for each in sides for row in each.rows)
+    assert kept == list(range(2 * settling, 2 * (settling + 24)))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +172,7 @@ def test_it_is_compiled_as_many_times_as_there_is_time_for(
     run([side({}, tmp_path) for _ in range(2)], workers, monkeypatch)
     assert workers[0].steps == workers[1].steps
     assert workers[0].steps.count("recompile") == recompilations
-    assert [count for step, count in runs(workers[0].steps) if step == "clock"] == [24 // timed] * timed
+    assert [count for step, count in runs(workers[0].steps) if step == "clock"] == [4 + 24 // timed] * timed
 
 
 def test_what_cannot_be_compiled_twice_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +183,7 @@ def test_what_cannot_be_compiled_twice_is_compiled_once(tmp_path: Path, monkeypa
         "base could not compile the call once more, and none after it was asked to: recompile failed: no space"
     ]
     assert [worker.steps.count("recompile") for worker in workers] == [1, 12]
-    assert [worker.steps.count("clock") for worker in workers] == [48, 48]
+    assert [worker.steps.count("clock") for worker in workers] == [2 * 6 * (4 + 4)] * 2
 
 
 class Attached:
@@ -235,7 +260,7 @@ def test_both_sides_are_sampled_at_the_same_time_where_two_cores_are_idle(
 
 
 @pytest.mark.parametrize(
-    ("others", "at_once"), [((24, 500), True), ((12, 5_000), True), ((13, 501), False), ((24, 5_000), False)]
+    ("others", "at_once"), [((28, 500), True), ((16, 5_000), True), ((17, 501), False), ((28, 5_000), False)]
 )
 def test_a_call_that_uses_other_threads_is_sampled_by_itself(
     others: tuple[int, int], at_once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -251,7 +276,7 @@ def test_a_call_that_uses_other_threads_is_sampled_by_itself(
         assert attached == [("attach", 7, count // 2, None), ("attach", 9, count // 2, None)]
 
 
-@pytest.mark.parametrize(("others", "waits"), [((0, 0), 0), ((3, 500), 0), ((3, 501), 3), ((24, 5_000), 24)])
+@pytest.mark.parametrize(("others", "waits"), [((0, 0), 0), ((3, 500), 0), ((3, 501), 3), ((28, 5_000), 28)])
 def test_a_block_waits_for_the_threads_of_the_one_before(
     others: tuple[int, int], waits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,9 +295,9 @@ def test_a_block_waits_for_the_threads_of_the_one_before(
     blocks = [entry for entry in log if not isinstance(entry, list)]
     # Each wait is for both processes; it comes after a block of process 9 that had threads, unless that was the last of all.
     after = [before for before, entry in zip(log, log[1:], strict=False) if isinstance(entry, list)]
-    assert after == [9] * (waits - (waits == 24 and blocks[-1] == 9))
+    assert after == [9] * (waits - (waits == 28 and blocks[-1] == 9))
     assert [entry for entry in log if isinstance(entry, list)] == [[7, 9]] * len(after)
-    assert sorted(blocks) == [7] * 24 + [9] * 24
+    assert sorted(blocks) == [7] * 28 + [9] * 28
 
 
 def test_else_one_after_the_other_with_half_as_many_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ def budget(spread: float = 0.0, /, processes: int = 5, reference_ns: int = 700, 
         for process, wall in enumerate(walls.tolist())
         for block in range(4)
     ]
-    blocks = pd.DataFrame(rows)
+    blocks = pd.DataFrame(rows).assign(compilation=0)
     shares = np.divide(host, walls[:, None], out=np.zeros_like(host), where=walls[:, None] > 0)
     stacks = {
         (name, f"{name}_frame"): column for name, column in zip(HOST_CATEGORIES, (STACKS * shares).T) if column.any()

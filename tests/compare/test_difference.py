@@ -174,6 +174,16 @@ def test_one_round_among_ten_that_met_a_neighbour_decides_nothing() -> None:
     assert compare_budgets(*in_turns(base, new)).verdict == "same"
 
 
+def test_a_round_is_worth_the_mean_of_its_compilations() -> None:
+    """Of four compilations one is 400 ns slower by chance: 100 ns, where a median of all blocks would see none of it."""
+    base = budget(python=10_000)
+    blocks = base.blocks.assign(compilation=base.blocks["block"])
+    slower = blocks["call_ns"] + 400.0 * (blocks["compilation"] == blocks["process"] % 4)
+    sides = [replace(base, blocks=blocks.assign(call_ns=ns, mean_ns=ns)) for ns in (blocks["call_ns"], slower)]
+    delta = compare_budgets(*in_turns(*sides))
+    assert (delta.wall_delta_ns, delta.base.wall.ns, delta.new.wall.ns) == (100, 10_000, 10_100)
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_what_happens_rarely_counts_where_the_sides_differ_in_it(sign: int) -> None:
     """300 ns more in the mean of blocks whose steady time is the same: garbage collected every now and then, say."""
