@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.analysis.calibration import Costs, event_costs
+from overhead_lens.analysis.calibration import event_costs
+from overhead_lens.analysis.event_cost import Costs
 from overhead_lens.analysis.trace_budget import trace_budget
 from overhead_lens.capture.calibration_store import PROCESSES, joined
 from overhead_lens.capture.process import Worker

@@ -6,6 +6,7 @@ inside is what an empty event shows: its span less the part of it that the same 
 
 A kernel that reads more than the caches hold displaces the profiler's code and data from them: the next event costs two to three
 times as much. How much more is known by how long such a kernel took, for the first operator after it and for a compiled call.
+Code does the same: a call of many different operators costs more for each, and a compiled region more in a long call.
 
 Processes differ, by where code and data lie and by what the machine does meanwhile: outermost operators cost 203 to 703 ns in six
 processes one after the other, with a median of 343. So each is fitted by itself and the median over processes is taken.
@@ -16,95 +17,34 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-OPERATOR_OUTER = "operator_outer"
-OPERATOR_NESTED = "operator_nested"
-ANNOTATION = "annotation"
-FAST_ANNOTATION = "fast_annotation"
-BACKWARD_NODE = "backward_node"
-COMPILED_REGION = "compiled_region"
-PYTHON_FUNCTION = "python_function"
-C_CALL = "c_call"
-MEMORY = "memory"
+from overhead_lens.analysis.event_cost import (
+    ANNOTATION,
+    BACKWARD_NODE,
+    C_CALL,
+    COMPILED_REGION,
+    FAST_ANNOTATION,
+    FAST_NAMES,
+    MEMORY,
+    OF_OPERATORS,
+    OF_REGIONS,
+    OPERATOR_NESTED,
+    OPERATOR_OUTER,
+    PYTHON_FUNCTION,
+    REGION_NAME,
+    Costs,
+    EventCost,
+    between,
+)
 
 _LOOKUP = "TorchDynamo Cache Lookup"
-_REGION = "Torch-Compiled Region"
-_EVALUATION = "autograd::engine::evaluate_function: "
-# torch/_dynamo/utils.py, torch/_functorch/_aot_autograd/runtime_wrappers.py, torch/_inductor/output_code.py.
-_FAST = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue", "## Call CompiledFxGraph")
-
-# Classes whose cost was measured in calls of few different events.
-_OF_OPERATORS = (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE)
-
-_BY_NAME = ((_REGION, COMPILED_REGION), (_FAST, FAST_ANNOTATION), (_EVALUATION, BACKWARD_NODE))
 
 # Median absolute deviations that hold 95 % of a normal distribution.
 _DEVIATIONS = 2.91
-
-
-@dataclass(frozen=True, slots=True)
-class EventCost:
-    """What one event of a class costs, in ns: in all, and how much of it inside its own span.
-
-    Attributes:
-        spread_ns: Per event, the larger of two distances: of the furthest calibration call from the fit, and of 95 % of processes
-            from their median.
-        displaced_ns: What the first one after kernels costs beyond ``total_ns``, around it: the kernels' time and that, rising.
-        first_ns: What the first one in a row of its class costs beyond ``total_ns``, around it.
-        varied: By how much of itself it costs more among many different events: their mean reuse distance and that, rising.
-    """
-
-    total_ns: float
-    inside_ns: float
-    spread_ns: float = 0.0
-    displaced_ns: tuple[tuple[float, float], ...] = ()
-    first_ns: float = 0.0
-    varied: tuple[tuple[float, float], ...] = ()
-
-    @property
-    def outside_ns(self) -> float:
-        """What falls into the event around it."""
-        return self.total_ns - self.inside_ns
-
-    def after_kernels_ns(self, kernels_ns: float) -> float:
-        """What one more costs if kernels of so long ran since the last of its kind; linear between what was measured."""
-        return _between(self.displaced_ns, kernels_ns)
-
-    def among(self, reuse_distance: float) -> EventCost:
-        """What one costs among events of a mean reuse distance; linear between what was measured."""
-        factor = 1 + _between(self.varied, reuse_distance)
-        return replace(self, total_ns=factor * self.total_ns, inside_ns=factor * self.inside_ns)
-
-
-Costs = Mapping[str, EventCost]
-
-
-def _between(points: Sequence[tuple[float, float]], at: float) -> float:
-    places, more = zip((0.0, 0.0), *points, strict=True)
-    return float(np.interp(at, places, more))
-
-
-def event_class(name: str, category: str, *, outer: bool) -> str:
-    """Which cost an event has.
-
-    Args:
-        name: Event name.
-        category: ``cat`` of the trace.
-        outer: Whether no operator is around it.
-    """
-    if category == "python_function":
-        return C_CALL if name.startswith("<built-in") else PYTHON_FUNCTION
-    if named := next((found for prefixes, found in _BY_NAME if name.startswith(prefixes)), None):
-        return named
-    if category == "user_annotation":
-        return ANNOTATION
-    if name == "[memory]":
-        return MEMORY
-    return OPERATOR_OUTER if outer else OPERATOR_NESTED
 
 
 def event_costs(rows: Iterable[Mapping[str, Any]], flags: str) -> dict[str, EventCost]:
@@ -136,6 +76,7 @@ def _middle(costs: Sequence[EventCost]) -> EventCost:
         _middle_points([each.displaced_ns for each in costs]),
         statistics.median(each.first_ns for each in costs),
         _middle_points([each.varied for each in costs]),
+        _middle_points([each.apart for each in costs]),
     )
 
 
@@ -166,9 +107,13 @@ def _of_process(found: Sequence[Mapping[str, Any]], flags: str) -> dict[str, Eve
         costs[COMPILED_REGION] = _region(by_kind["compiled"][0], costs)
     if by_kind.get("backward") and OPERATOR_NESTED in costs:
         costs[BACKWARD_NODE] = _backward(by_kind["backward"], costs[OPERATOR_NESTED])
-    if OPERATOR_OUTER in costs:
-        more = _varied(by_kind.get("varied", []), costs)
-        costs |= {name: replace(costs[name], varied=more) for name in _OF_OPERATORS if name in costs}
+    if OPERATOR_OUTER in costs and by_kind.get("varied"):
+        more = _displaced_by_code(by_kind["varied"], costs)
+        varied = _varied(by_kind["varied"], more, by_kind["operator"])
+        costs |= {name: replace(costs[name], varied=varied) for name in OF_OPERATORS if name in costs}
+        if COMPILED_REGION in costs:
+            apart = _apart(by_kind["varied"], more, by_kind["compiled"][0])
+            costs |= {name: replace(costs[name], apart=apart) for name in OF_REGIONS}
     of_operator = _displaced(by_kind.get("displaced_operator", []))
     of_compiled = _displaced(by_kind.get("displaced_compiled", []))
     if OPERATOR_OUTER in costs:
@@ -191,11 +136,6 @@ def _displaced(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[float, float], 
         (statistics.mean(time for time, _ in found), statistics.mean(more for _, more in found))
         for found in by_bytes.values()
     )
-
-
-def uniform_costs(total_ns: float) -> dict[str, EventCost]:
-    """The same cost for every event, half of it inside: what a capture without a calibration has."""
-    return {OPERATOR_NESTED: EventCost(total_ns, total_ns / 2, total_ns / 2)}
 
 
 def _taken_ns(row: Mapping[str, Any]) -> float:
@@ -286,14 +226,34 @@ def _backward(rows: Sequence[Mapping[str, Any]], nested: EventCost) -> EventCost
     return EventCost(node_ns, min(nested.inside_ns, node_ns), spread_ns, first_ns=pass_ns)
 
 
-def _varied(rows: Sequence[Mapping[str, Any]], costs: Costs) -> tuple[tuple[float, float], ...]:
-    """By the reuse distance of a call's events: how much more recording it costs than as many events of few names do."""
+def _displaced_by_code(rows: Sequence[Mapping[str, Any]], costs: Costs) -> list[float]:
+    """By how much of itself more it costs to record calls of many different operators than as many events of few names.
+
+    Of a call's other events, as the ``detach`` inside of ``aten::detach``, each is taken for a nested operator, as in a trace.
+    """
     known_ns = [
-        row["outer"] * costs[OPERATOR_OUTER].total_ns + row["nested"] * costs[OPERATOR_NESTED].total_ns for row in rows
+        row["outer"] * costs[OPERATOR_OUTER].total_ns
+        + (row["nested"] + row["others"]) * costs[OPERATOR_NESTED].total_ns
+        for row in rows
     ]
-    return _rising(
-        (row["reuse_distance"], _taken_ns(row) / ns - 1) for row, ns in zip(rows, known_ns, strict=True) if ns
-    )
+    return [_taken_ns(row) / ns - 1 if ns else 0.0 for row, ns in zip(rows, known_ns, strict=True)]
+
+
+def _varied(
+    rows: Sequence[Mapping[str, Any]], more: Sequence[float], few: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[float, float], ...]:
+    """``more`` by the reuse distance of a call's events; 0 at that of the calls of few operators that the costs come from."""
+    usual = statistics.mean(row["reuse_distance"] for row in few)
+    return _rising([(usual, 0.0), *((row["reuse_distance"], each) for row, each in zip(rows, more, strict=True))])
+
+
+def _apart(
+    rows: Sequence[Mapping[str, Any]], more: Sequence[float], compiled: Mapping[str, Any]
+) -> tuple[tuple[float, float], ...]:
+    """``more`` by the time of a call, relative to a call as short as the compiled one that the cost of a region comes from."""
+    points = _rising((_fastest_ns(row, "traced"), each) for row, each in zip(rows, more, strict=True))
+    usual = 1 + between(points, _fastest_ns(compiled, "traced"))
+    return _rising((time, (1 + each) / usual - 1) for time, each in points)
 
 
 def _region(row: Mapping[str, Any], costs: Costs) -> EventCost:
@@ -301,10 +261,10 @@ def _region(row: Mapping[str, Any], costs: Costs) -> EventCost:
 
     Where it falls is not known; it is divided between the inside of the region and its outside in proportion to their time.
     """
-    annotations = sum(name.startswith(_FAST) for name in row["span_ns"])
+    annotations = sum(name.startswith(FAST_NAMES) for name in row["span_ns"])
     known_ns = annotations * costs[FAST_ANNOTATION].total_ns
     if _LOOKUP in row["span_ns"]:
         known_ns += costs[OPERATOR_OUTER].total_ns
     total_ns = max(0.0, _taken_ns(row) - known_ns)
-    span_ns = next((span for name, span in row["span_ns"].items() if name.startswith(_REGION)), 0.0)
+    span_ns = next((span for name, span in row["span_ns"].items() if name.startswith(REGION_NAME)), 0.0)
     return EventCost(total_ns, total_ns * min(1.0, span_ns / min(row["traced_ns"])))

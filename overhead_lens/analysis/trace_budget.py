@@ -13,16 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from overhead_lens.analysis.calibration import (
-    BACKWARD_NODE,
+from overhead_lens.analysis.correction import Floats, corrected_self_ns
+from overhead_lens.analysis.event_cost import (
     COMPILED_REGION,
+    OF_OPERATORS,
     OPERATOR_NESTED,
     OPERATOR_OUTER,
     Costs,
     event_class,
     uniform_costs,
 )
-from overhead_lens.analysis.correction import Floats, corrected_self_ns
 from overhead_lens.analysis.timeline import Ints, Segments, parents, sweep
 from overhead_lens.categories import Claim, Classifier
 from overhead_lens.reuse import mean_reuse_distance
@@ -32,7 +32,6 @@ LOOP_EVENT = "measured_loop"
 
 _LOOP = Claim("python", "user")
 _KERNEL = Claim("kernel")
-_OPERATORS = (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +85,14 @@ def trace_budget(
     claimed = [classifier.classify_event(*event) for event in zip(host["name"], host["cat"], strict=True)]
     classes, self_ns = _event_classes(host, parent), segments.self_ns(len(host))
     reuse_distance = mean_reuse_distance(host["name"].tolist())
-    costs = {each: cost.among(reuse_distance) for each, cost in costs.items()}
-    of_event = [costs.get(each, costs[OPERATOR_NESTED]) for each in classes]
     kernels_ns = [
         sum(ns for part, ns in _split(claim, own_ns, timing["operator_floor_ns"]) if part.category == _KERNEL.category)
         for claim, own_ns in zip(claimed, self_ns.tolist(), strict=True)
     ]
+    regions = classes.count(COMPILED_REGION)
+    apart_ns = (window[1] - window[0] - sum(kernels_ns)) / regions if regions else 0.0
+    costs = {each: cost.among(reuse_distance).every(apart_ns) for each, cost in costs.items()}
+    of_event = [costs.get(each, costs[OPERATOR_NESTED]) for each in classes]
     inside, outside = (np.array([getattr(each, name) for each in of_event]) for name in ("inside_ns", "outside_ns"))
     outside = outside + _after_kernels_ns(classes, kernels_ns, costs) + _first_ns(classes, parent, costs)
     own, around = corrected_self_ns(self_ns, parent, segments.uncovered_ns(), inside, outside, faults_ns)
@@ -121,13 +122,13 @@ def trace_budget(
 
 
 def _event_classes(host: pd.DataFrame, parent: Ints) -> list[str]:
-    """Class of each event; rows are in the order of their starts, so a parent comes before its children."""
+    """Class of each event; rows are in the order of their starts, so a parent comes before its children.
+
+    An operator is nested that another one calls; under an annotation, as that of a compiled graph, Python calls it.
+    """
     classes: list[str] = []
-    inside_operator: list[bool] = []
     for name, category, above in zip(host["name"], host["cat"], parent.tolist(), strict=True):
-        nested = above >= 0 and (inside_operator[above] or classes[above] in _OPERATORS)
-        inside_operator.append(nested)
-        classes.append(event_class(name, category, outer=not nested))
+        classes.append(event_class(name, category, outer=above < 0 or classes[above] not in OF_OPERATORS))
     return classes
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.analysis.calibration import EventCost
+from overhead_lens.analysis.event_cost import EventCost
 from overhead_lens.report.plain import plain
 from overhead_lens.units import format_ns
 

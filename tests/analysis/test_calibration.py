@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.analysis.calibration import (
+from overhead_lens.analysis.calibration import event_costs
+from overhead_lens.analysis.event_cost import (
     ANNOTATION,
     BACKWARD_NODE,
     C_CALL,
@@ -20,7 +21,6 @@ from overhead_lens.analysis.calibration import (
     PYTHON_FUNCTION,
     EventCost,
     event_class,
-    event_costs,
 )
 from overhead_lens.analysis.trace_budget import trace_budget
 from tests.analysis.test_breakdown import events
@@ -32,6 +32,7 @@ TIMING = {"calls": 1, "traced_wall_ns": 10_000, "bare_wall_ns": 8_000, "operator
 def row(kind: str, bare_ns: float, traced_ns: float, **changes: Any) -> dict[str, Any]:
     """One calibration call, disturbed in all rounds but one."""
     base = {"flags": "plain", "kind": kind, "name": kind, "outer": 0.0, "nested": 0.0, "others": 0.0, "span_ns": {}}
+    base["reuse_distance"] = 2.0
     return {**base, "bare_ns": [bare_ns + 7, bare_ns], "traced_ns": [traced_ns, traced_ns + 900], **changes}
 
 
@@ -219,9 +220,9 @@ def test_each_run_of_evaluations_pays_for_its_pass() -> None:
 
 
 def varied(*points: tuple[float, float]) -> list[dict[str, Any]]:
-    """Calls of ten operators and twenty inside of them: their reuse distance and what they cost."""
+    """Calls of ten operators and twenty events inside of them: their reuse distance and what they cost."""
     return [
-        row("varied", 50_000.0, 50_000 + taken_ns, outer=10.0, nested=20.0, reuse_distance=distance)
+        row("varied", 50_000.0, 50_000 + taken_ns, outer=10.0, nested=17.0, others=3.0, reuse_distance=distance)
         for distance, taken_ns in points
     ]
 
@@ -232,11 +233,14 @@ def test_among_many_different_events_each_costs_more() -> None:
     costs = event_costs(rows, "plain")
     for name in (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE):
         distances, more = zip(*costs[name].varied, strict=True)
-        assert (distances, more) == ((4, 10, 20), pytest.approx((0, 0.25, 0.75)))
+        assert (distances, more) == ((2, 4, 10, 20), pytest.approx((0, 0, 0.25, 0.75)))
     outer = costs[OPERATOR_OUTER]
     assert [outer.among(at).total_ns for at in (0, 4, 7, 10, 15, 20, 99)] == pytest.approx(
         [400, 400, 450, 500, 600, 700, 700]
     )
+    # At the distance of the calls that the costs come from they are what those calls cost.
+    near = event_costs([*operators(400, 200), *varied((6.0, 10_000))], "plain")[OPERATOR_OUTER]
+    assert [near.among(at).total_ns for at in (0, 2, 3, 4, 6)] == pytest.approx([400, 400, 425, 450, 500])
     assert outer.among(20).inside_ns == pytest.approx(1.75 * outer.inside_ns)
     assert event_costs(operators(400, 200), "plain")[OPERATOR_OUTER].among(99).total_ns == pytest.approx(400)
 
@@ -249,6 +253,66 @@ def test_a_trace_is_corrected_by_the_reuse_distance_of_its_events() -> None:
     )
     costs = {name: EventCost(100, 0, varied=((1.0, 0.0), (3.0, 1.0))) for name in (OPERATOR_OUTER, OPERATOR_NESTED)}
     assert trace_budget(trace, TIMING, CLASSIFIER, costs).taken_ns == pytest.approx(4 * 150)
+
+
+def test_a_region_costs_more_in_a_call_of_more_code() -> None:
+    """Relative to the compiled call that its cost comes from, which is as long as calls between the first and the second."""
+    calls = [
+        row("varied", bare_ns, bare_ns + taken_ns, outer=10.0, nested=20.0, reuse_distance=10.0)
+        for bare_ns, taken_ns in ((2_000.0, 8_000), (20_000.0, 12_000), (80_000.0, 16_000))
+    ]
+    region = row("compiled", 17_000.0, 21_000.0, span_ns={"Torch-Compiled Region: 0/0": 12_600})
+    rows = [*operators(400, 200), row("fast_annotation", 100.0, 400.0, span_ns={"x": 100}), *calls, region]
+    costs = event_costs(rows, "plain")
+    # Of 8,000 by few names +0 % in calls of 10,000 ns as recorded, +50 % at 32,000, +100 % at 96,000: +25 % at 21,000.
+    for name in (COMPILED_REGION, FAST_ANNOTATION):
+        cost = costs[name]
+        times, more = zip(*cost.apart, strict=True)
+        assert (times, more) == ((10_000, 32_000, 96_000), pytest.approx((0, 1.5 / 1.25 - 1, 2 / 1.25 - 1)))
+        factors = [cost.every(at).total_ns / cost.total_ns for at in (0, 10_000, 21_000, 32_000, 64_000, 96_000, 10**6)]
+        assert factors == pytest.approx([1, 1, 1.1, 1.2, 1.4, 1.6, 1.6])
+        assert cost.every(32_000).inside_ns == pytest.approx(1.2 * cost.inside_ns)
+    assert costs[OPERATOR_OUTER].every(10**6) == costs[OPERATOR_OUTER]
+
+
+def test_a_trace_is_corrected_by_how_far_its_regions_are_apart() -> None:
+    region = "Torch-Compiled Region: 0/0"
+    costs = {
+        OPERATOR_OUTER: EventCost(1, 0),
+        OPERATOR_NESTED: EventCost(10, 0),
+        COMPILED_REGION: EventCost(100, 0, apart=((4_000.0, 1.0), (5_000.0, 3.0))),
+    }
+    named = (("aten::a", "cpu_op", 2_000, 500), ("aten::b", "cpu_op", 2_100, 300))
+    one = events(("measured_loop", "user_annotation", 0, 10_000), (region, "cpu_op", 1_000, 9_000), *named)
+    two = events(
+        ("measured_loop", "user_annotation", 0, 10_000),
+        (region, "cpu_op", 1_000, 3_000),
+        *named,
+        (region, "cpu_op", 6_000, 3_000),
+    )
+    assert trace_budget(one, TIMING, CLASSIFIER, costs).taken_ns == 400 + 1 + 10
+    assert trace_budget(two, TIMING, CLASSIFIER, costs).taken_ns == 2 * 400 + 1 + 10
+    # Of 6,500 ns all but the 1,000 that setting up takes are a kernel's, whose time is no code's: 4,500 are left.
+    kernel = events(
+        ("measured_loop", "user_annotation", 0, 10_000),
+        (region, "cpu_op", 1_000, 9_000),
+        ("aten::a", "cpu_op", 2_000, 6_500),
+    )
+    timing = {**TIMING, "operator_floor_ns": 1_000}
+    assert trace_budget(kernel, timing, CLASSIFIER, costs).taken_ns == 300 + 1
+
+
+def test_python_calls_the_operators_of_a_compiled_graph() -> None:
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 10_000),
+        ("CompiledFunction", "cpu_op", 1_000, 5_000),
+        ("## Call CompiledFxGraph f ##", "cpu_op", 1_100, 4_000),
+        ("aten::addmm", "cpu_op", 1_200, 1_000),
+        ("aten::expand", "cpu_op", 1_300, 500),
+        ("aten::as_strided", "cpu_op", 1_400, 300),
+    )
+    costs = {OPERATOR_OUTER: EventCost(1, 0), OPERATOR_NESTED: EventCost(10, 0), FAST_ANNOTATION: EventCost(100, 0)}
+    assert trace_budget(trace, TIMING, CLASSIFIER, costs).taken_ns == 2 * 1 + 2 * 10 + 100
 
 
 def test_after_kernels_the_median_over_processes_that_never_falls() -> None:
