@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.reuse import mean_reuse_distance
+from overhead_lens.reuse import rms_reuse_distance
 
 
 @pytest.mark.parametrize(
-    ("names", "mean"),
-    [("", 0.0), ("a", 1.0), ("aaaa", 1.0), ("ab", 2.0), ("abbcabbc", 2.5), ("abcabc", 3.0), ("aab", (2 + 1 + 2) / 3)],
+    ("names", "mean_square"),
+    [("", 0.0), ("a", 1.0), ("aaaa", 1.0), ("ab", 4.0), ("abbcabbc", 7.0), ("abcabc", 9.0), ("aab", (4 + 1 + 4) / 3)],
 )
-def test_names_since_the_last_of_the_same(names: str, mean: float) -> None:
-    assert mean_reuse_distance(names) == mean
+def test_names_since_the_last_of_the_same(names: str, mean_square: float) -> None:
+    assert rms_reuse_distance(names) == pytest.approx(mean_square**0.5)
 
 
 @given(st.lists(st.sampled_from("abcdef"), min_size=1))
@@ -23,4 +23,4 @@ def test_as_counted_event_by_event(names: list[str]) -> None:
     for at, name in enumerate(names):
         before = [place for place in range(at) if names[place] == name]
         distances.append(len(set(names[before[-1] : at])) if before else len(set(names)))
-    assert mean_reuse_distance(names) == pytest.approx(sum(distances) / len(names))
+    assert rms_reuse_distance(names) == pytest.approx((sum(each**2 for each in distances) / len(names)) ** 0.5)

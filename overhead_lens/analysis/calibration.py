@@ -107,12 +107,14 @@ def _of_process(found: Sequence[Mapping[str, Any]], flags: str) -> dict[str, Eve
         costs[COMPILED_REGION] = _region(by_kind["compiled"][0], costs)
     if by_kind.get("backward") and OPERATOR_NESTED in costs:
         costs[BACKWARD_NODE] = _backward(by_kind["backward"], costs[OPERATOR_NESTED])
-    if OPERATOR_OUTER in costs and by_kind.get("varied"):
-        more = _displaced_by_code(by_kind["varied"], costs)
-        varied = _varied(by_kind["varied"], more, by_kind["operator"])
+    # Calibrations of before knew the mean distance only.
+    of_many = [row for row in by_kind.get("varied", []) if "rms_reuse_distance" in row]
+    if OPERATOR_OUTER in costs and of_many:
+        more = _displaced_by_code(of_many, costs)
+        varied = _varied(of_many, more, by_kind["operator"])
         costs |= {name: replace(costs[name], varied=varied) for name in OF_OPERATORS if name in costs}
         if COMPILED_REGION in costs:
-            apart = _apart(by_kind["varied"], more, by_kind["compiled"][0])
+            apart = _apart(of_many, more, by_kind["compiled"][0])
             costs |= {name: replace(costs[name], apart=apart) for name in OF_REGIONS}
     of_operator = _displaced(by_kind.get("displaced_operator", []))
     of_compiled = _displaced(by_kind.get("displaced_compiled", []))
@@ -243,8 +245,8 @@ def _varied(
     rows: Sequence[Mapping[str, Any]], more: Sequence[float], few: Sequence[Mapping[str, Any]]
 ) -> tuple[tuple[float, float], ...]:
     """``more`` by the reuse distance of a call's events; 0 at that of the calls of few operators that the costs come from."""
-    usual = statistics.mean(row["reuse_distance"] for row in few)
-    return _rising([(usual, 0.0), *((row["reuse_distance"], each) for row, each in zip(rows, more, strict=True))])
+    usual = statistics.mean(row.get("rms_reuse_distance", 0.0) for row in few)
+    return _rising([(usual, 0.0), *((row["rms_reuse_distance"], each) for row, each in zip(rows, more, strict=True))])
 
 
 def _apart(

@@ -40,7 +40,8 @@ class EventCost:
             from their median.
         displaced_ns: What the first one after kernels costs beyond ``total_ns``, around it: the kernels' time and that, rising.
         first_ns: What the first one in a row of its class costs beyond ``total_ns``, around it.
-        varied: By how much of itself it costs more among many different events: their mean reuse distance and that, rising.
+        varied: By how much of itself it costs more among many different events: their reuse distance (``reuse.py``) and that,
+            rising.
         apart: By how much of itself it costs more the longer ago its like was: the time from one to the next and that, rising.
     """
 
@@ -62,7 +63,7 @@ class EventCost:
         return between(self.displaced_ns, kernels_ns)
 
     def among(self, reuse_distance: float) -> EventCost:
-        """What one costs among events of a mean reuse distance; linear between what was measured."""
+        """What one costs among events of a reuse distance (``reuse.py``); linear between what was measured."""
         return self._times(1 + between(self.varied, reuse_distance))
 
     def every(self, apart_ns: float) -> EventCost:

@@ -25,7 +25,7 @@ from overhead_lens.analysis.event_cost import (
 )
 from overhead_lens.analysis.timeline import Ints, Segments, parents, sweep
 from overhead_lens.categories import Claim, Classifier
-from overhead_lens.reuse import mean_reuse_distance
+from overhead_lens.reuse import rms_reuse_distance
 from overhead_lens.trace.model import DEVICE_CATEGORIES
 
 LOOP_EVENT = "measured_loop"
@@ -84,7 +84,7 @@ def trace_budget(
     segments, parent = sweep(start, dur, window), parents(start, dur)
     claimed = [classifier.classify_event(*event) for event in zip(host["name"], host["cat"], strict=True)]
     classes, self_ns = _event_classes(host, parent), segments.self_ns(len(host))
-    reuse_distance = mean_reuse_distance(host["name"].tolist())
+    reuse_distance = rms_reuse_distance(host["name"].tolist())
     kernels_ns = [
         sum(ns for part, ns in _split(claim, own_ns, timing["operator_floor_ns"]) if part.category == _KERNEL.category)
         for claim, own_ns in zip(claimed, self_ns.tolist(), strict=True)

@@ -19,7 +19,7 @@ from overhead_lens.capture.clock import usage_of_thread
 from overhead_lens.capture.loop import make_measured_loop
 from overhead_lens.capture.page_faults import fault_ns
 from overhead_lens.capture.varied import varied
-from overhead_lens.reuse import mean_reuse_distance
+from overhead_lens.reuse import rms_reuse_distance
 
 FLAGS: Mapping[str, Mapping[str, bool]] = {
     "plain": {},
@@ -69,10 +69,10 @@ def measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
         ``fast_annotation``, ``compiled``, ``python``), ``name``, ``bare_ns`` and ``traced_ns`` (lists, ns per call),
         ``bare_faults`` and ``traced_faults`` (lists, page faults per call), ``fault_ns`` (what one takes), ``outer`` and
         ``nested`` (operators per call with no other one around them, and with one), ``others`` (other events per call),
-        ``evaluated`` (those of them that are the autograd engine's, one for each node of a graph), ``reuse_distance`` (as in
-        ``reuse.py``), ``span_ns`` (median by event name); ``reasons``: why a kind is missing. Of the kinds ``displaced_operator``
-        and ``displaced_compiled``, timed after a copy of ``bytes`` that took ``copy_ns``, only ``bare_ns`` and ``traced_ns`` are
-        known besides.
+        ``evaluated`` (those of them that are the autograd engine's, one for each node of a graph), ``rms_reuse_distance`` (as
+        in ``reuse.py``), ``span_ns`` (median by event name); ``reasons``: why a kind is missing. Of the kinds
+        ``displaced_operator`` and ``displaced_compiled``, timed after a copy of ``bytes`` that took ``copy_ns``, only ``bare_ns``
+        and ``traced_ns`` are known besides.
     """
     calls, reasons = _calls(compiled=compiled)
     of_fault_ns = fault_ns()
@@ -184,7 +184,7 @@ def _counted(recording: Any, calls: int) -> dict[str, Any]:
         "nested": nested / calls,
         "others": (len(events) - outer - nested) / calls,
         "evaluated": sum(len(found) for name, found in spans.items() if name.startswith(_EVALUATION)) / calls,
-        "reuse_distance": mean_reuse_distance([name for *_, name in sorted(events)]),
+        "rms_reuse_distance": rms_reuse_distance([name for *_, name in sorted(events)]),
         "span_ns": {name: statistics.median(found) for name, found in frequent.items()},
     }
 

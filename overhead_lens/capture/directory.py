@@ -341,7 +341,7 @@ def _read_calibration(path: Path) -> dict[str, Any] | None:
 def _is_whole(row: Mapping[str, Any]) -> bool:
     """Whether a row of a calibration has what its kind has."""
     more = {"bytes", "copy_ns"} if "bytes" in row else {"outer", "nested", "others", "span_ns"}
-    of_kind = {"backward": {"evaluated"}, "varied": {"reuse_distance"}}.get(row.get("kind", ""), set())
+    of_kind = {"evaluated"} if row.get("kind") == "backward" else set()
     return {"flags", "kind", "name", "bare_ns", "traced_ns"} | more | of_kind <= set(row)
 
 

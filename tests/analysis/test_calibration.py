@@ -32,7 +32,7 @@ TIMING = {"calls": 1, "traced_wall_ns": 10_000, "bare_wall_ns": 8_000, "operator
 def row(kind: str, bare_ns: float, traced_ns: float, **changes: Any) -> dict[str, Any]:
     """One calibration call, disturbed in all rounds but one."""
     base = {"flags": "plain", "kind": kind, "name": kind, "outer": 0.0, "nested": 0.0, "others": 0.0, "span_ns": {}}
-    base["reuse_distance"] = 2.0
+    base["rms_reuse_distance"] = 2.0
     return {**base, "bare_ns": [bare_ns + 7, bare_ns], "traced_ns": [traced_ns, traced_ns + 900], **changes}
 
 
@@ -222,7 +222,7 @@ def test_each_run_of_evaluations_pays_for_its_pass() -> None:
 def varied(*points: tuple[float, float]) -> list[dict[str, Any]]:
     """Calls of ten operators and twenty events inside of them: their reuse distance and what they cost."""
     return [
-        row("varied", 50_000.0, 50_000 + taken_ns, outer=10.0, nested=17.0, others=3.0, reuse_distance=distance)
+        row("varied", 50_000.0, 50_000 + taken_ns, outer=10.0, nested=17.0, others=3.0, rms_reuse_distance=distance)
         for distance, taken_ns in points
     ]
 
@@ -243,6 +243,9 @@ def test_among_many_different_events_each_costs_more() -> None:
     assert [near.among(at).total_ns for at in (0, 2, 3, 4, 6)] == pytest.approx([400, 400, 425, 450, 500])
     assert outer.among(20).inside_ns == pytest.approx(1.75 * outer.inside_ns)
     assert event_costs(operators(400, 200), "plain")[OPERATOR_OUTER].among(99).total_ns == pytest.approx(400)
+    # Of a capture whose calibration did not know the distance.
+    before = [{name: value for name, value in each.items() if name != "rms_reuse_distance"} for each in rows]
+    assert event_costs(before, "plain")[OPERATOR_OUTER].among(99).total_ns == pytest.approx(400)
 
 
 def test_a_trace_is_corrected_by_the_reuse_distance_of_its_events() -> None:
@@ -258,7 +261,7 @@ def test_a_trace_is_corrected_by_the_reuse_distance_of_its_events() -> None:
 def test_a_region_costs_more_in_a_call_of_more_code() -> None:
     """Relative to the compiled call that its cost comes from, which is as long as calls between the first and the second."""
     calls = [
-        row("varied", bare_ns, bare_ns + taken_ns, outer=10.0, nested=20.0, reuse_distance=10.0)
+        row("varied", bare_ns, bare_ns + taken_ns, outer=10.0, nested=20.0, rms_reuse_distance=10.0)
         for bare_ns, taken_ns in ((2_000.0, 8_000), (20_000.0, 12_000), (80_000.0, 16_000))
     ]
     region = row("compiled", 17_000.0, 21_000.0, span_ns={"Torch-Compiled Region: 0/0": 12_600})
