@@ -290,8 +290,12 @@ def spreads(pool: Pool) -> tuple[float, float]:
     """Standard deviation of a round's difference as a share of the call: by the blocks' steady times, and by their means."""
     found = []
     for name in ("blocks_ns", "means_ns"):
-        sides = [[getattr(process, name) for process in pair] for pair in pool.rounds]
-        shifts = [np.median(new[: len(old)] - old[: len(new)]) / np.median(old) for old, new in sides]
+        shifts = []
+        for pair in pool.rounds:
+            old, new = (getattr(process, name) for process in pair)
+            count = min(len(old), len(new))
+            of_blocks = pd.Series(new[:count] - old[:count]).groupby(pair[0].compilations[:count])
+            shifts.append(of_blocks.median().mean() / np.median(old))
         found.append(float(np.std(shifts, ddof=1)))
     return found[0], found[1]
 
