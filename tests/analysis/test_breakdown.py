@@ -90,6 +90,14 @@ def test_the_wall_is_the_steady_time_of_blocks_in_pieces() -> None:
     assert set(found.blocks["mean_ns"]) == {1_000.0}
 
 
+def test_blocks_know_their_compilation() -> None:
+    frame = clock(1_000)
+    stacks = [stack(USER, count=50)]
+    assert set(budget(stacks, frame).blocks["compilation"]) == {0}
+    found = budget(stacks, frame.assign(compilation=frame["block"] // 2)).blocks
+    assert found["compilation"].tolist() == (found["block"] // 2).tolist() == [0, 0, 1, 1] * 5
+
+
 @settings(deadline=None, max_examples=40)
 @given(
     counts=st.lists(st.integers(0, 500), min_size=5, max_size=5).filter(any),

@@ -300,6 +300,20 @@ def test_a_block_waits_for_the_threads_of_the_one_before(
     assert sorted(blocks) == [7] * 28 + [9] * 28
 
 
+def test_waiting_for_threads_counts_as_measuring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now_ns = [0]
+
+    def wait(_: Any) -> None:
+        now_ns[0] += 90 * 10**6
+
+    monkeypatch.setattr(record_pair.time, "monotonic_ns", lambda: now_ns[0])
+    monkeypatch.setattr(record_pair, "wait_until_idle", wait)
+    monkeypatch.setattr(Spinning, "others", (10**6, 5_000))
+    # 2 s for both sides: 180 ms for a pair of blocks, both of which wait, and 12 us of their own.
+    sides = sampled([2, 4], (7, 9), 0, tmp_path, monkeypatch)
+    assert [len(each.rows) for each in sides] == [12, 12]
+
+
 def test_else_one_after_the_other_with_half_as_many_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     half = EFFORT.samples_per_process // 2
     sampled([3], (7, 9), 0, tmp_path, monkeypatch)
