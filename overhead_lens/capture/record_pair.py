@@ -19,9 +19,10 @@ Two processes of one thing differ by where their code and data lie (2 % of a sma
 So both processes of a round get the same layout: addresses are not randomized, and the size of the environment, which
 moves the stack, and the seed of hashes change from round to round but not between the sides.
 
-What torch.compile makes differs from one time to the next even so, by where its objects lie (1 to 2 % of a small call). A process
-takes 5 s to start and compile, and 0.1 s to compile once more: each is compiled and timed as many times as that pays. The
-blocks that follow take 5 % longer, then 2, 1 and 0.7 %, on the side that compiled first more than on the other: they are not kept.
+What torch.compile makes differs from one time to the next even so, by where its objects lie (1 to 2 % of a small call). A
+process takes 5 s to start and compile, and 0.1 s to compile once more: each is compiled and timed as many times as that pays.
+The blocks that follow take 5 % longer, then 2, 1 and 0.7 %, on the side that compiled first more than on the other: they are
+not kept.
 """
 
 from __future__ import annotations
