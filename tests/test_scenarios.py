@@ -192,7 +192,7 @@ class TestContract:
 
 class TestVariants:
     @pytest.mark.parametrize(("name", "variant"), EACH_VARIANT)
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=15)
     @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
     def test_passes_its_check(self, name, variant, data, seed):
         scenario = SCENARIOS[name]
@@ -201,7 +201,7 @@ class TestVariants:
         scenario.check(params, arguments, scenario.variants[variant](*arguments))
 
     @pytest.mark.parametrize(("name", "variants"), ALIKE)
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=15)
     @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
     def test_agrees_with_those_alike(self, name, variants, data, seed):
         scenario = SCENARIOS[name]

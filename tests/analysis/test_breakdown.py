@@ -98,7 +98,7 @@ def test_blocks_know_their_compilation() -> None:
     assert found["compilation"].tolist() == (found["block"] // 2).tolist() == [0, 0, 1, 1] * 5
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     counts=st.lists(st.integers(0, 500), min_size=5, max_size=5).filter(any),
     wall_ns=st.integers(20, 10**8),

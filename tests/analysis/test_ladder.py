@@ -124,7 +124,7 @@ def test_layers_are_the_gaps_between_rungs() -> None:
 TIMES = st.lists(st.floats(0.01, 1e9), min_size=len(LAYERS), max_size=len(LAYERS))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(TIMES)
 def test_layers_sum_to_the_compiled_time_exactly(times: list[float]) -> None:
     made = ladder({upper: [ns] for ns, (_, upper, _) in zip(times, LAYERS, strict=True)})

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.analysis import kernels
@@ -474,7 +474,7 @@ def by_hand(entries: list[dict], device: int) -> tuple[int, int]:
     return len(busy), max(start + dur for start, dur in spans) - min(start for start, _ in spans)
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(entries=TRACES)
 def test_everything_closes(entries: list[dict]) -> None:
     analyzer = analyzer_of(*entries)
@@ -505,7 +505,7 @@ def figures(analysis: Any) -> list[Any]:
     ]
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(entries=TRACES, shift_us=st.integers(0, 10**15))
 def test_a_shift_of_the_clock_changes_nothing(entries: list[dict], shift_us: int) -> None:
     moved = [
@@ -518,7 +518,7 @@ def test_a_shift_of_the_clock_changes_nothing(entries: list[dict], shift_us: int
     assert figures(analyzer_of(*entries).analysis()) == figures(analyzer_of(*moved).analysis())
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(entries=TRACES, data=st.data())
 def test_compiled_loops_say_the_same(entries: list[dict], data: st.DataObject) -> None:
     plain = figures(analyzer_of(*entries).analysis())

@@ -106,7 +106,7 @@ def compared(base: dict[str, int], new: dict[str, int], spread: float, turns: bo
     return compare_budgets(old, recent), compare_budgets(recent, old)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     base=SIZES,
     new=SIZES,
@@ -140,7 +140,7 @@ def test_the_categories_account_for_the_whole_difference_and_swapping_negates_it
     assert set(delta.blame) <= {change.category for change in delta.host if change.size_ns * delta.wall_delta_ns > 0}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(sizes=SIZES, spread=SPREADS, turns=st.booleans())
 def test_equal_data_are_never_slower_or_faster(sizes: dict[str, int], spread: float, turns: bool) -> None:
     delta, _ = compared(sizes, sizes, spread, turns)

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pandas as pd
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.export.chrome import write_chrome
@@ -37,7 +37,6 @@ def test_chrome_is_compressed_by_its_name(tmp_path: Path) -> None:
 COUNTS = st.lists(st.integers(1, 10_000), min_size=1, max_size=30)
 
 
-@settings(deadline=None)
 @given(counts=COUNTS, wall_ns=st.integers(0, 10**9))
 def test_speedscope_weights_sum_to_the_wall(tmp_path_factory, counts: list[int], wall_ns: int) -> None:
     stacks = [Stack((StackFrame(f"f{i}", "a.py", i, native=False),), count) for i, count in enumerate(counts)]

@@ -80,7 +80,7 @@ EVENT = st.tuples(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(EVENT, min_size=1, max_size=25), offset=st.sampled_from([0, -5_000, 1_800_000_000_000_000_000]))
 def test_every_event_is_there_with_its_times(
     tmp_path: Path, trace_processor: Program, rows: list[Event], offset: int

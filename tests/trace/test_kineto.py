@@ -382,7 +382,7 @@ EVENTS = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(entries=st.lists(EVENTS, max_size=8), compact=st.booleans(), block_bytes=st.integers(17, 300))
 def test_both_ways_read_the_same(tmp_path: Path, entries: list[dict], compact: bool, block_bytes: int) -> None:
     path = written(tmp_path, document(entries, compact=compact, with_stack=1))
