@@ -6,7 +6,7 @@ inside is what an empty event shows: its span less the part of it that the same 
 
 A kernel that reads more than the caches hold displaces the profiler's code and data from them: the next event costs two to three
 times as much. How much more is known by how long such a kernel took, for the first operator after it and for a compiled call.
-Code does the same: a call of many different operators costs more for each, and a compiled region more in a long call.
+So, it seems, does code: a call of many different operators costs more for each, and a compiled region more in a long call.
 
 Processes differ, by where code and data lie and by what the machine does meanwhile: outermost operators cost 203 to 703 ns in six
 processes one after the other, with a median of 343. So each is fitted by itself and the median over processes is taken.
