@@ -43,7 +43,11 @@ def analyze(
     _check_combination(diff=diff, query=query, pftrace=pftrace, dask=dask, parquet=parquet)
     paths = find_traces(traces)
     if diff:
-        _show_structure(paths, rules, as_json=json_)
+        if len(paths) != 2:
+            raise UsageError(f"--diff takes two traces, not {len(paths)}")
+        from overhead_lens.cli.structure import show_structure
+
+        show_structure(paths[0], paths[1], rules, as_json=json_)
     elif query is not None:
         _show_query(query, paths, rules, as_json=json_)
     else:
@@ -171,28 +175,6 @@ def _ranks_document(analyses: Sequence[TraceAnalysis]) -> object:
     from overhead_lens.report.ranks_json import ranks_document
 
     return ranks_document(compare_ranks(analyses))
-
-
-def _show_structure(paths: Sequence[Path], rules: Path | None, *, as_json: bool) -> None:
-    from overhead_lens.analysis.trace_analysis import analyze_trace
-    from overhead_lens.categories import default_classifier
-    from overhead_lens.compare.structure import compare_structure
-    from overhead_lens.trace.kineto import read_trace
-
-    if len(paths) != 2:
-        raise UsageError(f"--diff takes two traces, not {len(paths)}")
-    classifier = default_classifier(rules)
-    base, new = (read_trace(path) for path in paths)
-    delta = compare_structure(base, new, analyze_trace(base, classifier), analyze_trace(new, classifier))
-    if as_json:
-        from overhead_lens.report.structure_json import structure_document
-
-        print(json.dumps(structure_document(delta), indent=1))
-        return
-    from overhead_lens.cli.present import make_console
-    from overhead_lens.report.structure_text import print_structure
-
-    print_structure(make_console(), delta)
 
 
 def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""``overhead-lens diff``: what changed between two stored captures."""
+"""``overhead-lens diff``: what changed between two stored captures, or between two exported traces."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from overhead_lens.errors import EXIT_REGRESSION, UsageError
 
 
 def diff(
-    base: Annotated[Path, typer.Argument(help="Capture to compare with.")],
-    new: Annotated[Path, typer.Argument(help="Capture that may be slower.")],
+    base: Annotated[Path, typer.Argument(help="Capture, or exported trace, to compare with.")],
+    new: Annotated[Path, typer.Argument(help="Capture, or trace, that may be slower.")],
     force: Annotated[
         bool, typer.Option("--force", help="Compare captures of different machines, versions or sizes.")
     ] = False,
@@ -23,7 +23,14 @@ def diff(
     rules: Rules = None,
     json_: Annotated[bool, json_option("difference")] = False,
 ) -> None:
-    """Compare two captures; exit 1 when the new one is slower."""
+    """Compare two captures; exit 1 when the new one is slower. Of two traces: what came, went or changed."""
+    if base.is_file() and new.is_file():
+        from overhead_lens.cli.structure import show_structure
+
+        show_structure(base, new, rules, as_json=json_)
+        return
+    if base.is_file() or new.is_file():
+        raise UsageError("a trace compares with a trace, a capture with a capture")
     from overhead_lens.capture.directory import read_capture
     from overhead_lens.categories import default_classifier
     from overhead_lens.cli.present import show_delta

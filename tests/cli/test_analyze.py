@@ -389,6 +389,11 @@ def test_diff(tmp_path: Path) -> None:
     ]
     text = lens("analyze", "--diff", base, new, cwd=tmp_path).stdout
     assert "kernels: 1 appeared, 1 vanished; compared per step." in text
+    for arguments in ((), ("--json",)):
+        by_analyze = lens("analyze", "--diff", base, new, *arguments, cwd=tmp_path).stdout
+        assert lens("diff", base, new, *arguments, cwd=tmp_path).stdout == by_analyze
+    mixed = lens("diff", base, tmp_path, cwd=tmp_path)
+    assert (mixed.returncode, error_line(mixed)) == (2, "a trace compares with a trace, a capture with a capture")
     same = lens("analyze", "--diff", base, base, cwd=tmp_path).stdout
     assert "The same operators, kernels and launches per step." in same
 
