@@ -18,6 +18,7 @@ from torch.profiler import ProfilerActivity
 from overhead_lens.capture.clock import usage_of_thread
 from overhead_lens.capture.loop import make_measured_loop
 from overhead_lens.capture.page_faults import fault_ns
+from overhead_lens.capture.threads import threads_in_use
 from overhead_lens.capture.varied import varied
 from overhead_lens.reuse import rms_reuse_distance
 
@@ -58,7 +59,9 @@ Call = Callable[[], object]
 
 
 def measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
-    """Time every calibration call under each set of flags.
+    """Time every calibration call under each set of flags, on one thread.
+
+    Some of the calls, small as they are, would start two; where those share a core, they wait for its scheduler for 20 ms.
 
     Args:
         flags: Keys of ``FLAGS``.
@@ -74,6 +77,11 @@ def measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
         ``displaced_operator`` and ``displaced_compiled``, timed after a copy of ``bytes`` that took ``copy_ns``, only ``bare_ns``
         and ``traced_ns`` are known besides.
     """
+    with threads_in_use(1):
+        return _measure_costs(flags, compiled=compiled)
+
+
+def _measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
     calls, reasons = _calls(compiled=compiled)
     of_fault_ns = fault_ns()
     rows = [

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-SCHEMA = "overhead-lens/calibration-rows/4"
+SCHEMA = "overhead-lens/calibration-rows/5"
 
 # Processes differ by a fifth and more, so a calibration is the median of several.
 PROCESSES = 5

@@ -22,17 +22,18 @@ _LOOK_S = 0.001
 _IDLE_SHARE = 0.7
 
 
-def share_one_core(pids: Iterable[int]) -> None:
+def share_one_core(pids: Iterable[int]) -> dict[int, dict[int, set[int]]]:
     """Keep the main threads of these processes on the core that is idle most, and their other threads off it.
+
+    Returns for each process where its threads could run before.
 
     Two processes that are called in turns stay on a core each. A neighbour on one of them then made one side 1.8 times as slow
     for a whole round.
     """
     if not hasattr(os, "sched_setaffinity"):
-        return
+        return {}
     core = quietest_core(os.sched_getaffinity(0))
-    for pid in pids:
-        set_apart(pid, core)
+    return {pid: set_apart(pid, core) for pid in pids}
 
 
 def set_apart(pid: int, core: int) -> dict[int, set[int]]:
@@ -43,21 +44,29 @@ def set_apart(pid: int, core: int) -> dict[int, set[int]]:
     """
     elsewhere = os.sched_getaffinity(0) - {core}
     before: dict[int, set[int]] = {}
-    with contextlib.suppress(OSError):
-        for path in (_PROCESSES / str(pid) / "task").iterdir():
-            thread = int(path.name)
-            with contextlib.suppress(OSError):
-                free = os.sched_getaffinity(thread)
-                os.sched_setaffinity(thread, {core} if thread == pid else free - {core} or elsewhere)
-                before[thread] = free
+    for thread in _threads_of(pid):
+        with contextlib.suppress(OSError):
+            free = os.sched_getaffinity(thread)
+            os.sched_setaffinity(thread, {core} if thread == pid else free - {core} or elsewhere)
+            before[thread] = free
     return before
 
 
-def put_back(before: Mapping[int, set[int]]) -> None:
-    """Let threads run where they could before; those that have ended are gone."""
-    for thread, free in before.items():
-        with contextlib.suppress(OSError):
-            os.sched_setaffinity(thread, free)
+def put_back(pid: int, before: Mapping[int, set[int]]) -> None:
+    """Let the threads of a process run where they could before; those that have ended are gone.
+
+    One that was started since has taken over the core of the one that started it, and is let run where the main thread could.
+    """
+    for thread in _threads_of(pid):
+        with contextlib.suppress(OSError, KeyError):
+            os.sched_setaffinity(thread, before[thread if thread in before else pid])
+
+
+def _threads_of(pid: int) -> list[int]:
+    """The threads of a process; none where that cannot be read."""
+    with contextlib.suppress(OSError):
+        return [int(path.name) for path in (_PROCESSES / str(pid) / "task").iterdir()]
+    return []
 
 
 def wait_until_idle(pids: Sequence[int]) -> None:

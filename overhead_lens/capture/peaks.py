@@ -18,12 +18,14 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from overhead_lens.capture.threads import threads_in_use
 
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
@@ -83,7 +85,7 @@ def measure_peaks() -> dict[str, Any]:
     threads = torch.get_num_threads()
     with torch.inference_mode():
         gemm = _gemm_rate()
-        with _threads(1):
+        with threads_in_use(1):
             one_gemm = gemm if threads == 1 else _gemm_rate()
         copy = [_level(cache, caches, threads) for cache in (*caches, None)]
         gemv = [_gemv(cache) for cache in (*caches[1:], None)]
@@ -132,7 +134,7 @@ def _count(cpu_list: str) -> int:
 def _level(cache: Cache | None, caches: list[Cache], threads: int) -> dict[str, Any]:
     """Rates of one level; main memory for None."""
     every = _stream(cache, caches, threads)
-    with _threads(1):
+    with threads_in_use(1):
         one = every if threads == 1 else _stream(cache, caches, 1)
     fastest = max(every["bytes_per_s"], one["bytes_per_s"])
     return {"level": cache.name if cache else "DRAM", **every, "bytes_per_s": fastest, "one_thread": one}
@@ -258,13 +260,3 @@ def _fastest_ns(call: Callable[[], object], budget_ns: int) -> int:
         best = min(best, time.perf_counter_ns() - start)
         calls += 1
     return max(best, 1)
-
-
-@contextlib.contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -38,7 +38,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from overhead_lens.capture import directory
-from overhead_lens.capture.cores import idle_cores, share_one_core, wait_until_idle
+from overhead_lens.capture.cores import idle_cores, put_back, share_one_core, wait_until_idle
 from overhead_lens.capture.process import Worker
 from overhead_lens.capture.record import Effort, Listener, Recording, Request, uses_threads
 from overhead_lens.errors import MeasurementError
@@ -130,7 +130,7 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
         workers = _start(stack, ordered, number)
         long_start = time.monotonic() - started_s >= _LONG_START_S
         listener.step(f"measuring: round {number}")
-        share_one_core(worker.pid for worker in workers)
+        moved = share_one_core(worker.pid for worker in workers)
         turns = list(zip(ordered, workers, strict=True))
         compilations = 1 if long_start else _compilations(turns)
         lot = random.Random(number)  # noqa: S311
@@ -145,6 +145,9 @@ def _round(number: int, sides: Sequence[Recording], listener: Listener, *, last:
             for side, worker in turns:
                 side.measure_page_faults(worker, number)
         if last:
+            # What is measured now may start the first other threads of a process.
+            for pid, before in moved.items():
+                put_back(pid, before)
             for side, worker in turns:
                 listener.step(f"tracing: {worker.name}")
                 side.trace(worker)

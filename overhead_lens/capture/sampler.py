@@ -135,21 +135,23 @@ def _shared_core(pid: int, core: int | None) -> Iterator[int | None]:
             before = set_apart(pid, core)
         yield core
     finally:
-        put_back(before)
+        put_back(pid, before)
 
 
 @contextlib.contextmanager
 def _starting_on(core: int | None) -> Iterator[None]:
     """Start what is started meanwhile on a core, if one is named."""
-    before: dict[int, set[int]] = {}
+    before = None
     try:
         with contextlib.suppress(OSError):
             if core is not None:
-                before = {0: os.sched_getaffinity(0)}
+                before = os.sched_getaffinity(0)
                 os.sched_setaffinity(0, {core})
         yield
     finally:
-        put_back(before)
+        if before is not None:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, before)
 
 
 @contextlib.contextmanager

@@ -79,4 +79,5 @@ SITES = (
     ),
     Site("kernel, two threads", "threads", "kernel", "kernel", least_ns=1_000, threads=True),
     Site("user_code, two threads", "threads", "python", "user_code", least_ns=200, threads=True),
+    Site("compiled, two threads", "threads", "python", "beside_compiled", least_ns=200, threads=True),
 )

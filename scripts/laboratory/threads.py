@@ -1,4 +1,4 @@
-"""The cost lies beside threads that wait for each other: in a kernel that two of them share, or in Python code before it."""
+"""The cost lies beside threads that wait for each other: in a kernel that two of them share, or in Python code before one."""
 
 from __future__ import annotations
 
@@ -36,11 +36,23 @@ def user_code(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
     return torch.sin(x[:_ELEMENTS], out=out[:_ELEMENTS])
 
 
+@torch.compile
+def compiled(x: torch.Tensor) -> torch.Tensor:
+    """The sine as Inductor divides it among threads."""
+    return torch.sin(x[:_ELEMENTS])
+
+
+def beside_compiled(x: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+    """The cost, then the compiled sine."""
+    spend()
+    return compiled(x)
+
+
 SCENARIO = Scenario(
     name="laboratory_threads",
     summary="a known cost on two threads, or beside them",
     source="aten/src/ATen/Parallel.h (parallel_for)",
     params=Params,
     inputs=inputs,
-    variants={"kernel": kernel, "user_code": user_code},
+    variants={"kernel": kernel, "user_code": user_code, "beside_compiled": beside_compiled},
 )

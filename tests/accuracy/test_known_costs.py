@@ -23,7 +23,7 @@ SAMPLES = 250
 NATIVE = ["allocation, eager", "dispatch, eager", "kernel, eager", "binding, eager"]
 PYTHON = ["user_code, eager", "library_code, eager"]
 COMPILED = ["lambda_guard, compiled", "many_guards, compiled", "recompile, compiled"]
-THREADS = ["kernel, two threads", "user_code, two threads"]
+THREADS = ["kernel, two threads", "user_code, two threads", "compiled, two threads"]
 
 
 SITE = {site.name: site for site in SITES}

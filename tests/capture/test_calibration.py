@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from overhead_lens.capture import calibration, calibration_store
 from overhead_lens.capture.directory import read_capture, write_calibration
@@ -69,6 +70,18 @@ def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
     lists = ("bare_ns", "traced_ns", "bare_faults", "traced_faults")
     assert {len(row[name]) for row in by_name.values() for name in lists} == {2}
     assert len({row["fault_ns"] for row in by_name.values()}) == 1
+
+
+def test_a_calibration_starts_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(calibration, "_calls", lambda **_: seen.append(torch.get_num_threads()) or ([], {}))
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert calibration.measure_costs(["plain"], compiled=False) == {"rows": [], "reasons": {}}
+        assert (seen, torch.get_num_threads()) == ([1], 3)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_calls_after_what_displaces_them_from_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,9 @@ def test_main_threads_share_a_core_that_no_other_thread_runs_on(monkeypatch: pyt
     core = min(own)
     monkeypatch.setattr(cores, "quietest_core", lambda allowed: min(allowed))
     with two_threads() as one, two_threads() as two:
-        cores.share_one_core([one[0], two[0]])
+        before = cores.share_one_core([one[0], two[0]])
         assert where(one) == where(two) == [{core}, own - {core}]
+        assert before == {each[0]: dict.fromkeys(each, own) for each in (one, two)}
 
 
 def test_the_other_threads_leave_the_core_that_the_main_one_comes_to() -> None:
@@ -38,8 +39,22 @@ def test_the_other_threads_leave_the_core_that_the_main_one_comes_to() -> None:
         before = cores.set_apart(target[0], second)
         assert before == dict(zip(target, [{first}, {second}], strict=True))
         assert where(target) == [{second}, own - {second}]
-        cores.put_back(before)
+        cores.put_back(target[0], before)
         assert where(target) == [{first}, {second}]
+
+
+def test_a_thread_that_was_started_since_runs_where_the_main_one_could() -> None:
+    own = os.sched_getaffinity(0)
+    first, second, *_ = sorted(own)
+    with two_threads() as target:
+        os.sched_setaffinity(target[0], {second})
+        os.sched_setaffinity(target[1], {first})
+        cores.put_back(target[0], {target[0]: own})
+        assert where(target) == [own, own]
+        # Where nothing could be moved nothing is put back.
+        os.sched_setaffinity(target[1], {first})
+        cores.put_back(target[0], {})
+        assert where(target) == [own, {first}]
 
 
 def test_a_process_that_has_ended_has_no_threads() -> None:
@@ -47,7 +62,7 @@ def test_a_process_that_has_ended_has_no_threads() -> None:
         before = cores.set_apart(target[0], min(os.sched_getaffinity(0)))
     assert len(before) == 2
     assert cores.set_apart(target[0], 0) == {}
-    cores.put_back(before)
+    cores.put_back(target[0], before)
 
 
 def states(folder: Path, *texts: str) -> None:

@@ -79,8 +79,22 @@ def test_processes_that_had_not_settled_are_one_line(tmp_path: Path) -> None:
 def run(sides: list[Recording], workers: list[Asked], monkeypatch: pytest.MonkeyPatch, number: int = 1) -> None:
     order = workers if number % 2 == 0 else workers[::-1]
     monkeypatch.setattr(record_pair, "_start", lambda *_: order)
-    monkeypatch.setattr(record_pair, "share_one_core", list)
+    monkeypatch.setattr(record_pair, "share_one_core", lambda _: {})
     record_pair._round(number, sides, Quiet(), last=False)
+
+
+def test_what_the_last_round_measures_may_use_every_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[Any] = []
+    sides, workers = [side(None, tmp_path) for _ in range(2)], [Asked(), Asked()]
+    monkeypatch.setattr(record_pair, "_start", lambda *_: workers)
+    monkeypatch.setattr(record_pair, "share_one_core", lambda _: {7: {7: {0, 1}}, 8: {}})
+    monkeypatch.setattr(record_pair, "put_back", lambda *moved: steps.append(moved))
+    monkeypatch.setattr(Recording, "trace", lambda *_: steps.append("trace"))
+    monkeypatch.setattr(Recording, "measure_peaks", lambda *_: steps.append("peaks"))
+    record_pair._round(1, sides, Quiet(), last=False)
+    assert steps == []
+    record_pair._round(1, sides, Quiet(), last=True)
+    assert steps == [(7, {7: {0, 1}}), (8, {}), "trace", "trace", "peaks"]
 
 
 def runs(steps: list[str]) -> list[tuple[str, int]]:
