@@ -17,6 +17,7 @@ from overhead_lens.capture.cores import idle_cores
 from overhead_lens.capture.process import Worker
 from overhead_lens.capture.sampler import Sampling
 from overhead_lens.cli.store import stacks_per_process
+from overhead_lens.errors import MeasurementError
 from overhead_lens.stack import Stack
 from scripts.known_costs.cell import TOLERATED_NS, TOLERATED_SHARE
 from scripts.known_costs.sites import LABORATORY, Site
@@ -88,10 +89,19 @@ class Bench:
         return rows
 
     def time_block(self, process: int, cost_ns: int) -> dict[str, int]:
-        """One block at one cost; the first may compile."""
+        """One block at one cost; the first may compile.
+
+        Raises:
+            MeasurementError: It has not as many calls as a whole number of events needs.
+        """
         worker, block_ns = self._at(process, cost_ns)
         pieces = {"piece_ns": max(1, block_ns // _PIECES)} if self.site.steady else {}
         row: dict[str, int] = worker.ask("clock", block_ns=block_ns, blocks=1, budget_ns=0, **pieces)["rows"][0]
+        wanted = self.site.calls_per_block(self.workers[process][1], cost_ns)
+        if cost_ns and self.site.event_ns and row["calls"] != wanted:
+            raise MeasurementError(
+                f"{self.site.name}: a block of {row['calls']} calls in place of {wanted}; run it again"
+            )
         return row
 
     def sample(self, processes: Sequence[int], cost_ns: int, count: int) -> list[list[Stack]]:
@@ -151,21 +161,12 @@ def warmed_up(site: Site, processes: int) -> Iterator[Bench]:
                     compile_options={} if site.compiled else None,
                 )
             about, *_ = [worker.receive("load") for worker in workers]
-            call_ns = list(_call_times(site, workers))
+            # One at a time: side by side they would find calls several times as long as they are.
+            call_ns = [worker.ask("warm_up")["call_ns"] for worker in workers]
             yield Bench(site, folder, switch, list(zip(workers, call_ns, strict=True)), about)
         finally:
             for worker in workers:
                 worker.end()
-
-
-def _call_times(site: Site, workers: Sequence[Worker]) -> Iterator[float]:
-    """What a call takes in each worker, in ns; threads that warm up beside others' wait for each other."""
-    if site.threads:
-        yield from (worker.ask("warm_up")["call_ns"] for worker in workers)
-        return
-    for worker in workers:
-        worker.send("warm_up")
-    yield from [worker.receive("warm_up")["call_ns"] for worker in workers]
 
 
 def plan_samples(call_ns: float, costs_ns: Sequence[int], seconds: float) -> dict[int, int]:

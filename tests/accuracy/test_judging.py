@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from overhead_lens.errors import MeasurementError
 from overhead_lens.stack import Stack
 from scripts.accuracy import main
 from scripts.known_costs.bench import Bench, Readings, Switch, _stacks, of_turn, plan_samples
@@ -209,9 +210,10 @@ def test_a_run_goes_on_where_it_was_broken_off(
 
 
 class DrawnWorker:
-    """Answers every block with its length."""
+    """Answers every block with its length, as many calls as go into it by what it takes one to be."""
 
-    def __init__(self) -> None:
+    def __init__(self, call_ns: int = 100) -> None:
+        self.call_ns = call_ns
         self.blocks: list[int] = []
         self.pieces: list[int | None] = []
 
@@ -221,7 +223,7 @@ class DrawnWorker:
         assert (step, blocks, budget_ns) == ("clock", 1, 0)
         self.blocks.append(block_ns)
         self.pieces.append(piece_ns)
-        return {"rows": [{"block": 0, "wall_ns": block_ns}]}
+        return {"rows": [{"block": 0, "wall_ns": block_ns, "calls": block_ns // self.call_ns}]}
 
 
 @pytest.mark.parametrize(("steady", "pieces"), [(False, [None] * 6), (True, [125, 7] * 3)])
@@ -235,6 +237,15 @@ def test_rounds_go_through_the_costs_in_turn(tmp_path: Path, steady: bool, piece
     assert worker.pieces == pieces
     assert [(row["block"], row["process"]) for row in rows[0]] == [(10, 0), (11, 0)]
     assert [row["wall_ns"] for row in rows[1_000]] == [600, 600]
+
+
+def test_a_block_without_a_whole_number_of_events_is_refused(tmp_path: Path) -> None:
+    site = Site("drawn", "drawn", "compile", block_ns=10_000, event_ns=3_000, events=2, steady=False)
+    bench = Bench(site, tmp_path, Switch(tmp_path / "cell"), [(DrawnWorker(60), 100.0)], {})
+    with pytest.raises(MeasurementError, match="drawn: a block of 10 calls in place of 6; run it again"):
+        bench.time_block(0, 1_000)
+    # Without events any number will do.
+    assert bench.time_block(0, 0)["calls"] == 166
 
 
 @pytest.mark.parametrize(
