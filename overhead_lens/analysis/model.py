@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.scenario import Work
@@ -16,6 +16,7 @@ from overhead_lens.scenario import Work
 SCHEMA = "overhead-lens/breakdown/1"
 
 Interval = tuple[float, float]
+Bound = Literal["upper", "lower"]
 
 
 class InvariantError(ValueError):
@@ -144,13 +145,18 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class CrossCheck:
-    """One category as independent instruments see it; None where an instrument is blind to it."""
+    """One category as independent instruments see it; None where an instrument is blind to it.
+
+    Attributes:
+        bound: What the reading by ablation is of the category: ``upper`` or ``lower`` bound; None where it is the category's own.
+    """
 
     category: str
     samples: Reading | None
     trace: Reading | None
     ablation: Reading | None
     agree: bool
+    bound: Bound | None = None
 
 
 @dataclass(frozen=True, slots=True)

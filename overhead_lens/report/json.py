@@ -89,7 +89,7 @@ def _cross_check(check: CrossCheck) -> dict[str, Any]:
     readings = {"samples": check.samples, "trace": check.trace, "ablation": check.ablation}
     figures = {f"{name}_ns": None if seen is None else round(seen.ns, 1) for name, seen in readings.items()}
     intervals = {f"{name}_ci95_ns": None if seen is None else _tenths(seen.ci95_ns) for name, seen in readings.items()}
-    return {"category": check.category, **figures, "agree": check.agree, **intervals}
+    return {"category": check.category, **figures, "agree": check.agree, "ablation_bound": check.bound, **intervals}
 
 
 def _floor(floor: Floor) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from overhead_lens.analysis.cross_checks import UPPER_BOUNDS
 from overhead_lens.analysis.model import Breakdown, HostCategory, Operator, Reading
 from overhead_lens.analysis.names import kernel_name
 from overhead_lens.report.blocks import BAR_WIDTH, COLORS, bar, call_title, cut, interval_text, print_footnotes, section
@@ -282,7 +281,7 @@ def _checks(breakdown: Breakdown) -> RenderableType | None:
             table.add_column(name, no_wrap=True)
         for check in breakdown.cross_checks:
             readings = (check.samples, check.trace, check.ablation)
-            bound = "≤ " if check.category in UPPER_BOUNDS else ""
+            bound = {"upper": "≤ ", "lower": "≥ ", None: ""}[check.bound]
             cells = [_reading(each) for each in readings]
             cells[2] = f"{bound}{cells[2]}" if cells[2] else ""
             table.add_row(check.category, *cells, "agree" if check.agree else Text("DISAGREE", style="red"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
 from overhead_lens.analysis.cross_checks import cross_checks
-from overhead_lens.analysis.model import CrossCheck, HostCategory, Reading
+from overhead_lens.analysis.model import CrossCheck, HostCategory, Part, Reading
 from overhead_lens.analysis.trace_budget import TraceBudget
 from overhead_lens.categories import HOST_CATEGORIES, Claim
 
@@ -58,7 +60,7 @@ def test_all_instruments_agree() -> None:
         agree=False,
     )
     assert found["allocation"] == CrossCheck(
-        "allocation", Reading(650, (550, 750)), None, Reading(600, (600, 600)), agree=True
+        "allocation", Reading(650, (550, 750)), None, Reading(600, (600, 600)), agree=True, bound="upper"
     )
     assert set(found) == {"guard", "allocation"}
 
@@ -75,6 +77,29 @@ def test_kernels_called_alone_are_an_upper_bound(kernel_ns: int, agree: bool) ->
     rows["wall_ns"] -= rows["process"] * 10_000
     (check,) = cross_checks(host(kernel=kernel_ns), 0, None, rows)
     assert (check.category, check.ablation, check.agree) == ("kernel", Reading(76, (76, 76)), agree)
+    assert check.bound == "upper"
+
+
+@pytest.mark.parametrize(
+    ("kernel_ns", "faults_ns", "bound", "agree"),
+    [
+        (500, 50, "upper", False),
+        (500, 51, "lower", True),
+        (176, 400, "lower", True),
+        (175, 400, "lower", False),
+    ],
+)
+def test_kernels_that_fault_take_longer_than_alone(kernel_ns: int, faults_ns: int, bound: str, agree: bool) -> None:
+    rows = ablation(kernel_binding=276)
+    rows["wall_ns"] -= rows["process"] * 10_000
+    sides = [
+        replace(each, parts=(Part("storage", 600 - faults_ns), Part("page_fault", faults_ns)))
+        if each.category == "allocation"
+        else each
+        for each in host(allocation=600, kernel=kernel_ns)
+    ]
+    (check,) = (each for each in cross_checks(sides, 0, None, rows) if each.category == "kernel")
+    assert (check.bound, check.agree) == (bound, agree)
 
 
 def test_a_category_that_was_never_sampled_still_has_a_bound() -> None:
