@@ -61,7 +61,7 @@ Call = Callable[[], object]
 def measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
     """Time every calibration call under each set of flags, on one thread.
 
-    Some of the calls, small as they are, would start two; where those share a core, they wait for its scheduler for 20 ms.
+    Some of the calls, small as they are, would start two; where those share a core, each call waits some ms for its scheduler.
 
     Args:
         flags: Keys of ``FLAGS``.
