@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.analysis.line_fit import Line, crossing, fit_line
-from scripts.reproduction import add1, document, outcomes, storing, sums, wording
+from scripts.reproduction import add1, document, outcomes, peers, storing, sums, wording
+from scripts.reproduction.measuring import from_budget
 from scripts.reproduction.outcomes import Measured, Part, Unit
 
 SLOW = Measured(8_000.0, 7_000.0, 9_000.0, 4, {"python": 5_000.0, "guard": 1_000.0, "kernel": 2_000.0})
@@ -49,6 +51,46 @@ def test_a_bound_of_zero_leaves_a_bound_open() -> None:
     anything = Measured(1_000.0, 0.0, 1_000.0, 4)
     assert str(outcomes.ratio(SLOW, anything)) == "8.00x (7.00x .. any)"
     assert str(outcomes.ratio(anything, SLOW)) == "0.125x (0.00x .. 0.143x)"
+
+
+def budget(trace_sum_ns: float | None, bare_ns: float | None, residual: float | None) -> dict[str, Any]:
+    return {
+        "wall": {"ns": 2_000, "ci95_ns": [1_800, 2_400], "processes": 5},
+        "host": [
+            {
+                "category": "python",
+                "ns": 2_000,
+                "parts": [{"name": "user", "ns": 500}, {"name": "binding", "ns": 1_500}],
+            }
+        ],
+        "closure": {"trace_sum_ns": trace_sum_ns, "trace_bare_ns": bare_ns, "trace_residual_share": residual},
+    }
+
+
+def test_a_trace_is_held_against_the_bare_call_of_its_own_process() -> None:
+    traced = from_budget(budget(1_050.0, 1_000.0, -0.475))
+    assert traced == {
+        "ns": 2_000,
+        "low_ns": 1_800,
+        "high_ns": 2_400,
+        "processes": 5,
+        "host_ns": {"python": 2_000, "python/user": 500, "python/binding": 1_500},
+        "trace_residual_share": -0.475,
+        "trace_bare_share": 0.05,
+    }
+    profiled = {
+        "high": Measured(**traced),
+        "without": Measured(**from_budget(budget(None, None, None))),
+        "low": Measured(**from_budget(budget(980.0, 1_000.0, -0.51))),
+    }
+    _, _, *rows, blank, sentence, _ = peers.render_residuals(profiled)
+    assert rows == ["| low | -2.0% | -51.0% | -10.0% .. +20.0% |", "| high | +5.0% | -47.5% | -10.0% .. +20.0% |"]
+    assert blank == ""
+    assert (
+        "here -2.0% .. +5.0% of the bare call in the trace's process over 2 calls, half of them within 3.5%."
+        in sentence
+    )
+    assert peers.render_residuals({"without": profiled["without"]}) == []
 
 
 def test_an_interval_without_its_estimate_is_refused() -> None:

@@ -51,7 +51,8 @@ def profile(call: Call) -> Callable[[argparse.Namespace], dict[str, Any]]:
 
 def from_budget(budget: Mapping[str, Any]) -> dict[str, Any]:
     """The stored form of a breakdown."""
-    wall = budget["wall"]
+    wall, closure = budget["wall"], budget["closure"]
+    traced = closure["trace_sum_ns"] is not None and closure["trace_bare_ns"]
     host = {each["category"]: each["ns"] for each in budget["host"]}
     parts = {f"{each['category']}/{part['name']}": part["ns"] for each in budget["host"] for part in each["parts"]}
     return {
@@ -60,7 +61,8 @@ def from_budget(budget: Mapping[str, Any]) -> dict[str, Any]:
         "high_ns": wall["ci95_ns"][1],
         "processes": wall["processes"],
         "host_ns": {**host, **parts},
-        "trace_residual_share": budget["closure"]["trace_residual_share"],
+        "trace_residual_share": closure["trace_residual_share"],
+        "trace_bare_share": round(closure["trace_sum_ns"] / closure["trace_bare_ns"] - 1, 4) if traced else None,
     }
 
 

@@ -25,6 +25,7 @@ class Measured:
 
     Attributes:
         trace_residual_share: The corrected trace's total over the wall time, less one; None without a trace.
+        trace_bare_share: The same over the bare time of the trace's own process; None where that is not stored, too.
     """
 
     ns: float
@@ -33,6 +34,7 @@ class Measured:
     processes: int
     host_ns: Mapping[str, float] = field(default_factory=dict)
     trace_residual_share: float | None = None
+    trace_bare_share: float | None = None
 
     def __post_init__(self) -> None:
         if not (0 <= self.low_ns <= self.ns <= self.high_ns and self.ns > 0):

@@ -52,7 +52,7 @@ def render_peers(outcomes: Outcomes) -> list[str]:
 
 def render_residuals(profiled: Mapping[str, Measured]) -> list[str]:
     """The corrected trace's total against the unprofiled wall time of every profiled call, beside RL-Scope's range."""
-    shares = {name: each.trace_residual_share for name, each in profiled.items()}
+    shares = {name: each.trace_bare_share for name, each in profiled.items()}
     known = dict(
         sorted(((name, share) for name, share in shares.items() if share is not None), key=lambda item: item[1])
     )
@@ -61,13 +61,21 @@ def render_residuals(profiled: Mapping[str, Measured]) -> list[str]:
     rows = []
     for name, share in known.items():
         wall = profiled[name]
-        rows.append([name, f"{share:+.1%}", f"{wall.low_ns / wall.ns - 1:+.1%} .. {wall.high_ns / wall.ns - 1:+.1%}"])
+        of_others = f"{wall.trace_residual_share:+.1%}"
+        interval = f"{wall.low_ns / wall.ns - 1:+.1%} .. {wall.high_ns / wall.ns - 1:+.1%}"
+        rows.append([name, f"{share:+.1%}", of_others, interval])
     sentence = (
         f"RL-Scope (MLSys 2021) corrects totals to within {RL_SCOPE[0]:+.1%} .. {RL_SCOPE[1]:+.1%} of the uninstrumented run; "
-        f"here {min(known.values()):+.1%} .. {max(known.values()):+.1%} over {len(known)} calls, "
-        f"half of them within {statistics.median(map(abs, known.values())):.1%}."
+        f"here {min(known.values()):+.1%} .. {max(known.values()):+.1%} of the bare call in the trace's process over "
+        f"{len(known)} calls, half of them within {statistics.median(map(abs, known.values())):.1%}. Processes differ in their "
+        "wall time, by whether they have page faults, say: beside it stands the total over the unprofiled wall of the others."
     )
-    header = ("profiled call", "corrected trace total over unprofiled wall", "95 % interval of the wall")
+    header = (
+        "profiled call",
+        "corrected trace total over the bare call in its process",
+        "over the unprofiled wall of other processes",
+        "95 % interval of the wall",
+    )
     return [*table(header, rows), sentence, ""]
 
 
