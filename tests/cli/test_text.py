@@ -80,6 +80,7 @@ def full() -> Breakdown:
         compile_notes=(CompileNote("graph break", "add1.py:53", "print"),),
         cross_checks=(
             CrossCheck("guard", reading(2_000.0, 50.0), reading(1_900.04, 70.0), reading(2_100.0, 99.0), agree=True),
+            CrossCheck("allocation", reading(900.0, 8.0), None, reading(88.0, 3.0), agree=True, bound="lower"),
             CrossCheck("kernel", reading(1_000.0, 9.0), None, reading(77.0, 2.0), agree=False, bound="upper"),
         ),
         warnings=("only 3 clock processes",),
