@@ -31,12 +31,12 @@ import pandas as pd
 from overhead_lens.analysis.breakdown import Budget
 from overhead_lens.analysis.model import Breakdown, Closure, HostCategory, Wall
 from overhead_lens.analysis.shares import shares_of_stacks
+from overhead_lens.analysis.tails import quantile
 from overhead_lens.analysis.wall import Floats, time_column
 from overhead_lens.capture.directory import read_capture
 from overhead_lens.categories import HOST_CATEGORIES, default_classifier
 from overhead_lens.cli.store import stacks_per_process
 from overhead_lens.compare.difference import compare_budgets
-from overhead_lens.compare.tails import quantile
 from overhead_lens.units import round_to_sum
 
 PYPERF_VALUES = 3

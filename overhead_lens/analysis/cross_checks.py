@@ -100,7 +100,7 @@ def _sampled(category: HostCategory, outside_ns: float = 0.0) -> Reading | None:
 
 
 def _traced(category: str, traced: TraceBudget | None) -> Reading | None:
-    """Its interval is what is not known of how much the profiler takes inside the events' spans."""
+    """Its interval is that of the recorded process: what others differ by, a trace does not know."""
     if traced is None:
         return None
     ns = sum(of for claim, of in traced.claims.items() if claim.category == category)

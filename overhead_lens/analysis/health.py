@@ -22,7 +22,8 @@ _SET_UP_SHARE = 0.03
 _MOST_SET_UP_NS = 3_000
 _FAULT_SHARE = 0.01
 _DRIFT_SHARE = 0.05
-_TRACE_SHARE = 0.1
+# What the correction reaches in calls that it was not calibrated with (docs/measurements.md).
+_TRACE_SHARE = 0.05
 _LEAST_FAULT_NS = 100
 # Peaks differ by so much from one measurement to the next on a machine that others use.
 _ABOVE_PEAK = 1.25
@@ -57,8 +58,9 @@ def trace_warnings(corrected_ns: float, bare_ns: float) -> list[str]:
     away = corrected_ns / bare_ns - 1 if bare_ns else 0.0
     if abs(away) <= _TRACE_SHARE:
         return []
-    disturbed = "one of the two was disturbed, so what the trace says of times is not to be believed"
-    return [f"the corrected trace is {away:+.0%} away from the bare call in its own process: {disturbed}"]
+    why = "one of the two was disturbed, or recording this call costs something else than its events do elsewhere"
+    far = f"the corrected trace is {away:+.0%} away from the bare call in its own process"
+    return [f"{far}: what it says of times is off by as much ({why})"]
 
 
 def _drift(clock: pd.DataFrame) -> float:

@@ -6,6 +6,7 @@ as much as a one-element operator takes in all is counted as dispatcher and the 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from overhead_lens.analysis.event_cost import (
     event_class,
     uniform_costs,
 )
+from overhead_lens.analysis.tails import quantile
 from overhead_lens.analysis.timeline import Ints, Segments, parents, sweep
 from overhead_lens.categories import Claim, Classifier
 from overhead_lens.reuse import rms_reuse_distance
@@ -44,7 +46,8 @@ class TraceBudget:
         sum_ns: Corrected total, ns per call.
         bare_ns: Bare time of a call in the same process, ns.
         taken_ns: What recording cost, by calibration, ns per call.
-        spread_ns: Uncertainty of each category's time from the calibration, ns per call.
+        spread_ns: Uncertainty of each category's time, ns per call: what is not known of the profiler's cost inside the events'
+            spans, and 95 % of what a mean over so many calls of one process may be off by.
         operator_names: Names of the operators in the trace.
         operator_calls: Calls of operators per measured call.
         kernel_calls: Calls, per measured call, of the event whose kernels take most; 0 where none has any.
@@ -100,11 +103,14 @@ def trace_budget(
     frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     frames[_LOOP.category]["outside of any event"] = around
     spread: defaultdict[str, float] = defaultdict(float)
-    for name, claim, ns, cost in zip(host["name"], claimed, own.tolist(), of_event, strict=True):
-        spread[claim.category] += cost.inside_ns + cost.spread_ns
+    by_call: defaultdict[str, Floats] = defaultdict(lambda: np.zeros(calls))
+    for index, (name, claim, ns, cost) in enumerate(zip(host["name"], claimed, own.tolist(), of_event, strict=True)):
+        spread[claim.category] += (cost.inside_ns + cost.spread_ns) / calls
         for part, part_ns in _split(claim, ns, timing["operator_floor_ns"]):
             claims[part] += part_ns
             frames[part.category][name] += part_ns
+            # As many events to each call: where a call begins, the trace does not say.
+            by_call[part.category][index * calls // len(host)] += part_ns
     kernels = frames[_KERNEL.category]
     operators = host["name"].str.startswith("aten::")
     costliest = max(kernels, key=lambda name: kernels[name], default=None)
@@ -114,11 +120,19 @@ def trace_budget(
         sum(claims.values()) / calls,
         timing["bare_wall_ns"] / calls,
         float(inside.sum() + outside.sum()) / calls,
-        {category: ns / calls for category, ns in spread.items()},
+        {category: math.hypot(spread[category], _of_mean_ns(call_ns)) for category, call_ns in by_call.items()},
         frozenset(host.loc[operators, "name"]),
         int(operators.sum()) / calls,
         int((host["name"] == costliest).sum()) / calls,
     )
+
+
+def _of_mean_ns(call_ns: Floats) -> float:
+    """95 % half-width of a mean over calls (Student's t); 0 of a single call, which tells nothing of others."""
+    calls = len(call_ns)
+    if calls < 2:
+        return 0.0
+    return quantile(0.025, calls - 1) * float(call_ns.std(ddof=1)) / math.sqrt(calls)
 
 
 def _event_classes(host: pd.DataFrame, parent: Ints) -> list[str]:

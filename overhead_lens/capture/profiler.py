@@ -29,6 +29,9 @@ _MOST_STACK_CALLS = 20
 # Of blocks as long as those that the profiler's cost is calibrated with. The fastest of longer ones still holds what others on
 # the machine take, and more of it recorded than bare.
 _TRACED_NS = 30_000_000
+# Of long calls a few in a longer one: a single call tells nothing of what calls differ by.
+_FEW_CALLS = 4
+_LONG_TRACED_NS = 120_000_000
 _MOST_REPEATS = 40
 _LEAST_REPEATS = 3
 _REPEATS_NS = 3_000_000_000
@@ -37,8 +40,8 @@ _REPEATS_NS = 3_000_000_000
 def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
     """Write ``kineto.json.gz`` (plain) and ``kineto_stack.json.gz`` (a few calls with Python stacks) into ``folder``.
 
-    The number of calls keeps the JSON under 20 MB. Bare blocks of as many calls between the traced ones give the
-    wall time that the profiler's own cost is measured against.
+    The number of calls keeps the JSON under 20 MB, unless that of a single one is larger. Bare blocks of as many calls between
+    the traced ones give the wall time that the profiler's own cost is measured against.
 
     Returns:
         ``calls``; ``traced_wall_ns`` and ``bare_wall_ns`` of that many calls, and the page faults of each, ``traced_faults`` and
@@ -46,7 +49,7 @@ def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
         ``operator_floor_ns``: the span of an operator on one element, the most that is not its kernel.
     """
     probe = _profile(workload, 1, with_stack=False)
-    calls = _calls_within(_BYTES_LIMIT, probe.events, min(_MOST_CALLS, int(_TRACED_NS / max(call_ns, 1.0))))
+    calls = calls_recorded(call_ns, probe.events)
     # Bare and traced blocks alternate, and the fastest of each counts: a disturbance only ever adds time.
     bare = _run(workload, calls)
     fastest: _Recording | None = None
@@ -70,6 +73,13 @@ def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
         "stack_calls": stack_calls,
         "operator_floor_ns": _operator_floor_ns(),
     }
+
+
+def calls_recorded(call_ns: float, events_per_call: int) -> int:
+    """Calls of a block that is neither too long nor too large to export."""
+    fitting, few = (int(block_ns / max(call_ns, 1.0)) for block_ns in (_TRACED_NS, _LONG_TRACED_NS))
+    most = min(_MOST_CALLS, max(fitting, min(few, _FEW_CALLS)))
+    return _calls_within(_BYTES_LIMIT, events_per_call, most)
 
 
 def _calls_within(limit_bytes: int, events_per_call: int, most: int) -> int:

@@ -19,7 +19,7 @@ from overhead_lens.capture.files import ABLATION, CALIBRATION, CLOCK, KINETO, ME
 from overhead_lens.categories import RULES_FILE
 
 # Counted up whenever the kept text or the analysis that makes it changes within one version of the package.
-_FORMAT = 6
+_FORMAT = 7
 _VERSION = f"{__version__}/{_FORMAT}/{hashlib.sha256(RULES_FILE.read_bytes()).hexdigest()[:16]}"
 _EVIDENCE = (CLOCK, KINETO, STACKS, CALIBRATION, ABLATION)
 _COLUMNS = ["key", "version", "text", "digest"]

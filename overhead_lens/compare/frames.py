@@ -21,10 +21,10 @@ import numpy as np
 
 from overhead_lens.analysis.breakdown import Budget
 from overhead_lens.analysis.model import Interval
+from overhead_lens.analysis.tails import binomial_upper_tail
 from overhead_lens.analysis.wall import Floats
 from overhead_lens.compare.counts import clumps
 from overhead_lens.compare.shift import holm
-from overhead_lens.compare.tails import binomial_upper_tail
 
 _TWO_SIDED_95 = 1.96
 

@@ -61,6 +61,12 @@ class Change:
         """The change as it is known best."""
         return self.in_frames_ns if self.in_frames and self.in_frames_ns is not None else self.delta_ns
 
+    @property
+    def only_in_frames(self) -> bool:
+        """Whether its frames show the verdict, and its own interval, which holds 0, does not."""
+        low, high = self.ci95_ns
+        return self.in_frames_ns is not None and self.verdict in ("slower", "faster") and low <= 0 <= high
+
 
 @dataclass(frozen=True, slots=True)
 class Delta:

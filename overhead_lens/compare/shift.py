@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from overhead_lens.analysis.model import Interval
+from overhead_lens.analysis.tails import quantile, upper_tail
 from overhead_lens.analysis.wall import Floats
-from overhead_lens.compare.tails import quantile, upper_tail
 
 LEVEL = 0.95
 

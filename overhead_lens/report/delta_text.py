@@ -38,10 +38,10 @@ def print_delta(console: Console, delta: Delta) -> None:
             format_ns(recent.ns),
             format_signed_ns(change.delta_ns),
             interval_text(change.ci95_ns),
-            change.verdict,
+            f"{change.verdict}*" if change.only_in_frames else change.verdict,
             Text(moved, style="dim"),
         )
-    console.print(table)
+    console.print(Group(table, *_by_frames(delta)))
     console.print(Text(plain(delta.sentence), style="bold"))
     if delta.factors is not None:
         console.print()
@@ -50,6 +50,17 @@ def print_delta(console: Console, delta: Delta) -> None:
         console.print()
         print_instruction_delta(console, delta.instructions)
     print_footnotes(console, delta.warnings)
+
+
+def _by_frames(delta: Delta) -> list[Text]:
+    """What the mark beside a verdict means."""
+    known = [
+        f"{change.category} {format_signed_ns(change.in_frames_ns)}"
+        for change in delta.host
+        if change.only_in_frames and change.in_frames_ns is not None
+    ]
+    line = f"* not by its own interval, but by frames that are known to have moved: {', '.join(known)}"
+    return [Text(line, style="dim")] if known else []
 
 
 def print_instruction_delta(console: Console, delta: InstructionDelta) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
+from overhead_lens.analysis.tails import quantile
 from overhead_lens.analysis.wall import estimate_per_call, undisturbed
 from overhead_lens.categories import HOST_CATEGORIES, Classifier, default_classifier
 from overhead_lens.compare.difference import compare_budgets
-from overhead_lens.compare.tails import quantile
 from scripts.known_costs.bench import Readings, measure
 from scripts.known_costs.cell import Cell
 from scripts.known_costs.sites import RULES, Site

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from typing import Any
 
 import pytest
@@ -413,6 +415,20 @@ def test_each_cost_is_taken_where_it_occurs() -> None:
         "allocation": 1_000 - 10,
     }
     assert found.spread_ns == {"guard": 25, "dispatcher": 50, "allocation": 15}
+
+
+def test_what_the_calls_differ_by_is_in_the_spread() -> None:
+    lookups = [1_000, 1_300, 900, 1_200]
+    trace = events(
+        ("measured_loop", "user_annotation", 0, 10_000),
+        *(("TorchDynamo Cache Lookup", "cpu_op", 2_000 * call, ns) for call, ns in enumerate(lookups)),
+    )
+    costs = {OPERATOR_OUTER: EventCost(0, 0, 40), OPERATOR_NESTED: EventCost(0, 0)}
+    found = trace_budget(trace, {**TIMING, "calls": 4}, CLASSIFIER, costs)
+    # Student's t of three degrees of freedom.
+    assert found.spread_ns["guard"] == pytest.approx(math.hypot(40, 3.182446 * statistics.stdev(lookups) / 2))
+    once = trace_budget(trace, {**TIMING, "calls": 1}, CLASSIFIER, costs)
+    assert once.spread_ns["guard"] == 4 * 40
 
 
 def test_without_a_calibration_every_event_costs_the_same() -> None:

@@ -152,11 +152,21 @@ def test_few_processes_are_mended_where_they_were_asked_for(
     assert clock_warnings(clock, processes, meta) == warned
 
 
-def test_a_trace_that_was_disturbed() -> None:
-    assert trace_warnings(10_900.0, 10_000.0) == trace_warnings(9_100.0, 10_000.0) == trace_warnings(5.0, 0.0) == []
-    (warned,) = trace_warnings(36_000.0, 14_400.0)
-    assert warned.startswith(
-        "the corrected trace is +150% away from the bare call in its own process: one of the two was disturbed"
+@pytest.mark.parametrize(
+    ("corrected_ns", "bare_ns", "away"),
+    [
+        (10_499.0, 10_000.0, None),
+        (9_501.0, 10_000.0, None),
+        (5.0, 0.0, None),
+        (10_701.0, 10_000.0, "+7%"),
+        (9_301.0, 10_000.0, "-7%"),
+        (36_000.0, 14_400.0, "+150%"),
+    ],
+)
+def test_a_corrected_trace_that_is_not_the_bare_call(corrected_ns: float, bare_ns: float, away: str | None) -> None:
+    warned = trace_warnings(corrected_ns, bare_ns)
+    assert [each.partition(" away from the bare call in its own process: ")[0] for each in warned] == (
+        [f"the corrected trace is {away}"] if away else []
     )
 
 

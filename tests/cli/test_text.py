@@ -8,6 +8,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from overhead_lens.analysis.model import (
@@ -28,6 +29,7 @@ from overhead_lens.report.blocks import bar
 from overhead_lens.report.delta_text import print_delta
 from overhead_lens.report.json import breakdown_document, delta_document
 from overhead_lens.report.text import print_breakdown
+from overhead_lens.units import format_ns
 from tests.builders import breakdown
 from tests.compare.test_factors import sides
 
@@ -133,6 +135,27 @@ def test_a_torch_that_names_no_lines_is_said_to() -> None:
 def test_difference() -> None:
     slower = breakdown(python=7_000, guard=2_000, allocation=3_000, kernel=1_000)
     expect("difference.txt", printed(difference(replace(full(), units=1), slower)))
+
+
+@pytest.mark.parametrize(
+    ("interval", "verdict", "shown", "marked"),
+    [
+        ((-10_000.0, 7_000.0), "faster", "faster*", True),
+        ((-10_000.0, -1.0), "faster", "faster", False),
+        ((1.0, 7_000.0), "slower", "slower", False),
+        ((-10_000.0, 7_000.0), "inconclusive", "inconclusive", False),
+    ],
+)
+def test_a_verdict_that_its_interval_does_not_show_says_where_it_is_from(
+    interval: tuple[float, float], verdict: str, shown: str, *, marked: bool
+) -> None:
+    delta = difference(breakdown(python=7_000), breakdown(python=6_000))
+    changed = replace(delta.host[0], ci95_ns=interval, verdict=verdict, moved=(), in_frames_ns=-3_930)
+    text = printed(replace(delta, host=(changed, *delta.host[1:])))
+    (row,) = [line.rstrip() for line in text.splitlines() if line.startswith("python")]
+    assert row.endswith(f"{format_ns(interval[1])}  {shown}")
+    note = "* not by its own interval, but by frames that are known to have moved: python -3.93 µs\n"
+    assert (note in text) is marked
 
 
 def test_factors() -> None:

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.analysis.breakdown import Budget
+from overhead_lens.analysis.tails import binomial_upper_tail
 from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.compare.difference import _change, compare_budgets
 from overhead_lens.compare.frames import FrameShift, frame_shifts, net_shifts_ns
 from overhead_lens.compare.shift import Shift
-from overhead_lens.compare.tails import binomial_upper_tail
 from tests.compare.budgets import budget
 
 Counts = Mapping[tuple[str, str], Sequence[int]]

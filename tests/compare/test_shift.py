@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from overhead_lens.analysis.tails import quantile, upper_tail
 from overhead_lens.compare.shift import Shift, holm, paired_shift, unpaired_shift
-from overhead_lens.compare.tails import quantile, upper_tail
 
 
 @pytest.mark.parametrize(
