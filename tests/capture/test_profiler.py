@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 import pytest
 
+from overhead_lens.capture import profiler
+from overhead_lens.capture.loop import make_measured_loop
 from overhead_lens.capture.profiler import calls_recorded
+from overhead_lens.capture.workload import Workload
 
 
 @pytest.mark.parametrize(
@@ -25,3 +31,11 @@ from overhead_lens.capture.profiler import calls_recorded
 )
 def test_calls_of_a_recording(call_ns: float, events: int, calls: int) -> None:
     assert calls_recorded(call_ns, events) == calls
+
+
+def test_a_call_that_the_warm_up_found_too_slow_is_timed_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(profiler, "_REPEATS_NS", 0)
+    loop = make_measured_loop(0)
+    # Between 7.5 and 30 ms four calls are recorded; by the second that was said, one.
+    slept = Workload(None, "", None, lambda: time.sleep(0.01), None, (), loop, None, None)
+    assert profiler.trace(slept, str(tmp_path), 1e9)["calls"] == 4
