@@ -60,7 +60,7 @@ def trace_warnings(corrected_ns: float, bare_ns: float) -> list[str]:
         return []
     why = "one of the two was disturbed, or recording this call costs something else than its events do elsewhere"
     far = f"the corrected trace is {away:+.0%} away from the bare call in its own process"
-    return [f"{far}: what it says of times is off by as much ({why})"]
+    return [f"{far}: what it says of times may be off by as much ({why})"]
 
 
 def _drift(clock: pd.DataFrame) -> float:

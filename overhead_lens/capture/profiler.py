@@ -49,7 +49,7 @@ def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
         ``operator_floor_ns``: the span of an operator on one element, the most that is not its kernel.
     """
     probe = _profile(workload, 1, with_stack=False)
-    # A warm-up beside that of another process finds calls that run on several threads much slower than they are.
+    # A warm-up may find calls on several threads much slower than they are, as beside that of another process.
     calls = calls_recorded(min(call_ns, _run(workload, 1).wall_ns), probe.events)
     # Bare and traced blocks alternate, and the fastest of each counts: a disturbance only ever adds time.
     bare = _run(workload, calls)
