@@ -26,7 +26,8 @@ def print_delta(console: Console, delta: Delta) -> None:
         table.add_column(name, justify="right" if side == "right" else "left", no_wrap=True)
     table.add_column("95 % interval", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    table.add_column("moved most", no_wrap=True)
+    # The only one that gives way where the terminal is narrow: a figure that is cut is another figure.
+    table.add_column("moved most", overflow="fold")
     for change, old, recent in zip(delta.host, base.host, new.host, strict=True):
         if old.ns == recent.ns == 0:
             continue
@@ -69,7 +70,7 @@ def print_instruction_delta(console: Console, delta: InstructionDelta) -> None:
     table.add_column("", no_wrap=True)
     for name in ("base", "new", "difference", "of the base"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("moved most", no_wrap=True, overflow="ellipsis")
+    table.add_column("moved most", overflow="fold")
     for change in delta.host:
         if not change.base_count and not change.new_count:
             continue

@@ -158,6 +158,13 @@ def test_a_verdict_that_its_interval_does_not_show_says_where_it_is_from(
     assert (note in text) is marked
 
 
+def test_a_narrow_terminal_cuts_no_figure() -> None:
+    slower = breakdown(python=7_000, guard=2_000, allocation=3_000, kernel=1_000)
+    text = printed(difference(replace(full(), units=1), slower, moved="at::native::" + 40 * "x"))
+    (row,) = [line for line in text.splitlines() if line.startswith("allocation")]
+    assert "0 ns  3.00 µs    +3.00 µs  2.70 µs .. 3.30 µs  slower" in row
+
+
 def test_factors() -> None:
     base, new = sides()
     expect("factors.txt", printed(replace(difference(base, new), factors=make_factors(base, new))))
