@@ -1,6 +1,160 @@
-"""``python -m overhead_lens``."""
+"""The command line: one typer app, one file per command, one place that turns errors into a line and an exit code."""
 
-from overhead_lens.cli.main import main
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+import typer
+
+from overhead_lens import __version__
+from overhead_lens.cli import (
+    analyze,
+    baseline,
+    calibrate,
+    check,
+    compare,
+    diff,
+    doctor,
+    export,
+    history,
+    ladder,
+    open_,
+    profile,
+    report,
+    scenarios,
+    schema,
+    sweep,
+)
+from overhead_lens.errors import EXIT_MEASUREMENT, EXIT_USAGE, OverheadLensError
+from overhead_lens.report.plain import plain
+
+_INTERRUPTED = 130
+_NO_READER = 141
+
+# Set, a defect of this program ends in its traceback instead of a line.
+_TRACEBACK = "OVERHEAD_LENS_TRACEBACK"
+
+# What typer raises for a wrong command line. Newer releases carry a click of their own, so it is found by descent:
+# BadParameter is a UsageError, which is a ClickException.
+_CommandLineError: Any = typer.BadParameter.__mro__[2]
+
+app = typer.Typer(
+    name="overhead-lens",
+    help="Where every microsecond of a PyTorch call goes: a closed budget of real measurements.",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("profile")(profile.profile)
+app.command("ladder")(ladder.ladder)
+app.command("calibrate")(calibrate.calibrate)
+app.command("analyze")(analyze.analyze)
+app.command("sweep")(sweep.sweep)
+app.command("compare")(compare.compare)
+app.command("diff")(diff.diff)
+app.command("check")(check.check)
+app.add_typer(baseline.app, name="baseline")
+app.command("history")(history.history)
+app.command("report")(report.report)
+app.command("export")(export.export)
+app.command("open")(open_.open_)
+app.command("scenarios")(scenarios.scenarios)
+app.command("schema")(schema.schema)
+app.command("doctor")(doctor.doctor)
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+) -> None:
+    if version:
+        typer.echo(f"overhead-lens {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+    else:
+        return
+    raise typer.Exit
+
+
+class _InterruptedError(BaseException):
+    """Ctrl-C or SIGTERM; not KeyboardInterrupt, which typer turns into a silent exit."""
+
+
+def main() -> None:
+    """Run the program; never returns normally."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    _complete_standard_streams()
+    try:
+        code = app(standalone_mode=False)
+        # Here and not at the interpreter's end, where a reader that is gone or a full disk could only be a traceback.
+        sys.stdout.flush()
+    except _CommandLineError as error:
+        _fail(error.format_message(), error.exit_code)
+    except OverheadLensError as error:
+        _fail(str(error), error.exit_code)
+    except (_InterruptedError, typer.Abort):
+        _fail("interrupted", _INTERRUPTED)
+    except SystemExit as end:
+        # typer and rich end with 1, which is taken, where the reader of stdout is gone (`| head`).
+        sys.exit(_NO_READER if end.code == 1 else end.code)
+    except BrokenPipeError:
+        _drop_stdout()
+        sys.exit(_NO_READER)
+    except OSError as error:
+        _drop_stdout()
+        _fail(*_refusal(error))
+    except Exception as error:
+        # The interpreter would exit with 1, which says "a regression was found".
+        if os.environ.get(_TRACEBACK):
+            raise
+        reason = f"{type(error).__name__}: {error}"
+        _fail(f"a defect of this program: {reason} (set {_TRACEBACK}=1 and run again to see where)", EXIT_MEASUREMENT)
+    sys.exit(code)
+
+
+def _complete_standard_streams() -> None:
+    """Give closed standard streams the null device, before a file of ours gets their number; never fail on a letter."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            try:
+                os.fstat(number)
+            except OSError:
+                os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _drop_stdout() -> None:
+    """What is still in the buffer must not fail again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _refusal(error: OSError) -> tuple[str, int]:
+    """The line and the code for what the operating system refused: a path of the user's, or the output."""
+    reason = error.strerror or str(error)
+    if error.filename is None:
+        return f"cannot write the output: {reason}", EXIT_MEASUREMENT
+    return f"cannot use {error.filename}: {reason}", EXIT_USAGE
+
+
+def _fail(message: str, exit_code: int) -> NoReturn:
+    print(f"overhead-lens: {plain(' '.join(message.split()))}", file=sys.stderr)
+    sys.exit(exit_code)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise _InterruptedError
+
 
 if __name__ == "__main__":
     main()

@@ -1,7 +1,4 @@
-"""What a scenario is, and how one is found and loaded.
-
-A scenario is one Python file that defines ``SCENARIO``. Built-in scenarios and a user's own file go through the same
-functions: a name on the command line is looked up in the built-in folder, anything that looks like a path is a path.
+"""What a scenario is: one Python file that defines ``SCENARIO``. ``target.py`` finds and loads one.
 
 Standard library only: the measuring worker imports this module, possibly under another interpreter that has
 nothing but torch.
@@ -9,21 +6,19 @@ nothing but torch.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import difflib
-import importlib.util
 import math
-import re
-import sys
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from overhead_lens.errors import OverheadLensError, UsageError
+from overhead_lens.errors import UsageError
+from overhead_lens.subject import Kind
+
+# Names that a message lists.
+_MOST_NAMES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +80,7 @@ class Scenario:
         check: ``check(params, inputs, output)`` raises if the result is wrong; runs before anything is timed.
         work: ``work(params) -> Work``.
         published: Reference figures.
+        kind: What reports call it; a file that defines a scenario leaves it as it is.
     """
 
     name: str
@@ -96,6 +92,7 @@ class Scenario:
     check: Callable[[Any, tuple[Any, ...], Any], None] | None = None
     work: Callable[[Any], Work] | None = None
     published: tuple[Published, ...] = ()
+    kind: Kind = "scenario"
 
     def __post_init__(self) -> None:
         if not self.name or not self.variants:
@@ -123,100 +120,8 @@ class Scenario:
         if name is None:
             return next(iter(self.variants))
         if name not in self.variants:
-            raise UsageError(f"scenario {self.name} has no variant {name!r}{_nearest(name, self.variants)}")
+            raise UsageError(f"scenario {self.name} has no variant {name!r}{nearest(name, self.variants)}")
         return name
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What the command line names: a scenario file and, after a colon, one of its variants."""
-
-    path: Path
-    variant: str | None
-
-
-def builtin_folder() -> Path:
-    """The folder of built-in scenarios: inside the installed package, or beside it in a checkout."""
-    package = Path(__file__).resolve().parent
-    installed = package / "scenarios"
-    return installed if installed.is_dir() else package.parent / "scenarios"
-
-
-def builtin_paths() -> dict[str, Path]:
-    """Built-in scenario name to file, sorted by name."""
-    return {path.stem: path for path in sorted(builtin_folder().glob("*.py")) if not path.stem.startswith("_")}
-
-
-def parse_target(text: str) -> Target:
-    """Read ``NAME[:VARIANT]`` or ``path/to/file.py[:VARIANT]``.
-
-    Raises:
-        UsageError: No such built-in name or no such file.
-    """
-    name, colon, variant = text.rpartition(":")
-    if not colon or name == "" or variant.endswith(".py") or "/" in variant or "\\" in variant:
-        name, variant = text, ""
-    builtin = builtin_paths()
-    if name in builtin:
-        return Target(builtin[name], variant or None)
-    path = Path(name)
-    if path.suffix == ".py" or len(path.parts) > 1:
-        if not path.is_file():
-            hint = f"; did you mean the built-in {path.stem!r}?" if path.stem in builtin else ""
-            raise UsageError(f"no scenario file {name}{hint}")
-        return Target(path.resolve(), variant or None)
-    close = difflib.get_close_matches(name, builtin, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise UsageError(f"no scenario {name!r}{hint} (`overhead-lens scenarios` lists them)")
-
-
-def load(path: Path) -> Scenario:
-    """Execute a scenario file and return its ``SCENARIO``.
-
-    Raises:
-        UsageError: The file cannot be executed or defines no Scenario; the message names the line at fault.
-    """
-    path = path.absolute()
-    module = _execute(path)
-    scenario = getattr(module, "SCENARIO", None)
-    if not isinstance(scenario, Scenario):
-        raise UsageError(f"{path} defines no SCENARIO = Scenario(...) (import it from overhead_lens.scenario)")
-    return scenario
-
-
-def _execute(path: Path) -> ModuleType:
-    # A module name of its own: Dynamo, dataclasses and typing look a function's or class's module up in sys.modules.
-    module_name = f"overhead_lens_scenario_{re.sub(r'[^0-9A-Za-z_]', '_', path.stem)}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[module_name]
-        raise UsageError(_why_not_executed(error, path)) from error
-    finally:
-        with contextlib.suppress(ValueError):
-            sys.path.remove(str(path.parent))
-    return module
-
-
-def _why_not_executed(error: BaseException, path: Path) -> str:
-    """One line that names the line of ``path`` at fault, also where the error is from a file that ``path`` imports."""
-    line = _line_in(error, path)
-    message = " ".join(str(error).split())
-    if isinstance(error, SyntaxError) and line is None:
-        return f"{path}:{error.lineno or 1}: syntax error: {error.msg}"
-    if isinstance(error, OSError) and line is None:
-        return f"cannot read {path}: {error.strerror or message}"
-    if isinstance(error, SystemExit):
-        return f"{path}:{line or 1}: the file ended the process; a scenario only defines SCENARIO"
-    if isinstance(error, OverheadLensError):
-        return f"{path}:{line or 1}: {message}"
-    return f"{path}:{line or 1}: {type(error).__name__}: {message}"
 
 
 def make_params(scenario: Scenario, assignments: Mapping[str, str]) -> Any:
@@ -226,9 +131,11 @@ def make_params(scenario: Scenario, assignments: Mapping[str, str]) -> Any:
         UsageError: An unknown field, or a text that is not of the field's type.
     """
     known = [each.name for each in dataclasses.fields(scenario.params) if each.init]
+    if assignments and scenario.kind != "scenario":
+        raise UsageError(f"a {scenario.kind} has no parameters: leave -p and --device out, its inputs say it all")
     for name in assignments:
         if name not in known:
-            raise UsageError(f"scenario {scenario.name} has no parameter {name!r}{_nearest(name, known)}")
+            raise UsageError(f"scenario {scenario.name} has no parameter {name!r}{nearest(name, known)}")
     try:
         hints = typing.get_type_hints(scenario.params)
     except NameError as error:
@@ -273,18 +180,10 @@ def _parse_number(name: str, kind: type, text: str) -> int | float:
     return value
 
 
-def _nearest(name: str, known: typing.Iterable[str]) -> str:
+def nearest(name: str, known: typing.Iterable[str]) -> str:
+    """The end of a message that knows no ``name``: what was meant, else what there is."""
     known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else f" (it has: {', '.join(known) or 'none'})"
-
-
-def _line_in(error: BaseException, path: Path) -> int | None:
-    """The last line of ``path`` in the error's traceback, None if no frame of it is there."""
-    line = None
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    if close := difflib.get_close_matches(name, known, n=1, cutoff=0.5):
+        return f"; did you mean {close[0]!r}?"
+    listed = [*known[:_MOST_NAMES], *(["..."] if len(known) > _MOST_NAMES else [])]
+    return f" (it has: {', '.join(listed) or 'none'})"

@@ -7,7 +7,7 @@ cannot hold them (1.8e15 us with three decimals needs 61 bits), so they are read
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, Overflow
 
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
@@ -33,6 +33,8 @@ def ns_from_us_text(text: str) -> int:
         scaled = Decimal(text).scaleb(3)
     except InvalidOperation:
         raise ValueError(f"not a decimal number: {text!r}") from None
+    except Overflow:
+        raise ValueError(f"outside the range of int64 nanoseconds: {text!r}") from None
     if not scaled.is_finite() or abs(scaled) > _INT64_MAX:
         raise ValueError(f"outside the range of int64 nanoseconds: {text!r}")
     return int(scaled)

@@ -12,7 +12,7 @@ at the same time where two cores are idle::
 
 The truth is the difference of the bare wall times, paired by round, but for rounds in which the reference loop shows the machine
 disturbed. What is judged is the product's own budget
-(``overhead_lens.analysis.breakdown.make_budget``) with the cost less that without it. A cell passes if the right category
+(``overhead_lens.budget.make.make_budget``) with the cost less that without it. A cell passes if the right category
 moved most, by the bare difference give or take 10 % or 60 ns, and no other category moved by more than that. One that does not,
 but by no more than its sampling error and the interval of the truth explain, is ``unresolved``: more seconds would tell. Beside
 it stands what the product says of the same two captures when it compares them (``overhead_lens.compare.difference``): the

@@ -44,10 +44,10 @@ _OURS = (
     + """
 import json, sys, tempfile, time
 from pathlib import Path
-from overhead_lens.analysis.trace_analysis import analyze_trace
-from overhead_lens.categories import default_classifier
-from overhead_lens.trace import kineto
-from overhead_lens.trace.kineto import read_trace
+from overhead_lens.traces.analyzer import analyze_trace
+from overhead_lens.taxonomy.categories import default_classifier
+from overhead_lens.readers.kineto import read as kineto
+from overhead_lens.readers.kineto.read import read_trace
 if sys.argv[2] == "warm":
   with tempfile.NamedTemporaryFile("w", suffix=".json") as one:
     print('[{"ph": "X", "ts": 1, "dur": 1, "name": "a"}]', file=one, flush=True)
@@ -93,10 +93,11 @@ _SWEEP = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from overhead_lens.analysis.host import host_events
-from overhead_lens.analysis.timeline import sweep
-from overhead_lens.categories import default_classifier
-from overhead_lens.trace.kineto import read_trace
+from overhead_lens.traces.host import host_events
+from overhead_lens.traces.timeline import sweep
+from overhead_lens.taxonomy.categories import default_classifier
+from overhead_lens.readers.kineto import read as kineto
+from overhead_lens.readers.kineto.read import read_trace
 host = host_events(read_trace(Path(sys.argv[1])).events, default_classifier())
 at = np.flatnonzero(host.thread == np.bincount(host.thread).argmax())
 start, dur = host.start_ns[at], host.dur_ns[at]

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.analysis.calibration import event_costs
-from overhead_lens.analysis.event_cost import Costs
-from overhead_lens.analysis.trace_budget import trace_budget
-from overhead_lens.capture.calibration_store import PROCESSES, joined
-from overhead_lens.capture.process import Worker
-from overhead_lens.categories import default_classifier
+from overhead_lens.budget.trace import trace_budget
+from overhead_lens.correction.event_cost import Costs
+from overhead_lens.correction.fit import event_costs
+from overhead_lens.correction.store import PROCESSES, joined
+from overhead_lens.machine.process import Worker
+from overhead_lens.readers.kineto.read import read_events
 from overhead_lens.scenario import parse_target
-from overhead_lens.trace.kineto import read_events
+from overhead_lens.taxonomy.categories import default_classifier
 
 TARGETS = (
     "add1",

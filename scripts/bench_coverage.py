@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-
-from overhead_lens.analysis.breakdown import Evidence, make_budget
-from overhead_lens.analysis.model import Breakdown
-from overhead_lens.capture.directory import read_capture
-from overhead_lens.categories import default_classifier
 from overhead_lens.cli.store import stacks_per_process
+
+from overhead_lens.budget.make import Evidence, make_budget
+from overhead_lens.budget.model import Breakdown
+from overhead_lens.captures.directory import read_capture
 from overhead_lens.stack import Stack
+from overhead_lens.taxonomy.categories import default_classifier
 
 
 def main() -> None:

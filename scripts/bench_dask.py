@@ -14,7 +14,7 @@ import statistics
 import time
 from pathlib import Path
 
-from overhead_lens.cluster import analyze_on
+from overhead_lens.traces.cluster import analyze_on
 
 COUNT = 16
 

@@ -25,7 +25,7 @@ SIDES = {
     "overhead-lens": [
         sys.executable,
         "-c",
-        "import sys; sys.argv[1:] = ['--help']; from overhead_lens.cli.main import main; main()",
+        "import sys; sys.argv[1:] = ['--help']; from overhead_lens.__main__ import main; main()",
     ],
 }
 

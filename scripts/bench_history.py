@@ -21,13 +21,13 @@ from pathlib import Path
 
 import numpy as np
 
-from overhead_lens.capture.directory import write_clock, write_meta, write_stacks
-from overhead_lens.compare.change_points import find_cuts
+from overhead_lens.captures.directory import write_clock, write_meta, write_stacks
+from overhead_lens.stats.change_points import find_cuts
 
 _SCATTER = 0.02
 _LEVELS_NS = np.array([2_000.0, 900.0, 600.0, 400.0, 100.0])
 _ROW = {"calls": 5, "reference_ns": 700_000, "minor_faults": 1, "system_ns": 0, "compiles": 0}
-_STACK = "main (worker.py:1);measured_loop (overhead_lens/capture/loop.py:4);{frame} {count}"
+_STACK = "main (worker.py:1);measured_loop (overhead_lens/worker/loop.py:4);{frame} {count}"
 
 
 def draw(seed: int, count: int, step: float, *, heavy: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -21,13 +21,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.analysis.instructions import instruction_budget
-from overhead_lens.analysis.model import InstructionBudget
-from overhead_lens.capture.instructions import count_instructions
-from overhead_lens.categories import Classifier, default_classifier
+from overhead_lens.budget.instructions import instruction_budget
+from overhead_lens.budget.model import InstructionBudget
 from overhead_lens.compare.instructions import compare_instructions
 from overhead_lens.errors import MeasurementError
-from overhead_lens.trace.callgrind import read_callgrind
+from overhead_lens.instruments.instructions.record import count_instructions
+from overhead_lens.readers.callgrind import read_callgrind
+from overhead_lens.taxonomy.categories import Classifier, default_classifier
 
 ROOT = Path(__file__).resolve().parent
 ADD1 = ROOT.parent / "scenarios" / "add1.py"

@@ -31,7 +31,7 @@ def block(count):
 """
 
 MEASURED = """
-from overhead_lens.capture.loop import make_measured_loop
+from overhead_lens.worker.loop import make_measured_loop
 loop = make_measured_loop(1)
 def block(count):
     start = time.perf_counter_ns()

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from unittest import mock
 
-from overhead_lens.capture import sampler
-from overhead_lens.capture.sampler import Sampling
+from overhead_lens.instruments.samples import sampler
+from overhead_lens.instruments.samples.sampler import Sampling
 from scripts.known_costs.bench import Bench, warmed_up
 from scripts.known_costs.sites import SITES
 

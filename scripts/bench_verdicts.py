@@ -27,16 +27,17 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-
-from overhead_lens.analysis.breakdown import Budget
-from overhead_lens.analysis.model import Breakdown, Closure, HostCategory, Wall
-from overhead_lens.analysis.shares import shares_of_stacks
-from overhead_lens.analysis.tails import quantile
-from overhead_lens.analysis.wall import Floats, time_column
-from overhead_lens.capture.directory import read_capture
-from overhead_lens.categories import HOST_CATEGORIES, default_classifier
 from overhead_lens.cli.store import stacks_per_process
+
+from overhead_lens.budget.make import Budget
+from overhead_lens.budget.model import Breakdown, Closure, HostCategory, Wall
+from overhead_lens.budget.shares import shares_of_stacks
+from overhead_lens.budget.wall import time_column
+from overhead_lens.captures.directory import read_capture
 from overhead_lens.compare.difference import compare_budgets
+from overhead_lens.stats.distributions import t_quantile
+from overhead_lens.stats.values import Floats
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, default_classifier
 from overhead_lens.units import round_to_sum
 
 PYPERF_VALUES = 3
@@ -222,7 +223,7 @@ def pyperf_verdict(base: Sequence[Process], new: Sequence[Process]) -> str:
     freedom = len(old) + len(recent) - 2
     pooled = ((len(old) - 1) * old.var(ddof=1) + (len(recent) - 1) * recent.var(ddof=1)) / freedom
     t = float((recent.mean() - old.mean()) / np.sqrt(pooled * (1 / len(old) + 1 / len(recent))))
-    if abs(t) < quantile(0.025, freedom):
+    if abs(t) < t_quantile(0.025, freedom):
         return "same"
     return "slower" if t > 0 else "faster"
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 
-from overhead_lens.capture import clock, workload
-from overhead_lens.capture.loop import reference_loop
+from overhead_lens.instruments.clock import worker as clock
 from overhead_lens.scenario import builtin_paths
+from overhead_lens.worker import workload
+from overhead_lens.worker.loop import reference_loop
 
 BLOCK_NS = 5_000_000
 BLOCKS = 12

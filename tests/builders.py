@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from overhead_lens.analysis.model import Breakdown, Closure, Frame, HostCategory, Part, Wall
-from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.budget.model import Breakdown, Closure, Frame, HostCategory, Part, Wall
+from overhead_lens.subject import Subject
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 
 
 def breakdown(
@@ -17,11 +18,7 @@ def breakdown(
         _category(name, host_ns.get(name, 0), wall_ns, (parts or {}).get(name, {})) for name in HOST_CATEGORIES
     )
     return Breakdown(
-        scenario=scenario,
-        variant=scenario,
-        compile=False,
-        device_kind="cpu",
-        params={"size": 10},
+        subject=Subject("scenario", scenario, scenario, {"size": 10}),
         wall=Wall(wall_ns, (0.9 * wall_ns, 1.1 * wall_ns), 5, 100, 1000, 0.0),
         host=host,
         closure=Closure(wall_ns, 0, None, None, None),

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.capture.directory import write_clock, write_meta, write_stacks
+import msgspec
+import pandas as pd
+
+from overhead_lens.budget.evidence import Evidence
+from overhead_lens.captures.directory import CAPTURE
+from overhead_lens.captures.files import CLOCK
+from overhead_lens.captures.files import META as META_FILE
+from overhead_lens.captures.model import CaptureMeta
+from overhead_lens.captures.upgrade import capture_of_1
+from overhead_lens.instruments.clock.evidence import as_table
+from overhead_lens.instruments.guards.evidence import Guards
+from overhead_lens.instruments.instructions.evidence import Counted, Instructions
+from overhead_lens.instruments.page_faults.evidence import PageFaults
+from overhead_lens.instruments.peaks.evidence import Peaks
+from overhead_lens.instruments.samples.evidence import Sampled, Samples
+from overhead_lens.instruments.samples.record import write_stacks
+from overhead_lens.instruments.trace.evidence import Trace, Traced
+from overhead_lens.readers.callgrind import CallGraph
+from overhead_lens.stack import Stack
 
 ROW = {
     "process": 0,
@@ -35,7 +54,7 @@ META: dict[str, Any] = {
     "environment": {"torch": "2.0"},
 }
 
-LOOP = "measured_loop (overhead_lens/capture/loop.py:4)"
+LOOP = "measured_loop (overhead_lens/worker/loop.py:4)"
 
 
 def draw_capture(path: Path, frame: str = "drawn (drawn.py:1)", call_ns: int = 1_000, **meta: Any) -> Path:
@@ -51,7 +70,51 @@ def draw_capture(path: Path, frame: str = "drawn (drawn.py:1)", call_ns: int = 1
 
 def complete(path: Path, rows: Sequence[dict[str, int]], folded: Sequence[str], **meta: Any) -> Path:
     """Write the files of a capture into ``path``, ``meta.json`` last."""
-    write_clock(path, list(rows))
+    as_table(rows).to_parquet(path / CLOCK, index=False)
     write_stacks(path, list(folded))
-    write_meta(path, {**META, **meta})
+    store_meta(path, {**META, **meta})
     return path
+
+
+def store_meta(path: Path, meta: Mapping[str, Any]) -> None:
+    """Write ``meta.json`` with the fields of ``META``, sound or not."""
+    (path / META_FILE).write_text(json.dumps({"schema": CAPTURE.schema, **capture_of_1(meta)}))
+
+
+def typed(meta: Mapping[str, Any]) -> CaptureMeta:
+    """What ``meta.json`` with those fields says."""
+    return msgspec.convert(capture_of_1(meta), CaptureMeta)
+
+
+def evidence(
+    meta: Mapping[str, Any],
+    clock: pd.DataFrame,
+    samples: Sequence[Sequence[Stack]] = (),
+    events: pd.DataFrame | None = None,
+    name: str = "traces/drawn",
+    *,
+    calibration: Mapping[str, Any] | None = None,
+    ablation: pd.DataFrame | None = None,
+    instructions: CallGraph | None = None,
+) -> Evidence:
+    """Evidence of a capture with those fields in its ``meta.json``."""
+    found = typed(meta)
+
+    def note(instrument: str, kind: type[Any]) -> Any:
+        said = found.instruments.get(instrument)
+        return None if said is None else msgspec.convert(said, kind)
+
+    counted, traced = note("instructions", Counted), note("trace", Traced)
+    return Evidence(
+        name=name,
+        meta=found,
+        clock=clock,
+        samples=Samples(samples, note("samples", Sampled) or Sampled()),
+        trace=None if events is None else Trace(events, traced),
+        calibration=calibration,
+        ablation=ablation,
+        guards=note("guards", Guards) or Guards(),
+        page_faults=note("page_faults", PageFaults) or PageFaults(),
+        peaks=note("peaks", Peaks),
+        instructions=None if counted is None else Instructions(instructions, counted),
+    )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 
-from overhead_lens.capture.directory import LADDER_SCHEMA, write_ablation, write_meta
+from overhead_lens.captures.files import ABLATION
+from overhead_lens.captures.files import META as META_FILE
+from overhead_lens.captures.tables import write_table
+from overhead_lens.studies.ladder.stored import LADDER, LadderMeta
 
 CALLS = 8
 
@@ -63,6 +68,17 @@ def frame(rungs: Sides, steps: Sides | None = None, faults: int = 0, blocks: int
 def draw_stored(path: Path, rungs: Sides, steps: Sides | None = None, **meta: Any) -> Path:
     """A complete ladder directory."""
     path.mkdir()
-    write_ablation(path, draw_rows(rungs, steps))
-    write_meta(path, {**META, "names": list(rungs), **meta}, LADDER_SCHEMA)
+    write_table(path / ABLATION, draw_rows(rungs, steps))
+    document = {"schema": LADDER.schema, **_upgraded({**META, "names": list(rungs), **meta})}
+    (path / META_FILE).write_text(json.dumps(document))
     return path
+
+
+def typed(meta: Mapping[str, Any]) -> LadderMeta:
+    """What ``meta.json`` with the fields of ``META`` says."""
+    return msgspec.convert(_upgraded(meta), LadderMeta)
+
+
+def _upgraded(meta: Mapping[str, Any]) -> dict[str, Any]:
+    (upgrade,) = LADDER.upgrades.values()
+    return upgrade(meta)

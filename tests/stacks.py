@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from overhead_lens.categories import Classifier, default_classifier
+from overhead_lens.readers.py_spy.stacks import parse_stacks
 from overhead_lens.stack import Stack
-from overhead_lens.trace.stacks import parse_stacks
+from overhead_lens.taxonomy.categories import Classifier, default_classifier
 
-LOOP = "measured_loop (overhead_lens/capture/loop.py:4)"
+LOOP = "measured_loop (overhead_lens/worker/loop.py:4)"
 USER = "add1 (add1.py:50)"
 BINDING = "torch::autograd::THPVariable_add (libtorch_python.so)"
 ENTRY = "at::_ops::add_Tensor::call (libtorch_cpu.so)"

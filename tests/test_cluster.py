@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from overhead_lens import cluster
-from overhead_lens.analysis.trace_model import TraceAnalysis, TraceFailure
-from overhead_lens.cluster import analyze_here, analyze_on
 from overhead_lens.errors import UsageError
+from overhead_lens.traces import cluster
+from overhead_lens.traces.cluster import analyze_here, analyze_on
+from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from tests.timelines import call, drawn, kernel, timed
 from tests.trace_text import document, written
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.analysis.line_fit import Line, crossing, fit_line
+from overhead_lens.stats.line_fit import Line, crossing, fit_line
 from scripts.reproduction import add1, document, outcomes, peers, storing, sums, wording
 from scripts.reproduction.measuring import from_budget
 from scripts.reproduction.outcomes import Measured, Part, Unit

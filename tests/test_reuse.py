@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.reuse import rms_reuse_distance
+from overhead_lens.correction.lru_stack import rms_reuse_distance
 
 
 @pytest.mark.parametrize(

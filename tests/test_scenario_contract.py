@@ -1,31 +1,16 @@
-"""What a scenario is, how a name or a path finds one, and what a user is told about a file that is at fault."""
+"""What a scenario is, and its parameters from text."""
 
 from __future__ import annotations
 
-import sys
-import textwrap
 from dataclasses import FrozenInstanceError, dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens import scenario as module
-from overhead_lens.errors import UsageError
-from overhead_lens.scenario import (
-    Published,
-    Scenario,
-    Target,
-    Work,
-    builtin_folder,
-    builtin_paths,
-    load,
-    make_params,
-    parse_target,
-    parse_value,
-)
+from overhead_lens.scenario import Published, Scenario, Work, make_params, parse_value
+from tests.complaint import complaint
 
 
 @dataclass(frozen=True)
@@ -54,29 +39,6 @@ def make_scenario(**changes: Any) -> Scenario:
         "variants": {"loop": lambda size: size, "batched": lambda size: size},
     }
     return Scenario(**(parts | changes))
-
-
-def complaint(function: Any, *arguments: Any, **named: Any) -> str:
-    with pytest.raises(UsageError) as caught:
-        function(*arguments, **named)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_text(textwrap.dedent(text), encoding="utf-8")
-    return path
-
-
-MINIMAL = """\
-from dataclasses import dataclass
-from overhead_lens.scenario import Scenario
-@dataclass(frozen=True)
-class Params:
-    size: int = 3
-SCENARIO = Scenario(name="toy", summary="", source="", params=Params, inputs=lambda p: (p.size,), variants={"f": abs})
-"""
 
 
 class TestScenario:
@@ -129,168 +91,6 @@ class TestScenario:
             "work needs units >= 1, flops >= 0 and bytes >= shared_bytes >= 0, not "
             f"Work(units={work['units']}, flops={work['flops']}, bytes={work['bytes']}, shared_bytes=0)"
         )
-
-
-class TestParseTarget:
-    @pytest.fixture(autouse=True)
-    def folder(self, tmp_path, monkeypatch):
-        """Two built-in scenarios, and an empty working folder of its own."""
-        builtin = tmp_path / "builtin"
-        builtin.mkdir()
-        for name in ("add1.py", "linear_loop.py", "_draft.py"):
-            write(builtin / name, MINIMAL)
-        monkeypatch.setattr(module, "builtin_folder", lambda: builtin)
-        here = tmp_path / "here"
-        here.mkdir()
-        monkeypatch.chdir(here)
-        return here
-
-    def test_a_built_in_name(self, folder):
-        path = folder.parent / "builtin" / "linear_loop.py"
-        assert parse_target("linear_loop") == Target(path, None)
-        assert parse_target("linear_loop:batched") == Target(path, "batched")
-
-    def test_a_leading_underscore_hides_a_file(self):
-        assert list(builtin_paths()) == ["add1", "linear_loop"]
-
-    @pytest.mark.parametrize("name", ["my.py", "a:b.py", "add1.py"])
-    def test_a_path(self, folder, name):
-        write(folder / name, MINIMAL)
-        for text in (name, f"./{name}", str(folder / name)):
-            assert parse_target(text) == Target(folder / name, None)
-            assert parse_target(f"{text}:f") == Target(folder / name, "f")
-
-    def test_a_colon_in_a_folder_is_no_variant(self, folder):
-        (folder / "run:1").mkdir()
-        write(folder / "run:1" / "my.py", MINIMAL)
-        assert parse_target("run:1/my.py") == Target(folder / "run:1" / "my.py", None)
-        assert parse_target("run:1/my.py:f") == Target(folder / "run:1" / "my.py", "f")
-
-    def test_an_unknown_name_names_the_nearest(self):
-        assert complaint(parse_target, "linear_lop:loop") == (
-            "no scenario 'linear_lop'; did you mean 'linear_loop'? (`overhead-lens scenarios` lists them)"
-        )
-        assert complaint(parse_target, "zzz") == "no scenario 'zzz' (`overhead-lens scenarios` lists them)"
-        assert complaint(parse_target, ":x") == "no scenario ':x' (`overhead-lens scenarios` lists them)"
-
-    def test_a_missing_file(self):
-        assert complaint(parse_target, "nowhere/my.py:f") == "no scenario file nowhere/my.py"
-        assert complaint(parse_target, "my.py") == "no scenario file my.py"
-        assert complaint(parse_target, "add1.py") == "no scenario file add1.py; did you mean the built-in 'add1'?"
-
-    def test_a_folder_is_no_file(self, folder):
-        (folder / "inner.py").mkdir()
-        assert complaint(parse_target, "inner.py") == "no scenario file inner.py"
-
-    def test_the_windows_form_of_a_path_keeps_its_drive(self):
-        assert complaint(parse_target, "C:\\work\\my.py") == "no scenario file C:\\work\\my.py"
-        assert complaint(parse_target, "C:\\work\\my.py:f") == "no scenario file C:\\work\\my.py"
-
-
-class TestLoad:
-    def test_a_scenario(self, tmp_path):
-        scenario = load(write(tmp_path / "toy.py", MINIMAL))
-        assert (scenario.name, list(scenario.variants)) == ("toy", ["f"])
-        assert make_params(scenario, {"size": "4"}).size == 4
-
-    def test_its_module_can_be_looked_up_by_name(self, tmp_path):
-        """Dynamo does so, and typing for annotations that are strings; file names are not always identifiers."""
-        scenario = load(write(tmp_path / "my-toy.v2.py", "from __future__ import annotations\n" + MINIMAL))
-        assert scenario.params.__module__ == "overhead_lens_scenario_my_toy_v2"
-        assert sys.modules[scenario.params.__module__].SCENARIO is scenario
-        assert make_params(scenario, {"size": "4"}).size == 4
-
-    def test_it_may_import_its_neighbours_while_it_loads(self, tmp_path, monkeypatch):
-        monkeypatch.delitem(sys.modules, "neighbour_of_toy", raising=False)
-        before = list(sys.path)
-        write(tmp_path / "neighbour_of_toy.py", "NAME = 'from a neighbour'\n")
-        text = "import neighbour_of_toy\n" + MINIMAL.replace('summary=""', "summary=neighbour_of_toy.NAME")
-        assert load(write(tmp_path / "toy.py", text)).summary == "from a neighbour"
-        assert sys.path == before
-
-    def test_what_it_adds_to_the_search_path_stays(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(sys, "path", list(sys.path))
-        before = list(sys.path)
-        load(write(tmp_path / "toy.py", "import sys; sys.path.append('/added')\n" + MINIMAL))
-        assert sys.path == [*before, "/added"]
-
-    def test_a_relative_path(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        write(tmp_path / "toy.py", "x = 1\n1 / 0\n")
-        assert complaint(load, Path("toy.py")) == f"{tmp_path / 'toy.py'}:2: ZeroDivisionError: division by zero"
-
-    def test_a_syntax_error_names_its_line(self, tmp_path):
-        path = write(tmp_path / "toy.py", "x = 1\n\ndef f(:\n")
-        assert complaint(load, path) == f"{path}:3: syntax error: invalid syntax"
-
-    def test_a_syntax_error_in_an_import_names_the_line_of_the_import(self, tmp_path, monkeypatch):
-        monkeypatch.syspath_prepend(str(tmp_path))
-        write(tmp_path / "broken_neighbour.py", "def f(:\n")
-        path = write(tmp_path / "toy.py", "x = 1\nimport broken_neighbour\n")
-        assert complaint(load, path) == f"{path}:2: SyntaxError: invalid syntax (broken_neighbour.py, line 1)"
-
-    def test_an_exception_names_the_innermost_line_of_the_file(self, tmp_path):
-        path = write(
-            tmp_path / "toy.py",
-            """\
-            import json
-            def read():
-                return json.loads("{")
-            read()
-            """,
-        )
-        assert complaint(load, path).startswith(f"{path}:3: JSONDecodeError: Expecting property name")
-
-    def test_a_missing_import(self, tmp_path):
-        path = write(tmp_path / "toy.py", "\nimport no_such_module_anywhere\n")
-        assert complaint(load, path) == f"{path}:2: ModuleNotFoundError: No module named 'no_such_module_anywhere'"
-
-    def test_a_message_of_several_lines_becomes_one(self, tmp_path):
-        path = write(tmp_path / "toy.py", "raise ImportError('\\nfirst\\n\\n  second\\n')\n")
-        assert complaint(load, path) == f"{path}:1: ImportError: first second"
-
-    def test_a_file_that_the_scenario_cannot_open_is_not_the_scenario(self, tmp_path):
-        path = write(tmp_path / "toy.py", "\nopen('/no/such/data.csv')\n")
-        assert complaint(load, path) == (
-            f"{path}:2: FileNotFoundError: [Errno 2] No such file or directory: '/no/such/data.csv'"
-        )
-
-    def test_a_missing_file(self, tmp_path):
-        path = tmp_path / "toy.py"
-        assert complaint(load, path) == f"cannot read {path}: No such file or directory"
-
-    def test_a_script_that_ends_the_process(self, tmp_path):
-        path = write(tmp_path / "toy.py", "import sys\nsys.exit(0)\n")
-        assert complaint(load, path) == f"{path}:2: the file ended the process; a scenario only defines SCENARIO"
-
-    def test_an_interrupt_is_not_swallowed(self, tmp_path):
-        with pytest.raises(KeyboardInterrupt):
-            load(write(tmp_path / "toy.py", "raise KeyboardInterrupt\n"))
-
-    @pytest.mark.parametrize("text", ["x = 1\n", "SCENARIO = {'name': 'toy'}\n"])
-    def test_no_scenario(self, tmp_path, text):
-        path = write(tmp_path / "toy.py", text)
-        assert complaint(load, path) == (
-            f"{path} defines no SCENARIO = Scenario(...) (import it from overhead_lens.scenario)"
-        )
-
-    def test_a_scenario_that_breaks_the_contract_names_its_line(self, tmp_path):
-        path = write(tmp_path / "toy.py", MINIMAL.replace('{"f": abs}', "{}"))
-        assert complaint(load, path) == f"{path}:6: a scenario needs a name and at least one variant"
-
-    def test_not_python(self, tmp_path):
-        path = write(tmp_path / "toy.txt", "hello")
-        assert complaint(load, path) == f"{path} is not a Python file"
-
-    def test_bytes_that_are_no_text(self, tmp_path):
-        path = tmp_path / "toy.py"
-        path.write_bytes(b"x = '\xff'\n")
-        assert complaint(load, path).startswith(f"{path}:1: syntax error: ")
-
-    def test_a_failed_load_leaves_no_module(self, tmp_path):
-        with pytest.raises(UsageError):
-            load(write(tmp_path / "failed_toy.py", "1 / 0\n"))
-        assert "overhead_lens_scenario_failed_toy" not in sys.modules
 
 
 class TestParameters:
@@ -386,7 +186,3 @@ class TestParameters:
     @given(st.text())
     def test_a_str_is_kept_as_it_is(self, text):
         assert parse_value("p", str, text) == text
-
-
-def test_the_built_in_folder_is_beside_the_package_in_a_checkout():
-    assert builtin_folder() == Path(module.__file__).resolve().parent.parent / "scenarios"

@@ -30,7 +30,7 @@ def test_wheel_works_outside_of_the_checkout(tmp_path: Path) -> None:
     site = tmp_path / "site"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    assert (site / "overhead_lens" / "categories.toml").is_file()
+    assert (site / "overhead_lens" / "taxonomy" / "rules.toml").is_file()
     assert (site / "overhead_lens" / "py.typed").is_file()
     env = {**os.environ, "PYTHONPATH": str(site)}
     code = "import overhead_lens; print(overhead_lens.__file__)"

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.analysis.trace_analysis import Analyzer
-from overhead_lens.categories import default_classifier
-from overhead_lens.trace import kineto
-from overhead_lens.trace.document import decode
-from overhead_lens.trace.model import Trace
+from overhead_lens.readers.kineto import read as kineto
+from overhead_lens.readers.kineto.document import decode
+from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.taxonomy.categories import default_classifier
+from overhead_lens.traces.analyzer import Analyzer
 from tests.trace_text import Number, document, event
 
 CLASSIFIER = default_classifier()

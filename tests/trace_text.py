@@ -8,10 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-PUBLIC = Path(__file__).resolve().parents[2] / "shared" / "traces"
-
 
 def event(
     name: str = "op", cat: str = "cpu_op", ts: Any = 1, dur: Any = 1, pid: Any = 1, tid: Any = 1, **more: Any
@@ -71,18 +67,3 @@ def written(folder: Path, text: str | bytes, name: str = "t.json", *, packed: bo
     path = folder / name
     path.write_bytes(gzip.compress(data) if packed or (packed is None and name.endswith(".gz")) else data)
     return path
-
-
-def public_traces() -> list[Any]:
-    """The public traces as parameters; one that is skipped where they are absent."""
-    paths = sorted(path for path in PUBLIC.glob("*.json*") if path.name != "reference_values.json")
-    skipped = pytest.param(
-        None, marks=pytest.mark.skip(reason=f"no public traces beside the checkout ({PUBLIC.name}/)")
-    )
-    return [pytest.param(path, id=path.name.split(".")[0]) for path in paths] or [skipped]
-
-
-def reference(path: Path) -> dict[str, Any]:
-    """The independently computed values of a public trace."""
-    values = json.loads((PUBLIC / "reference_values.json").read_text())
-    return values[path.name]

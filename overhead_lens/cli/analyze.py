@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overhead_lens.cli.arguments import Quiet, Rules, json_option
 from overhead_lens.errors import EXIT_USAGE, UsageError
+from overhead_lens.terminal.arguments import Quiet, Rules, json_option
 
 if TYPE_CHECKING:
-    from overhead_lens.analysis.trace_model import TraceAnalysis, TraceFailure
+    from overhead_lens.terminal.output import Format
+    from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 
 
 def analyze(
@@ -36,26 +36,28 @@ def analyze(
     quiet: Quiet = False,
 ) -> None:
     """Where the time of recorded traces goes: host, device, and who let the device idle."""
-    if rules is not None:
-        from overhead_lens.categories import load_rules
+    from overhead_lens.taxonomy.categories import default_classifier, load_rules
+    from overhead_lens.terminal.output import Format, show
 
+    form = Format.asked(json=json_)
+    if rules is not None:
         load_rules(rules)
     _check_combination(diff=diff, query=query, pftrace=pftrace, dask=dask, parquet=parquet)
     paths = find_traces(traces)
     if diff:
         if len(paths) != 2:
             raise UsageError(f"--diff takes two traces, not {len(paths)}")
-        from overhead_lens.cli.structure import show_structure
+        from overhead_lens.stored import compare_traces
 
-        show_structure(paths[0], paths[1], rules, as_json=json_)
+        show(compare_traces(paths[0], paths[1], default_classifier(rules)), form)
     elif query is not None:
-        _show_query(query, paths, rules, as_json=json_)
+        _show_query(query, paths, rules, form=form)
     else:
         if parquet is not None:
             from overhead_lens.export.parquet import check_directory
 
             check_directory(parquet)
-        _show_analyses(_analyzed(paths, dask, pftrace, rules, quiet=quiet), parquet, as_json=json_)
+        _show_analyses(_analyzed(paths, dask, pftrace, rules, quiet=quiet), parquet, form=form)
 
 
 def find_traces(given: Sequence[Path]) -> list[Path]:
@@ -99,14 +101,14 @@ def _analyzed(
     paths: Sequence[Path], dask: str | None, pftrace: Path | None, rules: Path | None, *, quiet: bool
 ) -> list[TraceAnalysis | TraceFailure]:
     """The analyses in the order of the paths."""
-    from overhead_lens.cli.progress import progress
+    from overhead_lens.terminal.progress import progress
 
     with progress(quiet=quiet) as listener:
         if pftrace is not None:
             if len(paths) != 1:
                 raise UsageError(f"--pftrace draws one trace, not {len(paths)}")
             return [_drawn(paths[0], pftrace, rules)]
-        from overhead_lens import cluster
+        from overhead_lens.traces import cluster
 
         listener.begin(len(paths))
         results = cluster.analyze_here(paths, rules) if dask is None else cluster.analyze_on(dask, paths, rules)
@@ -118,10 +120,10 @@ def _analyzed(
 
 
 def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
-    from overhead_lens.analysis.trace_analysis import Analyzer
-    from overhead_lens.categories import default_classifier
     from overhead_lens.export.perfetto_analysis import write_analysis_perfetto
-    from overhead_lens.trace.kineto import read_trace
+    from overhead_lens.readers.kineto.read import read_trace
+    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.traces.analyzer import Analyzer
 
     if out.exists():
         raise UsageError(f"{out} exists; name a new file")
@@ -132,8 +134,10 @@ def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
     return analysis
 
 
-def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Path | None, *, as_json: bool) -> None:
-    from overhead_lens.analysis.trace_model import TraceAnalysis, TraceFailure
+def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Path | None, *, form: Format) -> None:
+    from overhead_lens.terminal.output import show
+    from overhead_lens.traces.model import TraceFailure
+    from overhead_lens.traces.ranks import Job
 
     if parquet is not None:
         from overhead_lens.export.parquet import write_parquet
@@ -142,42 +146,31 @@ def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Pat
     failures = [each for each in results if isinstance(each, TraceFailure)]
     if len(failures) == len(results) == 1:
         raise UsageError(failures[0].error)
-    analyses = [each for each in results if isinstance(each, TraceAnalysis)]
-    if as_json:
-        from overhead_lens.report.analysis_json import analysis_document
-
-        print(json.dumps({**analysis_document(results), "ranks": _ranks_document(analyses)}, indent=1))
-    else:
-        from overhead_lens.cli.present import make_console
-        from overhead_lens.report.analysis_text import print_analysis, print_failure
-
-        console = make_console()
-        for result in results:
-            if isinstance(result, TraceFailure):
-                print_failure(console, result)
-            else:
-                print_analysis(console, result)
-        if len(analyses) > 1:
-            from overhead_lens.analysis.ranks import compare_ranks
-            from overhead_lens.report.ranks_text import print_ranks
-
-            print_ranks(console, compare_ranks(analyses))
-    if failures and not analyses:
+    show(Job.of(results), form)
+    if len(failures) == len(results):
         raise UsageError(f"none of the {len(results)} traces could be read")
     if failures:
         raise typer.Exit(EXIT_USAGE)
 
 
-def _ranks_document(analyses: Sequence[TraceAnalysis]) -> object:
-    if len(analyses) < 2:
-        return None
-    from overhead_lens.analysis.ranks import compare_ranks
-    from overhead_lens.report.ranks_json import ranks_document
+def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, form: Format) -> None:
+    from overhead_lens.export.query import Analyzed, run_query
+    from overhead_lens.readers.kineto.read import read_trace
+    from overhead_lens.report.table_text import print_rows
+    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.terminal.output import show_rows
+    from overhead_lens.traces.analyzer import Analyzer
 
-    return ranks_document(compare_ranks(analyses))
-
-
-def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, as_json: bool) -> None:
-    from overhead_lens.cli.query import show_query
-
-    show_query(query, paths, rules, as_json=as_json)
+    if not query.strip():
+        raise UsageError(
+            "--query needs SQL, for example: select name, sum(dur_ns) from kernels group by 1 order by 2 desc"
+        )
+    classifier = default_classifier(rules)
+    analyzed = []
+    for path in paths:
+        trace = read_trace(path)
+        analyzer = Analyzer(trace, classifier)
+        analyzed.append(Analyzed(trace, analyzer.analysis(), analyzer.pieces()))
+    answer = run_query(query, analyzed)
+    rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+    show_rows(rows, form, lambda console: print_rows(console, answer.columns, answer.rows))

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from overhead_lens.cli.arguments import TIMEOUT_S, Quiet, Timeout
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.terminal.arguments import TIMEOUT_S, Inputs, Quiet, Timeout
 
 app = typer.Typer(help="Baselines of `overhead-lens check`.", no_args_is_help=True)
 
@@ -24,14 +24,15 @@ def update(
     target: Annotated[
         str | None, typer.Argument(help="What to profile; as the baseline says where it is left out.")
     ] = None,
+    inputs: Inputs = None,
     timeout: Timeout = TIMEOUT_S,
     quiet: Quiet = False,
 ) -> None:
     """Record the baseline again and put the new capture in its place, the old one beside it."""
-    from overhead_lens.capture.directory import read_capture
-    from overhead_lens.capture.record import record
-    from overhead_lens.cli.again import request_of
-    from overhead_lens.cli.progress import progress
+    from overhead_lens.captures.directory import read_capture
+    from overhead_lens.recorder.single import record
+    from overhead_lens.studies.check.rerun import request_of
+    from overhead_lens.terminal.progress import progress
 
     old = read_capture(baseline)
     path = baseline.absolute()
@@ -40,7 +41,7 @@ def update(
     if fresh.exists():
         raise UsageError(f"{fresh} is in the way: another update runs, or one was ended; move it away")
     with progress(quiet=quiet) as listener:
-        record(request_of(old.meta, target, fresh, timeout), listener)
+        record(request_of(old, target, fresh, timeout, inputs), listener)
     try:
         path.rename(kept)
         fresh.rename(path)

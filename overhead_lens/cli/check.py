@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overhead_lens.cli.arguments import TIMEOUT_S, Quiet, Rules, Timeout, directory_option
 from overhead_lens.errors import EXIT_REGRESSION, MeasurementError, UsageError
+from overhead_lens.terminal.arguments import TIMEOUT_S, Inputs, Quiet, Rules, Timeout, directory_option
 
 if TYPE_CHECKING:
-    from overhead_lens.analysis.breakdown import Budget
-    from overhead_lens.capture.record import Listener, Request
+    from overhead_lens.budget.make import Budget
+    from overhead_lens.machine.request import Listener, Request
+    from overhead_lens.studies.check.outcome import Outcome
 
 
 def check(
@@ -22,6 +22,7 @@ def check(
     target: Annotated[
         str | None, typer.Argument(help="What to profile; as the baseline says where it is left out.")
     ] = None,
+    inputs: Inputs = None,
     max_: Annotated[
         list[str] | None,
         typer.Option(
@@ -48,15 +49,16 @@ def check(
     quiet: Quiet = False,
 ) -> None:
     """Exit 1 when a limit is broken, or, without limits, when the call became slower."""
-    from overhead_lens.capture.directory import read_capture
-    from overhead_lens.capture.record import record
-    from overhead_lens.categories import default_classifier
-    from overhead_lens.cli.again import request_of
-    from overhead_lens.cli.gates import by_counts, by_time, need_counts
-    from overhead_lens.cli.present import make_console
-    from overhead_lens.cli.progress import progress
-    from overhead_lens.cli.store import budget_of
-    from overhead_lens.compare.limits import BROKEN, DEFAULT_COUNT_LIMIT, CountLimit, Limit, parse_limit
+    from overhead_lens.captures.directory import read_capture
+    from overhead_lens.recorder.single import record
+    from overhead_lens.report import check_files
+    from overhead_lens.stored import budget_of
+    from overhead_lens.studies.check.gate import by_counts, by_time, need_counts
+    from overhead_lens.studies.check.limits import DEFAULT_COUNT_LIMIT, CountLimit, Limit, parse_limit
+    from overhead_lens.studies.check.rerun import request_of
+    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.terminal.output import Format, show
+    from overhead_lens.terminal.progress import progress
 
     parsed = [parse_limit(text) for text in max_ or []]
     limits = [limit for limit in parsed if isinstance(limit, Limit)]
@@ -72,30 +74,24 @@ def check(
     before = budget_of(baseline, classifier)
     if count_limits:
         need_counts(before)
-    request = replace(request_of(base.meta, target, output, timeout), instructions=bool(count_limits))
+    request = replace(request_of(base, target, output, timeout, inputs), instructions=bool(count_limits))
     only_counts = bool(count_limits) and not limits
     with progress(quiet=quiet) as listener:
         path = _count(request, before, listener) if only_counts else record(request, listener)
-    outcome = (
+    outcome: Outcome = (
         by_counts(base.meta, before, path, count_limits, classifier, force=force)
         if only_counts
         else by_time(base.meta, baseline, path, (limits, count_limits), classifier, force=force)
     )
-    _write(markdown, outcome.markdown, append=True)
-    _write(junit, outcome.junit, append=False)
-    if json_:
-        print(json.dumps(outcome.document, indent=1))
-    else:
-        console = make_console()
-        outcome.show(console)
-        for finding in outcome.findings:
-            console.print(str(finding), style="red" if finding.state == BROKEN else "")
+    _write(markdown, check_files.markdown(outcome), append=True)
+    _write(junit, check_files.junit(outcome), append=False)
+    show(outcome, Format.asked(json=json_))
     if outcome.regressed:
         raise typer.Exit(EXIT_REGRESSION)
 
 
 def _count(request: Request, before: Budget, listener: Listener) -> Path:
-    from overhead_lens.capture.record_counts import record_counts
+    from overhead_lens.studies.check.record import record_counts
 
     assert before.breakdown.instructions is not None
     return record_counts(request, before.breakdown.instructions.calls, listener)

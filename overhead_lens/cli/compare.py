@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -13,12 +12,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overhead_lens.cli.arguments import TIMEOUT_S, Device, Quiet, Rules, Timeout, directory_option, json_option
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
+from overhead_lens.terminal.arguments import (
+    TIMEOUT_S,
+    Device,
+    Inputs,
+    Quiet,
+    Rules,
+    Timeout,
+    directory_option,
+    json_option,
+)
 
 if TYPE_CHECKING:
-    from overhead_lens.capture.record import Effort, Request
-    from overhead_lens.scenario import Target
+    from overhead_lens.machine.request import Effort, Request
+    from overhead_lens.target import Target
 
 DELTA = "delta.json"
 
@@ -26,6 +34,7 @@ DELTA = "delta.json"
 def compare(
     base: Annotated[str, typer.Argument(help='A target with options of profile, in quotes: "add1 -p size=3".')],
     new: Annotated[str, typer.Argument(help='What may be slower: "add1 --compile -p size=3".')],
+    inputs: Inputs = None,
     compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of both.")] = False,
     mode: Annotated[str | None, typer.Option(help="torch.compile's mode on both sides.")] = None,
     device: Device = None,
@@ -51,16 +60,17 @@ def compare(
     quiet: Quiet = False,
 ) -> None:
     """Measure two things in turns; exit 1 when the second is slower."""
-    from overhead_lens.capture.directory import recording_directory, release_directory
-    from overhead_lens.capture.record_pair import PAIRED, PAIRED_COMPILED, record_pair
-    from overhead_lens.categories import default_classifier
+    from overhead_lens.captures.directory import recording_directory, release_directory
     from overhead_lens.cli import sides
-    from overhead_lens.cli.present import show_delta
-    from overhead_lens.cli.progress import progress
-    from overhead_lens.cli.store import budgets_of, draw
     from overhead_lens.compare.difference import compare_budgets
-    from overhead_lens.report.json import delta_document
-    from overhead_lens.scenario import parse_target
+    from overhead_lens.export.capture import draw
+    from overhead_lens.recorder.paired import PAIRED, PAIRED_COMPILED, record_pair
+    from overhead_lens.report.forms import to_json
+    from overhead_lens.stored import budgets_of
+    from overhead_lens.target import parse_target
+    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.terminal.output import Format, show
+    from overhead_lens.terminal.progress import progress
 
     if sys.platform == "win32":
         raise UsageError("compare measures on Linux and macOS only; captures made there can be compared here by diff")
@@ -71,7 +81,7 @@ def compare(
     effort = PAIRED if all(options is None for _, options in workloads) else PAIRED_COMPILED
     effort = replace(effort, processes=rounds or effort.processes)
     interpreters = {name: sides.interpreter(path) for name, path in sides.by_side("--python", python or []).items()}
-    targets = [parse_target(side.target) for side in own]
+    targets = [parse_target(side.target, side.inputs or inputs) for side in own]
     with ExitStack() as stack:
         targets = stack.enter_context(sides.revisions(targets, sides.by_side("--rev", rev or [])))
         requests = [
@@ -84,10 +94,9 @@ def compare(
         listener.step("analyzing")
         budgets = budgets_of(paths, classifier)
         delta = compare_budgets(budgets[0], budgets[1], margin / 100)
-        document = json.dumps(delta_document(delta), indent=1)
-        (folder / DELTA).write_text(f"{document}\n", encoding="utf-8")
+        (folder / DELTA).write_text(f"{to_json(delta)}\n", encoding="utf-8")
         release_directory(folder)
-    show_delta(delta, as_json=json_)
+    show(delta, Format.asked(json=json_))
     for path, budget in zip(paths, budgets, strict=True):
         draw(path, budget.breakdown, classifier)
     if delta.verdict == "slower":
@@ -101,12 +110,11 @@ def _request(
     effort: Effort,
     timeout_s: float,
 ) -> Request:
-    from overhead_lens.capture.record import Request
+    from overhead_lens.machine.request import Request
 
     params, options = workload
     return Request(
-        path=target.path,
-        variant=target.variant,
+        target=target,
         params=params,
         compile_options=options,
         output=None,
@@ -120,5 +128,4 @@ def _request(
 
 def _label(targets: Sequence[Target]) -> str:
     """What both sides are called in the name of their directory."""
-    names = [f"{target.path.stem}-{target.variant}" if target.variant else target.path.stem for target in targets]
-    return "-".join(dict.fromkeys(names))
+    return "-".join(dict.fromkeys(target.label for target in targets))

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from overhead_lens.cli.arguments import Rules, json_option
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
+from overhead_lens.terminal.arguments import Rules, json_option
 
 
 def diff(
@@ -24,25 +24,23 @@ def diff(
     json_: Annotated[bool, json_option("difference")] = False,
 ) -> None:
     """Compare two captures; exit 1 when the new one is slower. Of two traces: what came, went or changed."""
-    if base.is_file() and new.is_file():
-        from overhead_lens.cli.structure import show_structure
+    from overhead_lens.captures.directory import read_capture
+    from overhead_lens.compare.difference import compare_budgets, differences
+    from overhead_lens.stored import budgets_of, compare_traces
+    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.terminal.output import Format, show
 
-        show_structure(base, new, rules, as_json=json_)
+    if base.is_file() and new.is_file():
+        show(compare_traces(base, new, default_classifier(rules)), Format.asked(json=json_))
         return
     if base.is_file() or new.is_file():
         raise UsageError("a trace compares with a trace, a capture with a capture")
-    from overhead_lens.capture.directory import read_capture
-    from overhead_lens.categories import default_classifier
-    from overhead_lens.cli.present import show_delta
-    from overhead_lens.cli.store import budgets_of
-    from overhead_lens.compare.difference import compare_budgets, differences
-
     found = differences(read_capture(base).meta, read_capture(new).meta)
     if found and not force:
         raise UsageError(f"the captures differ in {'; '.join(found)}: --force compares them all the same")
     classifier = default_classifier(rules)
     before, after = budgets_of((base, new), classifier)
     delta = compare_budgets(before, after, margin / 100)
-    show_delta(delta, as_json=json_)
+    show(delta, Format.asked(json=json_))
     if delta.verdict == "slower":
         raise typer.Exit(EXIT_REGRESSION)

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from overhead_lens.recorder.requirements import Finding
 
 
 def doctor(
     json_: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """Say what is missing for each instrument and how to get it."""
-    from overhead_lens.capture.requirements import examine
-    from overhead_lens.cli.present import make_console
+    from overhead_lens.recorder.requirements import examine
+    from overhead_lens.terminal.output import Format, show_rows
 
     findings = examine()
-    if json_:
-        print(json.dumps([asdict(finding) for finding in findings], indent=1))
-        return
+    rows = [asdict(finding) for finding in findings]
+    show_rows(rows, Format.asked(json=json_), lambda console: _print(console, findings))
+
+
+def _print(console: Console, findings: Sequence[Finding]) -> None:
     from rich.text import Text
 
-    console = make_console()
     for finding in findings:
         mark, color = ("ok  ", "green") if finding.available else ("none", "yellow")
         console.print(

@@ -30,10 +30,13 @@ def export(
     ] = None,
 ) -> None:
     """Write a capture for another viewer."""
-    from overhead_lens.capture.directory import read_capture
-    from overhead_lens.categories import default_classifier
-    from overhead_lens.cli.store import budget_of, measured_stacks, write_picture
-    from overhead_lens.trace.kineto import read_events
+    from overhead_lens.captures.directory import read_capture
+    from overhead_lens.captures.files import KINETO, KINETO_STACK
+    from overhead_lens.export.capture import write_picture
+    from overhead_lens.instruments.samples.evidence import read_samples
+    from overhead_lens.readers.kineto.read import read_events
+    from overhead_lens.stored import budget_of
+    from overhead_lens.taxonomy.categories import default_classifier
 
     stored = read_capture(capture)
     target = output or capture / _NAMES[to]
@@ -47,15 +50,15 @@ def export(
         from overhead_lens.export.chrome import write_chrome
         from overhead_lens.export.evidence import Evidence
 
-        source = stored.kineto_stack or stored.kineto
+        source = stored.existing(KINETO_STACK) or stored.existing(KINETO)
         if source is None:
             raise UsageError(f"{capture} holds no trace to export")
         write_chrome(target, breakdown, Evidence(read_events(source)))
     else:
         from overhead_lens.export.speedscope import write_speedscope
 
-        stacks = measured_stacks(stored.folded)
-        if not stacks:
-            raise UsageError(f"{capture} holds no samples to export ({stored.meta['samples'].get('reason')})")
-        write_speedscope(target, breakdown, stacks)
+        samples = read_samples(stored)
+        if not samples.stacks:
+            raise UsageError(f"{capture} holds no samples to export ({samples.taken.reason})")
+        write_speedscope(target, breakdown, samples.stacks)
     typer.echo(str(target))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overhead_lens.cli.arguments import Quiet, json_option
 from overhead_lens.errors import UsageError
+from overhead_lens.terminal.arguments import Quiet, json_option
 
 if TYPE_CHECKING:
-    from overhead_lens.cli.progress import Steps
-    from overhead_lens.compare.history import History, Point, Skipped
+    from overhead_lens.studies.history.analysis import History, Point, Skipped
+    from overhead_lens.terminal.progress import Steps
 
 _PICTURES = (".svg", ".png", ".pdf")
 
@@ -28,21 +27,16 @@ def history(
     quiet: Quiet = False,
 ) -> None:
     """Show how captures changed over time, and between which commits."""
-    from overhead_lens.cli.present import make_console
-    from overhead_lens.cli.progress import progress
-    from overhead_lens.report.history_json import history_document
     from overhead_lens.report.history_picture import draw_history
-    from overhead_lens.report.history_text import print_history
+    from overhead_lens.terminal.output import Format, show
+    from overhead_lens.terminal.progress import progress
 
     _check_picture(picture)
     with progress(quiet=quiet) as listener:
         found = read(folder, listener)
     if picture is not None:
         draw_history(found, picture)
-    if json_:
-        print(json.dumps(history_document(found), indent=1))
-    else:
-        print_history(make_console(), found)
+    show(found, Format.asked(json=json_))
 
 
 def read(folder: Path, listener: Steps) -> History:
@@ -51,8 +45,8 @@ def read(folder: Path, listener: Steps) -> History:
     Raises:
         UsageError: It is no directory, or holds no capture that can be read.
     """
-    from overhead_lens.capture.collection import find_captures
-    from overhead_lens.compare.history import Skipped, make_history
+    from overhead_lens.captures.collection import find_captures
+    from overhead_lens.studies.history.analysis import Skipped, make_history
 
     if not folder.is_dir():
         raise UsageError(f"no directory {folder}")
@@ -67,8 +61,8 @@ def read(folder: Path, listener: Steps) -> History:
 
 def _points(captures: Sequence[Path], listener: Steps) -> tuple[list[Point], list[Skipped], list[str]]:
     """Points of the captures, those that cannot be read, and warnings; analyses are taken from the cache or added to it."""
-    from overhead_lens.capture import summary_store
-    from overhead_lens.compare.history import Skipped, point_of_text
+    from overhead_lens.studies.history import store as summary_store
+    from overhead_lens.studies.history.analysis import Skipped, point_of_text
 
     kept, added = summary_store.load(), {}
     points, damaged = [], []
@@ -88,15 +82,13 @@ def _points(captures: Sequence[Path], listener: Steps) -> tuple[list[Point], lis
 
 
 def _analyzed(path: Path) -> str:
-    from overhead_lens.capture.directory import read_capture
-    from overhead_lens.categories import default_classifier
-    from overhead_lens.cli.store import budget_of
-    from overhead_lens.compare.history import text_of
+    from overhead_lens.captures.directory import read_capture
+    from overhead_lens.stored import budget_of
+    from overhead_lens.studies.history.analysis import text_of
+    from overhead_lens.taxonomy.categories import default_classifier
 
-    capture = read_capture(path)
-    return text_of(
-        capture.meta, budget_of(path, default_classifier(None)), float(capture.clock["reference_ns"].median())
-    )
+    budget = budget_of(path, default_classifier(None))
+    return text_of(read_capture(path).meta, budget, float(budget.blocks["reference_ns"].median()))
 
 
 def _check_picture(picture: Path | None) -> None:

@@ -19,8 +19,8 @@ def open_(
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the browser.", min=1.0, max=1e6)] = 600.0,
 ) -> None:
     """Show a trace in the Perfetto UI; it is handed over on this machine and leaves it for nowhere."""
-    from overhead_lens.capture.directory import read_capture
-    from overhead_lens.capture.files import PERFETTO
+    from overhead_lens.captures.directory import read_capture
+    from overhead_lens.captures.files import PERFETTO
     from overhead_lens.errors import MeasurementError
     from overhead_lens.export.launcher import serve
 

@@ -1,4 +1,4 @@
-"""``overhead-lens profile``: measure a scenario and print its closed budget."""
+"""``overhead-lens profile``: measure a scenario or a function and print its closed budget."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
-from overhead_lens.cli.arguments import (
+from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
     Device,
+    Inputs,
     Mode,
     Param,
     Quick,
@@ -23,11 +25,11 @@ from overhead_lens.cli.arguments import (
     directory_option,
     json_option,
 )
-from overhead_lens.errors import MeasurementError, UsageError
 
 
 def profile(
     target: Target,
+    inputs: Inputs = None,
     compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of the variant.")] = False,
     mode: Mode = None,
     device: Device = None,
@@ -42,27 +44,26 @@ def profile(
     json_: Annotated[bool, json_option("budget")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure a scenario and print where its time goes."""
-    from overhead_lens.capture.record import QUICK, STANDARD, Request, record
-    from overhead_lens.categories import default_classifier
-    from overhead_lens.cli.present import failure_of, show_breakdown
-    from overhead_lens.cli.progress import progress
-    from overhead_lens.cli.store import budget_of, draw
-    from overhead_lens.scenario import parse_target
+    """Measure a scenario or a plain function and print where its time goes."""
+    from overhead_lens.export.capture import draw
+    from overhead_lens.machine.request import QUICK, STANDARD, Request
+    from overhead_lens.recorder.single import record
+    from overhead_lens.stored import budget_of
+    from overhead_lens.target import parse_target
+    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.terminal.output import Format, failure_of, show
+    from overhead_lens.terminal.progress import progress
 
     if sys.platform == "win32":
         raise UsageError("profile measures on Linux and macOS only; captures made there can be read here")
-    found = parse_target(target)
     classifier = default_classifier(rules)
     request = Request(
-        path=found.path,
-        variant=found.variant,
+        target=parse_target(target, inputs),
         params=assignments(param or [], device),
         compile_options=compile_options(compile_=compile_, mode=mode),
         output=output,
         parent=Path("traces"),
         timeout_s=timeout,
-        target=target,
         effort=QUICK if quick else STANDARD,
         command=("overhead-lens", *sys.argv[1:]),
         instructions=instructions,
@@ -72,6 +73,6 @@ def profile(
         listener.step("analyzing")
         budget = budget_of(path, classifier)
         not_drawn = failure_of(lambda: draw(path, budget.breakdown, classifier))
-    show_breakdown(budget.breakdown, as_json=json_)
+    show(budget.breakdown, Format.asked(json=json_))
     if not_drawn is not None:
         raise MeasurementError(f"{not_drawn}; the capture is complete but for this picture") from not_drawn

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from overhead_lens.cli.arguments import Rules, json_option
+from overhead_lens.terminal.arguments import Rules, json_option
 
 
 def report(
@@ -16,20 +16,19 @@ def report(
     json_: Annotated[bool, json_option("budget")] = False,
 ) -> None:
     """Print the budget of a stored capture, or a stored ladder or sweep."""
-    from overhead_lens.capture.directory import is_ladder, is_sweep
-    from overhead_lens.categories import default_classifier
-    from overhead_lens.cli.present import show_breakdown
-    from overhead_lens.cli.store import budget_of
+    from overhead_lens.captures.directory import schema_of
+    from overhead_lens.stored import budget_of
+    from overhead_lens.studies.ladder.analysis import ladder_of
+    from overhead_lens.studies.ladder.stored import LADDER
+    from overhead_lens.studies.sweep.analysis import sweep_of
+    from overhead_lens.studies.sweep.stored import SWEEP
+    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.terminal.output import Format, show
 
-    if is_ladder(capture):
-        from overhead_lens.cli.ladder import read, show
-
-        show(read(capture), as_json=json_)
-        return
-    if is_sweep(capture):
-        from overhead_lens.cli.sweep import read as read_sweep
-        from overhead_lens.cli.sweep import show as show_sweep
-
-        show_sweep(read_sweep(capture), as_json=json_)
-        return
-    show_breakdown(budget_of(capture, default_classifier(rules)).breakdown, as_json=json_)
+    form, schema = Format.asked(json=json_), schema_of(capture)
+    if LADDER.is_of(schema):
+        show(ladder_of(capture), form)
+    elif SWEEP.is_of(schema):
+        show(sweep_of(capture), form)
+    else:
+        show(budget_of(capture, default_classifier(rules)).breakdown, form)

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def scenarios(
     json_: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
     """List the built-in scenarios with their variants and parameters."""
-    from overhead_lens.capture.process import Worker
-    from overhead_lens.cli.present import make_console
-    from overhead_lens.scenario import builtin_paths
+    from overhead_lens.machine.operations import CATALOG
+    from overhead_lens.machine.process import Worker
+    from overhead_lens.target import builtin_paths
+    from overhead_lens.terminal.output import Format, show_rows
 
     paths = {name: str(path) for name, path in builtin_paths().items()}
     with tempfile.TemporaryDirectory() as folder, Worker("lister", Path(folder, "log"), 120.0) as worker:
-        rows = worker.ask("catalog", paths=paths)["scenarios"]
-    if json_:
-        print(json.dumps(rows, indent=1))
-        return
+        rows = worker.ask(CATALOG, paths=paths).scenarios
+    show_rows(rows, Format.asked(json=json_), lambda console: _print(console, rows))
+
+
+def _print(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     from rich.text import Text
 
-    console = make_console()
     for row in rows:
         if row.get("error"):
             console.print(Text(f"{row['name']}  cannot be loaded: {row['error']}", style="red"))

@@ -9,12 +9,13 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from overhead_lens.cli.arguments import assignments, compile_options
 from overhead_lens.errors import UsageError
-from overhead_lens.scenario import Target, builtin_paths
+from overhead_lens.target import Target, builtin_paths
+from overhead_lens.terminal.arguments import assignments, compile_options
 
 _NAMES = ("old", "new")
 _PROBE = "import importlib.util as u, sys; print(sys.version_info >= (3, 10), u.find_spec('torch') is not None)"
@@ -36,6 +37,7 @@ def parse_side(text: str) -> argparse.Namespace:
     """
     parser = _Parser(prog=text, add_help=False, allow_abbrev=False)
     parser.add_argument("target")
+    parser.add_argument("--inputs")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--mode")
     parser.add_argument("--device")
@@ -109,24 +111,32 @@ def revisions(targets: Sequence[Target], wanted: Mapping[str, str]) -> Iterator[
 
 @contextmanager
 def _checked_out(target: Target, revision: str) -> Iterator[Target]:
-    if target.path in builtin_paths().values():
-        raise UsageError(f"--rev is for a .py file of your own; {target.path.stem} is built in")
-    top = Path(_git(target.path.parent, f"{target.path} is not in a git repository", "rev-parse", "--show-toplevel"))
+    if target.file is None or target.file in builtin_paths().values():
+        raise UsageError(f"--rev is for a .py file of your own, not for {target.text}")
+    top = Path(_git(target.file.parent, f"{target.file} is not in a git repository", "rev-parse", "--show-toplevel"))
     commit = _git(
         top, f"no revision {revision!r} in {top}", "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"
     )
-    inside = target.path.relative_to(top.resolve())
+    inside = target.file.relative_to(top.resolve())
     _git(top, f"{inside} does not exist in revision {revision}", "cat-file", "-e", f"{commit}:{inside.as_posix()}")
     with tempfile.TemporaryDirectory(prefix="overhead-lens-") as folder:
         tree = Path(folder) / top.name
         quiet = ("-c", "core.hooksPath=/dev/null", "worktree")
         try:
             _git(top, f"git cannot check out {revision}", *quiet, "add", "--detach", str(tree), commit)
-            yield Target(tree / inside, target.variant)
+            yield _moved(target, tree / inside)
         finally:
             subprocess.run(
                 ["git", "-C", str(top), "worktree", "remove", "--force", str(tree)], capture_output=True, check=False
             )
+
+
+def _moved(target: Target, file: Path) -> Target:
+    """The target in another file; what makes its arguments goes with it where it is in the same one."""
+    inputs = target.inputs
+    if inputs is not None and inputs.file == target.file:
+        inputs = replace(inputs, file=file)
+    return replace(target, file=file, inputs=inputs)
 
 
 def _git(folder: Path, fault: str, *arguments: str) -> str:

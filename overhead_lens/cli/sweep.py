@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overhead_lens.cli.arguments import (
+from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
     Device,
     Mode,
@@ -21,11 +22,9 @@ from overhead_lens.cli.arguments import (
     directory_option,
     json_option,
 )
-from overhead_lens.errors import MeasurementError, UsageError
 
 if TYPE_CHECKING:
-    from overhead_lens.analysis.sweep import Sweep
-
+    from overhead_lens.target import Target
 PICTURE = "sweep.svg"
 
 
@@ -48,18 +47,19 @@ def sweep(
     quiet: Quiet = False,
 ) -> None:
     """Time variants over sizes and fit time = overhead + n / rate."""
-    from overhead_lens.capture.record_sweep import QUICK, STANDARD, SweepRequest, record_sweep
-    from overhead_lens.cli.present import failure_of
-    from overhead_lens.cli.progress import progress
     from overhead_lens.report.sweep_picture import draw_sweep
+    from overhead_lens.studies.sweep.analysis import sweep_of
+    from overhead_lens.studies.sweep.record import QUICK, STANDARD, SweepRequest, record_sweep
+    from overhead_lens.terminal.output import Format, failure_of, show
+    from overhead_lens.terminal.progress import progress
 
     if sys.platform == "win32":
         raise UsageError("sweep measures on Linux and macOS only; sweeps made there can be read here")
-    path, variants = scenario_of(targets, all_variants=all_variants)
+    target, variants = scenario_of(targets, all_variants=all_variants)
     fixed, swept = split(assignments(param or [], device))
     options = compile_options(compile_=compile_, mode=mode)
     request = SweepRequest(
-        path=path,
+        target=target,
         variants=variants,
         params=fixed,
         swept=swept,
@@ -73,28 +73,31 @@ def sweep(
     )
     with progress(quiet=quiet) as listener:
         folder = record_sweep(request, listener)
-        measured = read(folder)
+        measured = sweep_of(folder)
         not_drawn = failure_of(lambda: draw_sweep(measured, folder / PICTURE))
-    show(measured, as_json=json_)
+    show(measured, Format.asked(json=json_))
     if not_drawn is not None:
         raise MeasurementError(f"{not_drawn}; the sweep is complete but for this picture") from not_drawn
 
 
-def scenario_of(targets: list[str], *, all_variants: bool) -> tuple[Path, list[str | None] | None]:
-    """The one scenario file of the targets and their variants; None for all variants.
+def scenario_of(targets: list[str], *, all_variants: bool) -> tuple[Target, list[str | None] | None]:
+    """The one scenario of the targets and their variants; None for all variants.
 
     Raises:
         UsageError: The targets are of several scenarios, or all variants are asked for and some are named.
     """
-    from overhead_lens.scenario import parse_target
+    from overhead_lens.target import parse_target
 
     found = [parse_target(each) for each in targets]
-    if len({each.path for each in found}) > 1:
+    for text, target in zip(targets, found, strict=True):
+        if target.file is None:
+            raise UsageError(f"{text} is a plain function, which has no size to sweep: write a scenario for it")
+    if len({each.file for each in found}) > 1:
         raise UsageError(f"a sweep is of one scenario, not of {' and '.join(targets)}")
-    named = [each.variant for each in found]
+    named = [each.name for each in found]
     if all_variants and any(named):
         raise UsageError(f"--all-variants and {targets[0]} disagree: leave the variant out, or the option")
-    return found[0].path, None if all_variants else named
+    return replace(found[0], name=None), None if all_variants else named
 
 
 def split(assigned: dict[str, str]) -> tuple[dict[str, str], dict[str, list[int]]]:
@@ -117,31 +120,3 @@ def _integers(name: str, text: str) -> list[int]:
     if len(set(values)) < len(values):
         raise UsageError(f"the values of {name} must differ from one another, not {text!r}")
     return values
-
-
-def read(path: Path) -> Sweep:
-    """A stored sweep.
-
-    Raises:
-        UsageError: It is no sweep, or a damaged one.
-    """
-    from overhead_lens.analysis.sweep import make_sweep
-    from overhead_lens.capture.directory import read_sweep
-
-    meta, rows = read_sweep(path)
-    try:
-        return make_sweep(meta, rows, str(path))
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"the sweep {path} is damaged: {type(error).__name__}: {error}") from error
-
-
-def show(measured: Sweep, *, as_json: bool) -> None:
-    """Print a sweep."""
-    from overhead_lens.cli.present import make_console
-    from overhead_lens.report.sweep_json import sweep_document
-    from overhead_lens.report.sweep_text import print_sweep
-
-    if as_json:
-        print(json.dumps(sweep_document(measured), indent=1))
-    else:
-        print_sweep(make_console(), measured)

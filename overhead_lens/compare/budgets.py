@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from overhead_lens.analysis.breakdown import Budget
-from overhead_lens.analysis.model import Breakdown, DeviceShare, HostCategory, Part
-from overhead_lens.analysis.wall import Floats
-from overhead_lens.categories import HOST_CATEGORIES
-from overhead_lens.compare.counts import clumps
-from overhead_lens.compare.shift import Shift, at, level, paired_shift, unpaired_shift
+from overhead_lens.budget.make import Budget
+from overhead_lens.budget.model import Breakdown, DeviceShare, HostCategory, Part
+from overhead_lens.stats.overdispersion import clumps
+from overhead_lens.stats.shift import Shift, at, level, paired_shift, unpaired_shift
+from overhead_lens.stats.values import Floats
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.units import round_to_sum
 
 # The reference loop itself differs from process to process: it does not correct less than this.
@@ -159,7 +159,9 @@ def _sampled(base: Budget, new: Budget, level_ns: float, wall: Shift) -> list[Sh
         of_counts = clump * sum(sorted(p * (1 - p) / total for p, total in zip(shares, totals, strict=True)))
         share = sum(sorted(shares)) / 2
         variances = of_counts * level_ns**2, (share * wall.error_ns) ** 2
-        error_freedom = sum(variances) ** 2 / (variances[0] ** 2 / freedom + variances[1] ** 2 / wall.freedom)
+        error_freedom = sum(variances) ** 2 / (
+            variances[0] ** 2 / freedom + variances[1] ** 2 / wall.degrees_of_freedom
+        )
         ns = level_ns * (own[1] / totals[1] - own[0] / totals[0]) + share * wall.ns
         found.append(Shift(ns, math.sqrt(sum(variances)), max(1.0, error_freedom), wall.count))
     return found

@@ -18,16 +18,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from overhead_lens.analysis.breakdown import Budget
-from overhead_lens.analysis.model import InstructionBudget, Interval
-from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.budget.make import Budget
+from overhead_lens.budget.model import InstructionBudget
+from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.compare.budgets import Footing, on_one_footing
+from overhead_lens.compare.contributors import count_in_words, more_guards, moves
 from overhead_lens.compare.factors import make_factors
 from overhead_lens.compare.frames import frame_shifts, net_shifts_ns
 from overhead_lens.compare.instructions import InstructionDelta, compare_instructions
 from overhead_lens.compare.model import Change, Delta, Move
-from overhead_lens.compare.moved import count_in_words, more_guards, moves
-from overhead_lens.compare.shift import LEVEL, Shift, holm
+from overhead_lens.stats.holm import holm
+from overhead_lens.stats.shift import LEVEL, Shift
+from overhead_lens.stats.values import Interval
+from overhead_lens.subject import Subject
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.units import format_ns, format_signed_ns
 
 MARGIN_SHARE = 0.01
@@ -86,10 +90,10 @@ def wall_verdict(wall: Shift, margin_ns: float) -> str:
 def category_verdicts(host: Sequence[Shift], margin_ns: float) -> list[str]:
     """One of the four for each category by its own difference, corrected for looking at all of them."""
     seen = [shift for shift in host if shift.ns or shift.error_ns]
-    moved = iter(holm([shift.p_value() for shift in seen], _HALF_LEVEL))
+    adjusted = iter(holm([shift.p_value() for shift in seen]))
     verdicts = []
     for shift in host:
-        if (shift.ns or shift.error_ns) and next(moved):
+        if (shift.ns or shift.error_ns) and next(adjusted) <= 1 - _HALF_LEVEL:
             verdicts.append("slower" if shift.ns > 0 else "faster")
         else:
             verdicts.append("same" if shift.is_within(margin_ns) else "inconclusive")
@@ -113,20 +117,24 @@ def _change(name: str, shift: Shift, verdict: str, net_ns: float | None, moved: 
     return Change(name, round(shift.ns), shift.interval(), shown, moved, round(net_ns), low <= net_ns <= high)
 
 
-def differences(base: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    """What makes two captures' ``meta.json`` incomparable: one line per point; empty where nothing does."""
-    found = [
-        f"{name}: {base.get(name)!r} against {new.get(name)!r}"
-        for name in ("scenario", "device", "params")
-        if base.get(name) != new.get(name)
+def differences(base: CaptureMeta, new: CaptureMeta) -> list[str]:
+    """What makes two captures incomparable: one line per point; empty where nothing does."""
+    return [*_different(_same_call(base.subject), _same_call(new.subject)), *_different(_machine(base), _machine(new))]
+
+
+def _same_call(subject: Subject) -> dict[str, object]:
+    return {subject.kind: subject.name, "device": subject.device, "params": dict(subject.params)}
+
+
+def _machine(meta: CaptureMeta) -> dict[str, object]:
+    return {key: meta.environment.get(key) for key in ("host", "cpu", "torch", "python", "threads")}
+
+
+def _different(base: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    names = dict.fromkeys((*base, *new))
+    return [
+        f"{name}: {base.get(name)!r} against {new.get(name)!r}" for name in names if base.get(name) != new.get(name)
     ]
-    old, recent = base.get("environment"), new.get("environment")
-    if isinstance(old, dict) and isinstance(recent, dict):
-        keys = ("host", "cpu", "torch", "python", "threads")
-        found += [
-            f"{key}: {old.get(key)!r} against {recent.get(key)!r}" for key in keys if old.get(key) != recent.get(key)
-        ]
-    return found
 
 
 def _direction(interval: Interval, ns: float) -> str:

@@ -17,12 +17,9 @@ product with one vector does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from overhead_lens.analysis.floor import capacity_bytes, level_name
-from overhead_lens.analysis.model import Breakdown, InvariantError
+from overhead_lens.budget.model import Breakdown, InvariantError
 from overhead_lens.scenario import Work
 from overhead_lens.units import format_bytes, format_rate
 
@@ -143,8 +140,12 @@ class Factors:
 
 def make_factors(base: Breakdown, new: Breakdown) -> Factors | None:
     """The factors of two variants of one scenario; None where they are not, or do different numbers of units."""
-    same_work = base.scenario == new.scenario and base.units == new.units and base.work == new.work
-    if not same_work or base.units == 1 or (base.variant, base.compile) == (new.variant, new.compile):
+    same_work = base.subject.name == new.subject.name and base.units == new.units and base.work == new.work
+    if (
+        not same_work
+        or base.units == 1
+        or (base.subject.variant, base.subject.compile) == (new.subject.variant, new.subject.compile)
+    ):
         return None
     split = _split_basis(base, new)
     parts: list[Factor] = []
@@ -176,22 +177,23 @@ def _split_basis(base: Breakdown, new: Breakdown) -> KernelSplit | None:
     work, machines = base.work, [[side.environment.get(key) for key in _MACHINE] for side in (base, new)]
     if work is None or not work.flops or not work.shared_bytes or machines[0] != machines[1]:
         return None
-    rates = [_rates(side, work) for side in (base, new) if side.device_kind == "cpu"]
-    levels = [_level(side.peaks, work.shared_bytes) for side in (base, new)]
+    rates = [_rates(side, work) for side in (base, new) if side.subject.device == "cpu"]
+    peaks = [side.peaks for side in (base, new) if side.peaks is not None]
+    levels = [each.level_of_one_thread(work.shared_bytes) for each in peaks]
     known_rates = [each for each in rates if each is not None]
     known_levels = [each for each in levels if each is not None]
     if len(known_rates) < 2 or len(known_levels) < 2:
         return None
-    name = level_name(known_levels[0])
-    gemv = [row["bytes_per_s"] for side in (base, new) for row in side.peaks.get("gemv", ()) if row["level"] == name]
+    name = known_levels[0][0].name
+    gemv = [row.bytes_per_s for each in peaks for row in each.gemv if row.level == name]
     return KernelSplit(
         work.flops,
         work.shared_bytes,
         name,
-        max(level["one_thread"]["bytes_per_s"] for level in known_levels),
+        max(rates.bytes_per_s for _, rates in known_levels),
         max(gemv, default=None),
-        max(side.peaks["flops_per_s"] for side in (base, new)),
-        max(side.peaks["one_thread_flops_per_s"] for side in (base, new)),
+        max(each.flops_per_s for each in peaks),
+        max(each.one_thread_flops_per_s or 0.0 for each in peaks),
         *known_rates,
     )
 
@@ -204,13 +206,6 @@ def _rates(side: Breakdown, work: Work) -> KernelRates | None:
     per_s = 1e9 / kernel_ns
     one_by_one = reads > work.units / 2
     return KernelRates(reads, one_by_one, work.shared_bytes * reads * per_s, work.flops * per_s, work.flops / traffic)
-
-
-def _level(peaks: Mapping[str, Any], size_bytes: int) -> Mapping[str, Any] | None:
-    """The smallest level that holds ``size_bytes`` for one thread; None for captures that know no levels."""
-    levels = [level for level in peaks.get("copy", ()) if "one_thread" in level]
-    fitting = [level for level in levels if (capacity_bytes(level["one_thread"]) or 0) >= size_bytes]
-    return next(iter([*fitting, *levels[-1:]]), None)
 
 
 def describe_kernel(split: KernelSplit) -> list[str]:

@@ -19,12 +19,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from overhead_lens.analysis.breakdown import Budget
-from overhead_lens.analysis.model import Interval
-from overhead_lens.analysis.tails import binomial_upper_tail
-from overhead_lens.analysis.wall import Floats
-from overhead_lens.compare.counts import clumps
-from overhead_lens.compare.shift import holm
+from overhead_lens.budget.make import Budget
+from overhead_lens.stats.distributions import binomial_upper_tail
+from overhead_lens.stats.holm import holm
+from overhead_lens.stats.overdispersion import clumps
+from overhead_lens.stats.values import Floats, Interval
 
 _TWO_SIDED_95 = 1.96
 
@@ -85,8 +84,11 @@ def frame_shifts(base: Budget, new: Budget, walls_ns: tuple[int, int], level: fl
         for key, old, recent, clump in zip(keys, *counts, sizes, strict=True)
         if old + recent >= _LEAST_STACKS
     }
-    clear = holm([shift.p_value for shift in shifts.values()], level)
-    return {key: replace(shift, clear=moved) for (key, shift), moved in zip(shifts.items(), clear, strict=True)}
+    adjusted = holm([shift.p_value for shift in shifts.values()])
+    return {
+        key: replace(shift, clear=p_value <= 1 - level)
+        for (key, shift), p_value in zip(shifts.items(), adjusted, strict=True)
+    }
 
 
 def net_shifts_ns(shifts: FrameShifts) -> dict[str, float]:

@@ -13,15 +13,33 @@ category that moved in the call's direction by more than that::
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
-from overhead_lens.analysis.model import InstructionBudget, InstructionCategory, InvariantError
-from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.budget.model import InstructionBudget, InstructionCategory, InvariantError
+from overhead_lens.subject import Subject
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 
 SAME_SHARE = 0.001
 
 _MOST = 5
 _MACHINE_INDEPENDENT = ("torch", "python", "libc")
+
+
+class CountedCall(Protocol):
+    """What ``meta.json`` says of a call whose instructions were counted."""
+
+    @property
+    def subject(self) -> Subject:
+        """What was counted."""
+
+    @property
+    def compile_options(self) -> Mapping[str, Any] | None:
+        """Keyword arguments of torch.compile; None for an eager call."""
+
+    @property
+    def environment(self) -> Mapping[str, Any]:
+        """The machine, the interpreter and their versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,23 +110,24 @@ def compare_instructions(base: InstructionBudget, new: InstructionBudget) -> Ins
     return InstructionDelta(base.count, new.count, verdict, host, blame, _sentence(base.count, delta, host, blame))
 
 
-def instruction_differences(base: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    """What makes the counts of two ``meta.json`` incomparable, one line per point.
+def instruction_differences(base: CountedCall, new: CountedCall) -> list[str]:
+    """What makes the counts of two captures incomparable, one line per point.
 
     The machine does not: valgrind shows every program the same processor.
     """
-    names = ("scenario", "variant", "compile", "compile_options", "device", "params")
-    found = [
-        f"{name}: {base.get(name)!r} against {new.get(name)!r}" for name in names if base.get(name) != new.get(name)
+    sides = [_about(each) for each in (base, new)]
+    return [
+        f"{name}: {sides[0][name]!r} against {sides[1][name]!r}"
+        for name in sides[0]
+        if sides[0][name] != sides[1][name]
     ]
-    old, recent = base.get("environment"), new.get("environment")
-    if isinstance(old, dict) and isinstance(recent, dict):
-        found += [
-            f"{key}: {old.get(key)!r} against {recent.get(key)!r}"
-            for key in _MACHINE_INDEPENDENT
-            if old.get(key) != recent.get(key)
-        ]
-    return found
+
+
+def _about(call: CountedCall) -> dict[str, object]:
+    subject = asdict(call.subject)
+    kind = subject.pop("kind")
+    about = {kind: subject.pop("name"), **subject, "compile_options": call.compile_options}
+    return {**about, **{key: call.environment.get(key) for key in _MACHINE_INDEPENDENT}}
 
 
 def signed_count(count: float) -> str:

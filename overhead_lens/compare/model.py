@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from overhead_lens.analysis.model import Breakdown, Interval, InvariantError
-from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.budget.model import Breakdown, InvariantError
 from overhead_lens.compare.factors import Factors
 from overhead_lens.compare.instructions import InstructionDelta
+from overhead_lens.stats.values import Interval
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 
 SCHEMA = "overhead-lens/delta/1"
 

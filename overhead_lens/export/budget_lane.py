@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from overhead_lens.analysis.model import Breakdown, HostCategory
+from overhead_lens.budget.model import Breakdown, HostCategory
 from overhead_lens.export.lanes import Lane, Slice, Value
 from overhead_lens.export.names import readable
 
@@ -24,9 +24,10 @@ def budget_lane(breakdown: Breakdown) -> Lane:
         | user | binding |            | dispatch        | tensor     |
         0                                                       wall.ns
     """
-    mode = "compiled" if breakdown.compile else "eager"
+    subject = breakdown.subject
+    mode = "compiled" if subject.compile else "eager"
     description = (
-        f"{readable(breakdown.scenario)}:{readable(breakdown.variant)}, {mode}, {readable(breakdown.device_kind)}: one call"
+        f"{readable(f'{subject.name}:{subject.variant}')}, {mode}, {readable(subject.device)}: one call"
         f" takes {breakdown.wall.ns} ns unprofiled. The slices sum to it; their order is not the order of events."
     )
     return Lane(BUDGET_LANE, _slices(breakdown), group=BUDGET_GROUP, description=description)

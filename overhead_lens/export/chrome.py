@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from overhead_lens.analysis.model import Breakdown
+from overhead_lens.budget.model import Breakdown
 from overhead_lens.export.budget_lane import budget_lane
 from overhead_lens.export.counters import CLOCK, clock_counters
 from overhead_lens.export.event_lanes import event_lanes

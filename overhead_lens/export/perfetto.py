@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from overhead_lens.analysis.model import Breakdown
+from overhead_lens.budget.model import Breakdown
 from overhead_lens.export.budget_lane import budget_lane
 from overhead_lens.export.counters import CLOCK, Counter, clock_counters
 from overhead_lens.export.event_lanes import event_lanes

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from overhead_lens.analysis.trace_model import Step, TraceAnalysis
-from overhead_lens.analysis.trace_pieces import TracePieces
 from overhead_lens.export.budget_lane import BUDGET_GROUP
 from overhead_lens.export.counters import Counter
 from overhead_lens.export.event_lanes import event_lanes
 from overhead_lens.export.evidence import Evidence
 from overhead_lens.export.lanes import Lane, Slice, Value
 from overhead_lens.export.perfetto import write_lanes
-from overhead_lens.trace.model import Trace
+from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.traces.model import Step, TraceAnalysis
+from overhead_lens.traces.pieces import TracePieces
 
 STEPS = "Steps"
 IDLE = "idle"

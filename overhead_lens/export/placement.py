@@ -7,7 +7,7 @@ import pandas as pd
 
 from overhead_lens.export.evidence import Evidence
 from overhead_lens.export.names import readable
-from overhead_lens.trace.model import DEVICE_CATEGORIES
+from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES
 
 CATEGORIES_LANE = "Categories"
 PYTHON_LANE = "Python"

@@ -24,13 +24,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from overhead_lens.analysis.host import OPERATORS
-from overhead_lens.analysis.launches import link
-from overhead_lens.analysis.trace_model import TraceAnalysis
-from overhead_lens.analysis.trace_pieces import TracePieces
 from overhead_lens.errors import UsageError
 from overhead_lens.export.names import readable
-from overhead_lens.trace.model import Trace
+from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.traces.host import OPERATORS
+from overhead_lens.traces.launches import link
+from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.traces.pieces import TracePieces
 
 
 @dataclass(frozen=True, slots=True)

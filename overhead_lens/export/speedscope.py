@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead_lens import __version__
-from overhead_lens.analysis.model import Breakdown, InvariantError
+from overhead_lens.budget.model import Breakdown, InvariantError
 from overhead_lens.export.names import readable
 from overhead_lens.export.output import replacing_text
 from overhead_lens.stack import Stack, StackFrame
@@ -43,7 +43,9 @@ def _document(breakdown: Breakdown, stacks: Sequence[Stack]) -> dict[str, Any]:
     frames: dict[StackFrame, int] = {}
     samples = [[frames.setdefault(frame, len(frames)) for frame in stack.frames] for stack in stacks]
     total, wall_ns = sum(stack.count for stack in stacks), breakdown.wall.ns
-    title = readable(f"{breakdown.scenario}:{breakdown.variant}, {'compiled' if breakdown.compile else 'eager'}")
+    title = readable(
+        f"{breakdown.subject.name}:{breakdown.subject.variant}, {'compiled' if breakdown.subject.compile else 'eager'}"
+    )
     profile = {
         "type": "sampled",
         "name": title,

@@ -9,19 +9,13 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.analysis.model import HostCategory
-from overhead_lens.analysis.names import kernel_name
-from overhead_lens.analysis.trace_model import (
-    Cost,
-    DeviceBudget,
-    Launches,
-    Step,
-    ThreadBudget,
-    TraceAnalysis,
-    TraceFailure,
-)
+from overhead_lens.budget.model import HostCategory
 from overhead_lens.report.blocks import COLORS, bar, cut, print_footnotes, section
 from overhead_lens.report.plain import plain
+from overhead_lens.report.ranks_text import print_ranks
+from overhead_lens.taxonomy.names import kernel_name
+from overhead_lens.traces.model import Cost, DeviceBudget, Launches, Step, ThreadBudget, TraceAnalysis, TraceFailure
+from overhead_lens.traces.ranks import Job
 from overhead_lens.units import format_ns
 
 _TOP = 5
@@ -57,6 +51,17 @@ _EXPLAINED = {
     "profiler_overhead": "{n} pauses of the profiler itself lie in the recording",
     "other_category": "{n} events of categories that are neither host nor device work were left out",
 }
+
+
+def print_job(console: Console, job: Job) -> None:
+    """Print every trace, then how the ranks compare."""
+    for result in job.results:
+        if isinstance(result, TraceFailure):
+            print_failure(console, result)
+        else:
+            print_analysis(console, result)
+    if job.ranks is not None:
+        print_ranks(console, job.ranks)
 
 
 def print_failure(console: Console, failure: TraceFailure) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from overhead_lens.analysis.model import Breakdown
+from overhead_lens.budget.model import Breakdown
 from overhead_lens.report.plain import plain
 from overhead_lens.units import format_ns
 
@@ -41,9 +41,8 @@ def section(title: str, body: RenderableType) -> Group:
 
 def call_title(breakdown: Breakdown) -> str:
     """What was measured: scenario, variant, mode, device."""
-    mode = ", compiled" if breakdown.compile else ", eager"
-    variant = "" if breakdown.variant == breakdown.scenario else f":{breakdown.variant}"
-    return plain(f"{breakdown.scenario}{variant}{mode}, {breakdown.device_kind}")
+    subject = breakdown.subject
+    return plain(f"{subject.title}, {'compiled' if subject.compile else 'eager'}, {subject.device}")
 
 
 def interval_text(interval: tuple[float, float]) -> str:

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.analysis.event_cost import EventCost
+from overhead_lens.correction.event_cost import EventCost
+from overhead_lens.recorder.calibrate import Calibrated
 from overhead_lens.report.plain import plain
 from overhead_lens.units import format_ns
 
 
-def print_calibration(
-    console: Console,
-    costs: Mapping[str, Mapping[str, EventCost]],
-    calibration: Mapping[str, Any],
-    path: Path,
-    not_kept: str | None,
-) -> None:
+def print_calibration(console: Console, calibrated: Calibrated) -> None:
     """Print the cost of each class of event under each set of flags, and the machine's peaks."""
+    calibration = calibrated.calibration
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("what one event costs torch.profiler", no_wrap=True)
     table.add_column("flags", no_wrap=True)
     for name in ("in all", "inside its span", "around it", "more, the first after kernels"):
         table.add_column(name, justify="right", no_wrap=True)
-    for flags, of in costs.items():
+    for flags, of in calibrated.costs.items():
         for name, cost in of.items():
             figures = (cost.total_ns, cost.inside_ns, cost.outside_ns)
             table.add_row(name, flags, *map(format_ns, figures), _after_kernels(cost))
@@ -38,10 +33,10 @@ def print_calibration(
     console.print()
     for line in _peaks(calibration.get("peaks") or {}):
         console.print(Text(line))
-    if not_kept is None:
-        console.print(Text(f"kept in {plain(str(path))}", style="dim"), soft_wrap=True)
+    if calibrated.not_kept is None:
+        console.print(Text(f"kept in {plain(str(calibrated.path))}", style="dim"), soft_wrap=True)
     else:
-        console.print(Text(f"warning: {plain(not_kept)}", style="yellow"), soft_wrap=True)
+        console.print(Text(f"warning: {plain(calibrated.not_kept)}", style="yellow"), soft_wrap=True)
 
 
 def _after_kernels(cost: EventCost) -> str:

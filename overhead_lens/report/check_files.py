@@ -6,25 +6,36 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from overhead_lens.compare.instructions import InstructionDelta, signed_count, signed_share
-from overhead_lens.compare.limits import BROKEN, CountFinding, Finding
 from overhead_lens.compare.model import Delta
 from overhead_lens.report.plain import plain
+from overhead_lens.studies.check.limits import BROKEN, CountFinding, Finding
+from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
 from overhead_lens.units import format_ns, format_signed_ns
 
 
-def markdown(delta: Delta, findings: Sequence[Finding | CountFinding], *, regressed: bool) -> str:
+def markdown(outcome: Outcome) -> str:
     """A summary: verdict, limits, categories."""
+    if isinstance(outcome, TimeOutcome):
+        return _of_times(outcome.delta, outcome)
+    return "\n".join([_headline(outcome), "", *_limits(outcome.findings), *_counts(outcome.delta)]) + "\n"
+
+
+def _headline(outcome: Outcome) -> str:
+    return f"### {'Regression' if outcome.regressed else 'No regression'}: {_cell(outcome.name)}"
+
+
+def _of_times(delta: Delta, outcome: Outcome) -> str:
     base, new = delta.base, delta.new
     ratio = "" if delta.ratio is None else f" ({delta.ratio:.3f}x)"
     lines = [
-        f"### {'Regression' if regressed else 'No regression'}: {_cell(f'{new.scenario}:{new.variant}')}",
+        _headline(outcome),
         "",
         f"{_cell(delta.sentence)}.",
         "",
         f"Wall {format_ns(base.wall.ns)} → {format_ns(new.wall.ns)}{ratio}, verdict **{delta.verdict}**.",
         "",
     ]
-    lines += _limits(findings)
+    lines += _limits(outcome.findings)
     lines += [
         "| category | base | new | difference | 95 % interval | verdict | moved most |",
         "|---|---|---|---|---|---|---|",
@@ -43,24 +54,11 @@ def markdown(delta: Delta, findings: Sequence[Finding | CountFinding], *, regres
     return "\n".join(lines).rstrip() + "\n"
 
 
-def counts_markdown(delta: InstructionDelta, findings: Sequence[CountFinding], name: str, *, regressed: bool) -> str:
-    """The same of a gate that only counted instructions; ``name`` is what was counted."""
-    headline = f"### {'Regression' if regressed else 'No regression'}: {_cell(name)}"
-    return "\n".join([headline, "", *_limits(findings), *_counts(delta)]) + "\n"
-
-
-def junit(name: str, sentence: str, findings: Sequence[Finding | CountFinding], *, regressed: bool) -> str:
-    """JUnit XML: one test case per limit, and one for the verdict where there is no limit.
-
-    Args:
-        name: What was measured.
-        sentence: What changed.
-        findings: The limits.
-        regressed: Whether the gate fails.
-    """
-    name = plain(name)
-    cases = [(finding.limit.name, str(finding), finding.state == BROKEN) for finding in findings]
-    cases = cases or [("verdict", plain(sentence), regressed)]
+def junit(outcome: Outcome) -> str:
+    """JUnit XML: one test case per limit, and one for the verdict where there is no limit."""
+    name, sentence = plain(outcome.name), outcome.delta.sentence
+    cases = [(finding.limit.name, str(finding), finding.state == BROKEN) for finding in outcome.findings]
+    cases = cases or [("verdict", plain(sentence), outcome.regressed)]
     failures = sum(failed for _, _, failed in cases)
     suite = ET.Element("testsuite", name="overhead-lens check", tests=str(len(cases)), failures=str(failures))
     for title, text, failed in cases:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from overhead_lens.compare.history import WALL, History, Segment
 from overhead_lens.errors import MeasurementError
 from overhead_lens.report.plain import literal
+from overhead_lens.studies.history.analysis import WALL, History, Segment
 
 _WIDTH_IN, _ROW_IN = 11.0, 3.4
 _MOST_ROWS, _MOST_TICKS, _LONGEST = 40, 20, 100

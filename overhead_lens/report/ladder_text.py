@@ -6,16 +6,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.analysis.ladder import Ladder, Rung, layers
-from overhead_lens.analysis.model import Interval
 from overhead_lens.report.plain import plain
+from overhead_lens.stats.values import Interval
+from overhead_lens.studies.ladder.analysis import Ladder, Rung, layers
 from overhead_lens.units import format_ns, format_signed_ns
 
 
 def print_ladder(console: Console, ladder: Ladder) -> None:
     """Print the rungs, the layers of the compiled call, the single steps and what changed since the published ladder."""
-    params = " ".join(f"{name}={value}" for name, value in ladder.params.items())
-    console.print(Text(plain(f"ladder of {ladder.scenario}:{ladder.variant}  {params}"), style="bold"))
+    params = " ".join(f"{name}={value}" for name, value in ladder.subject.params.items())
+    console.print(Text(plain(f"ladder of {ladder.subject.name}:{ladder.subject.variant}  {params}"), style="bold"))
     console.print(
         Text(
             f"per call, medians of {ladder.processes} processes; a step is the paired difference to the rung it is indented under"

@@ -6,9 +6,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.analysis.ranks import RanksAnalysis
 from overhead_lens.report.blocks import section
 from overhead_lens.report.plain import plain
+from overhead_lens.traces.ranks import RanksAnalysis
 from overhead_lens.units import format_ns
 
 _MOST_RANKS = 16

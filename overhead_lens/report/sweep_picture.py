@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from overhead_lens.analysis.sweep import DOES_NOT_FIT, Sweep
 from overhead_lens.errors import MeasurementError
 from overhead_lens.report.plain import literal
+from overhead_lens.studies.sweep.analysis import DOES_NOT_FIT, Sweep
 
 _SIZE_IN = (9.0, 6.0)
 _STEPS = 200
@@ -42,7 +42,7 @@ def draw_sweep(sweep: Sweep, target: Path) -> None:
     axes.set_yscale("log")
     axes.set_xlabel(literal(sweep.against))
     axes.set_ylabel("µs per call")
-    axes.set_title(literal(f"{sweep.scenario}: time = overhead + {sweep.against} / rate"), fontsize=10)
+    axes.set_title(literal(f"{sweep.subject.name}: time = overhead + {sweep.against} / rate"), fontsize=10)
     axes.legend(fontsize=8)
     try:
         figure.savefig(target)

@@ -8,8 +8,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.analysis.sweep import DOES_NOT_FIT, TOLERANCE_SHARE, Crossing, Sweep, SweptPoint, SweptVariant
 from overhead_lens.report.plain import plain
+from overhead_lens.studies.sweep.analysis import (
+    DOES_NOT_FIT,
+    TOLERANCE_SHARE,
+    Crossing,
+    Sweep,
+    SweptPoint,
+    SweptVariant,
+)
 from overhead_lens.units import format_ns
 
 # With fewer variants there is room for the intervals of the times; --json has them always.
@@ -18,9 +25,9 @@ _MANY = 3
 
 def print_sweep(console: Console, sweep: Sweep) -> None:
     """Print the times, the lines with their residuals, where they cross and who is the fastest."""
-    params = " ".join(f"{name}={value}" for name, value in sweep.params.items())
-    mode = "compiled, " if sweep.compile else ""
-    console.print(Text(plain(f"sweep of {sweep.scenario}, {mode}{sweep.device_kind}  {params}"), style="bold"))
+    params = " ".join(f"{name}={value}" for name, value in sweep.subject.params.items())
+    mode = "compiled, " if sweep.subject.compile else ""
+    console.print(Text(plain(f"sweep of {sweep.subject.name}, {mode}{sweep.subject.device}  {params}"), style="bold"))
     console.print(Text(f"time per call, medians of {sweep.processes} processes, and how far the line lies above it"))
     console.print(_times(sweep))
     console.print()

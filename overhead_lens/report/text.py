@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from overhead_lens.analysis.model import Breakdown, HostCategory, Operator, Reading
-from overhead_lens.analysis.names import kernel_name
+from overhead_lens.budget.model import Breakdown, HostCategory, Operator, Reading
 from overhead_lens.report.blocks import BAR_WIDTH, COLORS, bar, call_title, cut, interval_text, print_footnotes, section
 from overhead_lens.report.plain import plain
+from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.units import format_ns, format_rate
 
 _TOP = 5
@@ -85,7 +85,7 @@ def _headline(breakdown: Breakdown) -> Text:
     text.append(f"  [{interval_text(wall.ci95_ns)}]")
     if breakdown.units > 1:
         text.append(f"   {format_ns(wall.ns / breakdown.units)} per unit of work ({breakdown.units:,} units)")
-    params = ", ".join(f"{plain(name)}={plain(str(value))}" for name, value in breakdown.params.items())
+    params = ", ".join(f"{plain(name)}={plain(str(value))}" for name, value in breakdown.subject.params.items())
     measured = f"{wall.processes} processes, {wall.blocks} blocks, {wall.calls:,} calls, unprofiled"
     return text.append(f"\n{params}   {measured}", style="dim")
 
@@ -298,9 +298,9 @@ def _published(breakdown: Breakdown) -> RenderableType | None:
         return None
     table = _section_table()
     for figure in breakdown.published[:_MOST_PUBLISHED]:
-        ratio = breakdown.wall.ns / figure["ns"]
-        text = Text(plain(f"{figure['label']} ({figure['source']})"), style="dim", no_wrap=True, overflow="ellipsis")
-        table.add_row(format_ns(figure["ns"]), f"{ratio:.2f}x", text)
+        ratio = breakdown.wall.ns / figure.ns
+        text = Text(plain(f"{figure.label} ({figure.source})"), style="dim", no_wrap=True, overflow="ellipsis")
+        table.add_row(format_ns(figure.ns), f"{ratio:.2f}x", text)
     more = len(breakdown.published) - _MOST_PUBLISHED
     if more > 0:
         table.add_row("", "", Text(f"{more} more in the scenario's file", style="dim"))

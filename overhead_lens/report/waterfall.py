@@ -6,9 +6,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.analysis.ladder import Ladder, layers
 from overhead_lens.errors import MeasurementError
 from overhead_lens.report.plain import literal
+from overhead_lens.studies.ladder.analysis import Ladder, layers
 
 _WIDTH_IN = 12.0
 _ROW_IN = 0.34
@@ -29,7 +29,7 @@ def draw_ladder(ladder: Ladder, target: Path) -> None:
     figure = Figure(figsize=(_WIDTH_IN, 1.6 + _ROW_IN * rows), layout="constrained")
     heights = [len(falls) + 1, len(done)] if falls else [len(done)]
     axes: Any = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-    figure.suptitle(literal(f"{ladder.scenario}:{ladder.variant}, µs per call"))
+    figure.suptitle(literal(f"{ladder.subject.name}:{ladder.subject.variant}, µs per call"))
     if falls:
         _waterfall(axes[0], falls)
     _bars(axes[-1], ladder)

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.capture.cores import idle_cores
-from overhead_lens.capture.process import Worker
-from overhead_lens.capture.sampler import Sampling
 from overhead_lens.cli.store import stacks_per_process
+
 from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.samples.sampler import Sampling
+from overhead_lens.machine.cores import idle_cores
+from overhead_lens.machine.process import Worker
 from overhead_lens.stack import Stack
 from scripts.known_costs.cell import TOLERATED_NS, TOLERATED_SHARE
 from scripts.known_costs.sites import LABORATORY, Site

@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
-from overhead_lens.analysis.tails import quantile
-from overhead_lens.analysis.wall import estimate_per_call, undisturbed
-from overhead_lens.categories import HOST_CATEGORIES, Classifier, default_classifier
+from overhead_lens.budget.make import Budget, Evidence, make_budget
+from overhead_lens.budget.wall import estimate_per_call, undisturbed
 from overhead_lens.compare.difference import compare_budgets
+from overhead_lens.stats.distributions import t_quantile
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, Classifier, default_classifier
 from scripts.known_costs.bench import Readings, measure
 from scripts.known_costs.cell import Cell
 from scripts.known_costs.sites import RULES, Site
@@ -105,7 +105,7 @@ def sampling_error(budgets: Sequence[Budget], samples: Sequence[int], category: 
     )
     moved_ns = new_ns - old_ns
     processes = len(moved_ns)
-    of_processes = quantile(0.025, processes - 1) * float(moved_ns.std(ddof=1)) / math.sqrt(processes)
+    of_processes = t_quantile(0.025, processes - 1) * float(moved_ns.std(ddof=1)) / math.sqrt(processes)
     return max(of_counts, of_processes)
 
 

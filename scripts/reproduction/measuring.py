@@ -15,9 +15,9 @@ from typing import Any
 
 import pandas as pd
 
-from overhead_lens.analysis.wall import estimate_per_call, undisturbed
-from overhead_lens.capture.process import Worker
+from overhead_lens.budget.wall import estimate_per_call, undisturbed
 from overhead_lens.errors import OverheadLensError
+from overhead_lens.machine.process import Worker
 from overhead_lens.scenario import parse_target
 from scripts.reproduction.outcomes import Call, Unit
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.capture.environment import describe_machine
+from overhead_lens.machine.environment import describe_machine
 from scripts.reproduction.outcomes import Measured, Outcomes, Part
 
 

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 
-from overhead_lens.analysis.line_fit import Line, crossing, fit_line
+from overhead_lens.stats.line_fit import Line, crossing, fit_line
 from overhead_lens.units import format_ns
 from scripts.reproduction.measuring import clock, profile
 from scripts.reproduction.outcomes import (

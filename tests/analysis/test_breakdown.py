@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overhead_lens.analysis.breakdown import Budget, Evidence, make_budget
-from overhead_lens.analysis.model import (
+from overhead_lens.budget.make import Budget, make_budget
+from overhead_lens.budget.model import (
     Breakdown,
     Closure,
     CompileNote,
@@ -21,11 +21,12 @@ from overhead_lens.analysis.model import (
     Part,
     Wall,
 )
-from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.errors import MeasurementError
 from overhead_lens.scenario import Work
 from overhead_lens.stack import Stack
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.builders import breakdown
+from tests.captures import evidence
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
 KERNEL = "at::native::AVX2::copy_kernel (libtorch_cpu.so)"
@@ -63,7 +64,7 @@ def clock(wall_ns: int, *, faults: int = 0, system_ns: int = 0) -> pd.DataFrame:
 
 
 def budget(stacks: list[Stack], frame: pd.DataFrame, events: pd.DataFrame | None = None, **changes: Any) -> Budget:
-    return make_budget(Evidence(meta(**changes), frame, [stacks] if stacks else [], events, "traces/drawn"), CLASSIFIER)
+    return make_budget(evidence(meta(**changes), frame, [stacks] if stacks else [], events), CLASSIFIER)
 
 
 def ns(found: Budget) -> dict[str, int]:
@@ -329,11 +330,9 @@ def test_recompile_in_the_window_is_said() -> None:
 def test_constructors_refuse_what_does_not_close() -> None:
     good = breakdown(python=10)
     with pytest.raises(InvariantError, match="do not sum to the wall"):
-        Breakdown(
-            "s", "v", False, "cpu", {}, Wall(11, (1.0, 20.0), 1, 1, 1, 0.0), good.host, Closure(10, 0, None, None, None)
-        )
+        Breakdown(good.subject, Wall(11, (1.0, 20.0), 1, 1, 1, 0.0), good.host, Closure(10, 0, None, None, None))
     with pytest.raises(InvariantError, match="host categories are"):
-        Breakdown("s", "v", False, "cpu", {}, good.wall, good.host[::-1], Closure(10, 0, None, None, None))
+        Breakdown(good.subject, good.wall, good.host[::-1], Closure(10, 0, None, None, None))
     with pytest.raises(InvariantError, match="parts of python do not sum"):
         HostCategory("python", 10, (1.0, 20.0), 1.0, "samples", (Part("user", 9),))
     with pytest.raises(InvariantError, match="is negative"):

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
-from overhead_lens.analysis.calibration import event_costs
-from overhead_lens.analysis.event_cost import (
+from overhead_lens.budget.trace import trace_budget
+from overhead_lens.correction.event_cost import (
     ANNOTATION,
     BACKWARD_NODE,
     C_CALL,
@@ -24,11 +25,12 @@ from overhead_lens.analysis.event_cost import (
     EventCost,
     event_class,
 )
-from overhead_lens.analysis.trace_budget import trace_budget
+from overhead_lens.correction.fit import event_costs
+from overhead_lens.instruments.trace.evidence import Traced
 from tests.analysis.test_breakdown import events
 from tests.stacks import CLASSIFIER
 
-TIMING = {"calls": 1, "traced_wall_ns": 10_000, "bare_wall_ns": 8_000, "operator_floor_ns": 10_000}
+TIMING = Traced(calls=1, traced_wall_ns=10_000, bare_wall_ns=8_000, operator_floor_ns=10_000)
 
 
 def row(kind: str, bare_ns: float, traced_ns: float, **changes: Any) -> dict[str, Any]:
@@ -190,6 +192,28 @@ def test_nodes_of_a_backward_pass_and_the_pass_itself(node_ns: int, pass_ns: int
     assert cost.spread_ns == pytest.approx(0, abs=1e-6)
 
 
+def test_a_pass_that_would_cost_less_than_nothing_costs_nothing_and_its_nodes_less() -> None:
+    # Exactly fitted by nodes of 800 ns and passes of -300 ns; without passes, each weighted by its events, by 693 ns a node.
+    cost = event_costs([*operators(400, 200), *backward(800, -300)], "plain")[BACKWARD_NODE]
+    nodes, events = (2, 3, 9), (4, 7, 25)
+    products = sum(count * (800 * count - 300) / weight**2 for count, weight in zip(nodes, events, strict=True))
+    squares = sum(count**2 / weight**2 for count, weight in zip(nodes, events, strict=True))
+    assert (cost.total_ns, cost.first_ns) == (pytest.approx(products / squares), 0.0)
+
+
+def test_outer_operators_that_would_cost_less_than_nothing_cost_nothing() -> None:
+    nested, taken_ns = (1, 2, 3, 12), (0, 200, 600, 3_000)
+    rows = [
+        row("operator", 1_000.0, 1_000.0 + more, outer=1.0, nested=float(count))
+        for count, more in zip(nested, taken_ns, strict=True)
+    ]
+    costs = event_costs(rows, "plain")
+    products = sum(count * more / (1 + count) ** 2 for count, more in zip(nested, taken_ns, strict=True))
+    squares = sum(count**2 / (1 + count) ** 2 for count in nested)
+    assert costs[OPERATOR_OUTER].total_ns == 0.0
+    assert costs[OPERATOR_NESTED].total_ns == pytest.approx(products / squares)
+
+
 def test_the_median_of_backward_passes_over_processes() -> None:
     rows = [
         {**each, "process": process}
@@ -303,7 +327,7 @@ def test_a_trace_is_corrected_by_how_far_its_regions_are_apart() -> None:
         (region, "cpu_op", 1_000, 9_000),
         ("aten::a", "cpu_op", 2_000, 6_500),
     )
-    timing = {**TIMING, "operator_floor_ns": 1_000}
+    timing = structs.replace(TIMING, operator_floor_ns=1_000)
     assert trace_budget(kernel, timing, CLASSIFIER, costs).taken_ns == 300 + 1
 
 
@@ -353,7 +377,7 @@ def test_kernels_make_the_next_operator_and_the_next_region_pay() -> None:
         COMPILED_REGION: EventCost(1_000, 0),
     }
     costs = {**plain, OPERATOR_OUTER: operator, COMPILED_REGION: region}
-    timing = {**TIMING, "operator_floor_ns": 5_000}
+    timing = structs.replace(TIMING, operator_floor_ns=5_000)
     before, after = (trace_budget(trace, timing, CLASSIFIER, each) for each in (plain, costs))
     # The first view after 10 us of the addmm beyond an operator's floor, and the addmm after 20 us of the fused kernel; the
     # second lookup after none, the second region after both kernels.
@@ -424,10 +448,10 @@ def test_what_the_calls_differ_by_is_in_the_spread() -> None:
         *(("TorchDynamo Cache Lookup", "cpu_op", 2_000 * call, ns) for call, ns in enumerate(lookups)),
     )
     costs = {OPERATOR_OUTER: EventCost(0, 0, 40), OPERATOR_NESTED: EventCost(0, 0)}
-    found = trace_budget(trace, {**TIMING, "calls": 4}, CLASSIFIER, costs)
+    found = trace_budget(trace, structs.replace(TIMING, calls=4), CLASSIFIER, costs)
     # Student's t of three degrees of freedom.
     assert found.spread_ns["guard"] == pytest.approx(math.hypot(40, 3.182446 * statistics.stdev(lookups) / 2))
-    once = trace_budget(trace, {**TIMING, "calls": 1}, CLASSIFIER, costs)
+    once = trace_budget(trace, structs.replace(TIMING, calls=1), CLASSIFIER, costs)
     assert once.spread_ns["guard"] == 4 * 40
 
 
@@ -441,7 +465,7 @@ def test_without_a_calibration_every_event_costs_the_same() -> None:
 @pytest.mark.parametrize(("traced", "bare"), [(5, 1), (1, 5), (3, 3)])
 def test_page_faults_that_only_one_of_the_loops_had(traced: int, bare: int) -> None:
     trace = events(("measured_loop", "user_annotation", 0, 10_000), ("aten::add", "cpu_op", 3_000, 5_000))
-    timing = {**TIMING, "traced_faults": traced, "bare_faults": bare, "fault_ns": 250.0}
+    timing = structs.replace(TIMING, traced_faults=traced, bare_faults=bare, fault_ns=250.0)
     found = trace_budget(trace, timing, CLASSIFIER, {OPERATOR_NESTED: EventCost(400, 100)})
     assert found.sum_ns == pytest.approx(9_600 - (traced - bare) * 250)
     # 4,900 of the 9,600 ns are the operator's.

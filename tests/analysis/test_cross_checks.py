@@ -7,10 +7,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from overhead_lens.analysis.cross_checks import cross_checks
-from overhead_lens.analysis.model import CrossCheck, HostCategory, Part, Reading
-from overhead_lens.analysis.trace_budget import TraceBudget
-from overhead_lens.categories import HOST_CATEGORIES, Claim
+from overhead_lens.budget.cross_checks import cross_checks
+from overhead_lens.budget.model import CrossCheck, HostCategory, Part, Reading
+from overhead_lens.budget.trace import TraceBudget
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, Claim
 
 SPREAD_NS = 100.0
 

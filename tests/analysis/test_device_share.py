@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from io import StringIO
 
@@ -11,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from overhead_lens.analysis.device_share import device_share
-from overhead_lens.analysis.model import InvariantError
-from overhead_lens.report.json import breakdown_document
+from overhead_lens.budget.device import device_share
+from overhead_lens.budget.model import InvariantError
+from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.report.text import print_breakdown
+from overhead_lens.subject import Subject
 from tests.builders import breakdown
+from tests.documents import validated
 from tests.timelines import CLASSIFIER, call, drawn, kernel, timed, trace_of
 
 # Two calls in 40 ns under the profiler: the device is busy for 4 + 8 of them.
@@ -82,8 +83,10 @@ def test_it_always_closes(wall_ns: int, calls: int) -> None:
 
 def test_the_budget_shows_it() -> None:
     device, _ = share(1_000)
-    shown = replace(breakdown(python=600, launch=400), device=device, device_kind="cuda")
-    document = json.loads(json.dumps(breakdown_document(shown)))
+    shown = replace(
+        breakdown(python=600, launch=400), device=device, subject=Subject("scenario", "drawn", "drawn", device="cuda")
+    )
+    document = validated(breakdown_document(shown).to_json())
     assert (document["device"]["busy_ns"], document["device"]["idle_ns"]) == (6, 994)
     assert document["device"]["kinds"] == {"compute_ns": 6, "communication_ns": 0, "copy_ns": 0, "overlap_ns": 0}
     text = StringIO()

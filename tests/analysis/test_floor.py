@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from overhead_lens.analysis.floor import make_floor
-from overhead_lens.analysis.model import Floor, InvariantError, Wall
+from overhead_lens.budget.floor import make_floor
+from overhead_lens.budget.model import Floor, InvariantError, Wall
+from overhead_lens.instruments.peaks.evidence import Peaks
+from overhead_lens.scenario import Work
+from tests.peaks import peaks
 
 OLD = {"copy": [{"bytes": 1_000, "bytes_per_s": 8e10}, {"bytes": 9_000, "bytes_per_s": 1e10}], "flops_per_s": 1e11}
 NEW = {
@@ -19,8 +20,8 @@ NEW = {
 }
 
 
-def work(flops: int, size_bytes: int) -> dict[str, int]:
-    return {"units": 1, "flops": flops, "bytes": size_bytes}
+def work(flops: int, size_bytes: int) -> Work:
+    return Work(flops=flops, bytes=size_bytes)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def work(flops: int, size_bytes: int) -> dict[str, int]:
     ],
 )
 def test_what_binds(flops: int, size_bytes: int, floor: Floor) -> None:
-    found = make_floor(work(flops, size_bytes), NEW)
+    found = make_floor(work(flops, size_bytes), peaks(NEW))
     assert found is not None
     assert (found.bound, found.level) == (floor.bound, floor.level)
     rates = (found.ns, found.flops_per_s, found.bytes_per_s)
@@ -42,23 +43,23 @@ def test_what_binds(flops: int, size_bytes: int, floor: Floor) -> None:
 
 
 def test_captures_of_before_levels_were_known() -> None:
-    found = make_floor(work(0, 4_000), OLD)
+    found = make_floor(work(0, 4_000), peaks(OLD))
     assert found == Floor(400.0, "memory", "a working set of 0.008583 MiB", 0.0, 1e10)
-    beyond = make_floor(work(0, 10_000), OLD)
+    beyond = make_floor(work(0, 10_000), peaks(OLD))
     assert beyond is not None
     assert beyond.ns == 1_000.0
 
 
 def test_a_call_on_a_device_is_held_against_the_devices_peaks() -> None:
-    found = make_floor(work(0, 4 * 10**12), NEW, "cuda")
+    found = make_floor(work(0, 4 * 10**12), peaks(NEW), "cuda")
     assert found == Floor(1e9, "memory", "device memory", 0.0, 4e12)
-    assert make_floor(work(0, 4 * 10**12), {**NEW, "device": None}, "cuda") is None
-    assert make_floor(work(0, 4 * 10**12), OLD, "cuda") is None
+    assert make_floor(work(0, 4 * 10**12), peaks({**NEW, "device": None}), "cuda") is None
+    assert make_floor(work(0, 4 * 10**12), peaks(OLD), "cuda") is None
 
 
-@pytest.mark.parametrize(("size_bytes", "peaks"), [(0, NEW), (80, None), (80, {})])
-def test_no_floor(size_bytes: int, peaks: dict[str, Any] | None) -> None:
-    assert make_floor(work(0, size_bytes), peaks) is None
+@pytest.mark.parametrize(("size_bytes", "known"), [(0, peaks(NEW)), (80, None)])
+def test_no_floor(size_bytes: int, known: Peaks | None) -> None:
+    assert make_floor(work(0, size_bytes), known) is None
 
 
 def test_a_floor_that_contradicts_itself() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from overhead_lens.analysis.floor import make_floor
-from overhead_lens.analysis.health import (
+from overhead_lens.budget.floor import make_floor
+from overhead_lens.budget.model import Wall
+from overhead_lens.budget.shares import shares_of_stacks
+from overhead_lens.budget.warnings import (
     clock_warnings,
     fault_warnings,
     memory_warnings,
@@ -16,9 +18,9 @@ from overhead_lens.analysis.health import (
     share_warnings,
     trace_warnings,
 )
-from overhead_lens.analysis.model import Wall
-from overhead_lens.analysis.shares import shares_of_stacks
+from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.scenario import Work
+from tests.peaks import peaks as drawn_peaks
 from tests.stacks import CLASSIFIER, USER, stack
 
 PEAKS: dict[str, Any] = {
@@ -32,10 +34,10 @@ PEAKS: dict[str, Any] = {
 
 
 def warn(size_bytes: int, wall_ns: int, device: str = "cpu", peaks: dict[str, Any] = PEAKS) -> list[str]:
-    work = Work(bytes=size_bytes)
-    floor = make_floor({"flops": 0, "bytes": size_bytes}, peaks, device)
+    work, known = Work(bytes=size_bytes), drawn_peaks(peaks)
+    floor = make_floor(work, known, device)
     wall = Wall(wall_ns, (wall_ns, wall_ns), 5, 100, 1_000, floor.ns if floor else 0.0, floor)
-    return memory_warnings(work, wall, peaks, device)
+    return memory_warnings(work, wall, known, device)
 
 
 def test_faster_than_memory() -> None:
@@ -128,28 +130,26 @@ def test_a_clock_that_drifts(references_ns: list[int], warned: list[str]) -> Non
         for process, reference_ns in enumerate(references_ns)
         for _ in range(4)
     ]
-    assert clock_warnings(pd.DataFrame(rows), len(rows), {}) == warned
+    assert clock_warnings(pd.DataFrame(rows), len(rows), in_turns=False) == warned
 
 
 @pytest.mark.parametrize(
-    ("processes", "meta", "warned"),
+    ("processes", "in_turns", "warned"),
     [
-        (4, {}, ["only 4 clock processes: intervals are wider than they need be (leave --quick out)"]),
+        (4, False, ["only 4 clock processes: intervals are wider than they need be (leave --quick out)"]),
         (
             4,
-            {"recorded_with": "another"},
+            True,
             ["only 4 clock processes: intervals are wider than they need be (raise --rounds)"],
         ),
-        (5, {}, []),
-        (5, {"recorded_with": "another"}, []),
+        (5, False, []),
+        (5, True, []),
     ],
     ids=["profile --quick", "compare --rounds 4", "profile", "compare --rounds 5"],
 )
-def test_few_processes_are_mended_where_they_were_asked_for(
-    processes: int, meta: dict[str, Any], warned: list[str]
-) -> None:
+def test_few_processes_are_mended_where_they_were_asked_for(processes: int, in_turns: bool, warned: list[str]) -> None:
     clock = pd.DataFrame({"process": range(processes), "reference_ns": 700})
-    assert clock_warnings(clock, processes, meta) == warned
+    assert clock_warnings(clock, processes, in_turns=in_turns) == warned
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_corrected_trace_that_is_not_the_bare_call(corrected_ns: float, bare_n
 @pytest.mark.parametrize(("lost", "warned"), [(0, False), (30, False), (31, True)])
 def test_stacks_that_could_not_be_read(lost: int, warned: bool) -> None:  # noqa: FBT001
     shares = shares_of_stacks([[stack(USER, count=3_000)]], CLASSIFIER)
-    found = share_warnings(shares, 1_000.0, {"samples": {"samples": 2_970, "errors": lost}})
+    found = share_warnings(shares, 1_000.0, Sampled(2_970, lost))
     assert [line.partition(":")[0] for line in found] == [f"{lost} of {2_970 + lost} stacks could not be read"] * warned
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.analysis.instructions import instruction_budget, native_symbol
-from overhead_lens.analysis.model import InstructionBudget, InstructionCategory, InstructionPart, InvariantError
-from overhead_lens.categories import HOST_CATEGORIES, default_classifier
+from overhead_lens.budget.instructions import instruction_budget, native_symbol
+from overhead_lens.budget.model import InstructionBudget, InstructionCategory, InstructionPart, InvariantError
 from overhead_lens.errors import MeasurementError
-from overhead_lens.trace.callgrind import TRUNCATED, CallGraph, Edge, Function
+from overhead_lens.readers.callgrind import TRUNCATED, CallGraph, Edge, Function
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, default_classifier
 
 CLASSIFIER = default_classifier()
 

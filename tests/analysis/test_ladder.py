@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overhead_lens.analysis.ladder import LAYERS, RUNGS, STEPS, Ladder, Rung, layers, make_ladder
-from tests.ladders import META, Sides, frame, published
+from overhead_lens.studies.ladder.analysis import LAYERS, RUNGS, STEPS, Ladder, Rung, layers, make_ladder
+from tests.ladders import META, Sides, frame, published, typed
 
 CALL = {
     "eager": [2_000.0],
@@ -22,7 +22,7 @@ CALL = {
 
 def ladder(rungs: Sides, steps: Sides | None = None, /, faults: int = 0, blocks: int = 3, **meta: Any) -> Ladder:
     made = {**META, "names": list(rungs), **meta}
-    return make_ladder(made, frame(rungs, steps, faults, blocks), "somewhere")
+    return make_ladder(typed(made), frame(rungs, steps, faults, blocks), "somewhere")
 
 
 def rung(made: Ladder, name: str) -> Rung:
@@ -106,7 +106,7 @@ def test_blocks_beside_a_disturbed_reference_are_left_out_and_said() -> None:
     rows = frame({"eager": [10.0]}, blocks=10)
     rows.loc[5:, "reference_ns"] = 300
     rows.loc[5:, "wall_ns"] *= 7
-    made = make_ladder({**META, "names": ["eager"]}, rows, "")
+    made = make_ladder(typed({**META, "names": ["eager"]}), rows, "")
     assert rung(made, "eager").ns == 10.0
     assert made.warnings == ("60% of the blocks were left out: the machine was disturbed",)
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from overhead_lens.analysis.operators import operator_name, operator_path, operator_tree
+from overhead_lens.budget.operators import operator_name, operator_path, operator_tree
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
 KNOWN = frozenset({"aten::add", "aten::to", "aten::_to_copy", "aten::copy_", "aten::empty_strided"})

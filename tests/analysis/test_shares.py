@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from overhead_lens.analysis.shares import Shares, shares_of_stacks
-from overhead_lens.categories import HOST_CATEGORIES, Claim
+from overhead_lens.budget.shares import Shares, shares_of_stacks
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, Claim
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
 

@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
 
-from overhead_lens.analysis.sweep import Sweep, make_sweep
+from overhead_lens.studies.sweep.analysis import Sweep, make_sweep
+from overhead_lens.studies.sweep.stored import SWEEP, SweepMeta
 
 SIZES = [100, 1_000, 10_000, 100_000]
 
@@ -37,7 +39,12 @@ def draw(
         "points": [{"params": {"n": n, "dtype": "float32"}, "work": {}} for n in sizes],
         "against": {"name": "n", "sizes": sizes}, "default_params": {"n": 10, "dtype": "float32"}, "published": [],
     }  # fmt: skip
-    return make_sweep({**about, **meta}, pd.DataFrame(rows, columns=columns), "folder")
+    return make_sweep(typed({**about, **meta}), pd.DataFrame(rows, columns=columns), "folder")
+
+
+def typed(meta: Mapping[str, Any]) -> SweepMeta:
+    (upgrade,) = SWEEP.upgrades.values()
+    return msgspec.convert(upgrade(meta), SweepMeta)
 
 
 def test_lines_without_noise_are_exact_and_cross_where_they_should() -> None:
@@ -53,7 +60,7 @@ def test_lines_without_noise_are_exact_and_cross_where_they_should() -> None:
     assert crossing.ci95 == (pytest.approx(2_000, rel=1e-6), pytest.approx(2_000, rel=1e-6))
     assert sweep.fastest == (("slow_rate",), ("slow_rate",), ("slow_start",), ("slow_start",))
     assert sweep.sentence == "Fastest: slow_rate at n = 100 to 1,000, slow_start at n = 10,000 to 100,000."
-    assert sweep.params == {"dtype": "float32"}
+    assert sweep.subject.params == {"dtype": "float32"}
 
 
 def test_sizes_in_any_order_give_the_same() -> None:

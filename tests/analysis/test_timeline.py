@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.analysis.timeline import Segments, parents, sweep
+from overhead_lens.traces.timeline import Segments, parents, sweep
 
 
 def drawn(*rows: str) -> tuple[np.ndarray, np.ndarray]:

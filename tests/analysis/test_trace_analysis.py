@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from overhead_lens.analysis import kernels
-from overhead_lens.analysis.intervals import cut, merged, union
-from overhead_lens.analysis.launches import launching_operators, link
-from overhead_lens.analysis.trace_analysis import Analyzer
-from overhead_lens.analysis.trace_model import BLAME
-from overhead_lens.trace.kineto import read_trace
+from overhead_lens.readers.kineto.read import read_trace
+from overhead_lens.traces import loops as kernels
+from overhead_lens.traces.analyzer import Analyzer
+from overhead_lens.traces.intervals import cut, merged, union
+from overhead_lens.traces.launches import launching_operators, link
+from tests.public_traces import public_traces, reference
 from tests.timelines import (
     AUTOGRAD,
     CLASSIFIER,
@@ -30,7 +29,6 @@ from tests.timelines import (
     timed,
     trace_of,
 )  # fmt: skip
-from tests.trace_text import public_traces, reference
 
 VIEW = "aten::view"
 
@@ -302,6 +300,16 @@ def test_a_graph_launch_has_many_kernels() -> None:
     assert launch.queue_depth_mean == round(14 / 10, 3)
 
 
+def test_latencies_that_int64_cannot_sum() -> None:
+    far = 4 * 10**18
+    launches = [timed(number, 1, "cudaLaunchKernel", "cuda_runtime", correlation=number) for number in range(4)]
+    kernels = [
+        timed(far + number, 1, "gemm", "kernel", (0, 7), device=0, stream=7, correlation=number) for number in range(4)
+    ]
+    (device,) = analyzer_of(*launches, *kernels).analysis().devices
+    assert (device.span_ns, device.launch.max_ns, device.launch.queue_depth_mean) == (4, far, float(far))
+
+
 def test_of_two_calls_with_one_correlation_the_first_is_the_launch() -> None:
     trace = trace_of(
         [
@@ -570,8 +578,7 @@ def test_merged(one: set[int], other: set[int]) -> None:
 @pytest.mark.parametrize("path", public_traces())
 def test_public_traces_equal_the_reference(path: Any) -> None:
     expected = reference(path)
-    trace = read_trace(path)
-    analysis = Analyzer(trace, CLASSIFIER).analysis()
+    analysis = Analyzer(read_trace(path), CLASSIFIER).analysis()
     if expected.get("gpu_n"):
         (device,) = analysis.devices
         figures_us = [device.busy_ns, device.span_ns, device.idle_ns]
@@ -581,9 +588,12 @@ def test_public_traces_equal_the_reference(path: Any) -> None:
     else:
         assert analysis.devices == ()
     assert analysis.issues.get("partial_overlap", 0) == expected["partial_overlaps"]
-    for thread in analysis.threads:
-        assert sum(each.ns for each in thread.host) == analysis.window.wall_ns
     if "a100_compile" in path.name:
         assert analysis.issues["unlinked_device_event"] == 872
-    assert tuple(BLAME) == tuple(analysis.devices[0].idle_blame) if analysis.devices else True
-    assert isinstance(trace.events, pd.DataFrame)
+    costs = {each.name: each for each in analysis.operators}
+    top = {name: figures for name, figures in expected.get("top_op_self", {}).items() if name in costs}
+    assert len(top) >= len(expected.get("top_op_self", {})) - 2
+    assert {name: costs[name].count for name in top} == {name: count for name, (count, _) in top.items()}
+    # An annotation inside an operator is no part of the operator's children here, and is one in the reference.
+    differing = [name for name, (_, self_us) in top.items() if costs[name].self_ns != round(self_us * 1000)]
+    assert len(differing) <= 2 or "mtia" in path.name

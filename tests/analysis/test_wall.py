@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from overhead_lens.analysis.wall import estimate_per_call, time_column, undisturbed
+from overhead_lens.budget.wall import estimate_per_call, time_column, undisturbed
 
 
 def clock(*processes: list[int], calls: int = 1, reference: int = 100) -> pd.DataFrame:

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from overhead_lens.capture import calibration, calibration_store
-from overhead_lens.capture.directory import read_capture, write_calibration
-from overhead_lens.capture.loop import make_measured_loop
+from overhead_lens.captures.directory import read_capture, write_calibration
+from overhead_lens.correction import store as calibration_store
+from overhead_lens.correction import worker as calibration
 from overhead_lens.errors import UsageError
+from overhead_lens.worker.loop import make_measured_loop
 from tests.captures import draw_capture
 
 MACHINE = {"host": "a", "cpu": "b", "cores_allowed": 2, "governor": None, "load_average": [1.0]}

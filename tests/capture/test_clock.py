@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.capture import clock
+from overhead_lens.instruments.clock import worker as clock
 
 
 class Timed:

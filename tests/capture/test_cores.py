@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead_lens.capture import cores
+from overhead_lens.machine import cores
 from tests.capture.target import two_threads
 
 pytestmark = pytest.mark.skipif(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from overhead_lens.capture.directory import (
+from overhead_lens.captures.directory import (
     claim_directory,
     new_directory,
     read_capture,

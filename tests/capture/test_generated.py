@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from overhead_lens.capture import generated
-from overhead_lens.capture.generated import GraphCall, KernelCall
 from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.ablation import generated
+from overhead_lens.instruments.ablation.generated import GraphCall, KernelCall
 from tests.compiler import needs_compiler
 
 pytestmark = [needs_compiler, pytest.mark.filterwarnings("ignore")]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.capture.process import Worker
+from overhead_lens.machine.process import Worker
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler"),

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from overhead_lens.analysis.instructions import instruction_budget
-from overhead_lens.capture.callgrind_switch import Switch
-from overhead_lens.capture.instructions import calls_of, count_instructions
-from overhead_lens.categories import default_classifier
+from overhead_lens.budget.instructions import instruction_budget
 from overhead_lens.errors import MeasurementError
-from overhead_lens.trace.callgrind import TRUNCATED, read_callgrind
+from overhead_lens.instruments.instructions.record import calls_of, count_instructions
+from overhead_lens.instruments.instructions.switch import Switch
+from overhead_lens.readers.callgrind import TRUNCATED, read_callgrind
+from overhead_lens.taxonomy.categories import default_classifier
 from tests.cli.run import scenario
 
 # Answers as the worker does and leaves two dumps.

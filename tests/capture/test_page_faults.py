@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from overhead_lens.capture import page_faults
+from overhead_lens.instruments.page_faults import worker as page_faults
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from typing import Any, cast
 import pytest
 import torch
 
-from overhead_lens.capture import peaks, record
-from overhead_lens.capture.peaks import Cache, measure_peaks, read_caches
 from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.peaks import worker as peaks
+from overhead_lens.instruments.peaks.worker import Cache, measure_peaks, read_caches
+from overhead_lens.recorder import single as record
 
 
 def draw_cache(folder: Path, index: int, **files: str) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from overhead_lens.capture import process
-from overhead_lens.capture.process import Worker, in_batches
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.machine import process
+from overhead_lens.machine.process import Worker, in_batches
 from tests.cli.run import scenario
 
 STAND_IN = """

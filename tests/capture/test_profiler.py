@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from overhead_lens.capture import profiler
-from overhead_lens.capture.loop import make_measured_loop
-from overhead_lens.capture.profiler import calls_recorded
-from overhead_lens.capture.workload import Workload
+from overhead_lens.instruments.trace import worker as profiler
+from overhead_lens.instruments.trace.worker import calls_recorded
+from overhead_lens.worker.loop import make_measured_loop
+from overhead_lens.worker.workload import Workload
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,20 @@ from typing import Any
 import pytest
 import torch
 
-from overhead_lens.capture import guards, record, record_pair, workload
-from overhead_lens.capture.record import Effort, Recording, Request
-from overhead_lens.capture.sampler import SamplerRun
 from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.guards import worker as guards
+from overhead_lens.instruments.clock.record import Blocks, Clock
+from overhead_lens.instruments.instrument import When
+from overhead_lens.instruments.page_faults.record import MeasurePageFaults
+from overhead_lens.instruments.samples import record as samples
+from overhead_lens.instruments.samples.record import SampleStacks, Spinning as Spins
+from overhead_lens.instruments.samples.sampler import SamplerRun
+from overhead_lens.machine.operations import Operation, WarmUp
+from overhead_lens.machine.request import Effort, Request
+from overhead_lens.recorder import paired as record_pair
+from overhead_lens.recorder.side import Side
+from overhead_lens.target import Target
+from overhead_lens.worker import workload
 from tests.compiler import needs_compiler
 
 EFFORT = Effort(processes=3, blocks=24, clock_budget_ns=10**9, sampled_every=5)
@@ -40,18 +50,21 @@ class Asked:
         self.name = "base"
         self.pid, self.steps, self.fails, self.wall_ns = 0, [], fails, wall_ns
 
-    def ask(self, step: str, **_: Any) -> dict[str, Any]:
+    def ask(self, operation: Operation[Any], **_: Any) -> Any:
+        step = step_of(operation)
         self.steps.append(step)
         if step == "recompile" and self.fails:
             raise MeasurementError("recompile failed: no space")
         row = {"block": 0, "calls": 1, "wall_ns": self.wall_ns, "reference_ns": 1_000}
         blocks, others_ns = self.others
-        return (
-            {"rows": [row], "others_ns": others_ns * (self.steps.count("clock") <= blocks)} if step == "clock" else {}
-        )
+        return Blocks([row], others_ns * (self.steps.count("time_blocks") <= blocks))
 
 
-def side(options: Mapping[str, Any] | None, folder: Path) -> Recording:
+def step_of(operation: Operation[Any]) -> str:
+    return operation.name.rpartition(":")[2]
+
+
+def side(options: Mapping[str, Any] | None, folder: Path) -> Side:
     request = Request(
         path=Path("add1.py"),
         variant=None,
@@ -62,21 +75,23 @@ def side(options: Mapping[str, Any] | None, folder: Path) -> Recording:
         timeout_s=1.0,
         effort=EFFORT,
     )
-    return Recording(request, Quiet(), folder)
+    return Side.of(request, folder, Quiet(), record_pair._instruments())
+
+
+def rows(found: Side) -> list[dict[str, int]]:
+    return found.recording.of(Clock).rows
 
 
 def test_processes_that_had_not_settled_are_one_line(tmp_path: Path) -> None:
     found = side(None, tmp_path)
     for name, settled in (("clock-0", True), ("clock-1", False), ("tracer", False)):
-        worker = SimpleNamespace(name=name, receive=lambda _, settled=settled: {"settled": settled})
+        worker = SimpleNamespace(name=name, receive=lambda _, settled=settled: WarmUp(1.0, settled, 0))
         found.note_warm_up(worker)  # type: ignore[arg-type]
-    assert found._unsettled_warning() == [
-        "clock-1, tracer had not settled after the warm-up: their blocks may still drift"
-    ]
-    assert side(None, tmp_path)._unsettled_warning() == []
+    assert found.warnings == ["clock-1, tracer had not settled after the warm-up: their blocks may still drift"]
+    assert side(None, tmp_path).warnings == []
 
 
-def run(sides: list[Recording], workers: list[Asked], monkeypatch: pytest.MonkeyPatch, number: int = 1) -> None:
+def run(sides: list[Side], workers: list[Asked], monkeypatch: pytest.MonkeyPatch, number: int = 1) -> None:
     order = workers if number % 2 == 0 else workers[::-1]
     monkeypatch.setattr(record_pair, "_start", lambda *_: order)
     monkeypatch.setattr(record_pair, "share_one_core", lambda _: {})
@@ -89,12 +104,11 @@ def test_what_the_last_round_measures_may_use_every_core(tmp_path: Path, monkeyp
     monkeypatch.setattr(record_pair, "_start", lambda *_: workers)
     monkeypatch.setattr(record_pair, "share_one_core", lambda _: {7: {7: {0, 1}}, 8: {}})
     monkeypatch.setattr(record_pair, "put_back", lambda *moved: steps.append(moved))
-    monkeypatch.setattr(Recording, "trace", lambda *_: steps.append("trace"))
-    monkeypatch.setattr(Recording, "measure_peaks", lambda *_: steps.append("peaks"))
+    monkeypatch.setattr(Side, "give_turns", lambda _, when, *__: steps.append(when))
     record_pair._round(1, sides, Quiet(), last=False)
     assert steps == []
     record_pair._round(1, sides, Quiet(), last=True)
-    assert steps == [(7, {7: {0, 1}}), (8, {}), "trace", "trace", "peaks"]
+    assert steps == [(7, {7: {0, 1}}), (8, {}), When.TRACED, When.TRACED, When.LAST]
 
 
 def runs(steps: list[str]) -> list[tuple[str, int]]:
@@ -108,12 +122,12 @@ def test_a_compiled_call_is_compiled_many_times_in_a_process(
     sides, workers = [side(each, tmp_path) for each in options], [Asked(), Asked()]
     run(sides, workers, monkeypatch)
     # Four blocks settle the call, four are kept.
-    in_parts = [("recompile", 1), ("clock", 8)] * 6
+    in_parts = [("recompile", 1), ("time_blocks", 8)] * 6
     compiled = options != (None, None)
     for each, recording, worker in zip(options, sides, workers, strict=True):
-        assert runs(worker.steps) == (in_parts if each is not None else [("clock", 48 if compiled else 28)])
-        assert [(row["process"], row["block"]) for row in recording.rows] == [(1, block) for block in range(24)]
-        assert [row["compilation"] for row in recording.rows] == [block // 4 * compiled for block in range(24)]
+        assert runs(worker.steps) == (in_parts if each is not None else [("time_blocks", 48 if compiled else 28)])
+        assert [(row["process"], row["block"]) for row in rows(recording)] == [(1, block) for block in range(24)]
+        assert [row["compilation"] for row in rows(recording)] == [block // 4 * compiled for block in range(24)]
 
 
 class Compiled(Asked):
@@ -121,10 +135,10 @@ class Compiled(Asked):
 
     log: list[Compiled]
 
-    def ask(self, step: str, **arguments: Any) -> dict[str, Any]:
-        if step == "recompile":
+    def ask(self, operation: Operation[Any], **arguments: Any) -> Any:
+        if step_of(operation) == "recompile":
             self.log.append(self)
-        return super().ask(step, **arguments)
+        return super().ask(operation, **arguments)
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -143,9 +157,9 @@ def test_each_compilation_has_its_part_of_the_time(tmp_path: Path, monkeypatch: 
     for wall_ns, blocks in ((9 * 10**6, 5), (55 * 10**6, 5), (56 * 10**6, 4), (10**9, 4)):
         sides, workers = [side({}, tmp_path) for _ in range(2)], [Asked(wall_ns=wall_ns) for _ in range(2)]
         run(sides, workers, monkeypatch)
-        asked = [count for step, count in runs(workers[0].steps) if step == "clock"]
+        asked = [count for step, count in runs(workers[0].steps) if step == "time_blocks"]
         assert asked == [blocks + 3 * (wall_ns <= 10 * 10**6)] * 6
-        assert len(sides[0].rows) == 6 * (blocks - 1)
+        assert len(rows(sides[0])) == 6 * (blocks - 1)
 
 
 @pytest.mark.parametrize(("wall_ns", "settling"), [(10 * 10**6, 4), (10 * 10**6 + 1, 1)])
@@ -155,16 +169,16 @@ def test_blocks_that_settle_a_call_are_not_kept(
     number = count()
     ask = Asked.ask
 
-    def numbered(worker: Asked, step: str, **how: Any) -> dict[str, Any]:
-        found = ask(worker, step, **how)
-        for row in found.get("rows", ()):
+    def numbered(worker: Asked, operation: Operation[Any], **how: Any) -> Any:
+        found = ask(worker, operation, **how)
+        for row in found.rows:
             row["calls"] = next(number)
         return found
 
     monkeypatch.setattr(Asked, "ask", numbered)
     sides = [side(None, tmp_path) for _ in range(2)]
     run(sides, [Asked(wall_ns=wall_ns) for _ in range(2)], monkeypatch)
-    kept = sorted(row["calls"] for each in sides for row in each.rows)
+    kept = sorted(row["calls"] for each in sides for row in rows(each))
     assert kept == list(range(2 * settling, 2 * (settling + 24)))
 
 
@@ -186,18 +200,18 @@ def test_it_is_compiled_as_many_times_as_there_is_time_for(
     run([side({}, tmp_path) for _ in range(2)], workers, monkeypatch)
     assert workers[0].steps == workers[1].steps
     assert workers[0].steps.count("recompile") == recompilations
-    assert [count for step, count in runs(workers[0].steps) if step == "clock"] == [4 + 24 // timed] * timed
+    assert [count for step, count in runs(workers[0].steps) if step == "time_blocks"] == [4 + 24 // timed] * timed
 
 
 def test_what_cannot_be_compiled_twice_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sides, workers = [side({}, tmp_path) for _ in range(2)], [Asked(fails=True), Asked()]
     for number in (1, 2):
         run(sides, workers, monkeypatch, number)
-    assert sides[0].warnings == [
+    assert sides[0].recording.warnings == [
         "base could not compile the call once more, and none after it was asked to: recompile failed: no space"
     ]
     assert [worker.steps.count("recompile") for worker in workers] == [1, 12]
-    assert [worker.steps.count("clock") for worker in workers] == [2 * 6 * (4 + 4)] * 2
+    assert [worker.steps.count("time_blocks") for worker in workers] == [2 * 6 * (4 + 4)] * 2
 
 
 class Attached:
@@ -231,20 +245,26 @@ class Spinning(Asked):
         super().__init__()
         self.pid = pid
 
-    def ask(self, step: str, **arguments: Any) -> dict[str, Any]:
-        return {"pid": self.pid} if step == "spin" else super().ask(step, **arguments)
+    def ask(self, operation: Operation[Any], **arguments: Any) -> Any:
+        if step_of(operation) == "spin":
+            return Spins(self.pid)
+        if step_of(operation) == "stop":
+            Attached.log.append(("stop", self.pid))
+            return None
+        return super().ask(operation, **arguments)
 
-    def stop_spinning(self) -> None:
-        Attached.log.append(("stop", self.pid))
+
+def stacks(found: Side) -> SampleStacks:
+    return found.recording.of(SampleStacks)
 
 
 def sampled(
     idle: list[int], pids: tuple[int, int], number: int, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> list[Recording]:
+) -> list[Side]:
     Attached.log, Attached.threads = [], []
-    monkeypatch.setattr(record, "Sampling", Attached)
+    monkeypatch.setattr(samples, "Sampling", Attached)
     monkeypatch.setattr(record_pair, "idle_cores", lambda: idle)
-    monkeypatch.setattr(Recording, "measure_page_faults", lambda *_: None)
+    monkeypatch.setattr(MeasurePageFaults, "measure", lambda *_: None)
     sides = [side(None, folder), side(None, folder)]
     run(sides, [Spinning(pid) for pid in pids], monkeypatch, number)
     return sides
@@ -269,8 +289,8 @@ def test_both_sides_are_sampled_at_the_same_time_where_two_cores_are_idle(
             *(("attach", first, count, 2), ("attach", second, count, 4), ("finish", first), ("finish", second)),
             *(("close", second), ("stop", second), ("close", first), ("stop", first)),
         ]
-        assert [each.samples["samples"] for each in sides] == [7, 9]
-        assert [each.folded for each in sides] == [["f (a.py:1) 7\n"], ["f (a.py:1) 9\n"]]
+        assert [stacks(each).taken.samples for each in sides] == [7, 9]
+        assert [stacks(each).folded for each in sides] == [["f (a.py:1) 7\n"], ["f (a.py:1) 9\n"]]
 
 
 @pytest.mark.parametrize(
@@ -299,10 +319,10 @@ def test_a_block_waits_for_the_threads_of_the_one_before(
     monkeypatch.setattr(record_pair, "wait_until_idle", log.append)
     ask = Spinning.ask
 
-    def logged(worker: Spinning, step: str, **how: Any) -> dict[str, Any]:
-        if step == "clock":
+    def logged(worker: Spinning, operation: Operation[Any], **how: Any) -> Any:
+        if step_of(operation) == "time_blocks":
             log.append(worker.pid)
-        return ask(worker, step, **how)
+        return ask(worker, operation, **how)
 
     monkeypatch.setattr(Spinning, "ask", logged)
     sampled([2, 4], (7, 9), 0, tmp_path, monkeypatch)
@@ -325,7 +345,7 @@ def test_waiting_for_threads_counts_as_measuring(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(Spinning, "others", (10**6, 5_000))
     # 2 s for both sides: 180 ms for a pair of blocks, both of which wait, and 12 us of their own.
     sides = sampled([2, 4], (7, 9), 0, tmp_path, monkeypatch)
-    assert [len(each.rows) for each in sides] == [12, 12]
+    assert [len(rows(each)) for each in sides] == [12, 12]
 
 
 def test_else_one_after_the_other_with_half_as_many_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,8 +360,8 @@ def test_else_one_after_the_other_with_half_as_many_stacks(tmp_path: Path, monke
 
 def test_a_refusal_of_one_side_leaves_the_other_its_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sides = sampled([0, 1], (-7, 9), 0, tmp_path, monkeypatch)
-    assert [each.samples["reason"] for each in sides] == ["refused", None]
-    assert [each.samples["samples"] for each in sides] == [0, 9]
+    assert [stacks(each).taken.reason for each in sides] == ["refused", None]
+    assert [stacks(each).taken.samples for each in sides] == [0, 9]
     assert Attached.log[-2:] == [("close", -7), ("stop", -7)]
 
 
@@ -360,7 +380,7 @@ def test_compiled_anew_is_other_code_with_the_same_result() -> None:
     assert counts[2] - counts[1] == counts[1] - counts[0] > 0
     assert torch.equal(again.call(*again.args), first.original(*first.args))
     # Not those of before.
-    assert len(guards.list_guards(again)["compilations"]) == 1
+    assert len(guards.guards_of(again)["compilations"]) == 1
     # Nothing was left to compile.
     assert again.compile_count() == counts[2]
 
@@ -370,12 +390,11 @@ def test_a_profiled_call_that_uses_other_threads_is_sampled_so(
     others_ns: int, threads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Spinning, "others", property(lambda _: (1, others_ns)))
-    for step in ("measure_page_faults", "measure_peaks"):
-        monkeypatch.setattr(Recording, step, lambda *_: None)
-    monkeypatch.setattr(record, "Sampling", Attached)
+    monkeypatch.setattr(MeasurePageFaults, "measure", lambda *_: None)
+    monkeypatch.setattr(samples, "Sampling", Attached)
     Attached.log, Attached.threads = [], []
     found = side(None, tmp_path)
-    found.clock(Spinning(7))  # type: ignore[arg-type]
+    found.give_turns(When.TIMED, 0, Spinning(7))  # type: ignore[arg-type]
     assert Attached.threads == [threads]
     assert Attached.log[0] == ("attach", 7, EFFORT.samples_per_process, None)
-    assert found.folded == ["f (a.py:1) 7\n"]
+    assert stacks(found).folded == ["f (a.py:1) 7\n"]

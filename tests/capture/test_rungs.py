@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from overhead_lens.analysis.ladder import RUNGS
-from overhead_lens.capture import ablation
-from overhead_lens.capture.loop import make_measured_loop
-from overhead_lens.capture.rungs import Rung, build_rungs
-from overhead_lens.capture.workload import Workload
+from overhead_lens.instruments.ablation import worker as ablation
+from overhead_lens.instruments.ablation.rungs import Rung, build_rungs
 from overhead_lens.scenario import Scenario
+from overhead_lens.studies.ladder.analysis import RUNGS
+from overhead_lens.worker.loop import make_measured_loop
+from overhead_lens.worker.workload import Workload
 from tests.compiler import needs_compiler
 
 pytestmark = [needs_compiler, pytest.mark.filterwarnings("ignore")]

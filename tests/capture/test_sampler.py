@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.capture import sampler
-from overhead_lens.capture.sampler import SamplerRun, Sampling, explain_failure
 from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.samples import sampler
+from overhead_lens.instruments.samples.sampler import SamplerRun, Sampling, explain_failure
 from tests.capture.target import two_threads
 
 NO_PERMISSION = (

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.capture.record import QUICK, STANDARD, Effort
-from overhead_lens.capture.record_pair import PAIRED
-from overhead_lens.cli.again import request_of
+from overhead_lens.recorder.paired import PAIRED
+from overhead_lens.recorder.single import QUICK, STANDARD, Effort
+from overhead_lens.studies.check.rerun import request_of
 
 META = {"target": "add1", "scenario": "add1", "variant": "add1", "compile": False, "compile_options": None}
 

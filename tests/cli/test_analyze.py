@@ -7,108 +7,15 @@ import json
 import os
 from pathlib import Path
 
-import jsonschema
 import pyarrow.parquet as pq
 import pytest
 
-from overhead_lens.analysis.trace_model import BLAME
-from overhead_lens.categories import HOST_CATEGORIES
 from tests.cli.run import error_line, lens
+from tests.documents import validated
 from tests.export.trace_processor import Program
+from tests.public_traces import public_traces
 from tests.timelines import call, drawn, kernel
-from tests.trace_text import document, public_traces, written
-
-NS = {"type": "integer", "minimum": 0}
-HOST = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "category": {"enum": list(HOST_CATEGORIES)},
-            "ns": NS,
-            "ci95_ns": {"type": "null"},
-            "share": {"type": "number"},
-            "evidence": {"enum": ["trace", "estimate", "none"]},
-            "parts": {"type": "array", "items": {"type": "object", "required": ["name", "ns"]}},
-            "top": {"type": "array", "items": {"type": "object", "required": ["frame", "ns"]}},
-        },
-        "required": ["category", "ns", "ci95_ns", "share", "evidence", "parts", "top"],
-        "additionalProperties": False,
-    },
-}
-DEVICE = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "device": {"type": "string"},
-            "events": NS,
-            "span_ns": NS,
-            "busy_ns": NS,
-            "idle_ns": NS,
-            "kinds": {"type": "object", "required": ["compute_ns", "communication_ns", "copy_ns", "overlap_ns"]},
-            "idle_blame": {
-                "type": "object",
-                "properties": dict.fromkeys(BLAME, NS),
-                "required": list(BLAME),
-                "additionalProperties": False,
-            },
-            "launch": {"type": "object", "required": ["count", "median_ns", "p99_ns", "graph_launches"]},
-        },
-        "required": ["device", "events", "span_ns", "busy_ns", "idle_ns", "kinds", "idle_blame", "launch"],
-    },
-}
-CONTRACT = {
-    "type": "object",
-    "properties": {
-        "schema": {"const": "overhead-lens/analysis/1"},
-        "traces": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "path": {"type": "string"},
-                    "rank": {"type": ["integer", "null"]},
-                    "events": {"type": ["integer", "null"]},
-                    "error": {"type": ["string", "null"]},
-                    "issues": {"type": "object", "additionalProperties": NS},
-                    "window": {
-                        "type": ["object", "null"],
-                        "properties": {"start_ns": NS, "wall_ns": NS, "steps": NS},
-                        "required": ["start_ns", "wall_ns", "steps"],
-                    },
-                    "host": HOST,
-                    "threads": {
-                        "type": "array",
-                        "items": {"type": "object", "required": ["host"], "properties": {"host": HOST}},
-                    },
-                    "device": DEVICE,
-                    "steps": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["step", "wall_ns", "host", "device"],
-                            "properties": {"step": NS, "wall_ns": NS, "host": HOST, "device": DEVICE},
-                        },
-                    },
-                },
-                "required": [
-                    "path",
-                    "rank",
-                    "events",
-                    "error",
-                    "issues",
-                    "window",
-                    "host",
-                    "threads",
-                    "device",
-                    "steps",
-                ],
-            },
-        },
-    },
-    "required": ["schema", "traces"],
-}
+from tests.trace_text import document, written
 
 
 def entries(extra: int = 0, name: str = "aten::mm", kernel_name: str = "gemm") -> list[dict]:
@@ -132,9 +39,7 @@ def job(folder: Path, rank: int = 0, name: str = "t.json.gz", **more: object) ->
 def analyzed(*arguments: object, cwd: Path) -> dict:
     done = lens("analyze", "--json", *arguments, cwd=cwd)
     assert done.stderr == ""
-    document = json.loads(done.stdout)
-    jsonschema.validate(document, CONTRACT)
-    return document
+    return validated(done.stdout)
 
 
 def test_the_contract(tmp_path: Path) -> None:
@@ -221,8 +126,7 @@ def test_one_bad_trace_does_not_stop_the_others(tmp_path: Path) -> None:
     bad = written(tmp_path, "no trace at all", "bad.json")
     done = lens("analyze", "--json", job(tmp_path), bad, cwd=tmp_path)
     assert done.returncode == 2
-    document = json.loads(done.stdout)
-    jsonschema.validate(document, CONTRACT)
+    document = validated(done.stdout)
     assert [each["error"] is None for each in document["traces"]] == [True, False]
     assert "bad.json" in document["traces"][1]["error"]
 
@@ -290,9 +194,9 @@ def test_rules_of_the_user(tmp_path: Path) -> None:
 
 def test_dask_gives_the_same(tmp_path: Path) -> None:
     paths = [job(tmp_path, rank, f"{rank}.json") for rank in range(2)] + [written(tmp_path, "nothing", "bad.json")]
-    here = json.loads(lens("analyze", "--json", *paths, cwd=tmp_path).stdout)
+    here = validated(lens("analyze", "--json", *paths, cwd=tmp_path).stdout)
     done = lens("analyze", "--json", "--dask", "local", *[path.name for path in paths], cwd=tmp_path)
-    there = json.loads(done.stdout)
+    there = validated(done.stdout)
     assert done.stderr == ""
     for one, other in zip(here["traces"], there["traces"], strict=True):
         assert Path(one.pop("path")).name == other.pop("path")
@@ -377,7 +281,7 @@ def test_a_query_reaches_nothing_outside(tmp_path: Path, sql: str) -> None:
 
 def test_diff(tmp_path: Path) -> None:
     base, new = job(tmp_path, 0, "base.json"), job(tmp_path, 0, "new.json", extra=4, kernel_name="gemm2")
-    delta = json.loads(lens("analyze", "--json", "--diff", base, new, cwd=tmp_path).stdout)
+    delta = validated(lens("analyze", "--json", "--diff", base, new, cwd=tmp_path).stdout)
     moved = {(each["kind"], each["name"]): (each["status"], each["delta_ns"]) for each in delta["changes"]}
     assert (delta["schema"], delta["per_step"], delta["same"]) == ("overhead-lens/structure/1", True, False)
     assert moved["kernel", "gemm"] == ("vanished", -4)

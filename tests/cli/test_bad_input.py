@@ -18,7 +18,7 @@ from tests.cli.run import TINY, error_line, lens, scenario
     ("arguments", "message"),
     [
         (["profile", "ad1"], "no scenario 'ad1'; did you mean 'add1'? (`overhead-lens scenarios` lists them)"),
-        (["profile", "gone.py"], "no scenario file gone.py"),
+        (["profile", "gone.py"], "no file gone.py"),
         (["profile", "add1", "-p", "size"], "-p takes NAME=VALUE, not 'size'"),
         (["profile", "add1", "-p", "size=1", "-p", "size=2"], "parameter size is given twice"),
         (["profile", "add1", "--mode", "default"], "--mode belongs to --compile"),
@@ -70,7 +70,7 @@ def test_seen_by_the_worker(tmp_path: Path, arguments: list[str], start: str, co
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1\n", "tiny.py defines no SCENARIO = Scenario(...)"),
+        ("x = 1\n", "tiny.py defines no SCENARIO = Scenario(...): name one of its functions, "),
         ("x = 1\ndef f(:\n", "tiny.py:2: syntax error: "),
         ("import math\nx = 1 / 0\n", "tiny.py:2: ZeroDivisionError: division by zero"),
         (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -11,6 +10,7 @@ import pytest
 
 from tests.captures import draw_capture
 from tests.cli.run import error_line, lens, scenario
+from tests.documents import validated
 
 needs_recorder = pytest.mark.skipif(sys.platform == "win32", reason="the recorder measures on Linux and macOS only")
 
@@ -42,8 +42,8 @@ def test_the_same_code_keeps_its_limits(folder: Path) -> None:
     ]
     done = lens("check", "base", *arguments, "-q", "-o", "same", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
-    document = json.loads(done.stdout)
-    assert document["schema"] == "overhead-lens/delta/1"
+    document = validated(done.stdout)
+    assert document["schema"] == "overhead-lens/delta/2"
     assert [(limit["name"], limit["state"]) for limit in document["limits"]] == [("total", "kept"), ("python", "kept")]
     assert document["regressed"] is False
     assert (folder / "same.md").read_text(encoding="utf-8").startswith("### No regression: tiny:total\n")

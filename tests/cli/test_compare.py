@@ -11,15 +11,14 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import jsonschema
 import pytest
 
-from overhead_lens.capture import cores
 from overhead_lens.cli.sides import by_side, parse_side, workload_of
 from overhead_lens.errors import UsageError
+from overhead_lens.machine import cores
 from tests.captures import draw_capture
 from tests.cli.run import TINY, error_line, lens, scenario
-from tests.cli.test_profile import DELTA
+from tests.documents import validated
 
 SLOW = "for _ in range(200): pass"
 
@@ -56,26 +55,25 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
 def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, done = compared
     assert done.returncode == 1, done.stderr
-    delta = json.loads(done.stdout)
-    jsonschema.validate(delta, DELTA)
+    delta = validated(done.stdout)
     assert (delta["verdict"], delta["margin_share"]) == ("slower", 0.01)
     wall = delta["wall"]
     assert sum(change["delta_ns"] for change in delta["host"]) == wall["delta_ns"] == wall["new_ns"] - wall["base_ns"]
-    assert json.loads((folder / "delta.json").read_text()) == delta
+    assert validated((folder / "delta.json").read_text()) == delta
     assert sorted(path.name for path in folder.iterdir()) == ["base", "delta.json", "new"]
 
 
 def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, live = compared
     for side, size in (("base", 50), ("new", 200)):
-        report = json.loads(lens("report", folder / side, "--json", cwd=folder).stdout)
-        assert report["params"] == {"size": size}
+        report = validated(lens("report", folder / side, "--json", cwd=folder).stdout)
+        assert report["subject"]["params"] == {"size": size}
         assert report["wall"]["processes"] == 4
         assert (folder / side / "trace.pftrace").exists()
     refused = lens("diff", folder / "base", folder / "new", cwd=folder)
     assert error_line(refused).startswith("the captures differ in params: {'size': 50} against {'size': 200}")
     again = lens("diff", folder / "base", folder / "new", "--force", "--json", cwd=folder)
-    documents = [json.loads(text) for text in (again.stdout, live.stdout)]
+    documents = [validated(text) for text in (again.stdout, live.stdout)]
     for document in documents:
         # As the command line named them.
         del document["base"]["capture"], document["new"]["capture"]

@@ -7,74 +7,21 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pandas as pd
 import pytest
 
 from overhead_lens import __version__
-from overhead_lens.capture import summary_store
-from overhead_lens.capture.directory import LADDER_SCHEMA, write_meta
+from overhead_lens.captures.directory import LADDER_SCHEMA, write_meta
 from overhead_lens.cli.history import read as read_history
-from overhead_lens.cli.progress import progress
-from overhead_lens.report.history_json import history_document
+from overhead_lens.documents.history import history_document
+from overhead_lens.studies.history import store as summary_store
+from overhead_lens.terminal.progress import progress
 from tests.captures import draw_capture
 from tests.cli.run import error_line, lens
+from tests.documents import validated
 
 BEGUN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 MACHINE = {"host": "h", "cpu": "c", "torch": "2.13.0", "python": "3.11", "threads": 2}
-NUMBER = {"type": "number"}
-INTERVAL = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
-CATEGORIES = ["python", "guard", "dispatcher", "allocation", "kernel", "launch", "wait", "compile", "unattributed"]
-
-
-def strict(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def each(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-TEXT, ANY, OPTIONAL = {"type": "string"}, {}, {"type": ["string", "null"]}
-BESIDE = strict(capture=TEXT, git_commit=OPTIONAL)
-SCHEMA = strict(
-    schema={"const": "overhead-lens/history/1"},
-    directory=TEXT,
-    per={"const": "call"},
-    unit={"const": "ns"},
-    captures={"type": "integer", "minimum": 1},
-    method=strict(test=TEXT, error_rate={"const": 0.05}, permutations={"const": 4_999}, least_captures_on_a_side={"const": 3}),
-    series=each(
-        strict(
-            scenario=TEXT, variant=TEXT, compile_options={"type": ["object", "null"]}, device=TEXT, params={"type": "object"},
-            segments=each(
-                strict(
-                    environment=strict(host=ANY, cpu=ANY, threads=ANY, torch=ANY, python=ANY),
-                    captures=each(
-                        strict(
-                            capture=TEXT, started=TEXT, git_commit=OPTIONAL, reference_ns=NUMBER,
-                            ns=strict(wall=NUMBER, **dict.fromkeys(CATEGORIES, NUMBER)),
-                            ci95_ns=strict(wall=INTERVAL, **dict.fromkeys(CATEGORIES, INTERVAL)),
-                        )
-                    ),
-                    levels={"type": "object", "additionalProperties": each(strict(value=NUMBER, ci95=INTERVAL))},
-                    change_points=each(
-                        strict(
-                            position={"type": "integer"}, before=BESIDE, after=BESIDE, likely=BESIDE, found_in=TEXT, p_value=NUMBER,
-                            shifts={
-                                "type": "object",
-                                "additionalProperties": strict(delta=NUMBER, ci95=INTERVAL, moved={"type": "boolean"}),
-                            },
-                            moved=each({"enum": CATEGORIES}), reference_share=NUMBER, sentence=TEXT, warning=OPTIONAL,
-                        )
-                    ),
-                )
-            ),
-        )
-    ),
-    skipped=each(strict(path=TEXT, kind={"enum": ["incomplete", "damaged", "foreign"]}, reason=TEXT)),
-    warnings=each(TEXT),
-)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -97,10 +44,7 @@ def draw(folder: Path, number: int, call_ns: int = 1_000, machine: dict[str, Any
 
 def read(folder: Path) -> dict[str, Any]:
     with progress(quiet=True) as listener:
-        text = json.dumps(history_document(read_history(folder, listener)), allow_nan=False)
-    document: dict[str, Any] = json.loads(text)
-    jsonschema.validate(document, SCHEMA)
-    return document
+        return validated(history_document(read_history(folder, listener)).to_json())
 
 
 def test_the_commit_that_moved_a_category(tmp_path: Path) -> None:
@@ -116,7 +60,7 @@ def test_the_commit_that_moved_a_category(tmp_path: Path) -> None:
     assert change["sentence"] == "python +310 ns (wall +310 ns) between 5555555555 and 6666666666"
     assert (change["before"]["git_commit"], change["after"]["git_commit"]) == ("5" * 40, "6" * 40)
     printed = lens("history", tmp_path, "--json", cwd=tmp_path)
-    assert (printed.returncode, printed.stderr, json.loads(printed.stdout)) == (0, "", read(tmp_path))
+    assert (printed.returncode, printed.stderr, validated(printed.stdout)) == (0, "", read(tmp_path))
     text = lens("history", tmp_path, cwd=tmp_path).stdout
     assert "14 captures below" in text
     assert "python +310 ns (wall +310 ns) between 5555555555 and 6666666666" in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import shutil
 from pathlib import Path
@@ -11,22 +10,10 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.captures import draw_capture
 from tests.cli.run import TINY, error_line, lens, scenario
-from tests.cli.test_profile import BREAKDOWN, fields, rows
-
-INSTRUCTIONS = fields(
-    count={"type": "integer"},
-    counted={"type": "integer"},
-    calls={"type": "integer"},
-    host=rows(
-        category={"enum": list(HOST_CATEGORIES)},
-        count={"type": "integer"},
-        parts=rows(name={"type": "string"}, count={"type": "integer"}),
-        top=rows(frame={"type": "string"}, count={"type": "integer"}),
-    ),
-)
+from tests.documents import validated
 
 COUNTS = """\
 events: Ir
@@ -44,24 +31,6 @@ totals: 1000
 """
 
 
-INSTRUCTION_DELTA = fields(
-    base_count={"type": "integer"},
-    new_count={"type": "integer"},
-    delta_count={"type": "integer"},
-    ratio={"type": ["number", "null"]},
-    verdict={"enum": ["more", "fewer", "same"]},
-    host=rows(
-        category={"enum": list(HOST_CATEGORIES)},
-        base_count={"type": "integer"},
-        new_count={"type": "integer"},
-        moved=rows(name={"type": "string"}, delta_count={"type": "integer"}),
-        delta_count={"type": "integer"},
-    ),
-    blame={"type": "array", "items": {"type": "string"}},
-    sentence={"type": "string"},
-)
-
-
 def counted(path: Path, text: str = COUNTS, **about: Any) -> Path:
     """A drawn capture with callgrind's output of ten calls."""
     stored = draw_capture(path, instructions={"calls": 10, "reason": None, **about})
@@ -70,12 +39,9 @@ def counted(path: Path, text: str = COUNTS, **about: Any) -> Path:
 
 
 def test_a_stored_capture_shows_its_instructions(tmp_path: Path) -> None:
-    import jsonschema
-
     stored = counted(tmp_path / "c")
-    document = json.loads(lens("report", stored, "--json", cwd=tmp_path).stdout)
-    assert "instructions" in BREAKDOWN["properties"]
-    jsonschema.validate(document["instructions"], INSTRUCTIONS)
+    document = validated(lens("report", stored, "--json", cwd=tmp_path).stdout)
+    assert [each["category"] for each in document["instructions"]["host"]] == list(HOST_CATEGORIES)
     found = {each["category"]: each["count"] for each in document["instructions"]["host"] if each["count"]}
     assert (document["instructions"]["count"], found) == (100, {"python": 60, "dispatcher": 40})
     assert not any("instruction" in warning for warning in document["warnings"])
@@ -89,7 +55,7 @@ def test_a_stored_capture_shows_its_instructions(tmp_path: Path) -> None:
 
 
 def test_not_asked_for_is_null_without_a_word(tmp_path: Path) -> None:
-    document = json.loads(lens("report", draw_capture(tmp_path / "c"), "--json", cwd=tmp_path).stdout)
+    document = validated(lens("report", draw_capture(tmp_path / "c"), "--json", cwd=tmp_path).stdout)
     assert document["instructions"] is None
     assert not any("instruction" in warning for warning in document["warnings"])
 
@@ -105,7 +71,7 @@ def test_not_asked_for_is_null_without_a_word(tmp_path: Path) -> None:
 def test_without_counts_the_reason_is_a_warning(tmp_path: Path, text: str, about: dict[str, str], reason: str) -> None:
     done = lens("report", counted(tmp_path / "c", text, **about), "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    document = validated(done.stdout)
     assert document["instructions"] is None
     assert f"no instruction counts: {reason}" in document["warnings"]
     assert document["wall"]["ns"] == sum(each["ns"] for each in document["host"])
@@ -114,10 +80,10 @@ def test_without_counts_the_reason_is_a_warning(tmp_path: Path, text: str, about
 def test_counts_that_are_gone_and_counts_that_do_not_add_up(tmp_path: Path) -> None:
     gone = counted(tmp_path / "gone")
     (gone / "callgrind.out.gz").unlink()
-    warnings = json.loads(lens("report", gone, "--json", cwd=tmp_path).stdout)["warnings"]
+    warnings = validated(lens("report", gone, "--json", cwd=tmp_path).stdout)["warnings"]
     assert "no instruction counts: callgrind's output is not in the capture" in warnings
     odd = counted(tmp_path / "odd", COUNTS.replace("totals: 1000", "totals: 1001"))
-    warnings = json.loads(lens("report", odd, "--json", cwd=tmp_path).stdout)["warnings"]
+    warnings = validated(lens("report", odd, "--json", cwd=tmp_path).stdout)["warnings"]
     assert "callgrind's output is not sound: 1 totals_differ" in warnings
 
 
@@ -139,19 +105,16 @@ def test_profile_without_valgrind_is_whole_otherwise(tmp_path: Path) -> None:
         env={"PATH": "/nonexistent"},
     )
     assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
+    document = validated(done.stdout)
     assert document["instructions"] is None
     assert "no instruction counts: valgrind is not installed (apt-get install valgrind)" in document["warnings"]
 
 
 def test_a_difference_of_captures_shows_that_of_their_instructions(tmp_path: Path) -> None:
-    import jsonschema
-
     more = COUNTS.replace("0 600", "0 650").replace("totals: 1000", "totals: 1050")
     base, new = counted(tmp_path / "base"), counted(tmp_path / "new", more)
-    document = json.loads(lens("diff", base, new, "--json", cwd=tmp_path).stdout)
+    document = validated(lens("diff", base, new, "--json", cwd=tmp_path).stdout)
     delta = document["instructions"]
-    jsonschema.validate(delta, INSTRUCTION_DELTA)
     assert (delta["base_count"], delta["new_count"], delta["delta_count"], delta["ratio"]) == (100, 105, 5, 1.05)
     assert (delta["verdict"], delta["blame"]) == ("more", ["python"])
     assert {each["category"]: each["delta_count"] for each in delta["host"] if each["delta_count"]} == {"python": 5}
@@ -164,7 +127,7 @@ def test_a_difference_of_captures_shows_that_of_their_instructions(tmp_path: Pat
 
 
 def test_one_side_without_counts_has_no_difference_in_them(tmp_path: Path) -> None:
-    document = json.loads(
+    document = validated(
         lens("diff", counted(tmp_path / "base"), draw_capture(tmp_path / "new"), "--json", cwd=tmp_path).stdout
     )
     assert document["instructions"] is None
@@ -178,8 +141,8 @@ def test_a_gate_in_instructions(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     same = lens("check", "base", "--instructions", "--json", "-q", "-o", "same", cwd=tmp_path)
     assert (same.returncode, same.stderr) == (0, "")
-    document = json.loads(same.stdout)
-    assert (document["schema"], document["regressed"]) == ("overhead-lens/counts-delta/1", False)
+    document = validated(same.stdout)
+    assert (document["schema"], document["regressed"]) == ("overhead-lens/counts-delta/2", False)
     assert [(limit["name"], limit["state"]) for limit in document["limits"]] == [("instructions", "kept")]
     assert sorted(each.name for each in (tmp_path / "same").iterdir()) == ["callgrind.out.gz", "meta.json"]
     path.write_text(path.read_text().replace("    pass\n", "    for _ in range(100): pass\n"))

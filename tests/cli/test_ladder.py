@@ -14,16 +14,18 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.analysis import ladder as ladders
-from overhead_lens.analysis.ladder import RUNGS
-from overhead_lens.capture import record
-from overhead_lens.capture import record_ladder as recorder
-from overhead_lens.capture.directory import read_ladder
-from overhead_lens.cli.ladder import ladder, read, show
+from overhead_lens.cli.ladder import ladder
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.recorder import single as record
+from overhead_lens.studies.ladder import analysis as ladders
+from overhead_lens.studies.ladder import record as recorder
+from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
+from overhead_lens.studies.ladder.stored import read_ladder
+from overhead_lens.terminal.output import Format, show
 from tests.captures import draw_capture
 from tests.cli.run import error_line, lens, scenario
 from tests.cli.test_profile import asleep, hang, wait_until_gone
+from tests.documents import validated
 from tests.ladders import META, draw_rows, draw_stored
 
 FEW = {
@@ -97,7 +99,7 @@ def test_report_shows_a_stored_ladder(tmp_path: Path) -> None:
     path = draw_stored(tmp_path / "l", TWO)
     text = lens("report", path, cwd=tmp_path)
     assert (text.returncode, text.stdout.splitlines()[0]) == (0, "ladder of drawn:call  size=10")
-    document = json.loads(lens("report", path, "--json", cwd=tmp_path).stdout)
+    document = validated(lens("report", path, "--json", cwd=tmp_path).stdout)
     assert [(rung["name"], rung["ns"], rung["step_ns"]) for rung in document["rungs"]] == [
         ("eager", 10.5, None),
         ("compiled", 31.5, 21.0),
@@ -223,7 +225,7 @@ def test_a_picture_that_cannot_be_drawn_does_not_hide_the_ladder(
     monkeypatch.setattr(recorder, "record_ladder", lambda *_: stored)
     with pytest.raises(MeasurementError, match="the ladder is complete but for this picture$"):
         ladder("add1", json_=True, quiet=True)
-    assert json.loads(capsys.readouterr().out)["rungs"][0]["ns"] == 10.5
+    assert validated(capsys.readouterr().out)["rungs"][0]["ns"] == 10.5
 
 
 def test_a_whole_ladder_of_a_call_without_tensors(
@@ -234,13 +236,13 @@ def test_a_whole_ladder_of_a_call_without_tensors(
     monkeypatch.setattr(ladders, "RUNGS", {name: kind for name, kind in RUNGS.items() if name in FEW})
     path = tmp_path / "out"
     ladder(str(scenario(tmp_path)), quick=True, json_=True, quiet=True, output=path)
-    document = json.loads(capsys.readouterr().out)
+    document = validated(capsys.readouterr().out)
     rungs = {rung["name"]: rung for rung in document["rungs"]}
     assert {name: rung["reason"] for name, rung in rungs.items()} == FEW
     assert all((rung["ns"] is None) == (rung["reason"] is not None) for rung in rungs.values())
     assert rungs["eager"]["ns"] > 0
     assert (document["layers"], document["processes"]) == ([], 2)
-    show(read(path), as_json=True)
-    assert json.loads(capsys.readouterr().out) == document
+    show(ladder_of(path), Format.JSON)
+    assert validated(capsys.readouterr().out) == document
     assert (path / "waterfall.svg").is_file()
     assert META.keys() <= json.loads((path / "meta.json").read_text()).keys()

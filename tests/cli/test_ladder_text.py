@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from overhead_lens.analysis.ladder import RUNGS, STEPS, Ladder, make_ladder
+from overhead_lens.documents.ladder import ladder_document
 from overhead_lens.errors import MeasurementError
-from overhead_lens.report.ladder_json import ladder_document
 from overhead_lens.report.ladder_text import print_ladder
 from overhead_lens.report.waterfall import draw_ladder
+from overhead_lens.studies.ladder.analysis import RUNGS, STEPS, Ladder, make_ladder
+from overhead_lens.subject import Subject
 from tests.cli.test_text import expect
-from tests.ladders import META, frame, published
+from tests.documents import validated
+from tests.ladders import META, frame, published, typed
 
 HOSTILE = "[red]$x^{\\frac{1}$[/red]\n\x1b[31m<b>&$"
 TIMES = (
@@ -57,7 +59,7 @@ def made(faults: int = 0) -> Ladder:
         "pairs": {"guard": "this torch has no guard managers"},
         "published": [*figures, published("cpp_wrapper", 8_600, "another machine")],
     }
-    return make_ladder(meta, frame(rungs, steps, faults), "traces/ladder-drawn")
+    return make_ladder(typed(meta), frame(rungs, steps, faults), "traces/ladder-drawn")
 
 
 def printed(ladder: Ladder, width: int = 120) -> str:
@@ -72,7 +74,7 @@ def test_text() -> None:
 
 
 def test_json() -> None:
-    document = ladder_document(made())
+    document = validated(ladder_document(made()).to_json())
     expect("ladder.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     assert sum(layer["ns"] for layer in document["layers"]) == round(document["rungs"][1]["ns"])
 
@@ -93,9 +95,7 @@ def hostile() -> Ladder:
     rungs = tuple(replace(rung, reason=HOSTILE) if rung.reason else rung for rung in ladder.rungs)
     return replace(
         ladder,
-        scenario=HOSTILE,
-        variant=HOSTILE,
-        params={HOSTILE: HOSTILE},
+        subject=Subject("scenario", HOSTILE, HOSTILE, {HOSTILE: HOSTILE}),
         directory=HOSTILE,
         warnings=(HOSTILE,),
         rungs=rungs,
@@ -109,19 +109,21 @@ def test_hostile_names_are_printed_and_never_obeyed() -> None:
     assert f"not done: eager, malloc keeps its pages: {escaped}" in text
     assert text.splitlines()[-2:] == [f"warning: {escaped}", f"ladder: {escaped}"]
     assert "\x1b" not in text
-    assert json.loads(json.dumps(ladder_document(hostile())))["scenario"] == HOSTILE
+    assert validated(ladder_document(hostile()).to_json())["subject"]["name"] == HOSTILE
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])
 def test_hostile_names_are_drawn(tmp_path: Path, suffix: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        draw_ladder(replace(hostile(), scenario=f"{HOSTILE} 層"), tmp_path / f"picture.{suffix}")
+        draw_ladder(
+            replace(hostile(), subject=Subject("scenario", f"{HOSTILE} 層", HOSTILE)), tmp_path / f"picture.{suffix}"
+        )
     assert (tmp_path / f"picture.{suffix}").stat().st_size > 5_000
 
 
 def test_a_ladder_without_layers_is_drawn(tmp_path: Path) -> None:
-    ladder = make_ladder({**META, "names": ["eager"]}, frame({"eager": [10.0]}), "")
+    ladder = make_ladder(typed({**META, "names": ["eager"]}), frame({"eager": [10.0]}), "")
     draw_ladder(ladder, tmp_path / "picture.svg")
     assert "torch.compile" not in printed(ladder)
     assert (tmp_path / "picture.svg").read_text(encoding="utf-8").startswith("<?xml")

@@ -15,118 +15,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pandas as pd
 import pytest
 
-from overhead_lens.capture import record
-from overhead_lens.categories import HOST_CATEGORIES
 from overhead_lens.cli.profile import profile
 from overhead_lens.errors import MeasurementError
+from overhead_lens.recorder import single as record
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.captures import draw_capture
 from tests.cli.run import error_line, lens, scenario
-
-NUMBER, TEXT, MAYBE = {"type": "number"}, {"type": "string"}, {"type": ["number", "null"]}
-INTERVAL = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
-MAYBE_INTERVAL = {"anyOf": [INTERVAL, {"type": "null"}]}
-
-
-def fields(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def rows(**properties: Any) -> dict[str, Any]:
-    return {"type": "array", "items": fields(**properties)}
-
-
-BREAKDOWN = fields(
-    schema={"const": "overhead-lens/breakdown/1"},
-    scenario=TEXT,
-    variant=TEXT,
-    compile={"type": "boolean"},
-    device={"type": ["object", "null"]},
-    params={"type": "object"},
-    per={"const": "call"},
-    unit={"const": "ns"},
-    wall=fields(
-        ns=NUMBER,
-        ci95_ns=INTERVAL,
-        processes=NUMBER,
-        blocks=NUMBER,
-        calls=NUMBER,
-        floor_ns=NUMBER,
-        floor={"type": ["object", "null"]},
-    ),
-    host=rows(
-        category={"enum": list(HOST_CATEGORIES)},
-        ns=NUMBER,
-        ci95_ns=INTERVAL,
-        share=NUMBER,
-        evidence={"enum": ["samples", "trace", "none"]},
-        parts=rows(name=TEXT, ns=NUMBER),
-        top=rows(frame=TEXT, ns=NUMBER),
-    ),
-    closure=fields(
-        sum_ns=NUMBER,
-        residual_ns={"const": 0.0},
-        trace_sum_ns=MAYBE,
-        trace_residual_share=MAYBE,
-        trace_bare_ns=MAYBE,
-    ),
-    cross_checks=rows(
-        category=TEXT,
-        samples_ns=MAYBE,
-        trace_ns=MAYBE,
-        ablation_ns=MAYBE,
-        agree={"type": "boolean"},
-        samples_ci95_ns=MAYBE_INTERVAL,
-        trace_ci95_ns=MAYBE_INTERVAL,
-        ablation_ci95_ns=MAYBE_INTERVAL,
-    ),
-    instructions={"type": ["object", "null"]},
-    guards=rows(
-        guard=TEXT,
-        warm_ns=MAYBE,
-        warm_ci95_ns=MAYBE_INTERVAL,
-        cold_ns=MAYBE,
-        sampled_ns=MAYBE,
-        cause={"type": ["string", "null"]},
-    ),
-    guard_tree={"type": ["object", "null"]},
-    compile_notes=rows(kind=TEXT, place=TEXT, reason=TEXT),
-    warnings={"type": "array", "items": TEXT},
-    environment={"type": "object"},
-    capture=TEXT,
-)
-
-DELTA = fields(
-    schema={"const": "overhead-lens/delta/1"},
-    base=BREAKDOWN,
-    new=BREAKDOWN,
-    verdict={"enum": ["slower", "faster", "same", "inconclusive"]},
-    margin_share=NUMBER,
-    wall=fields(base_ns=NUMBER, new_ns=NUMBER, delta_ns=NUMBER, ci95_ns=INTERVAL, ratio=NUMBER),
-    host=rows(
-        category={"enum": list(HOST_CATEGORIES)},
-        delta_ns=NUMBER,
-        ci95_ns=INTERVAL,
-        verdict={"enum": ["slower", "faster", "same", "inconclusive"]},
-        in_frames_ns={"type": ["number", "null"]},
-        moved=rows(
-            kind=TEXT,
-            name=TEXT,
-            delta_ns=NUMBER,
-            ci95_ns=MAYBE_INTERVAL,
-            verdict={"enum": ["slower", "faster", "inconclusive"]},
-        ),
-    ),
-    blame={"type": "array", "items": TEXT},
-    sentence=TEXT,
-    detectable_share=NUMBER,
-    factors={"type": ["object", "null"]},
-    instructions={"type": ["object", "null"]},
-    warnings={"type": "array", "items": TEXT},
-)
+from tests.documents import validated
 
 
 @pytest.fixture(scope="session")
@@ -142,18 +40,17 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
 def document(measured: tuple[Path, subprocess.CompletedProcess[str]]) -> dict[str, Any]:
     _, done = measured
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return validated(done.stdout)
 
 
 def test_json_is_the_contract_and_closes(document: dict[str, Any], measured: tuple[Path, Any]) -> None:
-    jsonschema.validate(document, BREAKDOWN)
     assert [each["category"] for each in document["host"]] == list(HOST_CATEGORIES)
     assert sum(each["ns"] for each in document["host"]) == document["wall"]["ns"] == document["closure"]["sum_ns"]
     for each in document["host"]:
         assert not each["parts"] or sum(part["ns"] for part in each["parts"]) == each["ns"]
-    assert document["params"] == {"size": 60}
-    assert (document["scenario"], document["variant"], document["compile"]) == ("tiny", "total", False)
+    assert document["subject"] == {
+        "kind": "scenario", "name": "tiny", "variant": "total", "params": {"size": 60}, "compile": False, "device": "cpu",
+    }  # fmt: skip
     assert document["wall"]["processes"] == 3
     assert document["capture"] == str(measured[0])
     assert measured[1].stderr == ""
@@ -181,7 +78,7 @@ def test_the_capture_holds_everything_raw(measured: tuple[Path, Any], document: 
 
 
 def test_report_says_the_same_again(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
-    assert json.loads(lens("report", measured[0], "--json", cwd=measured[0]).stdout) == document
+    assert validated(lens("report", measured[0], "--json", cwd=measured[0]).stdout) == document
     text = lens("report", measured[0], cwd=measured[0]).stdout
     assert "tiny:total, eager, cpu" in text
     assert "python dominates" in text
@@ -213,13 +110,11 @@ def timed(path: Path, target: Path, call_ns: int) -> Path:
 def test_diff_of_the_same_and_of_a_slower_one(measured: tuple[Path, Any], tmp_path: Path) -> None:
     base, slow = timed(measured[0], tmp_path / "base", 1_000), timed(measured[0], tmp_path / "slow", 2_000)
     same = lens("diff", base, base, "--json", cwd=tmp_path)
-    delta = json.loads(same.stdout)
-    jsonschema.validate(delta, DELTA)
+    delta = validated(same.stdout)
     assert delta["wall"]["delta_ns"] == 0
     assert (delta["verdict"], same.returncode) == ("same", 0)
     twice = lens("diff", base, slow, "--json", cwd=tmp_path)
-    delta = json.loads(twice.stdout)
-    jsonschema.validate(delta, DELTA)
+    delta = validated(twice.stdout)
     assert sum(change["delta_ns"] for change in delta["host"]) == delta["wall"]["delta_ns"]
     assert (delta["wall"]["delta_ns"], delta["wall"]["ratio"]) == (1_000, 2.0)
     assert (delta["verdict"], twice.returncode) == ("slower", 1)
@@ -232,8 +127,8 @@ def test_without_permission_to_sample_the_trace_decides(tmp_path: Path) -> None:
     fake.write_text('#!/bin/sh\necho "Permission Denied: Try running again with elevated permissions" >&2\nexit 1\n')
     fake.chmod(fake.stat().st_mode | stat.S_IEXEC)
     code = (
-        "import overhead_lens.capture.sampler as s, sys; fake = sys.argv.pop(1); s.find_sampler = lambda: fake; "
-        "from overhead_lens.cli.main import main; main()"
+        "import overhead_lens.instruments.samples.sampler as s, sys; fake = sys.argv.pop(1); s.find_sampler = lambda: fake; "
+        "from overhead_lens.__main__ import main; main()"
     )
     command = [
         sys.executable,
@@ -249,8 +144,7 @@ def test_without_permission_to_sample_the_trace_decides(tmp_path: Path) -> None:
     ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
-    jsonschema.validate(document, BREAKDOWN)
+    document = validated(done.stdout)
     assert {each["evidence"] for each in document["host"]} == {"trace", "none"}
     assert any(warning.startswith("no samples (no permission to attach py-spy") for warning in document["warnings"])
 
@@ -365,4 +259,4 @@ def test_a_picture_that_cannot_be_drawn_does_not_hide_the_budget(
     monkeypatch.setattr(record, "record", lambda *_: stored)
     with pytest.raises(MeasurementError, match="the capture is complete but for this picture$"):
         profile("add1", json_=True, quiet=True)
-    assert json.loads(capsys.readouterr().out)["wall"]["ns"] == 1_000
+    assert validated(capsys.readouterr().out)["wall"]["ns"] == 1_000

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from overhead_lens.cli.main import app
+from overhead_lens.__main__ import app
 from tests.cli.run import lens
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +20,7 @@ def commands() -> list[str]:
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys; sys.argv = ['overhead-lens', '--help']\n"
-        "from overhead_lens.cli.main import main\n"
+        "from overhead_lens.__main__ import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "print('HEAVY', sorted({'torch', 'pandas', 'numba', 'pyarrow', 'numpy', 'perfetto'} & set(sys.modules)))"

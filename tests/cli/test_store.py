@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from overhead_lens.analysis.breakdown import Budget
-from overhead_lens.cli.store import budget_of, budgets_of
+from overhead_lens.budget.make import Budget
+from overhead_lens.stored import budget_of, budgets_of
 from tests.captures import LOOP, ROW, complete
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER
 

@@ -71,7 +71,7 @@ def test_plain() -> None:
 
 def test_a_defect_is_not_a_regression(tmp_path: Path) -> None:
     code = (
-        "import overhead_lens.cli.main as program\n"
+        "import overhead_lens.__main__ as program\n"
         "def app(**_): raise KeyError('x\\ny')\n"
         "program.app = app\n"
         "program.main()"

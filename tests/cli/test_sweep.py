@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import pytest
 
-from overhead_lens.capture import record_sweep
-from overhead_lens.capture.directory import SWEEP_SCHEMA, write_blocks, write_meta
+from overhead_lens.captures.directory import SWEEP_SCHEMA, write_blocks, write_meta
 from overhead_lens.cli.sweep import sweep
 from overhead_lens.errors import MeasurementError
+from overhead_lens.studies.sweep import record as record_sweep
 from tests.cli.run import error_line, lens
+from tests.documents import validated
 
 TINY = """
 from dataclasses import dataclass
@@ -44,44 +43,6 @@ SCENARIO = Scenario(name="$[b]tiny", summary="a sum", source="the tests", params
                     published=(Published("sum", 70.0, "total", params={"size": 1}), Published("sum", 169.0, "total", params={"size": 100})))
 """
 WORK = "work=lambda params: Work(bytes=8 * params.size * params.width),"
-
-NUMBER, TEXT = {"type": "number"}, {"type": "string"}
-MAYBE = {"type": ["number", "null"]}
-INTERVAL = {"type": "array", "items": NUMBER, "minItems": 2, "maxItems": 2}
-OPEN = {"type": ["array", "null"], "items": MAYBE, "minItems": 2, "maxItems": 2}
-
-
-def strict(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def each(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-LINE = strict(
-    overhead_ns=NUMBER, element_ns=NUMBER, worst_share=NUMBER, overhead_known={"type": "boolean"}, rate_per_s=MAYBE
-)
-POINT = strict(
-    params={"type": "object"}, size={"type": "integer"}, ns=NUMBER, ci95_ns=INTERVAL, residual_share=NUMBER,
-    residual_ci95=INTERVAL, published_ns=MAYBE, misses={"type": "boolean"},
-)  # fmt: skip
-SCHEMA = strict(
-    schema={"const": "overhead-lens/sweep/1"}, scenario=TEXT, compile={"type": "boolean"}, device=TEXT,
-    params={"type": "object"}, per={"const": "call"}, unit={"const": "ns"}, against=TEXT, sizes=each({"type": "integer"}),
-    processes={"type": "integer"}, model=TEXT, tolerance_share=NUMBER,
-    variants=each(
-        strict(
-            name=TEXT, overhead_ns=NUMBER, overhead_ci95_ns=INTERVAL, element_ns=NUMBER, element_ci95_ns=INTERVAL,
-            rate_per_s=MAYBE, rate_ci95_per_s=OPEN, fit={"enum": ["fits", "does not fit", "undecided", "not checked"]},
-            worst_share=NUMBER, published={"anyOf": [LINE, {"type": "null"}]}, points=each(POINT),
-        )
-    ),
-    crossings=each(
-        strict(below=TEXT, above=TEXT, size=MAYBE, ci95=OPEN, between={"type": ["array", "null"]}, published=MAYBE)
-    ),
-    fastest=each(each(TEXT)), sentence=TEXT, warnings=each(TEXT), environment={"type": "object"}, directory=TEXT,
-)  # fmt: skip
 
 
 def write(folder: Path, work: str = WORK) -> str:
@@ -143,16 +104,15 @@ def test_a_sweep_is_measured_stored_and_read_again(tmp_path: Path) -> None:
     arguments = ("sweep", write(tmp_path), "--all-variants", "-p", "size=100,1,10", "--quick", "--json", "-o", "out")
     done = lens(*arguments, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    document = json.loads(done.stdout)
-    jsonschema.validate(document, SCHEMA)
+    document = validated(done.stdout)
     assert (document["against"], document["sizes"], document["processes"]) == ("size", [1, 10, 100], 3)
     assert [variant["name"] for variant in document["variants"]] == ["total", "by$_hand"]
-    assert document["params"] == {"width": 1, "dtype": "float32", "exact": True, "share": 0.5}
+    assert document["subject"]["params"] == {"width": 1, "dtype": "float32", "exact": True, "share": 0.5}
     total = document["variants"][0]
     assert [point["published_ns"] for point in total["points"]] == [70.0, None, 169.0]
     assert total["published"]["overhead_ns"] == pytest.approx(69.0)
     assert all(point["ci95_ns"][0] <= point["ns"] <= point["ci95_ns"][1] for point in total["points"])
-    assert json.loads(lens("report", "out", "--json", cwd=tmp_path).stdout) == document
+    assert validated(lens("report", "out", "--json", cwd=tmp_path).stdout) == document
     text = lens("report", "out", cwd=tmp_path).stdout
     assert "sweep of $[b]tiny, cpu  width=1 dtype=float32" in text
     assert "time = overhead + size / rate, least squares of relative errors" in text
@@ -193,15 +153,14 @@ def test_a_picture_that_cannot_be_drawn_does_not_hide_the_sweep(
     monkeypatch.setattr(record_sweep, "record_sweep", lambda *_: tmp_path)
     with pytest.raises(MeasurementError, match="the sweep is complete but for this picture$"):
         sweep(["add1"], param=["size=10,100"], json_=True, quiet=True)
-    (variant,) = json.loads(capsys.readouterr().out)["variants"]
+    (variant,) = validated(capsys.readouterr().out)["variants"]
     assert (variant["overhead_ns"], variant["element_ns"]) == (pytest.approx(100.0), pytest.approx(10.0))
 
 
 def test_several_parameters_are_fitted_against_their_work(tmp_path: Path) -> None:
     target = f"{write(tmp_path)}:total"
     done = lens("sweep", target, "-p", "size=1,100", "-p", "width=1,3", "--quick", "--json", "-o", "out", cwd=tmp_path)
-    document = json.loads(done.stdout)
-    jsonschema.validate(document, SCHEMA)
+    document = validated(done.stdout)
     assert (document["against"], document["sizes"]) == ("bytes", [8, 24, 800, 2400])
     assert [point["params"] for point in document["variants"][0]["points"]] == [
         {"size": size, "width": width} for size in (1, 100) for width in (1, 3)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from overhead_lens.analysis.model import (
+from overhead_lens.budget.model import (
     Breakdown,
     Closure,
     CompileNote,
@@ -25,13 +25,16 @@ from overhead_lens.analysis.model import (
 )
 from overhead_lens.compare.factors import make_factors
 from overhead_lens.compare.model import Change, Delta, Move
+from overhead_lens.documents.breakdown import breakdown_document
+from overhead_lens.documents.delta import delta_document
 from overhead_lens.report.blocks import bar
 from overhead_lens.report.delta_text import print_delta
-from overhead_lens.report.json import breakdown_document, delta_document
 from overhead_lens.report.text import print_breakdown
+from overhead_lens.scenario import Published
 from overhead_lens.units import format_ns
 from tests.builders import breakdown
 from tests.compare.test_factors import sides
+from tests.documents import validated
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -69,7 +72,7 @@ def full() -> Breakdown:
     )
     return replace(
         made,
-        compile=True,
+        subject=replace(made.subject, compile=True),
         wall=replace(made.wall, floor_ns=12.5, floor=Floor(12.5, "memory", "L2", 8e8, 8e10)),
         closure=Closure(10_000, 0, 9_800, -0.02, 10_100),
         operators=tree,
@@ -86,7 +89,7 @@ def full() -> Breakdown:
             CrossCheck("kernel", reading(1_000.0, 9.0), None, reading(77.0, 2.0), agree=False, bound="upper"),
         ),
         warnings=("only 3 clock processes",),
-        published=({"label": "compiled", "ns": 14_000.0, "source": "an issue"},),
+        published=(Published("compiled", 14_000.0, "drawn", source="an issue"),),
         environment={"torch": "2.9", "gpu": None},
         capture="traces/drawn",
     )
@@ -168,16 +171,30 @@ def test_a_narrow_terminal_cuts_no_figure() -> None:
 def test_factors() -> None:
     base, new = sides()
     expect("factors.txt", printed(replace(difference(base, new), factors=make_factors(base, new))))
-    document = delta_document(replace(difference(base, new), factors=make_factors(base, new)))["factors"]
-    expect("factors.json", json.dumps(document, indent=1, allow_nan=False) + "\n")
+    document = validated(delta_document(replace(difference(base, new), factors=make_factors(base, new))).to_json())
+    expect("factors.json", json.dumps(document["factors"], indent=1) + "\n")
 
 
-def test_documents() -> None:
-    slower = replace(breakdown(python=7_000, guard=2_000, allocation=3_000, kernel=1_000), params={"beta": math.inf})
-    expect("breakdown.json", json.dumps(breakdown_document(full()), indent=1) + "\n")
-    text = json.dumps(delta_document(difference(full(), slower)), indent=1, allow_nan=False) + "\n"
-    expect("difference.json", text)
-    assert list(json.loads(text)["new"]) == list(breakdown_document(full()))
+def test_a_document_of_a_compiled_call() -> None:
+    text = breakdown_document(full()).to_json()
+    expect("breakdown.json", f"{text}\n")
+    document = validated(text)
+    assert [check["ablation_bound"] for check in document["cross_checks"]] == [None, "lower", "upper"]
+
+
+def test_a_document_of_a_difference() -> None:
+    eager = breakdown(python=7_000, guard=2_000, allocation=3_000, kernel=1_000)
+    text = delta_document(difference(full(), eager)).to_json()
+    expect("difference.json", f"{text}\n")
+    document = validated(text)
+    assert list(document["new"]) == list(document["base"])
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_what_json_has_no_number_for_is_text(value: float) -> None:
+    made = breakdown(python=7_000)
+    odd = replace(made, subject=replace(made.subject, params={"beta": value, "size": 0.5}))
+    assert validated(breakdown_document(odd).to_json())["subject"]["params"] == {"beta": str(value), "size": 0.5}
 
 
 def hostile(name: str) -> Breakdown:
@@ -187,12 +204,12 @@ def hostile(name: str) -> Breakdown:
     child = Operator(f"{name}3", 100, 100, {"kernel": 100}, called_from=f"{name}4")
     return replace(
         made,
-        params={f"{name}5": f"{name}6"},
+        subject=replace(made.subject, params={f"{name}5": f"{name}6"}),
         host=(first, *made.host[1:]),
         guards=(Guard(f"{name}7", 10.0),),
         operators=Operator(f"{name}8", 200, 100, {"python": 100}, (child,)),
         warnings=(f"{name}9",),
-        published=({"label": f"{name}a", "source": f"{name}b", "ns": 100.0},),
+        published=(Published(f"{name}a", 100.0, "drawn", source=f"{name}b"),),
         capture=f"{name}c",
     )
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from overhead_lens.analysis.breakdown import Budget
-from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.budget.make import Budget
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.builders import breakdown
 
 STACKS = 10_000_000

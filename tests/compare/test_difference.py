@@ -8,13 +8,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from overhead_lens.analysis.breakdown import Budget
-from overhead_lens.analysis.model import Guard, Operator
-from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.budget.make import Budget
+from overhead_lens.budget.model import Guard, Operator
+from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.compare.budgets import stretched
 from overhead_lens.compare.difference import category_verdicts, compare_budgets, differences, wall_verdict
 from overhead_lens.compare.model import Delta
-from overhead_lens.compare.shift import Shift
+from overhead_lens.stats.shift import Shift
+from overhead_lens.subject import Kind, Subject
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.units import format_signed_ns
 from tests.builders import breakdown
 from tests.compare.budgets import budget, timed
@@ -293,12 +295,17 @@ def test_a_stretched_budget_still_closes(sizes: dict[str, int], wall_ns: int) ->
 
 
 def test_what_makes_captures_incomparable() -> None:
-    base = {
-        "scenario": "add1",
-        "params": {"size": 10},
-        "device": "cpu",
-        "environment": {"torch": "2.13.0", "host": "a"},
-    }
+    def made(size: int, torch: str, kind: Kind = "scenario") -> CaptureMeta:
+        subject = Subject(kind, "add1", "add1", {"size": size})
+        return CaptureMeta(subject=subject, environment={"torch": torch, "host": "a"})
+
+    base = made(10, "2.13.0")
     assert differences(base, base) == []
-    other = {**base, "params": {"size": 20}, "environment": {"torch": "2.14.0", "host": "a"}}
-    assert differences(base, other) == ["params: {'size': 10} against {'size': 20}", "torch: '2.13.0' against '2.14.0'"]
+    assert differences(base, made(10, "2.13.0", "function")) == [
+        "scenario: 'add1' against None",
+        "function: None against 'add1'",
+    ]
+    assert differences(base, made(20, "2.14.0")) == [
+        "params: {'size': 10} against {'size': 20}",
+        "torch: '2.13.0' against '2.14.0'",
+    ]

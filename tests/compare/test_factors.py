@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.analysis.model import Breakdown, InvariantError
-from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.budget.model import Breakdown, InvariantError
 from overhead_lens.compare.difference import compare_budgets
 from overhead_lens.compare.factors import KERNEL_PARTS, Factor, Factors, describe_kernel, make_factors
 from overhead_lens.scenario import Work
+from overhead_lens.subject import Subject
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.builders import breakdown
 from tests.compare.test_difference import budget
+from tests.peaks import peaks as drawn_peaks
 
 # 10 units share 1,000 bytes: read once they take 10 ns, read for every unit 100 ns; arithmetic takes 40 ns,
 # 50 on one thread.
@@ -53,12 +55,12 @@ def one(capacity: int | None, rate: float) -> dict[str, Any]:
 
 def side(variant: str, reads: float | None, work: Work | None = WORK, /, **host_ns: int) -> Breakdown:
     return replace(
-        breakdown(scenario="layer", **host_ns),
-        variant=variant,
+        breakdown(**host_ns),
+        subject=Subject("scenario", "layer", variant),
         units=10,
         work=work,
         shared_reads=reads,
-        peaks=peaks(),
+        peaks=drawn_peaks(peaks()),
     )
 
 
@@ -134,7 +136,9 @@ def test_a_kernel_faster_than_its_cache_is_not_believed() -> None:
 
 def test_the_faster_of_two_measured_peaks_counts_for_both_sides() -> None:
     base, new = sides()
-    found = make_factors(replace(base, peaks=peaks(5e10, 2e11)), replace(new, peaks=peaks(1e11, 1e11)))
+    found = make_factors(
+        replace(base, peaks=drawn_peaks(peaks(5e10, 2e11))), replace(new, peaks=drawn_peaks(peaks(1e11, 1e11)))
+    )
     assert found is not None
     assert [(each.base_ns, each.new_ns) for each in found.parts if each.estimate] == [
         (20, 20),
@@ -159,12 +163,13 @@ def test_a_kernel_faster_than_the_peaks_has_no_negative_part() -> None:
     [
         side("batched", None, kernel=50),
         side("batched", 1.0, python=50),
-        replace(side("batched", 1.0, kernel=50), peaks={}),
+        replace(side("batched", 1.0, kernel=50), peaks=None),
         replace(
-            side("batched", 1.0, kernel=50), peaks={"copy": [{"bytes": 9, "bytes_per_s": 1e9}], "flops_per_s": 1e9}
+            side("batched", 1.0, kernel=50),
+            peaks=drawn_peaks({"copy": [{"bytes": 9, "bytes_per_s": 1e9}], "flops_per_s": 1e9}),
         ),
         replace(side("batched", 1.0, kernel=50), environment={"host": "another"}),
-        replace(side("batched", 1.0, kernel=50), device_kind="cuda"),
+        replace(side("batched", 1.0, kernel=50), subject=Subject("scenario", "layer", "batched", device="cuda")),
     ],
     ids=["no trace", "no kernel", "no peaks", "old peaks", "another machine", "a device"],
 )
@@ -184,10 +189,10 @@ def test_work_that_shares_nothing_is_not_split() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"scenario": "other"},
+        {"subject": Subject("scenario", "other", "batched")},
         {"units": 20},
         {"work": Work(units=10, flops=1)},
-        {"variant": "loop"},
+        {"subject": Subject("scenario", "layer", "loop")},
     ],
     ids=["another scenario", "other units", "other work", "the same variant"],
 )
@@ -217,8 +222,8 @@ def test_the_parts_always_sum(
     reads: tuple[float, float],
     rates: tuple[float, float, float, float],
 ) -> None:
-    one_side = replace(side("loop", reads[0], **base), peaks=peaks(*rates[:2]))
-    other = replace(side("batched", reads[1], **new), peaks=peaks(*rates[2:]))
+    one_side = replace(side("loop", reads[0], **base), peaks=drawn_peaks(peaks(*rates[:2])))
+    other = replace(side("batched", reads[1], **new), peaks=drawn_peaks(peaks(*rates[2:])))
     found = make_factors(one_side, other)
     assert found is not None
     assert sum(part.delta_ns for part in found.parts) == found.delta_ns == sum(new.values()) - sum(base.values())

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.analysis.breakdown import Budget
-from overhead_lens.analysis.tails import binomial_upper_tail
-from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.budget.make import Budget
 from overhead_lens.compare.difference import _change, compare_budgets
 from overhead_lens.compare.frames import FrameShift, frame_shifts, net_shifts_ns
-from overhead_lens.compare.shift import Shift
+from overhead_lens.stats.distributions import binomial_upper_tail
+from overhead_lens.stats.shift import Shift
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.compare.budgets import budget
 
 Counts = Mapping[tuple[str, str], Sequence[int]]
@@ -24,15 +24,6 @@ def sampled(counts: Counts, **host_ns: int) -> Budget:
     """A budget with these stacks of each process by category and frame."""
     stacks = {key: np.array(each, dtype=np.float64) for key, each in counts.items()}
     return replace(budget(0.001, **(host_ns or {"python": 500, "kernel": 500})), process_stacks=stacks)
-
-
-@given(successes=st.integers(0, 30), failures=st.integers(0, 30), probability=st.floats(0.01, 0.99))
-def test_the_binomial_tail_is_the_sum_of_its_terms(successes: int, failures: int, probability: float) -> None:
-    trials = successes + failures
-    terms = (
-        math.comb(trials, k) * probability**k * (1 - probability) ** (trials - k) for k in range(successes, trials + 1)
-    )
-    assert binomial_upper_tail(successes, failures, probability) == pytest.approx(math.fsum(terms), rel=1e-9)
 
 
 def test_a_function_that_was_not_there_before() -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from overhead_lens.analysis.model import InstructionBudget, InstructionCategory, InstructionFrame, InvariantError
-from overhead_lens.categories import HOST_CATEGORIES
+from overhead_lens.budget.model import InstructionBudget, InstructionCategory, InstructionFrame, InvariantError
+from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.compare.instructions import (
     InstructionDelta,
     InstructionMove,
     compare_instructions,
     instruction_differences,
 )
-from overhead_lens.compare.limits import BROKEN, KEPT, CountLimit, check_counts, parse_limit
 from overhead_lens.errors import UsageError
-from overhead_lens.report.check_files import counts_markdown, junit
+from overhead_lens.report.check_files import junit, markdown
+from overhead_lens.studies.check.limits import BROKEN, KEPT, CountLimit, check_counts, parse_limit
+from overhead_lens.studies.check.outcome import CountOutcome
+from overhead_lens.subject import Subject
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 
 
 def counted(frames: dict[str, dict[str, int]] | None = None, **counts: int) -> InstructionBudget:
@@ -80,9 +85,10 @@ def test_a_difference_that_does_not_close_is_refused() -> None:
 
 
 def test_what_cannot_be_compared() -> None:
-    base = {"scenario": "a", "compile": True, "environment": {"torch": "2.13.0", "host": "here", "cpu": "x"}}
-    elsewhere = {**base, "environment": {"torch": "2.13.0", "host": "there", "cpu": "y"}}
-    other = {**base, "compile": False, "environment": {"torch": "2.14.0"}}
+    subject = Subject("scenario", "a", "a", compile=True)
+    base = CaptureMeta(subject=subject, environment={"torch": "2.13.0", "host": "here", "cpu": "x"})
+    elsewhere = CaptureMeta(subject=subject, environment={"torch": "2.13.0", "host": "there", "cpu": "y"})
+    other = CaptureMeta(subject=replace(subject, compile=False), environment={"torch": "2.14.0"})
     assert instruction_differences(base, elsewhere) == []
     assert instruction_differences(base, other) == ["compile: True against False", "torch: '2.13.0' against '2.14.0'"]
 
@@ -121,8 +127,9 @@ def test_a_gate_in_words_and_in_files() -> None:
     assert isinstance(limit, CountLimit)
     findings = check_counts(delta, [limit])
     assert str(findings[0]) == "instructions: +100 (+1.00%), at most +50 (+0.50%) allowed: broken"
-    text = counts_markdown(delta, findings, "drawn:drawn", regressed=True)
+    outcome = CountOutcome(Subject("scenario", "drawn", "drawn"), "base", "new", 10, delta, findings, regressed=True)
+    text = markdown(outcome)
     assert text.splitlines()[0] == "### Regression: drawn:drawn"
     assert "| instructions | +50 (+0.50%) | +100 (+1.00%) | exact | broken |" in text
     assert "| guard | 1,000 | 1,100 | +100 | +1.00% | +1,100 a\\|b |" in text
-    assert 'failures="1"' in junit("drawn:drawn", delta.sentence, findings, regressed=True)
+    assert 'failures="1"' in junit(outcome)

@@ -6,11 +6,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from overhead_lens.categories import HOST_CATEGORIES
-from overhead_lens.compare.limits import BROKEN, DOUBTFUL, KEPT, Limit, check_limits, parse_limit
 from overhead_lens.compare.model import Change, Delta, Move
 from overhead_lens.errors import UsageError
 from overhead_lens.report.check_files import junit, markdown
+from overhead_lens.studies.check.limits import BROKEN, DOUBTFUL, KEPT, Limit, check_limits, parse_limit
+from overhead_lens.studies.check.outcome import TimeOutcome
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.builders import breakdown
 
 
@@ -86,7 +87,9 @@ def test_a_finding_in_words() -> None:
 
 def test_markdown_is_a_summary_that_names_cannot_break() -> None:
     found = delta(300, 20.0, moved="<b>|x| `y`\n*z*")
-    text = markdown(found, check_limits(found, [parse_limit("total=1%"), parse_limit("guard=1us")]), regressed=True)
+    text = markdown(
+        TimeOutcome(found, check_limits(found, [parse_limit("total=1%"), parse_limit("guard=1us")]), regressed=True)
+    )
     assert text.startswith(
         "### Regression: drawn:drawn\n\nslower: guard.\n\nWall 10.00 µs → 10.30 µs (1.030x), verdict **slower**.\n"
     )
@@ -100,7 +103,7 @@ def test_markdown_is_a_summary_that_names_cannot_break() -> None:
 def test_junit_has_a_case_per_limit() -> None:
     found = delta(300, 20.0, name='<&"')
     findings = check_limits(found, [parse_limit("total=1%"), parse_limit("guard=1us")])
-    suite = ET.fromstring(junit('<&":<&"', found.sentence, findings, regressed=True))
+    suite = ET.fromstring(junit(TimeOutcome(found, findings, regressed=True)))
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     broken, kept = suite.findall("testcase")
     assert broken.get("classname") == 'overhead-lens.<&":<&"'
@@ -110,5 +113,5 @@ def test_junit_has_a_case_per_limit() -> None:
 
 def test_junit_without_limits_is_the_verdict() -> None:
     for regressed in (True, False):
-        (case,) = ET.fromstring(junit("drawn:drawn", "slower: guard", (), regressed=regressed)).findall("testcase")
+        (case,) = ET.fromstring(junit(TimeOutcome(delta(300, 20.0), (), regressed=regressed))).findall("testcase")
         assert (case.get("name"), case.find("failure") is not None) == ("verdict", regressed)

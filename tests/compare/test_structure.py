@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import io
-import json
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from overhead_lens.analysis.trace_analysis import Analyzer
-from overhead_lens.compare.structure import compare_structure, stable_name
-from overhead_lens.compare.structure_model import Change, StructureDelta, Swap
-from overhead_lens.report.structure_json import structure_document
+from overhead_lens.documents.structure import structure_document
+from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.report.structure_text import print_structure
-from overhead_lens.trace.kineto import read_trace
-from overhead_lens.trace.model import Trace
+from overhead_lens.traces.analyzer import Analyzer
+from overhead_lens.traces.structure.compare import compare_structure, stable_name
+from overhead_lens.traces.structure.model import Change, StructureDelta, Swap
+from tests.documents import validated
+from tests.public_traces import public_trace
 from tests.timelines import CLASSIFIER, timed, trace_of
-
-TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 
 
 def mm(steps: int, kernel: str = "A", kernel_ns: int = 10, *, marked: bool = True) -> Trace:
@@ -92,10 +90,7 @@ def test_only_what_differs_from_run_to_run_is_left_out(name: str, stable: str) -
 
 
 def public(name: str) -> Trace:
-    path = TRACES / f"{name}.json.gz"
-    if not path.exists():
-        pytest.skip(f"{path.name} is not here")
-    return read_trace(path)
+    return read_trace(public_trace(name))
 
 
 def test_a_recorded_trace_is_the_same_as_itself() -> None:
@@ -109,4 +104,4 @@ def test_two_recorded_ranks() -> None:
     assert (delta.base.steps, delta.new.steps, delta.base.events, delta.new.events) == (2, 2, 4737, 4610)
     sizes = [abs(each.delta_ns) for each in delta.changes]
     assert sizes == sorted(sizes, reverse=True)
-    assert json.loads(json.dumps(structure_document(delta)))["schema"] == "overhead-lens/structure/1"
+    assert validated(structure_document(delta).to_json())["schema"] == "overhead-lens/structure/1"

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.trace.callgrind import TRUNCATED, CallGraph, Edge, Function, parse_callgrind, read_callgrind
+from overhead_lens.readers.callgrind import TRUNCATED, CallGraph, Edge, Function, parse_callgrind, read_callgrind
 
 COMPRESSED = """\
 # callgrind format

@@ -15,10 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.errors import UsageError
-from overhead_lens.trace import kineto, stream
-from overhead_lens.trace.kineto import read_events, read_trace
-from overhead_lens.trace.model import EVENT_COLUMNS, Trace
-from tests.trace_text import Number, as_json, document, event, pretty, public_traces, reference, written
+from overhead_lens.readers.kineto import read as kineto
+from overhead_lens.readers.kineto import stream
+from overhead_lens.readers.kineto.model import EVENT_COLUMNS, Trace
+from overhead_lens.readers.kineto.read import read_events, read_trace
+from tests.public_traces import public_traces, reference
+from tests.trace_text import Number, as_json, document, event, pretty, written
 
 NUMBERS = ["start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external"]
 
@@ -89,7 +91,10 @@ def test_timestamps(tmp_path: Path, way: str, ts: Any, ns: int) -> None:
     assert trace.issues == {}
 
 
-@pytest.mark.parametrize("ts", [None, True, Number("NaN"), "x", Number("1e30"), Number("9223372036854775.9"), [], ""])
+@pytest.mark.parametrize(
+    "ts",
+    [None, True, Number("NaN"), "x", Number("1e30"), Number("1e9999999"), Number("9223372036854775.9"), [], ""],
+)
 def test_an_event_without_a_readable_timestamp_is_left_out(tmp_path: Path, way: str, ts: Any) -> None:
     trace = read_trace(written(tmp_path, document([event("bad", ts=ts), event("good", ts=3)])))
     assert trace.events["name"].tolist() == ["good"]
@@ -99,7 +104,14 @@ def test_an_event_without_a_readable_timestamp_is_left_out(tmp_path: Path, way: 
 
 @pytest.mark.parametrize(
     ("dur", "issue"),
-    [(-3, "negative_duration"), (Number("NaN"), "bad_duration"), (None, "bad_duration"), ("-0.5", "negative_duration")],
+    [
+        (-3, "negative_duration"),
+        ("-0.5", "negative_duration"),
+        (Number("NaN"), "bad_duration"),
+        (None, "bad_duration"),
+        (Number("1e9999999"), "bad_duration"),
+        ("-1e9999999", "bad_duration"),
+    ],
 )
 def test_a_duration_is_repaired(tmp_path: Path, way: str, dur: Any, issue: str) -> None:
     trace = read_trace(written(tmp_path, document([event(dur=dur)])))
@@ -111,6 +123,98 @@ def test_a_missing_duration_is_zero(tmp_path: Path, way: str) -> None:
     trace = read_trace(written(tmp_path, document([{"ph": "X", "name": "a", "ts": 1}, event("b", ts=2)])))
     assert trace.events[["name", "dur_ns"]].to_numpy().tolist() == [["a", 0], ["b", 1_000]]
     assert trace.issues == {"missing_duration": 1}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"pid": 2**63, "device": None},
+        {"pid": str(2**64), "device": None},
+        {"pid": "a", "device": None},
+        {"pid": -3, "device": "x"},
+        {"device": 2**63},
+        {"device": "0x8000000000000000"},
+        {"device": -2},
+        {"tid": 2**63, "stream": None},
+        {"tid": "-9223372036854775809", "stream": None},
+        {"stream": 2**64},
+    ],
+)
+@pytest.mark.parametrize("category", ["kernel", "gpu_memcpy"])
+def test_device_work_that_no_device_holds_is_left_out(
+    tmp_path: Path, way: str, damage: dict[str, Any], category: str
+) -> None:
+    place = {"pid": 0, "tid": 7, "device": 0, "stream": 7, **damage}
+    entries = [event("lost", category, ts=5, **place), event("k", "kernel", ts=6, device=0, stream=7)]
+    trace = read_trace(written(tmp_path, document(entries)))
+    assert trace.events["name"].tolist() == ["k"]
+    assert (trace.issues, trace.event_count) == ({"damaged_event": 1}, 2)
+    assert trace.origin_ns == 6_000
+    assert trace.arguments([0]) == [{"device": 0, "stream": 7}]
+
+
+@pytest.mark.parametrize("number", [2**63, str(2**64), "a", -(2**70)])
+def test_host_events_are_on_no_device_whatever_they_name(tmp_path: Path, way: str, number: Any) -> None:
+    entry = event("op", "cpu_op", pid=number, tid=number, device=number, stream=number, correlation=number)
+    trace = read_trace(written(tmp_path, document([entry])))
+    (row,) = rows(trace.events)
+    assert (row["device"], row["stream"], row["correlation"]) == (-1, -1, -1)
+    assert (row["pid"], row["tid"], trace.issues) == (str(number), str(number), {})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Number("1E3"), "1000.0"),
+        (Number("0.900"), "0.9"),
+        (Number("-0"), "0"),
+        (Number("4711.0"), "4711.0"),
+        (2**64, "18446744073709551616"),
+        (True, "true"),
+        ({"a": [Number("1e1")]}, '{"a": [10.0]}'),
+    ],
+)
+@pytest.mark.parametrize("field", ["name", "cat", "pid", "tid"])
+def test_a_value_where_text_belongs_is_its_json(tmp_path: Path, way: str, field: str, value: Any, text: str) -> None:
+    trace = read_trace(written(tmp_path, document([{**event(), field: value}])))
+    assert (trace.events[field].tolist(), trace.issues) == ([text], {})
+
+
+@pytest.mark.parametrize(("label", "text"), [({"a": []}, '{"a": []}'), (5, "5"), (None, ""), (Number("1e1"), "10.0")])
+def test_a_thread_name_that_is_no_text(tmp_path: Path, way: str, label: Any, text: str) -> None:
+    entry = {"ph": "M", "name": "thread_name", "pid": 7, "tid": 8, "args": {"name": label}}
+    assert read_trace(written(tmp_path, document([event(), entry]))).thread_names == {("7", "8"): text}
+
+
+def test_a_quoted_time_may_hold_escapes(tmp_path: Path, way: str) -> None:
+    trace = read_trace(written(tmp_path, document([event(dur="@")]).replace("@", "\\u0035")))
+    assert (trace.events["dur_ns"].tolist(), trace.issues) == ([5_000], {})
+
+
+@pytest.mark.parametrize(("new", "old", "external"), [(7, 0, 7), (None, 3, 3), (-1, 3, -1), ("x", 3, -1)])
+def test_the_new_name_of_the_external_id_goes_before_the_old(
+    tmp_path: Path, way: str, new: Any, old: int, external: int
+) -> None:
+    one, other = event(External__id=new, external__id=old), event(external__id=old, External__id=new)
+    frame = read_events(written(tmp_path, document([one, other])))
+    assert frame["external"].tolist() == [external, external]
+
+
+def test_an_integer_of_any_length(tmp_path: Path, way: str) -> None:
+    long = Number("9" * 5_000)
+    entries = [event("a", ts=long), event("b", dur=long), event("c", x=long, correlation=long), event("d", pid=long)]
+    trace = read_trace(written(tmp_path, document(entries, world=long)))
+    assert trace.events["name"].tolist() == ["b", "c", "d"]
+    assert trace.events[["dur_ns", "correlation"]].to_numpy().tolist() == [[0, -1], [1_000, -1], [1_000, -1]]
+    assert trace.issues == {"bad_timestamp": 1, "bad_duration": 1}
+    assert trace.arguments([1]) == [{"x": float("inf"), "correlation": float("inf")}]
+    assert trace.metadata["world"] == float("inf")
+
+
+def test_a_damaged_device_is_counted_with_other_damage(tmp_path: Path) -> None:
+    text = document(["null", event("lost", "kernel", device=2**63), event("op", ts=2)])
+    trace = read_trace(written(tmp_path, text))
+    assert (trace.events["name"].tolist(), trace.issues) == (["op"], {"damaged_event": 2})
 
 
 def test_other_phases_are_counted(tmp_path: Path, way: str) -> None:
@@ -300,6 +404,35 @@ def test_bad_utf8_is_kept(tmp_path: Path) -> None:
     assert read_events(written(tmp_path, data))["name"].tolist() == ["a\udcff\udcfeb", "c"]
 
 
+def test_bad_utf8_in_arguments_is_replaced(tmp_path: Path, way: str) -> None:
+    data = document([event(kind="a@b")]).encode().replace(b"@", b"\xf2")
+    assert read_trace(written(tmp_path, data)).arguments([0]) == [{"kind": "a\ufffdb"}]
+
+
+@pytest.mark.parametrize("blanks", [0, 1, 30, 300])
+def test_what_is_inside_a_damaged_entry_is_no_entry_wherever_a_block_ends(tmp_path: Path, blanks: int) -> None:
+    damaged = f'{{"ph": "X", "name"2 "a", "args":{" " * blanks}{{"x": 1}}, "b":{{"ph": "X"}}}}'
+    text = document([ENTRIES[0], damaged, ENTRIES[1]], compact=True)
+    path = written(tmp_path, text)
+    for block_bytes in range(1, 120):
+        trace = scanned(path, block_bytes)
+        assert trace.events["name"].tolist() == ["e0", "e1"]
+        assert (trace.issues, trace.event_count) == ({"damaged_event": 1}, 3)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 40, 5_000])
+def test_a_document_may_lack_its_brace(tmp_path: Path, block_bytes: int) -> None:
+    text = document(ENTRIES[:2]).removeprefix("{")
+    assert scanned(written(tmp_path, text), block_bytes).events["name"].tolist() == NAMES[:2]
+
+
+def test_what_is_surely_no_document_is_not_searched_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_CERTAIN_BYTES", 100)
+    path = written(tmp_path, "x" * 1_000 + document(ENTRIES))
+    with pytest.raises(UsageError, match="holds no traceEvents"):
+        scanned(path, 64)
+
+
 def test_deep_nesting_is_skipped(tmp_path: Path) -> None:
     deep = "[" * 100_000 + "]" * 100_000
     text = document(ENTRIES[:1]).replace('"correlation": 0', f'"correlation": 0, "deep": {deep}')
@@ -339,6 +472,20 @@ def test_a_missing_file_a_directory_and_no_permission(tmp_path: Path) -> None:
 def test_times_that_int64_cannot_hold_together_are_refused(tmp_path: Path, way: str, ts: Any, dur: Any) -> None:
     with pytest.raises(UsageError, match="spans more than 292 years"):
         read_trace(written(tmp_path, document([event(ts=ts, dur=dur), event(ts=Number("9000000000000000"))])))
+
+
+@pytest.mark.parametrize(
+    ("dur", "count"), [("4611686018427387.9", 2), ("4611686018427387.9", 5), ("9223372036854770", 2)]
+)
+def test_durations_that_int64_cannot_sum_are_refused(tmp_path: Path, way: str, dur: str, count: int) -> None:
+    entries = [event(ts=number, dur=Number(dur) if number < count else 1) for number in range(6)]
+    with pytest.raises(UsageError, match="last more than 292 years together"):
+        read_trace(written(tmp_path, document(entries)))
+
+
+def test_durations_that_int64_can_just_sum_are_read(tmp_path: Path, way: str) -> None:
+    frame = read_events(written(tmp_path, document([event(ts=0, dur=Number("4611686018427387")) for _ in range(2)])))
+    assert frame["dur_ns"].tolist() == [4_611_686_018_427_387_000] * 2
 
 
 TEXTS = st.text(st.characters(codec=None, exclude_categories=()), max_size=6)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from overhead_lens.readers.py_spy.stacks import by_root, inside, parse_frame, parse_stacks, split_frames
 from overhead_lens.stack import Stack, StackFrame
-from overhead_lens.trace.stacks import by_root, inside, parse_frame, parse_stacks, split_frames
 
 
 @pytest.mark.parametrize(

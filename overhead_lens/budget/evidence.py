@@ -1,0 +1,54 @@
+"""Everything that the budget of one call is made from, as the instruments left it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from overhead_lens.captures.model import CaptureMeta
+from overhead_lens.instruments.guards.evidence import Guards
+from overhead_lens.instruments.instructions.evidence import Instructions
+from overhead_lens.instruments.page_faults.evidence import PageFaults
+from overhead_lens.instruments.peaks.evidence import Peaks
+from overhead_lens.instruments.samples.evidence import Samples
+from overhead_lens.instruments.trace.evidence import Trace
+from overhead_lens.stack import Stack
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was captured of one call.
+
+    Attributes:
+        name: What the budget calls the capture.
+        meta: What was measured, how and where.
+        clock: Block timings.
+        samples: Sampled stacks; without any the trace decides.
+        trace: torch.profiler's events; None without them.
+        calibration: What those cost; None where that is not known.
+        ablation: Blocks of the checks' rungs; None without them.
+        guards: Guards of a compiled call.
+        page_faults: What a page fault takes of the thread's own time.
+        peaks: What the machine can do; None where it was not measured.
+        instructions: Instruction counts; None where they were not asked for.
+    """
+
+    name: str
+    meta: CaptureMeta
+    clock: pd.DataFrame
+    samples: Samples = field(default_factory=Samples)
+    trace: Trace | None = None
+    calibration: Mapping[str, Any] | None = None
+    ablation: pd.DataFrame | None = None
+    guards: Guards = field(default_factory=Guards)
+    page_faults: PageFaults = field(default_factory=PageFaults)
+    peaks: Peaks | None = None
+    instructions: Instructions | None = None
+
+    @property
+    def stacks(self) -> list[Stack]:
+        """The stacks of all processes."""
+        return self.samples.stacks

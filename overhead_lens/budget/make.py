@@ -1,0 +1,230 @@
+"""From a capture's evidence to the closed budget: the clock sets the total, samples (or the trace) set the shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from overhead_lens.budget.cross_checks import cross_checks
+from overhead_lens.budget.device import device_share
+from overhead_lens.budget.evidence import Evidence
+from overhead_lens.budget.floor import make_floor
+from overhead_lens.budget.guards import backend_match_ns, compile_notes, guard_costs, guard_tree
+from overhead_lens.budget.host import host_categories, replicates
+from overhead_lens.budget.instructions import instruction_budget
+from overhead_lens.budget.model import (
+    Breakdown,
+    Closure,
+    DeviceShare,
+    HostCategory,
+    InstructionBudget,
+    Operator,
+    Wall,
+)
+from overhead_lens.budget.operators import operator_tree
+from overhead_lens.budget.page_faults import page_fault_time
+from overhead_lens.budget.shares import Shares, shares_of_stacks, shares_of_time, with_page_faults
+from overhead_lens.budget.trace import TraceBudget, trace_budget
+from overhead_lens.budget.wall import estimate_per_call, time_column, undisturbed
+from overhead_lens.budget.warnings import (
+    clock_warnings,
+    fault_warnings,
+    memory_warnings,
+    set_up_warnings,
+    share_warnings,
+    trace_warnings,
+)
+from overhead_lens.correction.fit import event_costs
+from overhead_lens.correction.record import PLAIN
+from overhead_lens.errors import MeasurementError
+from overhead_lens.stats.bootstrap import Estimate
+from overhead_lens.stats.values import Floats
+from overhead_lens.taxonomy.categories import Classified, Classifier
+
+_NOT_THERE = "callgrind's output is not in the capture"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A breakdown with the bootstrap replicates it came from, for comparing two of them.
+
+    Attributes:
+        breakdown: The closed budget.
+        wall: Replicates of the wall time, float64, shape ``(REPLICATES,)``, ns per call.
+        host: Replicates per category in the order of the taxonomy, float64, shape ``(REPLICATES, categories)``.
+        frames: ns per call, per category and frame.
+        blocks: Every timed block: ``process``, ``block``, ``compilation`` (of the process, from 0), ``call_ns``, ``mean_ns``
+            (with what few pieces of it took longer), ``reference_ns``, ``undisturbed``.
+        process_shares: Share of each category in each sampled process, shape ``(processes, categories)``; no row without.
+        process_stacks: Stacks of each sampled process, per category and frame, shape ``(processes,)`` each; empty without.
+        recorded_with: What this capture and another have in common that were recorded in turns; None for one by itself.
+    """
+
+    breakdown: Breakdown
+    wall: Floats
+    host: Floats
+    frames: Mapping[str, Mapping[str, float]]
+    blocks: pd.DataFrame
+    process_shares: Floats
+    process_stacks: Mapping[tuple[str, str], Floats]
+    recorded_with: str | None = None
+
+
+def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
+    """The budget of one capture.
+
+    Args:
+        evidence: What was captured.
+        classifier: Fitted to the stacks of this capture, and of those that it is compared with.
+
+    Raises:
+        MeasurementError: Neither samples nor a trace can say how the time divides.
+    """
+    clock = undisturbed(evidence.clock)
+    wall = estimate_per_call(clock, time_column(clock))
+    traced = _traced(evidence, classifier)
+    verdicts = [classifier.classify(stack) for stack in evidence.stacks]
+    shares = _shares(evidence, traced, wall, classifier)
+    faults = page_fault_time(clock, wall, shares, evidence.page_faults)
+    drawn = replicates(wall, shares, faults)
+    kernel_ns = shares.share("kernel") * wall.value
+    fault_share = faults.value / kernel_ns if kernel_ns else 0.0
+    shares = with_page_faults(shares, fault_share)
+    frames = shares.frames_ns(wall.value)
+    call = _wall(clock, wall, evidence)
+    host = host_categories(call.ns, shares, drawn)
+    guards = guard_costs(evidence.stacks, verdicts, evidence.guards, wall.value / shares.weight)
+    device, device_warnings = _device(evidence, call.ns, classifier)
+    instructions, instruction_warnings = _instructions(evidence, classifier)
+    fault_count = estimate_per_call(clock, "minor_faults", statistic="mean").value
+    meta = evidence.meta
+    breakdown = Breakdown(
+        subject=meta.subject,
+        wall=call,
+        host=host,
+        closure=_closure(host, call.ns, traced),
+        cross_checks=cross_checks(host, backend_match_ns(guards), traced, evidence.ablation),
+        guards=guards,
+        warnings=(
+            *meta.warnings,
+            *clock_warnings(evidence.clock, len(clock), in_turns=meta.recorded_with is not None),
+            *share_warnings(shares, wall.value, evidence.samples.taken),
+            *(() if traced is None else trace_warnings(traced.sum_ns, traced.bare_ns)),
+            *(() if traced is None else set_up_warnings(frames.get("dispatcher", {}), call.ns, traced.operator_calls)),
+            *fault_warnings(fault_count, faults.value, wall.value),
+            *memory_warnings(meta.work, call, evidence.peaks, meta.subject.device_kind),
+            *device_warnings,
+            *instruction_warnings,
+        ),
+        environment=meta.environment,
+        capture=evidence.name,
+        device=device,
+        instructions=instructions,
+        operators=_operators(evidence, verdicts, call.ns, fault_share, traced),
+        units=meta.units,
+        work=meta.work,
+        shared_reads=None if traced is None else min(max(traced.kernel_calls, 1.0), meta.units),
+        peaks=evidence.peaks,
+        published=tuple(meta.published),
+        guard_tree=guard_tree(evidence.guards),
+        compile_notes=compile_notes(evidence.guards),
+    )
+    return Budget(
+        breakdown,
+        wall.replicates,
+        drawn,
+        frames,
+        _blocks(evidence.clock, clock),
+        shares.per_process,
+        shares.counts,
+        meta.recorded_with,
+    )
+
+
+def _traced(evidence: Evidence, classifier: Classifier) -> TraceBudget | None:
+    if evidence.trace is None:
+        return None
+    costs = event_costs(evidence.calibration["rows"], PLAIN) if evidence.calibration else None
+    return trace_budget(evidence.trace.events, evidence.trace.about, classifier, costs)
+
+
+def _shares(evidence: Evidence, traced: TraceBudget | None, wall: Estimate, classifier: Classifier) -> Shares:
+    if evidence.stacks:
+        return shares_of_stacks(evidence.samples.processes, classifier)
+    if traced is not None:
+        return shares_of_time(traced.claims, traced.frames, _trace_spread(traced, wall.value))
+    raise MeasurementError(f"{evidence.name} holds neither samples nor a trace: nothing says how its time divides")
+
+
+def _wall(clock: pd.DataFrame, wall: Estimate, evidence: Evidence) -> Wall:
+    low, high = wall.interval()
+    work = evidence.meta.work
+    floor = None if work is None else make_floor(work, evidence.peaks, evidence.meta.subject.device_kind)
+    processes, calls = int(clock["process"].nunique()), int(clock["calls"].sum())
+    return Wall(round(wall.value), (low, high), processes, len(clock), calls, floor.ns if floor else 0.0, floor)
+
+
+def _blocks(every: pd.DataFrame, kept: pd.DataFrame) -> pd.DataFrame:
+    blocks: pd.DataFrame = every[["process", "block", "reference_ns"]].assign(
+        compilation=every.get("compilation", 0),
+        call_ns=every[time_column(every)] / every["calls"],
+        mean_ns=every["wall_ns"] / every["calls"],
+        undisturbed=every.index.isin(kept.index),
+    )
+    return blocks
+
+
+def _device(evidence: Evidence, wall_ns: int, classifier: Classifier) -> tuple[DeviceShare | None, tuple[str, ...]]:
+    """The device's side of a call on a device."""
+    kind = evidence.meta.subject.device_kind
+    if kind == "cpu":
+        return None, ()
+    if evidence.trace is None:
+        return None, (f"no trace shows what the {kind} device did: its side of the budget is missing",)
+    calls = max(1, evidence.trace.about.calls)
+    share, warnings = device_share(evidence.trace.events, calls, wall_ns, kind, classifier)
+    if share is None:
+        warnings = (f"the trace holds no work of the {kind} device: its side of the budget is missing",)
+    return share, warnings
+
+
+def _instructions(evidence: Evidence, classifier: Classifier) -> tuple[InstructionBudget | None, tuple[str, ...]]:
+    """The budget in instructions, where they were asked for, or why there is none."""
+    counted = evidence.instructions
+    if counted is None:
+        return None, ()
+    graph, reason = counted.graph, counted.about.reason
+    if graph is None or reason is not None:
+        return None, (f"no instruction counts: {reason or _NOT_THERE}",)
+    try:
+        budget = instruction_budget(graph, counted.about.calls, classifier)
+    except MeasurementError as error:
+        return None, (f"no instruction counts: {error}",)
+    issues = [f"{count} {kind}" for kind, count in graph.issues.items()]
+    return budget, ((f"callgrind's output is not sound: {', '.join(issues)}",) if issues else ())
+
+
+def _closure(host: Sequence[HostCategory], wall_ns: int, traced: TraceBudget | None) -> Closure:
+    total = sum(each.ns for each in host)
+    if traced is None:
+        return Closure(total, wall_ns - total, None, None, None)
+    residual = traced.sum_ns / wall_ns - 1 if wall_ns else None
+    return Closure(total, wall_ns - total, round(traced.sum_ns), residual, round(traced.bare_ns))
+
+
+def _operators(
+    evidence: Evidence, verdicts: Sequence[Classified], wall_ns: int, fault_share: float, traced: TraceBudget | None
+) -> Operator | None:
+    if not evidence.stacks:
+        return None
+    names: frozenset[str] = traced.operator_names if traced else frozenset()
+    subject = evidence.meta.subject
+    root = f"{subject.name}:{subject.variant}"
+    return operator_tree(evidence.stacks, verdicts, wall_ns, names, root, fault_share)
+
+
+def _trace_spread(traced: TraceBudget, wall_ns: float) -> float:
+    """Relative uncertainty of the trace's shares: of half of what the profiler took the place is only estimated."""
+    return min(0.5, traced.taken_ns / max(wall_ns, 1.0) / 2)

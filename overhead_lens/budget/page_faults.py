@@ -1,0 +1,64 @@
+"""Time that page faults take, which no stack shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.budget.shares import Shares
+from overhead_lens.budget.wall import estimate_per_call
+from overhead_lens.instruments.page_faults.evidence import PageFaults, matter
+from overhead_lens.stats.bootstrap import REPLICATES, Estimate
+
+_SEED = 20_240_302
+
+
+def page_fault_time(clock: pd.DataFrame, wall: Estimate, shares: Shares, measured: PageFaults) -> Estimate:
+    """Time of page faults in ns per call, which is taken out of ``kernel``, where pages are touched first.
+
+    A stack sample cannot show a page fault: the thread stops at the instruction that touched the page. The operating
+    system accounts it (getrusage(2), ru_stime) beside the system calls for memory, which samples do show; what it takes of the
+    thread's own time is measured apart (``instruments/page_faults``)::
+
+        system time   | system calls for memory (sampled) |  faults  |
+        user time                                         |  faults  |       rest of the call       |
+                                                          |  number of faults x what one was measured to take
+
+    All of this is time in which the thread ran, a share of the time that its blocks ran. Where others keep the cores busy, the
+    call waits for one as long as it runs and longer, wherever in it that is, so its wall has the same share; but for what it
+    waited for by itself.
+    """
+    nothing = Estimate(0.0, np.zeros_like(wall.replicates))
+    if shares.evidence != "samples" or "system_ns" not in clock:
+        return nothing
+    faults = estimate_per_call(clock, "minor_faults", statistic="mean")
+    if not matter(faults.value, wall.value):
+        return nothing
+    system = estimate_per_call(clock, "system_ns", statistic="mean")
+    user = _user_time_of_a_fault(measured)
+    stretch = _stretch(clock, wall, shares)
+    calls_ns = shares.memory_calls * wall.value
+    value = stretch.value * (system.value + faults.value * user.value) - calls_ns
+    replicates = stretch.replicates * (system.replicates + faults.replicates * user.replicates) - calls_ns
+    return Estimate(float(np.clip(value, 0.0, shares.share("kernel") * wall.value)), np.maximum(replicates, 0.0))
+
+
+def _stretch(clock: pd.DataFrame, wall: Estimate, shares: Shares) -> Estimate:
+    """Wall time per call over CPU time per call, voluntary waiting excluded; 1 where CPU time was not recorded."""
+    cpu = estimate_per_call(clock, "cpu_ns", statistic="mean") if "cpu_ns" in clock else None
+    if cpu is None or not cpu.replicates.all():
+        return Estimate(1.0, np.ones_like(wall.replicates))
+    # A device's driver runs while it waits.
+    ran = max(1 - shares.share("wait"), cpu.value / estimate_per_call(clock, "wall_ns", statistic="mean").value)
+    # All replicates are of the same draws of processes.
+    return Estimate(ran * wall.value / cpu.value, ran * wall.replicates / cpu.replicates)
+
+
+def _user_time_of_a_fault(measured: PageFaults) -> Estimate:
+    """Mean over the processes that measured it, in ns, with a bootstrap over them; 0 in a capture of before that was done."""
+    per_fault = np.array([row.user_ns / row.faults for row in measured.processes if row.faults])
+    if not len(per_fault):
+        return Estimate(0.0, np.zeros(REPLICATES))
+    random = np.random.default_rng(_SEED)
+    chosen = random.integers(0, len(per_fault), (REPLICATES, len(per_fault)))
+    return Estimate(float(per_fault.mean()), per_fault[chosen].mean(axis=1))

@@ -1,0 +1,207 @@
+"""The budget as the trace gives it: self times by the sweep line, corrected for the profiler's cost, classified.
+
+A trace cannot see inside an operator: dispatch, hidden allocation and kernel are one span. Of an operator's self time,
+as much as a one-element operator takes in all is counted as dispatcher and the rest as kernel: an estimate, marked so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.correction.apply import Floats, corrected_self_ns
+from overhead_lens.correction.event_cost import (
+    COMPILED_REGION,
+    OF_OPERATORS,
+    OPERATOR_NESTED,
+    OPERATOR_OUTER,
+    Costs,
+    event_class,
+    uniform_costs,
+)
+from overhead_lens.correction.lru_stack import rms_reuse_distance
+from overhead_lens.instruments.trace.evidence import Traced
+from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES
+from overhead_lens.stats.distributions import t_quantile
+from overhead_lens.taxonomy.categories import Claim, Classifier
+from overhead_lens.traces.timeline import Ints, Segments, parents, sweep
+
+LOOP_EVENT = "measured_loop"
+
+_LOOP = Claim("python", "user")
+_KERNEL = Claim("kernel")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceBudget:
+    """One measured call as the corrected trace sees it.
+
+    Attributes:
+        claims: ns per call and claim.
+        frames: ns per call, per category and event name.
+        sum_ns: Corrected total, ns per call.
+        bare_ns: Bare time of a call in the same process, ns.
+        taken_ns: What recording cost, by calibration, ns per call.
+        spread_ns: Uncertainty of each category's time, ns per call: what is not known of the profiler's cost inside the events'
+            spans, and 95 % of what a mean over so many calls of one process may be off by.
+        operator_names: Names of the operators in the trace.
+        operator_calls: Calls of operators per measured call.
+        kernel_calls: Calls, per measured call, of the event whose kernels take most; 0 where none has any.
+    """
+
+    claims: Mapping[Claim, float]
+    frames: Mapping[str, Mapping[str, float]]
+    sum_ns: float
+    bare_ns: float
+    taken_ns: float
+    spread_ns: Mapping[str, float]
+    operator_names: frozenset[str]
+    operator_calls: float
+    kernel_calls: float
+
+
+def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, costs: Costs | None) -> TraceBudget:
+    """Budget of the loop's thread.
+
+    Args:
+        events: Event frame of the plain trace; the loop is its ``measured_loop`` annotation, or everything.
+        timing: How it was recorded.
+        classifier: Rules.
+        costs: Calibrated cost per class of event; None for a capture without a calibration, whose every event then costs
+            what the recording took longer than the bare loop, in equal shares.
+    """
+    host, window = loop_events(events)
+    calls = max(1, timing.calls)
+    faults_ns = (timing.traced_faults - timing.bare_faults) * timing.fault_ns
+    if not costs:
+        taken_ns = timing.traced_wall_ns - timing.bare_wall_ns - faults_ns
+        costs = uniform_costs(max(0.0, taken_ns) / max(1, len(host)))
+    start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
+    segments, parent = sweep(start, dur, window), parents(start, dur)
+    claimed = [classifier.classify_event(*event) for event in zip(host["name"], host["cat"], strict=True)]
+    classes, self_ns = _event_classes(host, parent), segments.self_ns(len(host))
+    reuse_distance = rms_reuse_distance(host["name"].tolist())
+    kernels_ns = [
+        sum(ns for part, ns in _split(claim, own_ns, timing.operator_floor_ns) if part.category == _KERNEL.category)
+        for claim, own_ns in zip(claimed, self_ns.tolist(), strict=True)
+    ]
+    regions = classes.count(COMPILED_REGION)
+    apart_ns = (window[1] - window[0] - sum(kernels_ns)) / regions if regions else 0.0
+    costs = {each: cost.among(reuse_distance).every(apart_ns) for each, cost in costs.items()}
+    of_event = [costs.get(each, costs[OPERATOR_NESTED]) for each in classes]
+    inside, outside = (np.array([getattr(each, name) for each in of_event]) for name in ("inside_ns", "outside_ns"))
+    outside = outside + _after_kernels_ns(classes, kernels_ns, costs) + _first_ns(classes, parent, costs)
+    own, around = corrected_self_ns(self_ns, parent, segments.uncovered_ns(), inside, outside, faults_ns)
+    claims: defaultdict[Claim, float] = defaultdict(float, {_LOOP: around})
+    frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    frames[_LOOP.category]["outside of any event"] = around
+    spread: defaultdict[str, float] = defaultdict(float)
+    by_call: defaultdict[str, Floats] = defaultdict(lambda: np.zeros(calls))
+    for index, (name, claim, ns, cost) in enumerate(zip(host["name"], claimed, own.tolist(), of_event, strict=True)):
+        spread[claim.category] += (cost.inside_ns + cost.spread_ns) / calls
+        for part, part_ns in _split(claim, ns, timing.operator_floor_ns):
+            claims[part] += part_ns
+            frames[part.category][name] += part_ns
+            # As many events to each call: where a call begins, the trace does not say.
+            by_call[part.category][index * calls // len(host)] += part_ns
+    kernels = frames[_KERNEL.category]
+    operators = host["name"].str.startswith("aten::")
+    costliest = max(kernels, key=lambda name: kernels[name], default=None)
+    return TraceBudget(
+        {claim: ns / calls for claim, ns in claims.items()},
+        {category: {name: ns / calls for name, ns in names.items()} for category, names in frames.items()},
+        sum(claims.values()) / calls,
+        timing.bare_wall_ns / calls,
+        float(inside.sum() + outside.sum()) / calls,
+        {category: math.hypot(spread[category], _of_mean_ns(call_ns)) for category, call_ns in by_call.items()},
+        frozenset(host.loc[operators, "name"]),
+        int(operators.sum()) / calls,
+        int((host["name"] == costliest).sum()) / calls,
+    )
+
+
+def _of_mean_ns(call_ns: Floats) -> float:
+    """95 % half-width of a mean over calls (Student's t); 0 of a single call, which tells nothing of others."""
+    calls = len(call_ns)
+    if calls < 2:
+        return 0.0
+    return t_quantile(0.025, calls - 1) * float(call_ns.std(ddof=1)) / math.sqrt(calls)
+
+
+def _event_classes(host: pd.DataFrame, parent: Ints) -> list[str]:
+    """Class of each event; rows are in the order of their starts, so a parent comes before its children.
+
+    An operator is nested that another one calls; under an annotation, as that of a compiled graph, Python calls it.
+    """
+    classes: list[str] = []
+    for name, category, above in zip(host["name"], host["cat"], parent.tolist(), strict=True):
+        classes.append(event_class(name, category, outer=above < 0 or classes[above] not in OF_OPERATORS))
+    return classes
+
+
+def _first_ns(classes: Sequence[str], parent: Ints, costs: Costs) -> Floats:
+    """What each event costs more for being the first in a row of its class under one parent, shape ``(n,)``."""
+    last: dict[int, str] = {}
+    more = np.zeros(len(classes))
+    for index, (name, above) in enumerate(zip(classes, parent.tolist(), strict=True)):
+        if name in costs and last.get(above) != name:
+            more[index] = costs[name].first_ns
+        last[above] = name
+    return more
+
+
+def _after_kernels_ns(classes: Sequence[str], kernels_ns: Sequence[float], costs: Costs) -> Floats:
+    """What each event costs more since kernels displaced the profiler's code and data, shape ``(n,)``.
+
+    Args:
+        classes: Of the events, in the order of their starts.
+        kernels_ns: Kernel time of each event itself.
+        costs: By class; operators pay as outermost ones do, whichever comes first after the kernels.
+    """
+    since = dict.fromkeys((OPERATOR_OUTER, COMPILED_REGION), 0.0)
+    more = np.zeros(len(classes))
+    for index, (name, kernel_ns) in enumerate(zip(classes, kernels_ns, strict=True)):
+        payer = OPERATOR_OUTER if name == OPERATOR_NESTED else name
+        if payer in since:
+            more[index] = costs[payer].after_kernels_ns(since[payer]) if payer in costs else 0.0
+            since[payer] = 0.0
+        for each in since:
+            since[each] += kernel_ns
+    return more
+
+
+def loop_events(events: pd.DataFrame) -> tuple[pd.DataFrame, tuple[int, int]]:
+    """Host events of the loop's thread inside the loop's annotation, and the window in ns."""
+    host = events[~events["cat"].isin(DEVICE_CATEGORIES) & (events["cat"] != "Trace")]
+    loop = host[host["name"] == LOOP_EVENT]
+    if loop.empty:
+        window = (int(host["start_ns"].min()), int((host["start_ns"] + host["dur_ns"]).max())) if len(host) else (0, 0)
+        return host.sort_values("start_ns", kind="stable").reset_index(drop=True), window
+    first = loop.iloc[0]
+    window = (int(first["start_ns"]), int(first["start_ns"] + first["dur_ns"]))
+    inside = host["start_ns"].between(*window) & (host["tid"] == first["tid"]) & (host["name"] != LOOP_EVENT)
+    # Of two that start together the longer one is around the other.
+    order = ["start_ns", "dur_ns"]
+    return host[inside].sort_values(order, ascending=[True, False], kind="stable").reset_index(drop=True), window
+
+
+def category_lane(events: pd.DataFrame, classifier: Classifier) -> tuple[pd.DataFrame, Segments]:
+    """The category of every instant of the loop's window as traced: ``start_ns``, ``dur_ns``, ``category``."""
+    host, window = loop_events(events)
+    segments = sweep(host["start_ns"].to_numpy(), host["dur_ns"].to_numpy(), window)
+    claims = [
+        classifier.classify_event(name, cat).category for name, cat in zip(host["name"], host["cat"], strict=True)
+    ]
+    categories = [claims[owner] if owner >= 0 else _LOOP.category for owner in segments.owner.tolist()]
+    return pd.DataFrame({"start_ns": segments.start_ns, "dur_ns": segments.dur_ns, "category": categories}), segments
+
+
+def _split(claim: Claim, ns: float, operator_floor_ns: float) -> list[tuple[Claim, float]]:
+    if claim != Claim("dispatcher", "dispatch") or ns <= operator_floor_ns:
+        return [(claim, ns)]
+    return [(claim, operator_floor_ns), (_KERNEL, ns - operator_floor_ns)]

@@ -1,0 +1,44 @@
+"""The captures below a directory, at any depth, and what else lies there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from overhead_lens.captures.directory import CAPTURE, schema_of
+from overhead_lens.captures.files import CLOCK, KINETO, MARK, META, STACKS
+
+_OF_A_CAPTURE = frozenset({CLOCK, KINETO, MARK, STACKS, "tracer.log", "clock-0.log"})
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A directory that is no complete capture; ``kind`` is ``incomplete`` or ``foreign``."""
+
+    path: Path
+    kind: str
+    reason: str
+
+
+def find_captures(folder: Path) -> tuple[list[Path], list[Passed]]:
+    """Complete captures, and directories that are none, both by path; hidden directories and links are not entered."""
+    captures: list[Path] = []
+    passed: list[Passed] = []
+    for name, inside, files in os.walk(folder):
+        path = Path(name)
+        if META in files:
+            inside.clear()
+            schema = schema_of(path)
+            # One that cannot be read is a damaged capture, which its reader says.
+            if schema is None or CAPTURE.is_of(schema):
+                captures.append(path)
+            else:
+                passed.append(Passed(path, "foreign", f"it has schema {schema!r}"))
+            continue
+        inside[:] = sorted(each for each in inside if not each.startswith("."))
+        if _OF_A_CAPTURE & set(files):
+            passed.append(Passed(path, "incomplete", f"it has no {META} (was it interrupted?)"))
+        elif not inside and path != folder:
+            passed.append(Passed(path, "foreign", "it holds no capture"))
+    return sorted(captures), passed

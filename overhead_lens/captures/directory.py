@@ -1,0 +1,240 @@
+"""A capture on disk: its directory is made, its files (``files.py``) are written, ``meta.json`` last, and read again."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from overhead_lens.captures.files import MARK, META
+from overhead_lens.captures.model import CaptureMeta
+from overhead_lens.captures.upgrade import capture_of_1
+from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
+
+Note = TypeVar("Note")
+Meta = TypeVar("Meta", bound=Struct)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[Meta]):
+    """A kind of directory that is stored.
+
+    Attributes:
+        noun: How messages call it.
+        schema: What its ``meta.json`` names.
+        meta: Type of its ``meta.json``.
+        upgrades: Earlier schemas and how they are brought up to today's.
+    """
+
+    noun: str
+    schema: str
+    meta: type[Meta]
+    upgrades: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = field(default_factory=dict)
+
+    def is_of(self, schema: object) -> bool:
+        """Whether that is a schema of this kind, today's or an earlier one."""
+        return schema == self.schema or schema in self.upgrades
+
+
+CAPTURE = Kind("capture", "overhead-lens/capture/2", CaptureMeta, {"overhead-lens/capture/1": capture_of_1})
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """A complete capture: its directory and its ``meta.json``. The evidence beside it is read by each instrument."""
+
+    path: Path
+    meta: CaptureMeta
+
+    def note(self, instrument: str, kind: type[Note]) -> Note | None:
+        """What ``meta.json`` says of an instrument; None where it says nothing.
+
+        Raises:
+            UsageError: It is not of that type.
+        """
+        found = self.meta.instruments.get(instrument)
+        if found is None:
+            return None
+        try:
+            return msgspec.convert(found, kind)
+        except (msgspec.ValidationError, OverheadLensError) as error:
+            raise self.damaged(f"{META}: {_field(str(error), f'instruments.{instrument}')}") from error
+
+    def damaged(self, fault: object) -> UsageError:
+        """The error for a file of this capture that is not sound."""
+        return damaged("capture", self.path, fault)
+
+    def existing(self, name: str) -> Path | None:
+        """The file of that name; None where there is none."""
+        path = self.path / name
+        return path if path.exists() else None
+
+
+@contextmanager
+def recording_directory(output: Path | None, parent: Path, label: str) -> Iterator[Path]:
+    """The directory of what is being recorded: ``output``, or a new one under ``parent`` where none is named.
+
+    Nothing of it stays where the input turns out to be wrong.
+
+    Raises:
+        UsageError: ``output`` holds something.
+        MeasurementError: The place cannot be written.
+    """
+    made = [path for path in _with_parents(output or parent) if not path.exists()]
+    if output is not None:
+        folder = claim_directory(output)
+    else:
+        folder = new_directory(parent, label, datetime.now().astimezone())
+        made = [folder, *made]
+    try:
+        yield folder
+    except UsageError:
+        _withdraw(folder, made)
+        raise
+
+
+def _with_parents(path: Path) -> list[Path]:
+    return [path, *path.parents]
+
+
+def _withdraw(folder: Path, made: list[Path]) -> None:
+    """Empty ``folder``, which was empty before, and remove the directories that were ``made``, the innermost first."""
+    with suppress(OSError):
+        empty(folder)
+        for path in made:
+            path.rmdir()
+
+
+def empty(folder: Path) -> None:
+    """Remove everything in a directory; what links point to stays."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def new_directory(parent: Path, label: str, now: datetime) -> Path:
+    """Make a directory that no other run has: ``label-YYYYmmdd-HHMMSS``, numbered where two runs start together.
+
+    Raises:
+        MeasurementError: The place cannot be written.
+    """
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", label).strip("-.") or "capture"
+    stem = f"{safe}-{now:%Y%m%d-%H%M%S}"
+    for attempt in range(1, 10_000):
+        path = parent / (stem if attempt == 1 else f"{stem}-{attempt}")
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir()
+        except FileExistsError:
+            if not parent.is_dir():
+                break
+            continue
+        except OSError as error:
+            raise MeasurementError(cannot_write(parent, error)) from error
+        return path
+    raise MeasurementError(f"cannot make a directory in {parent}; choose another place with --output")
+
+
+def claim_directory(path: Path) -> Path:
+    """Make the directory that the user named; it may exist if it is empty.
+
+    Raises:
+        UsageError: It holds something.
+        MeasurementError: It cannot be written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            raise UsageError(f"{path} is not empty; nothing is overwritten, name another --output")
+        # Two runs that were given the same empty directory: only one can create the mark.
+        (path / MARK).open("x").close()
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UsageError(f"{path} is taken; nothing is overwritten, name another --output") from error
+    except OSError as error:
+        raise MeasurementError(cannot_write(path, error)) from error
+    return path
+
+
+def release_directory(path: Path) -> None:
+    """Take the mark of ``claim_directory`` away."""
+    (path / MARK).unlink(missing_ok=True)
+
+
+def cannot_write(path: Path, error: OSError) -> str:
+    """The line for an output place that refuses."""
+    return f"cannot write to {path}: {error.strerror or error}; choose another place with --output"
+
+
+def write_meta(path: Path, kind: Kind[Meta], meta: Meta) -> None:
+    """Write ``meta.json``, whole or not at all: with it the directory is complete."""
+    for log in path.glob("*.log"):
+        if log.stat().st_size == 0:
+            log.unlink()
+    release_directory(path)
+    partial = path / f".{META}.partial"
+    document = {"schema": kind.schema, **msgspec.to_builtins(meta)}
+    partial.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    os.replace(partial, path / META)
+
+
+def read_capture(path: Path) -> Capture:
+    """Open a complete capture.
+
+    Raises:
+        UsageError: Not a capture, an interrupted one, one of an unknown schema, or a damaged one.
+    """
+    return Capture(path, read_meta(path, CAPTURE))
+
+
+def read_meta(path: Path, kind: Kind[Meta]) -> Meta:
+    """``meta.json`` of a complete directory of that kind.
+
+    Raises:
+        UsageError: It is of another kind, interrupted, of an unknown schema, or damaged.
+    """
+    if not os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
+        raise UsageError(f"no {kind.noun} {path}")
+    try:
+        meta = json.loads((path / META).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{path} is not a complete {kind.noun}: it has no {META} (was it interrupted?)") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise damaged(kind.noun, path, f"{META}: {error}") from error
+    schema = meta.get("schema") if isinstance(meta, dict) else None
+    if not isinstance(schema, str) or not kind.is_of(schema):
+        raise UsageError(f"the {kind.noun} {path} has schema {schema!r}; this version reads {kind.schema!r}")
+    try:
+        return msgspec.convert(kind.upgrades[schema](meta) if schema in kind.upgrades else meta, kind.meta)
+    except (msgspec.ValidationError, OverheadLensError) as error:
+        raise damaged(kind.noun, path, f"{META}: {_field(str(error))}") from error
+
+
+def damaged(noun: str, path: Path, fault: object) -> UsageError:
+    """The error for a stored directory that is not sound; ``fault`` says in which file and field."""
+    return UsageError(f"the {noun} {path} is damaged: {(str(fault).splitlines() or [''])[0]}")
+
+
+def schema_of(path: Path) -> object:
+    """The schema that ``meta.json`` names; None where nothing can be read."""
+    try:
+        meta = json.loads((path / META).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return meta.get("schema") if isinstance(meta, dict) else None
+
+
+def _field(message: str, below: str = "") -> str:
+    """The message of msgspec with the path of the field from the top of the file."""
+    return message.replace("`$", f"`$.{below}") if below else message

@@ -1,0 +1,39 @@
+"""Tables of a capture: written as parquet, and read again with every column checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+# Least values of the columns that every timed block has.
+BLOCK_COLUMNS: Mapping[str, int] = {"process": 0, "block": 0, "calls": 1, "wall_ns": 0, "reference_ns": 1}
+
+
+def write_table(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows of the same keys."""
+    pd.DataFrame(list(rows)).to_parquet(path, index=False)
+
+
+def read_table(path: Path, least: Mapping[str, int], others: Iterable[str] = ()) -> pd.DataFrame:
+    """Read a table that has rows.
+
+    Args:
+        path: The file.
+        least: Columns that hold integers of at least so much.
+        others: Columns that hold anything.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is no such table; the message names the file and the column.
+    """
+    rows = pd.read_parquet(path)
+    missing = sorted({*least, *others} - set(rows.columns))
+    if missing or rows.empty:
+        raise ValueError(f"{path.name} has no {', '.join(missing) or 'rows'}")
+    for name, smallest in least.items():
+        if not pd.api.types.is_integer_dtype(rows[name]) or rows[name].isna().any() or rows[name].min() < smallest:
+            raise ValueError(f"{path.name}: {name} must hold integers of at least {smallest}")
+    return rows

@@ -1,0 +1,42 @@
+"""``meta.json`` of earlier schemas as one of today."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# Where schema 1 kept what an instrument says.
+_INSTRUMENTS = ("samples", "page_faults", "trace", "guards", "peaks", "instructions")
+_SUBJECT = ("scenario", "variant", "params", "compile", "device")
+
+
+def subject_of(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """The subject of a schema that spread it over the top level."""
+    return {
+        "kind": "scenario",
+        "name": meta.get("scenario"),
+        "variant": meta.get("variant", ""),
+        "params": meta.get("params", {}),
+        "compile": meta.get("compile", False),
+        "device": meta.get("device", "cpu"),
+    }
+
+
+def capture_of_1(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """``overhead-lens/capture/1`` as ``overhead-lens/capture/2``."""
+    kept = {name: value for name, value in meta.items() if name not in (*_SUBJECT, *_INSTRUMENTS, "not_ablated")}
+    found = {name: meta[name] for name in _INSTRUMENTS if meta.get(name) not in (None, [], {})}
+    if meta.get("page_faults"):
+        found["page_faults"] = {"processes": meta["page_faults"]}
+    if "not_ablated" in meta:
+        found["ablation"] = {"reasons": meta["not_ablated"]}
+    work = meta.get("work")
+    units = work.get("units", 1) if isinstance(work, dict) else 1
+    return {
+        **kept,
+        "subject": subject_of(meta),
+        "work": work if meta.get("work_known") else None,
+        "units": units,
+        "compile_options": (meta.get("compile_options") or {}) if meta.get("compile") else None,
+        "instruments": found,
+    }

@@ -1,0 +1,44 @@
+"""Taking the profiler's own cost out of a trace of the measured loop.
+
+Every event costs the profiler some time, part of it inside the event's own span and part in the span around it; how much of
+each is calibrated per class of event (``calibration.py``). What a short event cannot give is taken from all others in
+proportion, so that exactly the events' whole cost is taken. So are page faults that the recorded loop had more than the bare
+one: of memory that events are written to, and of the workload's own where that goes back to the operating system at times.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from overhead_lens.traces.timeline import Ints
+
+Floats = npt.NDArray[np.float64]
+
+
+def corrected_self_ns(
+    self_ns: Ints, parent: Ints, uncovered_ns: int, inside_ns: Floats, outside_ns: Floats, further_ns: float = 0.0
+) -> tuple[Floats, float]:
+    """Self times less the profiler's cost.
+
+    Args:
+        self_ns: int64, shape ``(n,)``.
+        parent: Row of each event's parent, -1 where the loop itself is the parent.
+        uncovered_ns: Time of the window that no event covers (the loop's own).
+        inside_ns: Cost of each event inside its own span, shape ``(n,)``.
+        outside_ns: Cost of each event in the span around it, shape ``(n,)``.
+        further_ns: What the recording took longer for another reason, anywhere in the window; taken from all in proportion.
+
+    Returns:
+        Corrected self times, float64, shape ``(n,)``, all >= 0; corrected uncovered time, >= 0.
+    """
+    nested = parent >= 0
+    of_children = (
+        np.bincount(parent[nested], outside_ns[nested], minlength=len(self_ns)) if len(self_ns) else np.zeros(0)
+    )
+    corrected = np.maximum(self_ns - inside_ns - of_children, 0.0)
+    outside = max(0.0, uncovered_ns - float(outside_ns[~nested].sum()))
+    before = float(self_ns.sum()) + uncovered_ns
+    left = float(corrected.sum()) + outside
+    scale = max(0.0, before - float(inside_ns.sum() + outside_ns.sum()) - further_ns) / left if left > 0 else 1.0
+    return corrected * scale, outside * scale

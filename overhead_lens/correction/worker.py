@@ -1,0 +1,290 @@
+"""What torch.profiler costs on this machine: small calls timed bare and recorded, in turns. Runs in the worker.
+
+None of the calls is a scenario's, so that every scenario can check the correction. What an event costs is computed from
+these rows in ``correction/fit.py``; here nothing is interpreted.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity
+
+from overhead_lens.correction.cold_cache import varied
+from overhead_lens.correction.lru_stack import rms_reuse_distance
+from overhead_lens.worker.loop import make_measured_loop
+from overhead_lens.worker.session import Session, operation
+from overhead_lens.worker.usage import fault_ns, threads_in_use, usage_of_thread
+
+FLAGS: Mapping[str, Mapping[str, bool]] = {
+    "plain": {},
+    "shapes": {"record_shapes": True},
+    "memory": {"profile_memory": True},
+    "stack": {"with_stack": True},
+}
+
+_CALLS = 1_000
+_ROUNDS = 7
+
+# Calls that are as long as many operators are made less often.
+_BACKWARD = "backward"
+_VARIED = "varied"
+_CALLS_OF = {_BACKWARD: 250, _VARIED: 60}
+
+# Kinds that are measured under one set of flags: Python's events are recorded under no other, and nothing asks for the rest.
+_ONLY_UNDER = {"python": "stack", _BACKWARD: "plain", _VARIED: "plain"}
+
+_EVALUATION = "autograd::engine::evaluate_function: "
+
+# What a kernel before the call displaces from the caches: a copy that reads and writes so many bytes in all.
+_DISPLACED_BYTES = (0, 1 << 19, 1 << 20, 1 << 21, 1 << 23)
+_DISPLACED_FLAGS = "plain"
+_DISPLACED_CALLS = 150
+
+# Calls that are timed after a displacement, too, and the kind of their rows.
+_DISPLACED = {
+    ("operator", "neg 1"): "displaced_operator",
+    ("operator", "mm"): "displaced_operator",
+    ("operator", "stack"): "displaced_operator",
+    ("compiled", "x * 2"): "displaced_compiled",
+}
+
+Call = Callable[[], object]
+
+
+def costs_here(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
+    """Time every calibration call under each set of flags, on one thread.
+
+    Some of the calls, small as they are, would start two; where those share a core, each call waits some ms for its scheduler.
+
+    Args:
+        flags: Keys of ``FLAGS``.
+        compiled: Whether to time a compiled call too, which needs a C++ compiler.
+
+    Returns:
+        ``rows``: ``flags``, ``kind`` (``operator``, ``short_operator``, ``backward``, ``varied``, ``annotation``,
+        ``fast_annotation``, ``compiled``, ``python``), ``name``, ``bare_ns`` and ``traced_ns`` (lists, ns per call),
+        ``bare_faults`` and ``traced_faults`` (lists, page faults per call), ``fault_ns`` (what one takes), ``outer`` and
+        ``nested`` (operators per call with no other one around them, and with one), ``others`` (other events per call),
+        ``evaluated`` (those of them that are the autograd engine's, one for each node of a graph), ``rms_reuse_distance`` (as
+        in ``reuse.py``), ``span_ns`` (median by event name); ``reasons``: why a kind is missing. Of the kinds
+        ``displaced_operator`` and ``displaced_compiled``, timed after a copy of ``bytes`` that took ``copy_ns``, only ``bare_ns``
+        and ``traced_ns`` are known besides.
+    """
+    with threads_in_use(1):
+        return _measure_costs(flags, compiled=compiled)
+
+
+def _measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
+    calls, reasons = _calls(compiled=compiled)
+    of_fault_ns = fault_ns()
+    rows = [
+        {
+            "flags": name,
+            "kind": kind,
+            "name": label,
+            "fault_ns": of_fault_ns,
+            **_row(call, FLAGS[name], _CALLS_OF.get(kind, _CALLS)),
+        }
+        for name in flags
+        for kind, label, call in calls
+        if _ONLY_UNDER.get(kind, name) == name
+    ]
+    if _DISPLACED_FLAGS in flags:
+        rows += [
+            {"flags": _DISPLACED_FLAGS, "kind": _DISPLACED[kind, label], "name": label, **_displaced_row(call, count)}
+            for kind, label, call in calls
+            if (kind, label) in _DISPLACED
+            for count in _DISPLACED_BYTES
+        ]
+    return {"rows": rows, "reasons": reasons}
+
+
+def _row(call: Call, flags: Mapping[str, bool], calls: int) -> dict[str, Any]:
+    loop = make_measured_loop(0)
+    loop(call, (), calls)
+    bare, traced = [], []
+    for _ in range(_ROUNDS):
+        bare.append(_timed(loop, call, calls))
+        with torch.profiler.profile(activities=[ProfilerActivity.CPU], **flags) as recording:
+            traced.append(_timed(loop, call, calls))
+    return {
+        "bare_ns": [ns for ns, _ in bare],
+        "traced_ns": [ns for ns, _ in traced],
+        "bare_faults": [faults for _, faults in bare],
+        "traced_faults": [faults for _, faults in traced],
+        **_counted(recording, calls),
+    }
+
+
+def _timed(loop: Any, call: Call, calls: int) -> tuple[float, float]:
+    """Ns and page faults per call."""
+    faults, _ = usage_of_thread()
+    # This thread's processor time: none of the calls waits, and what else runs on the machine then does not count.
+    start_ns = time.thread_time_ns()
+    loop(call, (), calls)
+    taken_ns = time.thread_time_ns() - start_ns
+    return taken_ns / calls, (usage_of_thread()[0] - faults) / calls
+
+
+def _displaced_row(call: Call, count: int) -> dict[str, Any]:
+    # Of one type, or a slice would be assigned by way of a copy.
+    source, target = bytearray(count // 2), bytearray(count // 2)
+
+    def displace() -> None:
+        target[:] = source
+
+    def timed() -> tuple[float, float]:
+        return _timed_apart(displace, call)
+
+    timed()
+    bare, traced, copies = [], [], []
+    for _ in range(_ROUNDS):
+        bare_ns, copy_ns = timed()
+        with torch.profiler.profile(activities=[ProfilerActivity.CPU], **FLAGS[_DISPLACED_FLAGS]):
+            traced_ns, _ = timed()
+        bare.append(bare_ns)
+        traced.append(traced_ns)
+        copies.append(copy_ns)
+    return {"bytes": count, "copy_ns": min(copies), "bare_ns": bare, "traced_ns": traced}
+
+
+def _timed_apart(displace: Call, call: Call) -> tuple[float, float]:
+    """Ns of the middle call, and of the middle displacement before one: what else runs on the machine meets few of them."""
+    calls_ns, copies_ns = [], []
+    for _ in range(_DISPLACED_CALLS):
+        start_ns = time.perf_counter_ns()
+        displace()
+        displaced_ns = time.perf_counter_ns()
+        call()
+        end_ns = time.perf_counter_ns()
+        copies_ns.append(displaced_ns - start_ns)
+        calls_ns.append(end_ns - displaced_ns)
+    return statistics.median(calls_ns), statistics.median(copies_ns)
+
+
+def _counted(recording: Any, calls: int) -> dict[str, Any]:
+    """Events per call; an operator is nested where it starts before an earlier one has ended."""
+    events = [
+        (event.start_ns(), event.duration_ns(), event.name()) for event in recording.profiler.kineto_results.events()
+    ]
+    outer = nested = 0
+    end_ns = -1
+    spans = defaultdict(list)
+    for start_ns, duration_ns, name in sorted(events, key=lambda event: (event[0], -event[1])):
+        spans[name].append(duration_ns)
+        if not name.startswith("aten::"):
+            continue
+        if start_ns < end_ns:
+            nested += 1
+        else:
+            outer += 1
+            end_ns = start_ns + duration_ns
+    frequent = {name: found for name, found in spans.items() if len(found) >= calls}
+    return {
+        "outer": outer / calls,
+        "nested": nested / calls,
+        "others": (len(events) - outer - nested) / calls,
+        "evaluated": sum(len(found) for name, found in spans.items() if name.startswith(_EVALUATION)) / calls,
+        "rms_reuse_distance": rms_reuse_distance([name for *_, name in sorted(events)]),
+        "span_ns": {name: statistics.median(found) for name, found in frequent.items()},
+    }
+
+
+def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, str]]:
+    """Kind, name and call; and why a kind is missing."""
+    vector, matrix = torch.ones(8), torch.ones(4, 4)
+    resolve = torch.ops.aten.resolve_conj.default
+    found: list[tuple[str, str, Call]] = [
+        # Does nothing, so its span says how much is inside; what it costs in all is that of the slower way by torch.ops.
+        ("short_operator", "resolve_conj", lambda: resolve(vector)),
+        *(("operator", f"neg {count}", _in_a_row(count, vector)) for count in (1, 2, 4, 8)),
+        ("operator", "view", lambda: matrix.view(16)),
+        ("operator", "ones", lambda: torch.ones(3)),
+        ("operator", "t", matrix.t),
+        ("operator", "detach", vector.detach),
+        ("operator", "empty_like", lambda: torch.empty_like(vector)),
+        ("operator", "clone", vector.clone),
+        ("operator", "mm", lambda: torch.mm(matrix, matrix)),
+        ("operator", "stack", lambda: torch.stack([vector, vector])),
+        ("operator", "split", lambda: torch.split(matrix, 1)),
+        ("operator", "mean", matrix.mean),
+        *((_BACKWARD, f"chain of {count}", _chain(count)) for count in (1, 2, 4, 8)),
+        *((_BACKWARD, f"{count} leaves", _leaves(count)) for count in (1, 4)),
+        *((_VARIED, f"{count} operators", varied(count)) for count in (5, 10, 20, 30, 40, 50)),
+        ("annotation", "record_function", _annotated),
+        ("python", "functions", _outer),
+        ("python", "builtin", lambda: len(())),
+    ]
+    reasons = {}
+    fast = getattr(torch._C._profiler, "_RecordFunctionFast", None)  # noqa: SLF001 (what torch itself annotates with)
+    if fast is not None:
+        found.append(("fast_annotation", "_RecordFunctionFast", _annotated_by(fast)))
+    else:
+        reasons["fast_annotation"] = "this torch has no _RecordFunctionFast"
+    if compiled:
+        double = torch.compile(lambda x: x * 2)
+        try:
+            double(vector)
+            found.append(("compiled", "x * 2", lambda: double(vector)))
+        except Exception as error:
+            reasons["compiled"] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    return found, reasons
+
+
+def _in_a_row(count: int, vector: torch.Tensor) -> Call:
+    """That many operators, none of them inside another."""
+
+    def call() -> None:
+        for _ in range(count):
+            torch.neg(vector)
+
+    return call
+
+
+def _chain(nodes: int) -> Call:
+    """The backward pass of that many operators in a row."""
+    leaf, one = torch.ones(8, requires_grad=True), torch.ones(8)
+    found = leaf
+    for _ in range(nodes):
+        found = torch.neg(found)
+    return lambda: torch.autograd.grad(found, leaf, one, retain_graph=True)
+
+
+def _leaves(count: int) -> Call:
+    """The backward pass of that many operators beside one another, which adds to the gradients of as many tensors."""
+    leaves, one = [torch.ones(8, requires_grad=True) for _ in range(count)], torch.ones(8)
+    found = [torch.neg(leaf) for leaf in leaves]
+    return lambda: torch.autograd.backward(found, [one] * count, retain_graph=True)
+
+
+def _annotated() -> None:
+    with torch.profiler.record_function("calibration"):
+        pass
+
+
+def _annotated_by(annotation: Any) -> Call:
+    def annotated() -> None:
+        with annotation("calibration"):
+            pass
+
+    return annotated
+
+
+def _outer() -> None:
+    _inner()
+
+
+def _inner() -> None:
+    pass
+
+
+@operation
+def measure_costs(_session: Session, flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
+    """Measure what torch.profiler's events cost."""
+    return costs_here(flags, compiled=compiled)

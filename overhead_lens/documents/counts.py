@@ -1,0 +1,36 @@
+"""``overhead-lens/counts-delta/2``: instructions counted again and held against a baseline."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from overhead_lens.documents.common import Document, json_subject
+from overhead_lens.documents.delta import CountDelta, Limit, count_delta, limit
+from overhead_lens.studies.check.outcome import CountOutcome
+from overhead_lens.subject import Subject
+
+
+class CountsDocument(Document, frozen=True, kw_only=True):
+    """The outcome of a check in instructions: ``base`` and ``new`` are directories, ``calls`` were counted on either side."""
+
+    schema: Literal["overhead-lens/counts-delta/2"] = "overhead-lens/counts-delta/2"
+    subject: Subject
+    base: str
+    new: str
+    calls: int
+    instructions: CountDelta
+    limits: list[Limit]
+    regressed: bool
+
+
+def counts_document(outcome: CountOutcome) -> CountsDocument:
+    """The document of a check in instructions."""
+    return CountsDocument(
+        subject=json_subject(outcome.subject),
+        base=outcome.base,
+        new=outcome.new,
+        calls=outcome.calls,
+        instructions=count_delta(outcome.delta),
+        limits=[limit(each) for each in outcome.findings],
+        regressed=outcome.regressed,
+    )

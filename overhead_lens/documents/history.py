@@ -1,0 +1,144 @@
+"""``overhead-lens/history/2``: captures over time and where they changed; durations in ns per call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from overhead_lens.documents.common import Document, Interval, json_subject
+from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, PERMUTATIONS, Level, LevelShift
+from overhead_lens.studies.history import analysis
+from overhead_lens.studies.history.analysis import Skipped
+from overhead_lens.subject import Subject
+
+
+class Method(Struct, frozen=True, forbid_unknown_fields=True):
+    """How change points are found."""
+
+    test: str = (
+        "permutations of the largest difference of weighted ranks, binary segmentation, Holm over the categories"
+    )
+    error_rate: float = ALPHA
+    permutations: int = PERMUTATIONS
+    least_captures_on_a_side: int = LEAST_CAPTURES
+
+
+class Point(Struct, frozen=True, forbid_unknown_fields=True):
+    """A capture: ns per call of the wall and each category; ``reference_ns`` is the reference loop beside it."""
+
+    capture: str
+    started: str
+    git_commit: str | None
+    ns: dict[str, float]
+    ci95_ns: dict[str, Interval]
+    reference_ns: float
+
+
+class Place(Struct, frozen=True, forbid_unknown_fields=True):
+    """A capture and its commit."""
+
+    capture: str
+    git_commit: str | None
+
+
+class ChangePoint(Struct, frozen=True, forbid_unknown_fields=True):
+    """A change: it lies between ``before`` and ``after``; ``likely`` is the first capture after it where it most likely is."""
+
+    position: int
+    before: Place
+    after: Place
+    likely: Place
+    found_in: str
+    p_value: float
+    shifts: dict[str, LevelShift]
+    moved: list[str]
+    reference_share: float
+    sentence: str
+    warning: str | None
+
+
+class Segment(Struct, frozen=True, forbid_unknown_fields=True):
+    """Captures on one machine with one torch, by time, and the level of each series between changes."""
+
+    environment: dict[str, Any]
+    captures: list[Point]
+    levels: dict[str, list[Level]]
+    change_points: list[ChangePoint]
+
+
+class Series(Struct, frozen=True, forbid_unknown_fields=True):
+    """Captures of one subject, compiled with one set of options."""
+
+    subject: Subject
+    compile_options: dict[str, Any] | None
+    segments: list[Segment]
+
+
+class HistoryDocument(Document, frozen=True, kw_only=True):
+    """All captures below a directory, and what was skipped there."""
+
+    schema: Literal["overhead-lens/history/2"] = "overhead-lens/history/2"
+    directory: str
+    per: Literal["call"] = "call"
+    unit: Literal["ns"] = "ns"
+    captures: int
+    method: Method = Method()
+    series: list[Series]
+    skipped: list[Skipped]
+    warnings: list[str]
+
+
+def history_document(history: analysis.History) -> HistoryDocument:
+    """The document of a history."""
+    return HistoryDocument(
+        directory=history.directory,
+        captures=history.capture_count,
+        series=[
+            Series(
+                json_subject(each.subject),
+                _options(each.compile_options),
+                [_segment(segment) for segment in each.segments],
+            )
+            for each in history.series
+        ],
+        skipped=list(history.skipped),
+        warnings=list(history.warnings),
+    )
+
+
+def _options(options: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if options is None else dict(options)
+
+
+def _segment(segment: analysis.Segment) -> Segment:
+    return Segment(
+        dict(segment.environment),
+        [_point(point) for point in segment.points],
+        {name: list(levels) for name, levels in segment.levels.items()},
+        [_change(change) for change in segment.changes],
+    )
+
+
+def _point(point: analysis.Point) -> Point:
+    return Point(
+        point.path, point.started.isoformat(), point.commit, dict(point.ns), dict(point.ci95_ns), point.reference_ns
+    )
+
+
+def _change(change: analysis.Change) -> ChangePoint:
+    before, after, likely = (Place(each.path, each.commit) for each in (change.before, change.after, change.likely))
+    return ChangePoint(
+        change.position,
+        before,
+        after,
+        likely,
+        change.found_in,
+        change.p_value,
+        dict(change.shifts),
+        change.moved,
+        change.reference_share,
+        change.sentence,
+        change.warning,
+    )

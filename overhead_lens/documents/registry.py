@@ -1,0 +1,43 @@
+"""The documents by name, for ``overhead-lens schema`` and for whoever validates one."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import msgspec
+
+from overhead_lens.documents.common import Document
+
+# Name to what it is; ``NAMEDocument`` in ``documents/NAME.py``.
+SUMMARIES = {
+    "analysis": "exported traces: host, device, blame, ranks (`analyze --json`)",
+    "breakdown": "the closed budget of one call (`profile --json`, `report --json`)",
+    "calibration": "what torch.profiler's events cost here (`calibrate --json`)",
+    "counts": "instructions held against a baseline (`check --instructions --json`)",
+    "delta": "the difference of two budgets (`compare --json`, `diff --json`, `check --json`)",
+    "history": "captures over time (`history --json`)",
+    "ladder": "a call with one thing after another left out (`ladder --json`)",
+    "structure": "the difference of two traces (`analyze --diff --json`)",
+    "sweep": "time over sizes (`sweep --json`)",
+}
+
+
+def document_type(name: str) -> type[Document]:
+    """The type of the document of that name."""
+    found: type[Document] = getattr(
+        importlib.import_module(f"overhead_lens.documents.{name}"), f"{name.capitalize()}Document"
+    )
+    return found
+
+
+def schema_id(name: str) -> str:
+    """What the document's ``schema`` says: ``overhead-lens/breakdown/2``."""
+    (default,) = [each.default for each in msgspec.structs.fields(document_type(name)) if each.name == "schema"]
+    return str(default)
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """JSON Schema (2020-12) of the document of that name."""
+    schema = msgspec.json.schema(document_type(name))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": schema_id(name), **schema}

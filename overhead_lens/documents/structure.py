@@ -1,0 +1,32 @@
+"""``overhead-lens/structure/1``: which operators, kernels and launches came, went or changed between two traces."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from overhead_lens.documents.common import Document
+from overhead_lens.traces.structure.model import Change, Side, StructureDelta, Swap
+
+
+class StructureDocument(Document, frozen=True, kw_only=True):
+    """The difference of two traces; durations in whole ns, per step where both have steps."""
+
+    schema: Literal["overhead-lens/structure/1"] = "overhead-lens/structure/1"
+    same: bool
+    base: Side
+    new: Side
+    per_step: bool
+    changes: list[Change]
+    swaps: list[Swap]
+
+
+def structure_document(delta: StructureDelta) -> StructureDocument:
+    """The document of a difference."""
+    return StructureDocument(
+        same=delta.is_same,
+        base=delta.base,
+        new=delta.new,
+        per_step=delta.per_step,
+        changes=list(delta.changes),
+        swaps=list(delta.swaps),
+    )

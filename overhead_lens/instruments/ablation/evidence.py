@@ -1,0 +1,50 @@
+"""Timed blocks of rungs, ``ablation.parquet``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pandas as pd
+from msgspec import Struct
+
+from overhead_lens.captures.directory import Capture
+from overhead_lens.captures.files import ABLATION
+from overhead_lens.captures.tables import BLOCK_COLUMNS, read_table
+
+
+class Ablated(Struct, frozen=True):
+    """Why a rung was not timed, by its name."""
+
+    reasons: dict[str, str] = {}
+
+
+def read_ablation(capture: Capture) -> pd.DataFrame | None:
+    """Blocks of the rungs of a compiled call; None where there is no file.
+
+    Raises:
+        UsageError: It is damaged.
+    """
+    path = capture.existing(ABLATION)
+    if path is None:
+        return None
+    try:
+        return read_rungs(path)
+    except (OSError, ValueError) as error:
+        raise capture.damaged(error) from error
+
+
+def read_rungs(path: Path, others: Iterable[str] = ()) -> pd.DataFrame:
+    """Blocks of rungs: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns`` and what ``others`` names.
+
+    Raises:
+        OSError, ValueError: The file is damaged.
+    """
+    return read_table(path, BLOCK_COLUMNS, ("rung", *others))
+
+
+class RungTimes(Struct, frozen=True):
+    """Timed blocks of rungs or steps, and by name why one was not done, None where it was."""
+
+    rows: list[dict[str, int | str]]
+    reasons: Mapping[str, str | None]

@@ -1,0 +1,55 @@
+"""Ablation: a compiled call with one thing after another left out, in every timed process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from overhead_lens.captures.files import ABLATION
+from overhead_lens.captures.tables import write_table
+from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.ablation.evidence import Ablated, RungTimes
+from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.machine.operations import Nothing, Operation
+
+# What a compiled call's checks leave out.
+CHECK_RUNGS = ("compiled", "guards_filtered", "generated_code", "allocation_hoisted", "kernel_binding")
+_BLOCK_NS = 5_000_000
+_ROUNDS = 15
+_BUDGET_NS = 1_000_000_000
+
+PREPARE = Operation("instruments.ablation.worker:prepare_rungs", Nothing)
+TIME_RUNGS = Operation("instruments.ablation.worker:time_rungs", RungTimes)
+TIME_STEPS = Operation("instruments.ablation.worker:time_steps", RungTimes)
+
+
+class Ablate:
+    """Timed blocks of the checks' rungs, and why one was not timed."""
+
+    name: ClassVar[str] = "ablation"
+    when: ClassVar[When] = When.TIMED
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.reasons: dict[str, str] = {}
+
+    def measure(self, turn: Turn) -> None:
+        """Time the rungs of a compiled call."""
+        if not turn.request.compiles:
+            return
+        worker, process = turn.asked, turn.process
+        try:
+            worker.ask(PREPARE, names=list(CHECK_RUNGS))
+            found = worker.ask(TIME_RUNGS, block_ns=_BLOCK_NS, rounds=_ROUNDS, budget_ns=_BUDGET_NS, seed=process)
+        except MeasurementError as error:
+            turn.warn("no ablation", error)
+            return
+        self.rows += [{"process": process, **row} for row in found.rows]
+        if process == 0:
+            self.reasons = {name: reason for name, reason in found.reasons.items() if reason}
+
+    def write(self, folder: Path) -> Any:
+        """Write ``ablation.parquet``, if there are rows."""
+        if self.rows:
+            write_table(folder / ABLATION, self.rows)
+        return Ablated(self.reasons) if self.rows or self.reasons else None

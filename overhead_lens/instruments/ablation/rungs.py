@@ -1,0 +1,287 @@
+"""The rungs of the ablation ladder: one call, each time with one more thing left out. Runs in the worker.
+
+A rung that this torch or this workload cannot do is kept with the reason. Each compiled rung has a code object of its own,
+because Dynamo keeps its cache per code object: rungs would otherwise search each other's entries.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import sys
+import types
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.ablation import generated
+from overhead_lens.worker.workload import Workload
+
+Context = Callable[[], AbstractContextManager[Any]]
+
+# glibc's mallopt(3).
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
+_NEVER = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One way of doing the measured call.
+
+    Attributes:
+        name: Key of the rung.
+        call: What the measured loop calls; None where the rung cannot be done.
+        args: Its arguments.
+        context: Entered around each block, outside the timing.
+        returns: Whether it returns the result of the workload, so that the scenario can check it.
+        reason: Why the rung cannot be done.
+    """
+
+    name: str
+    call: Callable[..., Any] | None = None
+    args: tuple[Any, ...] = ()
+    context: Context = contextlib.nullcontext
+    returns: bool = True
+    reason: str | None = None
+
+
+def build_rungs(workload: Workload, names: list[str]) -> list[Rung]:
+    """The rungs called ``names``, each called once already; in that order."""
+    builder = _Builder(workload)
+    return [builder.rung(name) for name in names]
+
+
+def keep_heap() -> None:
+    """Have malloc keep every page it once got, for the rest of the process.
+
+    Raises:
+        MeasurementError: The C library has no mallopt.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is None or not mallopt(_M_MMAP_MAX, 0) or not mallopt(_M_TRIM_THRESHOLD, _NEVER):
+        raise MeasurementError("this C library has no mallopt that keeps freed memory")
+
+
+class _Builder:
+    """Builds rungs; what several of them need is made once."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
+        self._args = workload.args
+        self._default: Callable[..., Any] | None = None
+        self._graphs: list[generated.GraphCall] | None = None
+
+    def rung(self, name: str) -> Rung:
+        """One rung, or why not."""
+        try:
+            rung: Rung = getattr(self, f"_{name}")(name)
+            assert rung.call is not None
+            with rung.context():
+                output = rung.call(*rung.args)
+                if rung.returns:
+                    self._check(rung.args, output)
+        except MeasurementError as error:
+            return Rung(name, reason=str(error))
+        except Exception as error:
+            return Rung(name, reason=_why(error))
+        return rung
+
+    def _eager(self, name: str) -> Rung:
+        return Rung(name, self._workload.original, self._args)
+
+    def _compiled(self, name: str) -> Rung:
+        return Rung(name, self._once_compiled(), self._args)
+
+    def _guards_filtered(self, name: str) -> Rung:
+        return Rung(name, self._own(options={"guard_filter_fn": _no_guards()}), self._args)
+
+    def _guard_eval_skipped(self, name: str) -> Rung:
+        call = self._own()
+        call(*self._args)
+        return Rung(name, call, self._args, _stance(skip_guard_eval_unsafe=True))
+
+    def _direct_bytecode(self, name: str) -> Rung:
+        try:
+            from torch._dynamo.eval_frame import _debug_get_cache_entry_list as cache_entries
+        except ImportError:
+            raise MeasurementError("this torch does not show its cache entries") from None
+        copy = _copied(self._workload.original)
+        compiled = torch.compile(copy, **self._options())
+        compiled(*self._args)
+        entries = cache_entries(copy.__code__)
+        if not entries:
+            raise MeasurementError("Dynamo compiled nothing: the call runs as it is")
+        if len(entries) > 1:
+            raise MeasurementError(f"there are {len(entries)} cache entries: no single bytecode stands for the call")
+        function = _function(copy, entries[0].code)
+        self._refuse_graph_breaks(function)
+        return Rung(name, function, self._args)
+
+    def _refuse_graph_breaks(self, bytecode: types.FunctionType) -> None:
+        """After a break the bytecode goes on in functions that only Dynamo compiles: called directly, they run eagerly."""
+        if any(name.startswith("__resume_at") for name in bytecode.__code__.co_names) or len(
+            self._graph_calls()
+        ) != len(generated.graph_calls(lambda: bytecode(*self._args))):
+            raise MeasurementError("the graph breaks: the bytecode goes on in functions that only Dynamo compiles")
+
+    def _generated_code(self, name: str) -> Rung:
+        return _bare(name, generated.direct(self._graph_calls()))
+
+    def _allocation_hoisted(self, name: str) -> Rung:
+        return _bare(name, generated.direct(generated.hoisted(self._graph_calls())))
+
+    def _kernel_binding(self, name: str) -> Rung:
+        return _bare(name, generated.bound(generated.kernel_calls(self._graph_calls())))
+
+    def _kernel_ctypes(self, name: str) -> Rung:
+        return _bare(name, generated.by_ctypes(generated.kernel_calls(self._graph_calls())))
+
+    def _cpp_wrapper(self, name: str) -> Rung:
+        return Rung(name, self._own(options={"cpp_wrapper": True}), self._args)
+
+    def _cpp_wrapper_guards_filtered(self, name: str) -> Rung:
+        return Rung(name, self._own(options={"cpp_wrapper": True, "guard_filter_fn": _no_guards()}), self._args)
+
+    def _eager_inference_mode(self, name: str) -> Rung:
+        return Rung(name, self._workload.original, self._args, torch.inference_mode)
+
+    def _compiled_inference_mode(self, name: str) -> Rung:
+        return Rung(name, self._own(), self._args, torch.inference_mode)
+
+    def _eager_requires_grad(self, name: str) -> Rung:
+        return Rung(name, self._workload.original, self._with_grad())
+
+    def _compiled_requires_grad(self, name: str) -> Rung:
+        return Rung(name, self._own(), self._with_grad())
+
+    def _eager_warm_heap(self, name: str) -> Rung:
+        return self._eager(name)
+
+    def _compiled_warm_heap(self, name: str) -> Rung:
+        return self._compiled(name)
+
+    def _once_compiled(self) -> Callable[..., Any]:
+        self._default = self._default or self._own()
+        return self._default
+
+    def _graph_calls(self) -> list[generated.GraphCall]:
+        if self._graphs is None:
+            call = self._once_compiled()
+            call(*self._args)
+            self._graphs = generated.graph_calls(lambda: call(*self._args))
+        return self._graphs
+
+    def _own(self, options: dict[str, Any] | None = None) -> Callable[..., Any]:
+        """The workload compiled with a code object of its own."""
+        given = self._options()
+        if options:
+            given["options"] = {**_options_of(given.pop("mode", None)), **(given.get("options") or {}), **options}
+        compiled: Callable[..., Any] = torch.compile(_copied(self._workload.original), **given)
+        return compiled
+
+    def _options(self) -> dict[str, Any]:
+        return dict(self._workload.compile_options or {})
+
+    def _check(self, args: tuple[Any, ...], output: Any) -> None:
+        """Have the scenario judge the result of a rung, as it judges every call that is timed.
+
+        Raises:
+            MeasurementError: The result is wrong.
+        """
+        check = self._workload.scenario.check
+        if check is None:
+            return
+        try:
+            check(self._workload.params, _detached(args), _detached(output))
+        except Exception as error:
+            raise MeasurementError(f"it gives a wrong result: {(str(error).splitlines() or [''])[0]}"[:300]) from error
+
+    def _with_grad(self) -> tuple[Any, ...]:
+        """The arguments with every floating-point tensor requiring a gradient."""
+        changed = tuple(map(_requiring_grad, self._args))
+        if not any(isinstance(each, torch.Tensor) and each.requires_grad for each in changed):
+            raise MeasurementError("no argument is a floating-point tensor")
+        return changed
+
+
+def _bare(name: str, call: Callable[[], object]) -> Rung:
+    """A rung of generated code alone: autograd records nothing, as inside the compiled call."""
+    return Rung(name, call, context=torch.no_grad, returns=False)
+
+
+def _why(error: Exception) -> str:
+    if "InvalidCxxCompiler" in f"{type(error).__name__} {error}":
+        return "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX)"
+    return f"it fails here: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"[:300]
+
+
+_numbers = itertools.count(1)
+
+
+def _copied(function: Any) -> types.FunctionType:
+    """The function with a code object that equals no other."""
+    if not isinstance(function, types.FunctionType):
+        raise MeasurementError(f"the variant is a {type(function).__name__}, not a plain Python function")
+    code = function.__code__.replace(co_name=f"{function.__name__}_{next(_numbers)}")
+    return _function(function, code)
+
+
+def _function(like: types.FunctionType, code: types.CodeType) -> types.FunctionType:
+    """A function with that code and all else of ``like``."""
+    made = types.FunctionType(code, like.__globals__, like.__name__, like.__defaults__, like.__closure__)
+    made.__kwdefaults__ = like.__kwdefaults__
+    return made
+
+
+def _options_of(mode: str | None) -> Mapping[str, Any]:
+    """The options that a mode stands for: torch.compile takes one or the other."""
+    if mode is None:
+        return {}
+    from torch._inductor import list_mode_options
+
+    found: Mapping[str, Any] = list_mode_options(mode)
+    return found
+
+
+def _detached(value: Any) -> Any:
+    """Tensors that require a gradient, alone or in a tuple or list, without their history: a check may ask for numbers."""
+    if isinstance(value, torch.Tensor) and value.requires_grad:
+        return value.detach()
+    if type(value) in {tuple, list}:
+        return type(value)(map(_detached, value))
+    return value
+
+
+def _requiring_grad(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.is_floating_point() and not value.requires_grad:
+        return value.detach().clone().requires_grad_()
+    return value
+
+
+def _no_guards() -> Callable[..., Any]:
+    """The filter that drops every guard.
+
+    Raises:
+        MeasurementError: This torch has none.
+    """
+    skip_all: Callable[..., Any] | None = getattr(torch.compiler, "skip_all_guards_unsafe", None)
+    if skip_all is None:
+        raise MeasurementError("this torch has no torch.compiler.skip_all_guards_unsafe")
+    return skip_all
+
+
+def _stance(**changes: bool) -> Context:
+    set_stance = getattr(torch.compiler, "set_stance", None)
+    if set_stance is None:
+        raise MeasurementError("this torch has no torch.compiler.set_stance")
+    try:
+        set_stance("default", **changes).__exit__(None, None, None)
+    except TypeError:
+        raise MeasurementError(f"this torch's set_stance knows no {', '.join(changes)}") from None
+    return partial(set_stance, "default", **changes)

@@ -1,0 +1,172 @@
+"""Single steps of a compiled call as pairs: the same small job done in two ways, both timed in turns. Runs in the worker.
+
+The jobs are those of the published ladder (PyTorch pull requests of March 2024): binding a kernel, checking a guard, entering
+idle context managers, allocating an output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch._C._dynamo import guards
+
+from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.ablation import generated
+from overhead_lens.instruments.clock.worker import calls_per_block
+from overhead_lens.worker.loop import make_measured_loop, reference_loop
+
+Sides = dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]
+
+
+def measure_steps(block_ns: int, rounds: int, seed: int) -> dict[str, Any]:
+    """Time all sides of all pairs.
+
+    Args:
+        block_ns: Length of a block.
+        rounds: Blocks per side.
+        seed: For the order inside the rounds.
+
+    Returns:
+        ``reasons``: why a pair was not done, by name, None where it was; ``rows``: ``rung`` (the side), ``block`` (the
+        round), ``calls``, ``wall_ns``, ``reference_ns``.
+    """
+    made = {name: _made(make) for name, make in _PAIRS.items()}
+    sides = {side: call for found, _ in made.values() for side, call in found.items()}
+    counts = {side: calls_per_block(_settled_ns(*call), block_ns) for side, call in sides.items()}
+    draw = random.Random(seed)  # noqa: S311 (an order, no secret)
+    rows = []
+    for number in range(rounds):
+        for side in draw.sample(list(sides), len(sides)):
+            before_ns = time.perf_counter_ns()
+            reference_loop()
+            reference_ns = time.perf_counter_ns() - before_ns
+            wall_ns = _timed(*sides[side], counts[side])
+            rows.append(
+                {"rung": side, "block": number, "calls": counts[side], "wall_ns": wall_ns, "reference_ns": reference_ns}
+            )
+    return {"reasons": {name: reason for name, (_, reason) in made.items()}, "rows": rows}
+
+
+def _made(make: Callable[[], Sides]) -> tuple[Sides, str | None]:
+    """The sides of a pair, or none and why."""
+    try:
+        return make(), None
+    except MeasurementError as error:
+        return {}, str(error)
+    except Exception as error:
+        return {}, f"it fails here: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+
+
+def _timed(call: Callable[..., Any], args: tuple[Any, ...], count: int) -> int:
+    loop = make_measured_loop(len(args))
+    start_ns = time.perf_counter_ns()
+    loop(call, args, count)
+    return time.perf_counter_ns() - start_ns
+
+
+def _settled_ns(call: Callable[..., Any], args: tuple[Any, ...]) -> float:
+    _timed(call, args, 2_000)
+    return _timed(call, args, 2_000) / 2_000
+
+
+def _binding() -> Sides:
+    def add(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    one = torch.zeros(1)
+    compiled = torch.compile(add)
+    compiled(one)
+    kernels = generated.kernel_calls(generated.graph_calls(lambda: compiled(one)))
+    return {
+        "kernel by ctypes": (generated.by_ctypes(kernels), ()),
+        "kernel by C++ binding": (generated.bound(kernels), ()),
+    }
+
+
+def _guard() -> Sides:
+    manager = getattr(guards, "RootGuardManager", None)
+    if manager is None:
+        raise MeasurementError("this torch has no guard managers")
+    current, expected = object(), {}
+    expected["backend"] = current
+    python, native = manager(), manager()
+    _add(python.add_lambda_guard, lambda _locals: expected["backend"] is current)
+    _add(native.add_type_match_guard, id(dict))
+    values: dict[str, Any] = {}
+    if not (python.check(values) and native.check(values)):
+        raise MeasurementError("this torch's guards do not accept what they were made for")
+    return {"guard in Python": (python.check, (values,)), "guard in C++": (native.check, (values,))}
+
+
+def _add(add_guard: Callable[..., None], what: Any) -> None:
+    """Add a leaf guard; newer releases also take the user's stack."""
+    try:
+        add_guard(what, ["made by hand"], None)
+    except TypeError:
+        add_guard(what, ["made by hand"])
+
+
+@contextlib.contextmanager
+def _by_contextlib() -> Iterator[None]:
+    yield
+
+
+class _ByHand:
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def _context_managers() -> Sides:
+    def none() -> None:
+        pass
+
+    def by_hand() -> None:
+        with _ByHand():
+            pass
+
+    def by_contextlib() -> None:
+        with _by_contextlib():
+            pass
+
+    return {
+        "manager by contextlib": (by_contextlib, ()),
+        "manager by hand": (by_hand, ()),
+        "no context manager": (none, ()),
+    }
+
+
+def _allocation() -> Sides:
+    allocate = getattr(guards, "_empty_strided_cpu", None)
+    if allocate is None:
+        raise MeasurementError("this torch has no empty_strided_cpu")
+
+    def by_empty() -> torch.Tensor:
+        return torch.empty((1,), dtype=torch.float32)
+
+    def by_empty_strided() -> torch.Tensor:
+        return torch.empty_strided((1,), (1,), dtype=torch.float32)
+
+    def directly() -> Any:
+        return allocate((1,), (1,), torch.float32)
+
+    return {
+        "torch.empty": (by_empty, ()),
+        "torch.empty_strided": (by_empty_strided, ()),
+        "empty_strided_cpu": (directly, ()),
+    }
+
+
+_PAIRS: dict[str, Callable[[], Sides]] = {
+    "binding": _binding,
+    "guard": _guard,
+    "context_manager": _context_managers,
+    "allocation": _allocation,
+}

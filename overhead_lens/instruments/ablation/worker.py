@@ -1,0 +1,158 @@
+"""The ablation instrument: the rungs of a call timed in turns, in one process. Runs in the worker.
+
+Every round times one block of each rung, in an order drawn anew, a run of the reference loop before each; so rungs are
+compared within rounds, and what disturbs the machine for longer than a block disturbs them alike.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.ablation import steps
+from overhead_lens.instruments.ablation.rungs import Rung, build_rungs, keep_heap
+from overhead_lens.instruments.clock.worker import calls_per_block
+from overhead_lens.worker.loop import make_measured_loop, reference_loop
+from overhead_lens.worker.session import Session, operation
+from overhead_lens.worker.usage import usage_of_thread
+from overhead_lens.worker.workload import Workload
+
+WARM_HEAP = "_warm_heap"
+
+_WARM_UP_NS = 60_000_000
+
+_LADDER = "ladder"
+
+
+@contextmanager
+def _noting(reasons: dict[str, str | None], rung: Rung) -> Iterator[None]:
+    """Make the failure of a rung its reason."""
+    try:
+        yield
+    except Exception as error:
+        lines = str(error).splitlines() or [""]
+        reasons[rung.name] = f"it fails when repeated: {type(error).__name__}: {lines[0]}"[:300]
+
+
+class Ladder:
+    """The rungs of one workload in this process: built first, which compiles, then timed.
+
+    Args:
+        workload: Loaded, not warmed up.
+        names: Rungs, see ``rungs.py``. Those that end in ``_warm_heap`` come last: malloc cannot be put back as it was.
+    """
+
+    def __init__(self, workload: Workload, names: Sequence[str]) -> None:
+        self._usual = build_rungs(workload, [name for name in names if not name.endswith(WARM_HEAP)])
+        self._warm = build_rungs(workload, [name for name in names if name.endswith(WARM_HEAP)])
+        self._synchronize = workload.synchronize
+        gc.collect()
+        gc.freeze()
+
+    def measure(self, block_ns: int, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
+        """Time the rungs in turns.
+
+        Args:
+            block_ns: Length of a block.
+            rounds: Blocks per rung.
+            budget_ns: No further round starts after this much time, once there are three.
+            seed: For the order inside the rounds.
+
+        Returns:
+            ``reasons``: why a rung was not done, by name, None where it was; ``rows``: ``rung``, ``block`` (the round),
+            ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults``.
+        """
+        draw = random.Random(seed)  # noqa: S311 (an order, no secret)
+        reasons = {rung.name: rung.reason for rung in (*self._usual, *self._warm)}
+        rows = self._rounds(self._usual, block_ns, rounds, budget_ns, draw, reasons)
+        if self._warm:
+            try:
+                keep_heap()
+                rows += self._rounds(self._warm, block_ns, rounds, budget_ns, draw, reasons)
+            except MeasurementError as error:
+                reasons.update({rung.name: str(error) for rung in self._warm})
+        return {"reasons": reasons, "rows": rows}
+
+    def _rounds(
+        self,
+        rungs: Sequence[Rung],
+        block_ns: int,
+        rounds: int,
+        budget_ns: int,
+        draw: random.Random,
+        reasons: dict[str, str | None],
+    ) -> list[dict[str, Any]]:
+        """Rows of the rounds; a rung that fails when it is called again and again is left out and gets its reason."""
+        counts: dict[str, int] = {}
+        for rung in rungs:
+            if rung.call is not None:
+                with _noting(reasons, rung):
+                    counts[rung.name] = self._settled_calls(rung, block_ns)
+        timed = [rung for rung in rungs if rung.name in counts]
+        rows: list[dict[str, Any]] = []
+        started = time.perf_counter_ns()
+        for number in range(rounds):
+            if number >= 3 and time.perf_counter_ns() - started > budget_ns:
+                break
+            for rung in draw.sample(timed, len(timed)):
+                if reasons[rung.name] is None:
+                    with _noting(reasons, rung):
+                        rows.append({"rung": rung.name, "block": number, **self._block(rung, counts[rung.name])})
+        return [row for row in rows if reasons[row["rung"]] is None]
+
+    def _settled_calls(self, rung: Rung, block_ns: int) -> int:
+        """Calls per block, after a warm-up that ends when a batch is no longer faster than the one before."""
+        spent_ns, count, fastest_ns = 0, 1, float("inf")
+        with rung.context():
+            while spent_ns < _WARM_UP_NS:
+                elapsed_ns = self._run(rung, count)
+                spent_ns += elapsed_ns
+                fastest_ns = min(fastest_ns, elapsed_ns / count)
+                count = max(count, calls_per_block(fastest_ns, block_ns))
+        return calls_per_block(fastest_ns, block_ns)
+
+    def _block(self, rung: Rung, count: int) -> dict[str, int]:
+        before_ns = time.perf_counter_ns()
+        reference_loop()
+        reference_ns = time.perf_counter_ns() - before_ns
+        with rung.context():
+            faults, _ = usage_of_thread()
+            wall_ns = self._run(rung, count)
+            faults_after, _ = usage_of_thread()
+        return {
+            "calls": count,
+            "wall_ns": wall_ns,
+            "reference_ns": reference_ns,
+            "minor_faults": faults_after - faults,
+        }
+
+    def _run(self, rung: Rung, count: int) -> int:
+        loop = make_measured_loop(len(rung.args), self._synchronize)
+        start_ns = time.perf_counter_ns()
+        loop(rung.call, rung.args, count)  # type: ignore[arg-type]
+        return time.perf_counter_ns() - start_ns
+
+
+@operation
+def prepare_rungs(session: Session, names: Sequence[str]) -> dict[str, Any]:
+    """Make the rungs of the call."""
+    session.kept[_LADDER] = Ladder(session.workload, names)
+    return {}
+
+
+@operation
+def time_rungs(session: Session, block_ns: int, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
+    """Time the rungs of the call in turns."""
+    ladder: Ladder = session.kept[_LADDER]
+    return dict(ladder.measure(block_ns, rounds, budget_ns, seed))
+
+
+@operation
+def time_steps(_session: Session, block_ns: int, rounds: int, seed: int) -> dict[str, Any]:
+    """Time single steps of a compiled call as pairs."""
+    return dict(steps.measure_steps(block_ns, rounds, seed))

@@ -1,0 +1,71 @@
+"""The clock: blocks of the bare loop in every timed process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from overhead_lens.captures.files import CLOCK
+from overhead_lens.instruments.clock.evidence import as_table
+from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.machine.operations import Operation
+
+BLOCK_NS = 20_000_000
+
+# A call that has other threads run for this much of its time does not run on one thread.
+_OTHERS_SHARE = 0.1
+
+
+class Blocks(Struct, frozen=True):
+    """Timed blocks as ``worker.measure_blocks`` returns them, and how long other threads of the process ran meanwhile."""
+
+    rows: list[dict[str, int]]
+    others_ns: int
+
+    @property
+    def use_threads(self) -> bool:
+        """Whether other threads ran for more than a tenth of the time."""
+        return self.others_ns > _OTHERS_SHARE * sum(row["wall_ns"] for row in self.rows)
+
+
+TIME_BLOCKS = Operation("instruments.clock.worker:time_blocks", Blocks)
+
+
+class Clock:
+    """Block timings of all processes.
+
+    Attributes:
+        rows: Blocks, with their process.
+        use_threads: By process, whether its calls had other threads run.
+        block_ns, piece_ns: About how long a block is, and a piece of one where it is timed in pieces.
+    """
+
+    name: ClassVar[str] = "clock"
+    when: ClassVar[When] = When.TIMED
+
+    def __init__(self, block_ns: int = BLOCK_NS, piece_ns: int | None = None) -> None:
+        self.block_ns = block_ns
+        self.piece_ns = piece_ns
+        self.rows: list[dict[str, int]] = []
+        self.use_threads: dict[int, bool] = {}
+
+    def measure(self, turn: Turn) -> None:
+        """Time a process's blocks."""
+        effort = turn.request.effort
+        timed = turn.asked.ask(
+            TIME_BLOCKS, block_ns=self.block_ns, blocks=effort.blocks, budget_ns=effort.clock_budget_ns
+        )
+        self.rows += [{"process": turn.process, **row} for row in timed.rows]
+        self.use_threads[turn.process] = timed.use_threads
+
+    def rows_of(self, process: int) -> list[dict[str, int]]:
+        """Blocks of one process."""
+        return [row for row in self.rows if row["process"] == process]
+
+    def write(self, folder: Path) -> Any:
+        """Write ``clock.parquet``."""
+        as_table(self.rows).to_parquet(folder / CLOCK, index=False)
+        pieces = {} if self.piece_ns is None else {"piece_ns": self.piece_ns}
+        return {"block_ns": self.block_ns, **pieces}

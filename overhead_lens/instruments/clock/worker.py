@@ -1,0 +1,111 @@
+"""The clock instrument: blocks of the bare workload, with nothing of ours inside them. Runs in the worker."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any
+
+from overhead_lens.worker.loop import reference_loop
+from overhead_lens.worker.session import Session, operation
+from overhead_lens.worker.usage import other_threads_ns, usage_of_thread
+from overhead_lens.worker.workload import Workload
+
+_RESIZED_AT_MOST = 5
+
+
+def calls_per_block(call_ns: float, block_ns: int) -> int:
+    """How many calls of ``call_ns`` make a block of about ``block_ns``; at least one."""
+    return max(1, round(block_ns / max(call_ns, 1.0)))
+
+
+def pieces_per_block(call_ns: float, block_ns: int, piece_ns: int) -> int:
+    """In how many pieces of about ``piece_ns``, or of one call, a block of about ``block_ns`` is timed; at least one."""
+    return max(1, round(block_ns / (calls_per_block(call_ns, piece_ns) * max(call_ns, 1.0))))
+
+
+def division(workload: Workload, call_ns: float, block_ns: int, piece_ns: int | None) -> tuple[int, int | None]:
+    """Calls per piece and pieces per block; None for a block as a whole, as on a device, which each piece would wait for."""
+    if piece_ns is None or workload.on_device:
+        return calls_per_block(call_ns, block_ns), None
+    return calls_per_block(call_ns, piece_ns), pieces_per_block(call_ns, block_ns, piece_ns)
+
+
+def measure_blocks(
+    workload: Workload, call_ns: float, block_ns: int, block_count: int, budget_ns: int, piece_ns: int | None = None
+) -> tuple[list[dict[str, int]], float]:
+    """Time blocks, a run of the reference loop before each.
+
+    Args:
+        workload: What is called.
+        call_ns: About what a call takes.
+        block_ns: About what a block is to take.
+        block_count: Blocks wanted.
+        budget_ns: No further block starts after this much time, once there are three.
+        piece_ns: About what a piece of a block is to take; None for blocks that are timed as a whole.
+
+    Returns:
+        One row per block: ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults`` (of the calling
+        thread), ``system_ns`` (time this thread spent in the operating system's kernel), ``cpu_ns`` (time it ran at all),
+        ``compiles``; of one in pieces also ``steady_ns``, its wall time if all of them took as long as the middle one.
+        And about what a call takes, as it turned out.
+    """
+    rows: list[dict[str, int]] = []
+    started = time.perf_counter_ns()
+    while len(rows) < block_count and (len(rows) < 3 or time.perf_counter_ns() - started < budget_ns):
+        row, call_ns = measure_whole_block(workload, call_ns, block_ns, piece_ns)
+        rows.append({"block": len(rows), **row})
+    return rows, call_ns
+
+
+def measure_whole_block(
+    workload: Workload, call_ns: float, block_ns: int, piece_ns: int | None = None
+) -> tuple[dict[str, int], float]:
+    """Time one block; one that takes less than half of what it is to take is timed again, with as many calls as it needs.
+
+    A warm-up may find calls slower than they are: the threads of two that warm up side by side wait for each other, for
+    milliseconds at a time.
+
+    Returns:
+        A row of ``measure_blocks`` without its number, and about what a call takes.
+    """
+    for _ in range(_RESIZED_AT_MOST):
+        row = measure_block(workload, *division(workload, call_ns, block_ns, piece_ns))
+        if 2 * row["wall_ns"] >= block_ns:
+            break
+        call_ns = row["wall_ns"] / row["calls"]
+    return row, call_ns
+
+
+def measure_block(workload: Workload, count: int, pieces: int | None = None) -> dict[str, int]:
+    """Time one block after a run of the reference loop; a row without its number."""
+    before_reference = time.perf_counter_ns()
+    reference_loop()
+    reference_ns = time.perf_counter_ns() - before_reference
+    compiles = workload.compile_count()
+    faults, system_ns = usage_of_thread()
+    cpu_ns = time.thread_time_ns()
+    walls_ns = [workload.run(count) for _ in range(pieces or 1)]
+    cpu_after_ns = time.thread_time_ns()
+    faults_after, system_after_ns = usage_of_thread()
+    steady = {} if pieces is None else {"steady_ns": round(statistics.median(walls_ns) * pieces)}
+    return {
+        "calls": count * len(walls_ns),
+        "wall_ns": sum(walls_ns),
+        "reference_ns": reference_ns,
+        "minor_faults": faults_after - faults,
+        "system_ns": system_after_ns - system_ns,
+        "cpu_ns": cpu_after_ns - cpu_ns,
+        "compiles": workload.compile_count() - compiles,
+        **steady,
+    }
+
+
+@operation
+def time_blocks(
+    session: Session, block_ns: int, blocks: int, budget_ns: int, piece_ns: int | None = None
+) -> dict[str, Any]:
+    """Time blocks of the bare loop; also how long other threads of this process ran meanwhile."""
+    before_ns = other_threads_ns()
+    rows, session.call_ns = measure_blocks(session.workload, session.call_ns, block_ns, blocks, budget_ns, piece_ns)
+    return {"rows": rows, "others_ns": other_threads_ns() - before_ns}

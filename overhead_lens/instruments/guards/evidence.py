@@ -1,0 +1,71 @@
+"""The guards of a compiled call, as ``meta.json`` says it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from overhead_lens.captures.directory import Capture
+
+
+class Leaf(Struct, frozen=True):
+    """A leaf guard.
+
+    Attributes:
+        type: Its class.
+        text: Its code.
+        source: What is guarded.
+        cause: The line that needed it.
+        warm_ns: A check in a loop, one per repetition; None with ``reason``.
+        cold_ns: A check after a flush of the caches, median; None where time was up.
+        reason: Why it was not timed.
+    """
+
+    type: str
+    text: str = ""
+    source: str = ""
+    cause: str | None = None
+    warm_ns: list[float] | None = None
+    cold_ns: float | None = None
+    reason: str | None = None
+
+
+class Tree(Struct, frozen=True):
+    """A check of the whole guard tree, as for a leaf."""
+
+    warm_ns: list[float] | None = None
+    cold_ns: float | None = None
+
+
+class Compilation(Struct, frozen=True):
+    """A frame that was compiled; ``reason``: why again, None for the first time."""
+
+    place: str
+    name: str = ""
+    reason: str | None = None
+    seconds: float | None = None
+
+
+class GraphBreak(Struct, frozen=True):
+    """Where a graph broke, and why."""
+
+    reason: str
+    place: str | None = None
+
+
+class Guards(Struct, frozen=True):
+    """Guards in the order in which they are checked; ``reason`` if this torch shows none or they cannot be timed."""
+
+    guards: list[Leaf] = []
+    tree: Tree | None = None
+    compilations: list[Compilation] = []
+    graph_breaks: list[GraphBreak] = []
+    reason: str | None = None
+
+
+def read_guards(capture: Capture) -> Guards:
+    """The guards; none of an eager call.
+
+    Raises:
+        UsageError: ``meta.json`` is damaged.
+    """
+    return capture.note("guards", Guards) or Guards()

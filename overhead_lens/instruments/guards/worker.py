@@ -1,0 +1,216 @@
+"""The guards that a warm compiled call checks, what a check of each takes, and why frames were compiled. Runs in the worker.
+
+Guards are Dynamo's own objects (torch/csrc/dynamo/guards.cpp): a leaf guard can be called, and so can the root of their tree.
+A leaf's time is that of calling it less that of calling the cheapest guard there is (some 5 ns of its own), so that what
+remains is the check; the tree's is that of its root less the same call. The rest of the tree's time, its walk and what it
+sets up, has no object to time.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from overhead_lens.worker.session import Session, operation
+from overhead_lens.worker.workload import Workload
+
+_REPEATS = 15
+_CALLS = 1_000
+_COLD_REPEATS = 15
+_COLD_BUDGET_NS = 3_000_000_000
+_FLUSH_BYTES = 64 << 20
+
+# "... # return x + 1  # scenarios/add1.py:52 in add1 (HINT: ...)": torch/_dynamo/guards.py, get_verbose_code_part.
+_CAUSE = re.compile(r"  # (?P<line>.*?)  # (?P<place>\S+:\d+ in \S+)|  # (?P<only>\S+:\d+ in \S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A leaf guard with the object that it is called on; ``reason`` if that is not known."""
+
+    guard: Any
+    source: str
+    value: Any
+    reason: str | None
+
+
+def guards_of(workload: Workload) -> dict[str, Any]:
+    """The leaf guards of every cache entry of the measured function, in the order in which they are checked.
+
+    Returns:
+        ``guards``: ``type`` (class name), ``text`` (code), ``source`` (what is guarded), ``cause`` (the line that needed it, or
+        None), ``warm_ns`` (list, one per repetition; None with ``reason``) and ``cold_ns`` (median after a flush of the
+        caches; None where time was up); ``tree``: the same of the first entry's whole tree; ``compilations`` and
+        ``graph_breaks`` with their reasons; ``reason`` if this torch shows no guards.
+    """
+    found: dict[str, Any] = {"guards": [], "tree": None, "reason": None, **_compilations()}
+    try:
+        from torch._dynamo.eval_frame import _debug_get_cache_entry_list as cache_entries
+
+        entries = cache_entries(workload.original.__code__)
+        values = _scope(workload)
+        leaves = [leaf for entry in entries for leaf in _leaves(entry.guard_manager.root, values)]
+    except Exception as error:
+        return {**found, "reason": f"this torch does not show its guards: {type(error).__name__}: {error}"}
+    calls = {number: (leaf.guard, leaf.value) for number, leaf in enumerate(leaves) if leaf.reason is None}
+    if len(entries) == 1:
+        calls[-1] = (entries[0].guard_manager.root.check, values["L"])
+    try:
+        warm, cold = _timed(calls)
+    except Exception as error:
+        warm, cold = {}, {}
+        found["reason"] = f"the guards cannot be timed: {type(error).__name__}: {error}"
+    found["guards"] = [
+        {**_describe(leaf), "warm_ns": warm.get(number), "cold_ns": cold.get(number), "reason": leaf.reason}
+        for number, leaf in enumerate(leaves)
+    ]
+    if -1 in warm:
+        found["tree"] = {"warm_ns": warm[-1], "cold_ns": cold.get(-1)}
+    return found
+
+
+def _scope(workload: Workload) -> dict[str, Any]:
+    """What the sources of guards are written in: ``L`` the arguments by name, ``G`` the function's globals, Dynamo's helpers."""
+    from torch._dynamo import guards
+
+    helpers = getattr(guards, "_get_closure_vars", None)
+    bound = inspect.signature(workload.original).bind(*workload.args)
+    bound.apply_defaults()
+    known = dict(helpers()) if helpers else dict(getattr(guards, "CLOSURE_VARS", {}))
+    return {**known, "L": dict(bound.arguments), "G": workload.original.__globals__}
+
+
+def _leaves(manager: Any, scope: Mapping[str, Any]) -> list[_Leaf]:
+    source = (manager.get_source() if hasattr(manager, "get_source") else "") or "L"
+    value, reason = _value(source, scope)
+    found = [_Leaf(leaf, source, value, reason) for leaf in manager.get_leaf_guards()]
+    for child in manager.get_child_managers():
+        found += _leaves(child, scope)
+    if hasattr(manager, "get_epilogue_lambda_guards"):
+        found += [_Leaf(leaf, source, value, reason) for leaf in manager.get_epilogue_lambda_guards()]
+    return found
+
+
+def _value(source: str, scope: Mapping[str, Any]) -> tuple[Any, str | None]:
+    """The object that a source names."""
+    try:
+        return eval(source, dict(scope)), None  # noqa: S307 (Dynamo's own text)
+    except Exception as error:
+        return None, f"its source cannot be evaluated here: {type(error).__name__}"
+
+
+def _describe(leaf: _Leaf) -> dict[str, Any]:
+    text = " and ".join(leaf.guard.verbose_code_parts())
+    cause = _CAUSE.search(text)
+    place = None if cause is None else cause["place"] or cause["only"]
+    line = None if cause is None or not cause["line"] else cause["line"].strip()
+    return {
+        "type": type(leaf.guard).__name__,
+        "text": " ".join(text.partition("  #")[0].split()),
+        "source": "" if leaf.source == "L" else leaf.source,
+        "cause": None if place is None else f"{place}: {line}" if line else place,
+    }
+
+
+def _timed(calls: Mapping[int, tuple[Callable[[Any], Any], Any]]) -> tuple[dict[int, list[float]], dict[int, float]]:
+    """Warm times, one per repetition, and median cold times, each less a call of the cheapest guard; in turns."""
+    manager = _manager_of_the_cheapest_guard()  # a leaf does not keep its manager alive
+    (empty,) = manager.get_leaf_guards()
+    warm: dict[int, list[float]] = {number: [] for number in calls}
+    for _ in range(_REPEATS):
+        took_ns = {number: _loop_ns(check, value) for number, (check, value) in calls.items()}
+        # Some guards are cheaper still than the one made for it.
+        base_ns = min(_loop_ns(empty, calls), *took_ns.values())
+        for number, each_ns in took_ns.items():
+            warm[number].append(each_ns - base_ns)
+    cold: dict[int, list[int]] = {number: [] for number in calls}
+    base: list[int] = []
+    flushed = torch.zeros(_FLUSH_BYTES // 4)
+    started = time.perf_counter_ns()
+    for _ in range(_COLD_REPEATS):
+        if time.perf_counter_ns() - started > _COLD_BUDGET_NS:
+            break
+        base.append(_once_cold_ns(empty, calls, flushed))
+        for number, (check, value) in calls.items():
+            cold[number].append(_once_cold_ns(check, value, flushed))
+    least = _median(base)
+    return warm, {number: max(0.0, _median(each) - least) for number, each in cold.items() if each}
+
+
+def _manager_of_the_cheapest_guard() -> Any:
+    """The guard says that its object is not None."""
+    from torch._C._dynamo.guards import RootGuardManager
+
+    manager: Any = RootGuardManager()
+    try:
+        manager.add_not_none_guard(["made by hand"], None)
+    except TypeError:
+        manager.add_not_none_guard(["made by hand"])
+    return manager
+
+
+def _loop_ns(check: Callable[[Any], Any], value: Any) -> float:
+    start_ns = time.perf_counter_ns()
+    for _ in range(_CALLS):
+        check(value)
+    return (time.perf_counter_ns() - start_ns) / _CALLS
+
+
+def _once_cold_ns(check: Callable[[Any], Any], value: Any, flushed: torch.Tensor) -> int:
+    """One call after memory larger than the caches was written."""
+    flushed.add_(1.0)
+    start_ns = time.perf_counter_ns()
+    check(value)
+    return time.perf_counter_ns() - start_ns
+
+
+def _median(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2 if ordered else 0.0
+
+
+def _compilations() -> dict[str, Any]:
+    """Frames that Dynamo compiled in this process and why again; graphs that broke and why."""
+    from torch._dynamo import utils
+
+    metrics: Any = getattr(utils, "get_compilation_metrics", list)()
+    breaks = getattr(utils, "graph_break_reasons", [])
+    return {
+        "compilations": [
+            {
+                "name": each.co_name,
+                "place": f"{each.co_filename}:{each.co_firstlineno}",
+                "reason": getattr(each, "recompile_reason", None),
+                "seconds": each.entire_frame_compile_time_s,
+            }
+            for each in metrics
+            if each.co_name
+        ],
+        "graph_breaks": [
+            {
+                "reason": _short(str(each.reason)),
+                "place": f"{each.user_stack[-1].filename}:{each.user_stack[-1].lineno}" if each.user_stack else None,
+            }
+            for each in breaks
+            if getattr(each, "graph_break", True)
+        ],
+    }
+
+
+def _short(reason: str) -> str:
+    """A graph break's first line with its explanation; what follows are hints."""
+    lines = [line.strip() for line in reason.strip().splitlines()] or [""]
+    explained = next((line for line in lines[1:] if line.startswith("Explanation: ")), "")
+    return ": ".join(filter(None, (lines[0], explained.removeprefix("Explanation: "))))
+
+
+@operation
+def list_guards(session: Session) -> dict[str, Any]:
+    """List the guards of the compiled call."""
+    return guards_of(session.workload)

@@ -1,0 +1,140 @@
+"""The instructions instrument: the measured loop of a worker of its own under ``valgrind --tool=callgrind``.
+
+    worker under valgrind:  load, compile | warm up | N calls | dump | warm up | N calls | dump | ... | killed
+    callgrind               off                     on        off              on        off
+
+What would differ from run to run is fixed: the number of calls (warm-up included), the seed of Python's hashes, one thread
+(threads that wait for each other spin), code for a processor that valgrind knows (no AVX-512). Valgrind lays out memory the
+same in every run of one environment. Compiling depends on files and on how long it takes, and leaves addresses to chance: a
+worker that compiled is ended, and one after it, which finds the code in a cache of the same name each time, is counted. Of the
+rounds (``worker.py``) the one with the fewest instructions is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import math
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from overhead_lens.captures.directory import empty
+from overhead_lens.captures.files import CALLGRIND
+from overhead_lens.errors import MeasurementError, OverheadLensError
+from overhead_lens.instruments.instructions.evidence import Counted
+from overhead_lens.machine.operations import COMPILE_CALL, LOAD, Nothing, Operation
+from overhead_lens.machine.process import Worker
+
+_COUNT = Operation("instruments.instructions.worker:count", Nothing)
+
+# Calls in a round and rounds, by the bare time of one call; about 1,500 instructions of a round are not of its calls.
+_EFFORT = ((200_000, 200, 12), (2_000_000, 20, 4), (20_000_000, 2, 2))
+
+_END_BYTES = 200
+_MOST_SCRATCH = 20
+
+# Contexts of a call graph are kept apart by this many callers.
+_CALLERS = 64
+
+_ENVIRONMENT = {
+    "PYTHONHASHSEED": "0",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    "TORCHINDUCTOR_CPP_MARCH": "x86-64-v3",
+}
+
+
+def calls_of(call_ns: float) -> int:
+    """Calls in a round for a workload whose bare call takes ``call_ns``."""
+    return next((calls for limit_ns, calls, _ in _EFFORT if call_ns < limit_ns), 1)
+
+
+def count_instructions(load: Mapping[str, Any], calls: int, folder: Path, timeout_s: float) -> Counted:
+    """Count the instructions of the measured loop and write callgrind's output into ``folder``.
+
+    Args:
+        load: What the worker is told to load.
+        calls: In the window; counts compare with those of as many calls.
+        folder: The capture.
+        timeout_s: Limit for one step under valgrind.
+    """
+    rounds = next((rounds for _, least, rounds in _EFFORT if calls >= least), 1)
+    try:
+        with _scratch() as scratch:
+            output = _count(load, calls, rounds, folder, scratch, timeout_s)
+            with output.open("rb") as source, gzip.open(folder / CALLGRIND, "wb") as target:
+                shutil.copyfileobj(source, target)
+    except (OverheadLensError, OSError) as error:
+        return Counted(calls, str(error))
+    return Counted(calls)
+
+
+def _count(load: Mapping[str, Any], calls: int, rounds: int, folder: Path, scratch: Path, timeout_s: float) -> Path:
+    """Callgrind's output of the round that took the fewest instructions."""
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        raise MeasurementError("valgrind is not installed (apt-get install valgrind)")
+    launcher = [valgrind, "--quiet", "--tool=callgrind", "--instr-atstart=no", "--vgdb=no"]
+    launcher += [f"--separate-callers={_CALLERS}", f"--callgrind-out-file={scratch / 'out'}"]
+    cache = scratch / "inductor"
+    environment = {**_ENVIRONMENT, "TORCHINDUCTOR_CACHE_DIR": str(cache), "TMPDIR": str(scratch)}
+    log = folder / "instructions.log"
+    for _ in range(2):
+        kept = cache.exists()
+        with Worker("the worker under valgrind", log, timeout_s, variables=environment, launcher=launcher) as worker:
+            worker.ask(LOAD, **load)
+            worker.ask(COMPILE_CALL)
+            if kept or not cache.exists():
+                worker.ask(_COUNT, calls=calls, rounds=rounds)
+                break
+    # Callgrind numbers its dumps.
+    dumps = sorted(scratch.glob("out.[0-9]*"))
+    if not dumps:
+        raise MeasurementError("callgrind wrote no counts")
+    return min(dumps, key=_total)
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """An empty directory of the same name in every run: names are hashed, and where they lie depends on it.
+
+    A run beside another takes the next name.
+    """
+    # Not on Windows, where this module is imported all the same.
+    import fcntl
+
+    for number in range(_MOST_SCRATCH):
+        folder = Path(tempfile.gettempdir(), f"overhead_lens_counting_{number:02}")
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+            continue
+        # Freed by the system when this process ends, however it ends.
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            continue
+        try:
+            empty(folder)
+            yield folder
+        finally:
+            empty(folder)
+            os.close(lock)
+        return
+    raise MeasurementError(f"no directory for counting is free in {tempfile.gettempdir()}")
+
+
+def _total(dump: Path) -> float:
+    """Instructions in a dump by its own last line; a dump that lacks it was cut off and is the last to be taken."""
+    with dump.open("rb") as source:
+        source.seek(max(0, dump.stat().st_size - _END_BYTES))
+        found = re.search(rb"^totals: (\d+)", source.read(), re.MULTILINE)
+    return int(found[1]) if found else math.inf

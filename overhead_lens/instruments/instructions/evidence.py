@@ -1,0 +1,40 @@
+"""Instruction counts of a capture, ``callgrind.out.gz``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from overhead_lens.captures.directory import Capture
+from overhead_lens.captures.files import CALLGRIND
+from overhead_lens.readers.callgrind import CallGraph, read_callgrind
+
+
+class Counted(Struct, frozen=True):
+    """How counting went: calls in the window, and why nothing was counted where nothing was."""
+
+    calls: Annotated[int, Meta(gt=0)]
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """Callgrind's counts (None without them), and how counting went."""
+
+    graph: CallGraph | None
+    about: Counted
+
+
+def read_instructions(capture: Capture) -> Instructions | None:
+    """The counts; None where none were asked for.
+
+    Raises:
+        UsageError: ``meta.json`` is damaged.
+    """
+    about = capture.note("instructions", Counted)
+    if about is None:
+        return None
+    path = capture.existing(CALLGRIND)
+    return Instructions(None if path is None else read_callgrind(path), about)

@@ -1,0 +1,41 @@
+"""Instruction counts: the measured loop under callgrind, in a process of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from overhead_lens.instruments.clock.record import Clock
+from overhead_lens.instruments.instructions.callgrind import calls_of, count_instructions
+from overhead_lens.instruments.instructions.evidence import Counted
+from overhead_lens.instruments.instrument import Turn, When
+
+ON_A_DEVICE = "a call that gives work to a device is not counted"
+
+
+class CountInstructions:
+    """How counting went; None where it was not asked for."""
+
+    name: ClassVar[str] = "instructions"
+    when: ClassVar[When] = When.AFTERWARDS
+
+    def __init__(self) -> None:
+        self.about: Counted | None = None
+
+    def measure(self, turn: Turn) -> None:
+        """Count, if it was asked for; without counts the budget says why and is whole otherwise."""
+        request, recording = turn.request, turn.recording
+        if not request.instructions:
+            return
+        recording.listener.step("counting instructions")
+        assert recording.workload is not None
+        if recording.workload.device != "cpu":
+            self.about = Counted(1, ON_A_DEVICE)
+            return
+        rows = recording.of(Clock).rows
+        calls = request.counted_calls or calls_of(min(row["wall_ns"] / row["calls"] for row in rows))
+        self.about = count_instructions(request.load_arguments(), calls, recording.folder, request.timeout_s)
+
+    def write(self, _folder: Path) -> Any:
+        """How counting went."""
+        return self.about

@@ -1,0 +1,122 @@
+"""The machine's peaks, as ``meta.json`` says them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from overhead_lens.captures.directory import Capture
+
+Positive = Annotated[float, Meta(gt=0)]
+Size = Annotated[int, Meta(gt=0)]
+
+
+class Rates(Struct, frozen=True, omit_defaults=True):
+    """Bandwidth of a working set.
+
+    Attributes:
+        bytes: The working set.
+        bytes_per_s: The larger of reading and copying (read + written).
+        capacity_bytes: What the level holds, over the threads; None of main memory; not set in captures that know no levels.
+        read_bytes_per_s, copy_bytes_per_s: Each by itself.
+    """
+
+    bytes: Size
+    bytes_per_s: Positive
+    capacity_bytes: int | UnsetType | None = UNSET
+    read_bytes_per_s: float | None = None
+    copy_bytes_per_s: float | None = None
+
+    @property
+    def holds_bytes(self) -> int | None:
+        """What the level holds, None for main memory; the working set where no levels are known."""
+        return self.bytes if isinstance(self.capacity_bytes, UnsetType) else self.capacity_bytes
+
+
+class Level(Rates, frozen=True, omit_defaults=True):
+    """A memory level (``L1``, ``DRAM``; None in captures that know no levels), with all threads and with one."""
+
+    level: str | None = None
+    one_thread: Rates | None = None
+
+    @property
+    def name(self) -> str:
+        """``L2``; a size where no levels are known."""
+        return self.level or f"a working set of {self.bytes / 2**20:.4g} MiB"
+
+
+class Gemv(Struct, frozen=True):
+    """Rate of the weight of a float32 matrix-vector product, by the level that holds it."""
+
+    level: str
+    weight_bytes: int
+    bytes_per_s: float
+
+
+class Device(Struct, frozen=True):
+    """Peaks of a device: cache (0 where torch does not say), copy (read + written), float32 arithmetic, an empty launch."""
+
+    bytes_per_s: Positive
+    flops_per_s: Positive
+    cache_bytes: int = 0
+    launch_ns: float | None = None
+    round_trip_ns: float | None = None
+
+
+class Peaks(Struct, frozen=True):
+    """What the machine can do at most.
+
+    Attributes:
+        copy: Memory levels, smallest first, main memory last.
+        levels_from: ``sysfs``, or ``assumed`` where the machine does not say.
+        flops_per_s, one_thread_flops_per_s: float32 matrix-matrix product.
+        gemv: float32 matrix-vector products.
+        threads: Of torch.
+        device: None without a GPU in use, and ``device_reason`` says why.
+        seconds: What measuring took.
+    """
+
+    copy: Annotated[list[Level], Meta(min_length=1)]
+    flops_per_s: Positive
+    one_thread_flops_per_s: float | None = None
+    levels_from: str = ""
+    gemv: list[Gemv] = []
+    threads: int = 1
+    device: Device | None = None
+    device_reason: str | None = None
+    seconds: float = 0.0
+
+    def level_of(self, size_bytes: int) -> Level:
+        """The smallest level that holds so many bytes; main memory where none does."""
+        return _smallest(self.copy, size_bytes)
+
+    def level_of_one_thread(self, size_bytes: int) -> tuple[Level, Rates] | None:
+        """The smallest level that holds so many bytes for one thread, and its rates; None where no levels are known."""
+        levels = [(level, level.one_thread) for level in self.copy if level.one_thread is not None]
+        fitting = [each for each in levels if (each[1].holds_bytes or 0) >= size_bytes]
+        return next(iter([*fitting, *levels[-1:]]), None)
+
+
+def _smallest(levels: Sequence[Level], size_bytes: int) -> Level:
+    fitting = [level for level in levels if (level.holds_bytes or 0) >= size_bytes]
+    return fitting[0] if fitting else levels[-1]
+
+
+def read_peaks(capture: Capture) -> Peaks | None:
+    """The peaks; None where they were not measured.
+
+    Raises:
+        UsageError: ``meta.json`` is damaged.
+    """
+    return capture.note("peaks", Peaks)
+
+
+def kept_peaks(kept: Mapping[str, Any]) -> Peaks | None:
+    """Peaks that are kept with a calibration; None if they are damaged, so that they are measured again."""
+    try:
+        return msgspec.convert(kept, Peaks)
+    except msgspec.ValidationError:
+        return None

@@ -1,0 +1,40 @@
+"""Peaks: what the machine can do, in the last timed process, unless it is kept with the calibration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.calibration.record import Calibrate
+from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.instruments.peaks.evidence import Peaks, kept_peaks
+from overhead_lens.machine.operations import Operation
+
+MEASURE = Operation("instruments.peaks.worker:measure_peaks", Peaks)
+
+
+class MeasurePeaks:
+    """The machine's peaks; None where they could not be measured."""
+
+    name: ClassVar[str] = "peaks"
+    when: ClassVar[When] = When.LAST
+
+    def __init__(self) -> None:
+        self.peaks: Peaks | None = None
+
+    def measure(self, turn: Turn) -> None:
+        """Take those that are kept, or measure them."""
+        kept = (turn.recording.of(Calibrate).calibration or {}).get("peaks")
+        if kept:
+            self.peaks = kept_peaks(kept)
+            if self.peaks is not None:
+                return
+        try:
+            self.peaks = turn.asked.ask(MEASURE)
+        except MeasurementError as error:
+            turn.warn("no roofline floor", error)
+
+    def write(self, _folder: Path) -> Any:
+        """The peaks."""
+        return self.peaks

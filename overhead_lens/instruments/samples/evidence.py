@@ -1,0 +1,60 @@
+"""Sampled stacks of a capture, ``stacks.txt.gz``."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+
+from overhead_lens.captures.directory import Capture
+from overhead_lens.captures.files import STACKS
+from overhead_lens.readers.py_spy.stacks import by_root, inside, parse_stacks
+from overhead_lens.readers.py_spy.truncated_stacks import completed
+from overhead_lens.stack import Stack
+from overhead_lens.worker.loop import LOOP_NAME
+
+
+class Sampled(Struct, frozen=True):
+    """How sampling went: stacks taken, stacks that could not be read, and why there are none where there are none."""
+
+    samples: int = 0
+    errors: int = 0
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Stacks cut to the measured loop, one sequence for each process that gave any, and how sampling went."""
+
+    processes: Sequence[Sequence[Stack]] = ()
+    taken: Sampled = field(default_factory=Sampled)
+
+    @property
+    def stacks(self) -> list[Stack]:
+        """The stacks of all processes."""
+        return [stack for stacks in self.processes for stack in stacks]
+
+
+def read_samples(capture: Capture) -> Samples:
+    """Stacks of the measured loop.
+
+    Raises:
+        UsageError: The file is damaged.
+    """
+    path = capture.existing(STACKS)
+    lines: tuple[str, ...] = ()
+    if path is not None:
+        try:
+            with gzip.open(path, "rt", encoding="utf-8") as source:
+                lines = tuple(source)
+        except (OSError, EOFError, ValueError, zlib.error) as error:
+            raise capture.damaged(f"{STACKS}: {error}") from error
+    return Samples(stacks_per_process(lines), capture.note("samples", Sampled) or Sampled())
+
+
+def stacks_per_process(folded: Sequence[str]) -> list[list[Stack]]:
+    """The sampled stacks of the measured loop, one list per process; none of a process that gave none."""
+    return completed([found for group in by_root(parse_stacks(folded)) if (found := inside(group, LOOP_NAME))])

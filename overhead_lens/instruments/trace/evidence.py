@@ -1,0 +1,59 @@
+"""The trace of a capture: its events, ``kineto.json.gz``, and how it was recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+from msgspec import Struct
+
+from overhead_lens.captures.directory import Capture
+from overhead_lens.captures.files import KINETO
+from overhead_lens.readers.kineto.read import read_events
+
+
+class Traced(Struct, frozen=True):
+    """How a trace was recorded.
+
+    Attributes:
+        reason: Why there is none; None where there is one.
+        calls: Recorded calls.
+        traced_wall_ns, bare_wall_ns: Wall time of so many calls, recorded and not, in the same process.
+        traced_faults, bare_faults: Page faults of each.
+        fault_ns: What a page fault takes, ns.
+        events: Recorded events.
+        stack_calls: Calls of the second trace, which has Python stacks.
+        operator_floor_ns: Span of an operator on one element: the most that is not its kernel.
+    """
+
+    reason: str | None = None
+    calls: int = 1
+    traced_wall_ns: int = 0
+    bare_wall_ns: int = 0
+    traced_faults: int = 0
+    bare_faults: int = 0
+    fault_ns: float = 0.0
+    events: int = 0
+    stack_calls: int = 0
+    operator_floor_ns: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Event frame of the plain trace, as ``readers/kineto`` makes it, and how it was recorded."""
+
+    events: pd.DataFrame
+    about: Traced
+
+
+def read_trace(capture: Capture) -> Trace | None:
+    """The plain trace; None where none was recorded.
+
+    Raises:
+        UsageError: It, or ``meta.json``, is damaged.
+    """
+    about = capture.note("trace", Traced)
+    path = capture.existing(KINETO)
+    if path is None or about is None or about.reason:
+        return None
+    return Trace(read_events(path), about)

@@ -1,0 +1,202 @@
+"""A worker process as the recorder sees it: started, asked, given a time limit, and never left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import msgspec
+
+from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.machine.operations import Operation, Reply
+
+_WORKER = Path(__file__).parent.parent / "worker" / "serve.py"
+_LOG_TAIL_BYTES = 4_000
+
+# Between the death of a worker and the last of what it wrote, or the other way round.
+_LAST_WORDS_S = 2.0
+
+_Job = TypeVar("_Job")
+
+
+class Worker:
+    """One measuring process in a process group of its own.
+
+    Args:
+        name: How messages call it.
+        log: File that takes what the process prints.
+        timeout_s: Limit for one step; a worker that takes longer is ended.
+        python: Interpreter; it needs torch and the standard library.
+        variables: Environment variables of the process beside those of this one.
+        launcher: Command that the worker's own follows: what it is to run under.
+
+    Raises:
+        MeasurementError: It cannot be started.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        log: Path,
+        timeout_s: float,
+        python: str = sys.executable,
+        variables: Mapping[str, str] | None = None,
+        launcher: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self._log = log
+        self._timeout_s = timeout_s
+        self._replies: queue.SimpleQueue[str] = queue.SimpleQueue()
+        with log.open("wb") as output:
+            try:
+                self._process = subprocess.Popen(
+                    [*launcher, python, str(_WORKER), str(os.getpid())],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=output,
+                    text=True,
+                    encoding="utf-8",
+                    env={**os.environ, **(variables or {})},
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise MeasurementError(f"{name} could not be started: {error.strerror or error}") from error
+        self._reader = threading.Thread(target=self._read_replies, daemon=True)
+        self._reader.start()
+        if hasattr(os, "waitid"):
+            threading.Thread(target=self._notice_death, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def send(self, operation: Operation[Any], **arguments: Any) -> None:
+        """Ask for an operation without waiting for it.
+
+        Raises:
+            MeasurementError: The worker is gone.
+        """
+        stdin = self._process.stdin
+        assert stdin is not None
+        try:
+            stdin.write(json.dumps({"do": operation.name, **arguments}) + "\n")
+            stdin.flush()
+        except (BrokenPipeError, ValueError):
+            raise MeasurementError(self._death(operation)) from None
+
+    def receive(self, operation: Operation[Reply]) -> Reply:
+        """The reply to the operation asked for.
+
+        Raises:
+            UsageError: The worker says the input is wrong.
+            MeasurementError: It failed, took longer than the limit, replied something else, or the worker died.
+        """
+        try:
+            line = self._replies.get(timeout=self._timeout_s)
+        except queue.Empty:
+            self.end()
+            message = (
+                f"{self.name} did not finish '{operation.title}' within {self._timeout_s:g} s and was ended "
+                "(raise --timeout)"
+            )
+            raise MeasurementError(message) from None
+        if not line:
+            raise MeasurementError(self._death(operation))
+        answer = json.loads(line)
+        if "error" in answer:
+            kind = UsageError if answer["error"]["kind"] == "usage" else MeasurementError
+            raise kind(answer["error"]["message"])
+        try:
+            return msgspec.convert(answer["ok"], operation.reply)
+        except msgspec.ValidationError as error:
+            raise MeasurementError(
+                f"{self.name} replied to '{operation.title}' with something else: {error}"
+            ) from error
+
+    def ask(self, operation: Operation[Reply], **arguments: Any) -> Reply:
+        """Send an operation and wait for its reply."""
+        self.send(operation, **arguments)
+        return self.receive(operation)
+
+    def end(self) -> None:
+        """Kill the process and everything it started; safe to call twice."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def _read_replies(self) -> None:
+        stdout = self._process.stdout
+        assert stdout is not None
+        with contextlib.suppress(ValueError, OSError):
+            for line in stdout:
+                # A reply that breaks off is the worker's death, which the end of the stream reports.
+                if line.endswith("\n"):
+                    self._replies.put(line)
+        self._replies.put("")
+
+    def _notice_death(self) -> None:
+        """The stream ends only with its last holder: a process that the workload forked may outlive the worker."""
+        with contextlib.suppress(ChildProcessError):
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+        self._reader.join(_LAST_WORDS_S)
+        self._replies.put("")
+
+    def _death(self, operation: Operation[Any]) -> str:
+        how = self._how_it_ended()
+        with self._log.open("rb") as log:
+            log.seek(max(0, self._log.stat().st_size - _LOG_TAIL_BYTES))
+            lines = log.read().decode(errors="replace").strip().splitlines()
+        last = f": {lines[-1]}" if lines else ""
+        return f"{self.name} {how} during '{operation.title}'{last}"
+
+    def _how_it_ended(self) -> str:
+        try:
+            code = self._process.wait(_LAST_WORDS_S)
+        except subprocess.TimeoutExpired:
+            self.end()
+            return "closed its connection and was ended"
+        if code >= 0:
+            return f"ended with exit code {code}"
+        try:
+            return f"was killed by signal {signal.Signals(-code).name}"
+        except ValueError:
+            return f"was killed by signal {-code}"
+
+
+def ask_all(workers: Sequence[Worker], operation: Operation[Reply], **arguments: Any) -> list[Reply]:
+    """Send an operation to all of them, then wait for their replies, in their order."""
+    for worker in workers:
+        worker.send(operation, **arguments)
+    return [worker.receive(operation) for worker in workers]
+
+
+def in_batches(jobs: Sequence[_Job]) -> list[Sequence[_Job]]:
+    """Jobs of workers that are made ready side by side: at least two, at most one for each core."""
+    most = max(2, os.cpu_count() or 2)
+    return [jobs[at : at + most] for at in range(0, len(jobs), most)]

@@ -1,0 +1,148 @@
+"""Decodes a small, sound trace as a whole with msgspec; ``scanner.py`` reads all others."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns
+from overhead_lens.readers.kineto.event import MISSING, OTHER, Row, complete_row, from_json, label_row, other_row
+
+_NOTHING = msgspec.Raw()
+
+
+class _Event(msgspec.Struct, gc=False):
+    ph: Any = None
+    name: Any = None
+    cat: Any = None
+    pid: Any = None
+    tid: Any = None
+    ts: msgspec.Raw = _NOTHING
+    dur: msgspec.Raw = _NOTHING
+    args: msgspec.Raw = _NOTHING
+
+
+class _Arguments(msgspec.Struct, gc=False):
+    correlation: Any = None
+    sequence: Any = msgspec.field(default=None, name="Sequence number")
+    device: Any = None
+    stream: Any = None
+    external: Any = msgspec.field(default=None, name="External id")
+    old_external: Any = msgspec.field(default=None, name="external id")
+    name: Any = None
+
+
+_DOCUMENT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_NO_ARGUMENTS = _Arguments()
+_EVENTS = msgspec.json.Decoder(list[_Event])
+_ARGUMENTS = msgspec.json.Decoder(_Arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A decoded trace.
+
+    Attributes:
+        columns: Rows of the events and thread names.
+        event_count: Entries of ``traceEvents``.
+        issues: Entries dropped or repaired, by reason.
+        metadata: Values beside ``traceEvents``.
+        arguments: JSON text of ``args`` per row of ``columns``.
+    """
+
+    columns: Columns
+    event_count: int
+    issues: Mapping[str, int]
+    metadata: Mapping[str, Any]
+    arguments: Sequence[msgspec.Raw]
+
+
+def decode(text: memoryview) -> Document | None:
+    """Decode a document; None if it is not valid JSON in Kineto's layout."""
+    try:
+        beside = {"traceEvents": text} if _is_bare_list(text) else _DOCUMENT.decode(text)
+        entries = _EVENTS.decode(beside.pop("traceEvents"))
+        metadata = {name: from_json(bytes(value).decode()) for name, value in beside.items()}
+        return _Reading().document(entries, metadata)
+    except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, KeyError, RecursionError):
+        return None
+
+
+def _is_bare_list(text: memoryview) -> bool:
+    return bytes(text[:64]).lstrip().startswith(b"[")
+
+
+class _Reading:
+    """Rows under construction."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self._rows: list[tuple[int, ...]] = []
+        self._arguments: list[msgspec.Raw] = []
+        self._issues: Counter[str] = Counter()
+
+    def document(self, entries: list[_Event], metadata: Mapping[str, Any]) -> Document:
+        for entry in entries:
+            self._add(entry, _row(entry))
+        table = np.array(self._rows, dtype=np.int64).reshape(-1, 1 + len(CODES) + len(NUMBERS))
+        values = {name: table[:, 1 + at].astype(np.int32) for at, name in enumerate(CODES)}
+        values |= {name: table[:, 1 + len(CODES) + at].copy() for at, name in enumerate(NUMBERS)}
+        columns = Columns(table[:, 0].astype(np.int8), values, list(self._codes))
+        return Document(columns, len(entries), dict(self._issues), metadata, self._arguments)
+
+    def _add(self, entry: _Event, read: Row) -> None:
+        if read.issue is not None:
+            self._issues[read.issue] += 1
+        if read.kind == OTHER:
+            return
+        codes, number = self._codes, len
+        self._rows.append(
+            (
+                read.kind,
+                codes.setdefault(read.name, number(codes)),
+                codes.setdefault(read.cat, number(codes)),
+                codes.setdefault(read.pid, number(codes)),
+                codes.setdefault(read.tid, number(codes)),
+                read.start_ns,
+                read.dur_ns,
+                read.correlation,
+                read.sequence,
+                read.device,
+                read.stream,
+                read.external,
+            )
+        )
+        self._arguments.append(entry.args)
+
+
+def _row(entry: _Event) -> Row:
+    if entry.ph not in ("X", "M"):
+        return other_row(entry.ph)
+    arguments = _ARGUMENTS.decode(entry.args) if bytes(memoryview(entry.args)[:1]) == b"{" else _NO_ARGUMENTS
+    if entry.ph == "M":
+        return label_row(entry.name, entry.pid, entry.tid, arguments.name)
+    return complete_row(
+        entry.name,
+        entry.cat,
+        entry.pid,
+        entry.tid,
+        _text(entry.ts),
+        _text(entry.dur) if len(memoryview(entry.dur)) > 0 else MISSING,
+        arguments.correlation,
+        arguments.sequence,
+        arguments.device,
+        arguments.stream,
+        arguments.external if arguments.external is not None else arguments.old_external,
+    )
+
+
+def _text(raw: msgspec.Raw) -> str:
+    """Text of a number that may be quoted."""
+    text = bytes(raw).decode()
+    return str(json.loads(text)) if text.startswith('"') else text

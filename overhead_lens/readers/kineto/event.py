@@ -1,0 +1,193 @@
+"""Defines what one entry of ``traceEvents`` means; both ways of reading follow it.
+
+Timestamps are decimal microseconds, as a number or as text. Process and thread are numbers or text. Integers of ``args`` are
+decimal, or hexadecimal text (AMD's streams). What cannot be read is counted under one of the reasons below.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from overhead_lens.units import ns_from_us_text
+
+OTHER, COMPLETE, LABEL = 0, 1, 2
+
+DAMAGED = "damaged_event"
+NO_PHASE = "missing_phase"
+BEGIN_END = "begin_end_event"
+BAD_TIMESTAMP = "bad_timestamp"
+MISSING_DURATION = "missing_duration"
+BAD_DURATION = "bad_duration"
+NEGATIVE_DURATION = "negative_duration"
+
+ABSENT = -1
+BEYOND = -(2**63)
+"""Device or stream that int64 cannot hold."""
+
+MISSING = object()
+_INT64 = 2**63
+_MOST_DIGITS = 4_300  # int() refuses more (sys.set_int_max_str_digits)
+
+
+class Row(NamedTuple):
+    """One entry as it goes into the frame.
+
+    Attributes:
+        kind: ``COMPLETE`` for an event, ``LABEL`` for a thread's name, ``OTHER`` for an entry that is only counted.
+        name: Name of the event, or of the thread if ``kind`` is ``LABEL``.
+        issue: Reason why it was dropped or repaired; None for a sound entry.
+    """
+
+    kind: int
+    name: str = ""
+    cat: str = ""
+    pid: str = ""
+    tid: str = ""
+    start_ns: int = 0
+    dur_ns: int = 0
+    correlation: int = ABSENT
+    sequence: int = ABSENT
+    device: int = ABSENT
+    stream: int = ABSENT
+    external: int = ABSENT
+    issue: str | None = None
+
+
+def parse_row(text: bytes) -> Row:
+    """Parse one entry; text that is no JSON object is a damaged event."""
+    try:
+        # Exporters copy names as they are: they may not be UTF-8.
+        decoded = text.decode("utf-8", "surrogateescape")
+        event = from_json(decoded)
+        # float64 cannot hold a timestamp (units.py): keep its text.
+        times = from_json(decoded, parse_float=str) if _holds_float_times(event) else event
+    except (ValueError, RecursionError):
+        return Row(OTHER, issue=DAMAGED)
+    if not isinstance(event, dict):
+        return Row(OTHER, issue=DAMAGED)
+    phase, arguments = event.get("ph"), event.get("args")
+    arguments = arguments if isinstance(arguments, dict) else {}
+    if phase == "M":
+        return label_row(event.get("name"), event.get("pid"), event.get("tid"), arguments.get("name"))
+    if phase != "X":
+        return other_row(phase)
+    external = arguments.get("External id")
+    return complete_row(
+        event.get("name"),
+        event.get("cat"),
+        event.get("pid"),
+        event.get("tid"),
+        times.get("ts"),
+        times.get("dur", MISSING),
+        arguments.get("correlation"),
+        arguments.get("Sequence number"),
+        arguments.get("device"),
+        arguments.get("stream"),
+        external if external is not None else arguments.get("external id"),
+    )
+
+
+def from_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:
+    """Parse JSON leniently: control characters are allowed in strings, overlong integers become floats.
+
+    Raises:
+        ValueError: The text is not JSON.
+        RecursionError: It is nested too deeply.
+    """
+    return json.loads(text, strict=False, parse_float=parse_float, parse_int=_number)
+
+
+def complete_row(
+    name: Any,
+    cat: Any,
+    pid: Any,
+    tid: Any,
+    ts: Any,
+    dur: Any,
+    correlation: Any,
+    sequence: Any,
+    device: Any,
+    stream: Any,
+    external: Any,
+) -> Row:
+    """Row of a complete event, from decoded values.
+
+    Args:
+        name, cat, pid, tid: JSON values; None where the entry lacks them.
+        ts, dur: Decimal microseconds as int or str, anything else is unreadable; ``dur`` is ``MISSING`` where the entry lacks it.
+        correlation, sequence, device, stream, external: JSON values of ``args``; None where absent.
+    """
+    start_ns = _nanoseconds(ts)
+    if start_ns is None:
+        return Row(OTHER, issue=BAD_TIMESTAMP)
+    issue = None
+    dur_ns = 0 if dur is MISSING else _nanoseconds(dur)
+    if dur is MISSING:
+        issue = MISSING_DURATION
+    elif dur_ns is None:
+        issue = BAD_DURATION
+    elif dur_ns < 0:
+        issue = NEGATIVE_DURATION
+    return Row(
+        COMPLETE,
+        as_text(name),
+        as_text(cat),
+        as_text(pid),
+        as_text(tid),
+        start_ns,
+        dur_ns if dur_ns is not None and dur_ns > 0 else 0,
+        integer(correlation),
+        integer(sequence),
+        integer(device, beyond=BEYOND),
+        integer(stream, beyond=BEYOND),
+        integer(external),
+        issue,
+    )
+
+
+def label_row(name: Any, pid: Any, tid: Any, label: Any) -> Row:
+    """Row of a metadata entry: a thread's name, or ``OTHER``."""
+    return Row(LABEL, as_text(label), "", as_text(pid), as_text(tid)) if name == "thread_name" else Row(OTHER)
+
+
+def other_row(phase: Any) -> Row:
+    """Row of any other phase: instants, flows and counters are only counted."""
+    return Row(OTHER, issue=NO_PHASE if phase is None else BEGIN_END if phase in ("B", "E") else None)
+
+
+def as_text(value: Any) -> str:
+    """Text of a name, category, process or thread; JSON of what is no string."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value)
+
+
+def _nanoseconds(value: Any) -> int | None:
+    """Convert decimal microseconds to integer ns; None where unreadable or beyond int64."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        return None
+    try:
+        return ns_from_us_text(str(value))
+    except ValueError:
+        return None
+
+
+def integer(value: Any, *, beyond: int = ABSENT) -> int:
+    """Convert a value to int64: -1 for no integer, ``beyond`` for one out of range."""
+    if value is None or isinstance(value, bool) or not isinstance(value, (int, str)):
+        return ABSENT
+    try:
+        number = int(value) if isinstance(value, int) else int(value, 0)
+    except ValueError:
+        return ABSENT
+    return number if -_INT64 <= number < _INT64 else beyond
+
+
+def _number(text: str) -> int | float:
+    return int(text) if len(text) <= _MOST_DIGITS else float(text)
+
+
+def _holds_float_times(event: Any) -> bool:
+    return isinstance(event, dict) and any(isinstance(event.get(key), float) for key in ("ts", "dur"))

@@ -1,0 +1,91 @@
+"""A recorded trace with its events in one pandas frame; sampled stacks.
+
+The event frame holds one row per complete event, in file order:
+
+===============  ===========  =====================================================================
+``name``         categorical  event name (object categories: names may hold lone surrogates)
+``cat``          categorical  category as the file spells it (``cpu_op``, ``kernel``, ``Kernel``, ...)
+``pid, tid``     categorical  process and thread, as text
+``start_ns``     int64        start; the smallest of the file is 0
+``dur_ns``       int64        duration, >= 0
+``correlation``  int64        links a launch to its device events; -1 where absent
+``sequence``     int64        links a forward to its backward operator; -1 where absent
+``device``       int64        device of a device event (``args.device``, else ``pid``); -1 on the host
+``stream``       int64        stream of a device event (``args.stream``, else ``tid``); -1 on the host
+``external``     int64        ``External id``: links a runtime call to its operator, and in old traces to its kernel
+===============  ===========  =====================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from overhead_lens.stack import Stack, StackFrame
+
+__all__ = ["COPY_CATEGORIES", "DEVICE_CATEGORIES", "EVENT_COLUMNS", "Stack", "StackFrame", "Trace"]
+
+COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
+
+DEVICE_CATEGORIES = frozenset({"kernel", "Kernel"}) | COPY_CATEGORIES
+"""Categories of work on a device (third_party/kineto, ActivityType.cpp), new and old spelling.
+
+``cuda_sync``, Triton's ``cpu_op`` events and runtime calls may have a ``stream`` argument, but run on the host.
+``gpu_user_annotation`` repeats the host's annotations over the kernels they launched.
+"""
+
+EVENT_COLUMNS = (
+    "name", "cat", "pid", "tid", "start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One file that torch.profiler exported.
+
+    Attributes:
+        path: The file.
+        events: The event frame.
+        event_count: Entries of ``traceEvents``, of all phases.
+        raw_bytes: Size of the decompressed JSON text.
+        origin_ns: Time of ``start_ns`` 0 by the file's clock, plus ``baseTimeNanoseconds`` if the file has it.
+        issues: Events that the reader dropped or repaired, by reason; no zeros.
+        thread_names: (pid, tid) to the thread's name.
+        metadata: Values beside ``traceEvents``, as parsed.
+        arguments: Decodes ``args`` of the given rows of the frame (shapes, stacks, group names).
+    """
+
+    path: str
+    events: pd.DataFrame
+    event_count: int
+    raw_bytes: int
+    origin_ns: int
+    issues: Mapping[str, int] = field(default_factory=dict)
+    thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Callable[[Sequence[int]], list[Mapping[str, Any]]] = lambda rows: [{} for _ in rows]
+
+    @property
+    def rank(self) -> int | None:
+        """Rank in its distributed job; None if the file does not say."""
+        return self._distributed("rank")
+
+    @property
+    def world_size(self) -> int | None:
+        """Number of ranks of the job; None if the file does not say."""
+        return self._distributed("world_size")
+
+    @property
+    def device_names(self) -> Mapping[int, str]:
+        """Device number to device name."""
+        listed = self.metadata.get("deviceProperties")
+        entries = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        return {each["id"]: str(each.get("name", "")) for each in entries if isinstance(each.get("id"), int)}
+
+    def _distributed(self, key: str) -> int | None:
+        information = self.metadata.get("distributedInfo")
+        value = information.get(key) if isinstance(information, dict) else None
+        return value if isinstance(value, int) and not isinstance(value, bool) else None

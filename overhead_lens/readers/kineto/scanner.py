@@ -1,0 +1,596 @@
+"""Scans entries of ``traceEvents`` from JSON text straight into columns; compiled by numba.
+
+It reads what exporters write at the speed of memory. An entry with unusual values (escapes in a key, a time with an exponent,
+null where a number belongs) is *deferred*: ``event.py`` parses it as a whole. Names keep the escapes of the file and are numbered
+in a string table.
+
+A malformed entry is damaged. Scanning resumes at the next ``{`` that does not follow a colon: only an entry begins like that.
+Text comes in blocks; an entry that crosses a block's end is scanned again with the next block. Arguments that are not read are
+skipped by their brackets and strings.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from overhead_lens.readers.kineto.event import ABSENT, COMPLETE, LABEL
+
+DEFERRED = 3
+
+# Status that `scan` returns.
+END_OF_ARRAY, NEED_TEXT, NEED_ROWS, NEED_TABLE = 0, 1, 2, 3
+
+# Counters. LOST counts bytes: after a damaged entry, how many from the current position on are known to begin no entry.
+ENTRIES, DAMAGED, NO_PHASE, BEGIN_END, MISSING_DURATION, NEGATIVE_DURATION, STRAY_COMMA, CUT_OFF, LOST, COMMA = range(
+    10
+)
+COUNTER_COUNT = 10
+
+# Numbers of a row, one column each.
+START, DUR, CORRELATION, SEQUENCE, DEVICE, STREAM, EXTERNAL, ARGS_AT, ARGS_SIZE = range(9)
+NUMBER_COUNT = 9
+# Codes of a row: indices into the string table.
+NAME, CAT, PID, TID = range(4)
+CODE_COUNT = 4
+
+# Fields of the entry being scanned: begin and end of strings, and integers.
+_PH, _DEFER, _HAS_TS, _HAS_DUR, _LABEL, _LABEL_END = range(6)
+_TEXT = 6  # begin and end of name, cat, pid, tid
+_NUMBER = 14  # the numbers above
+_HAS_EXTERNAL = 23
+_FIELD_COUNT = 24
+
+_MORE, _BROKEN = -1, -2
+_QUOTE, _BACKSLASH, _COMMA, _COLON, _MINUS, _POINT = 34, 92, 44, 58, 45, 46
+_OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST, _ZERO, _NINE = 123, 125, 91, 93, 48, 57
+_MOST_US = 9_223_372_036_854_774  # as ns, below the end of int64
+_US_DIGITS = 16
+_HEX_DIGITS = 15
+_DECIMAL_DIGITS = 18
+_MOST_DEPTH = 60
+
+_LOW = np.uint64(0x0101010101010101)
+_HIGH = np.uint64(0x8080808080808080)
+_QUOTES = np.uint64(0x2222222222222222)
+_BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
+_BLANKS = np.uint64(0x2020202020202020)
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(29)
+
+
+def _jit(function: Any) -> Any:
+    try:
+        return njit(cache=True, nogil=True, boundscheck=False)(function)
+    except RuntimeError:  # no writable cache: compile in every process
+        return njit(nogil=True, boundscheck=False)(function)
+
+
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def _load64(_typing: Any, array: Any, index: Any) -> Any:
+    """Load eight bytes of a uint8 array as little-endian uint64; the caller checks bounds."""
+    signature = types.uint64(array, index)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        found = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer = builder.gep(found.data, [arguments[1]])
+        word = builder.load(builder.bitcast(pointer, ir.PointerType(ir.IntType(64))))
+        word.align = 1
+        return word
+
+    return signature, generate
+
+
+@_jit
+def _string_end(text, at, end):
+    """Find the closing quote: twice its position, plus 1 if the string holds an escape.
+
+    ``at`` is behind the opening quote. Returns ``_MORE`` if the text ends first, ``_BROKEN`` at a line break.
+    """
+    escaped = 0
+    while True:
+        while at + 8 <= end:
+            word = _load64(text, at)
+            quotes, slashes = word ^ _QUOTES, word ^ _BACKSLASHES
+            found = (quotes - _LOW) & ~quotes | (slashes - _LOW) & ~slashes | (word - _BLANKS) & ~word
+            if found & _HIGH:
+                break
+            at += 8
+        stop = min(at + 8, end)
+        while at < stop:
+            letter = text[at]
+            if letter == _QUOTE:
+                return at * 2 + escaped
+            if letter == _BACKSLASH:
+                escaped = 1
+                at += 2
+                break
+            if letter == 10:  # JSON allows no line break in a string: its end is missing
+                return _BROKEN
+            at += 1
+        if at >= end:
+            return _MORE
+
+
+@_jit
+def _skip_blank(text, at, end):
+    while at < end and text[at] <= 32:
+        at += 1
+    return at
+
+
+@_jit
+def _letter_before(text, at):
+    at -= 1
+    while at >= 0 and text[at] <= 32:
+        at -= 1
+    return text[at] if at >= 0 else 0
+
+
+@_jit
+def _skip_value(text, at, end):
+    """Position behind a value; ``_MORE`` or ``_BROKEN``."""
+    if at >= end:
+        return _MORE
+    letter = text[at]
+    if letter == _QUOTE:
+        found = _string_end(text, at + 1, end)
+        return found if found < 0 else (found >> 1) + 1
+    if letter == _OPEN or letter == _OPEN_LIST:
+        return _skip_brackets(text, at, end)
+    begin = at
+    while at < end:
+        letter = text[at]
+        if letter == _COMMA or letter == _CLOSE or letter == _CLOSE_LIST or letter <= 32:
+            return at if at > begin else _BROKEN
+        if letter == _QUOTE or letter == _COLON or letter == _OPEN or letter == _OPEN_LIST:
+            return _BROKEN
+        at += 1
+    return _MORE
+
+
+@_jit
+def _skip_brackets(text, at, end):
+    depth = 0
+    objects = 0  # one bit per level: an object or a list
+    while at < end:
+        letter = text[at]
+        if letter == _QUOTE:
+            found = _string_end(text, at + 1, end)
+            if found < 0:
+                return found
+            at = (found >> 1) + 1
+            continue
+        if letter == _OPEN or letter == _OPEN_LIST:
+            if (
+                depth > 0
+                and depth <= _MOST_DEPTH
+                and (objects >> (depth - 1)) & 1
+                and _letter_before(text, at) != _COLON
+            ):
+                return _BROKEN
+            if depth < _MOST_DEPTH:
+                objects = objects & ~(1 << depth) | (int(letter == _OPEN) << depth)
+            depth += 1
+        elif letter == _CLOSE or letter == _CLOSE_LIST:
+            depth -= 1
+            if depth < _MOST_DEPTH and (objects >> depth) & 1 != int(letter == _CLOSE):
+                return _BROKEN
+            if depth == 0:
+                return at + 1
+        at += 1
+    return _MORE
+
+
+@_jit
+def _is_word(text, begin, end, word):
+    if end - begin != len(word):
+        return False
+    for at in range(len(word)):
+        if text[begin + at] != word[at]:
+            return False
+    return True
+
+
+@_jit
+def _nanoseconds(text, begin, end):
+    """Parse decimal microseconds, quoted or not: (understood, ns)."""
+    if text[begin] == _QUOTE:
+        begin, end = begin + 1, end - 1
+    sign = 1
+    if begin < end and text[begin] == _MINUS:
+        sign = -1
+        begin += 1
+    whole = 0
+    at = begin
+    while at < end and _ZERO <= text[at] <= _NINE:
+        whole = whole * 10 + (int(text[at]) - _ZERO)
+        at += 1
+        if at - begin > _US_DIGITS:
+            return False, 0
+    if at == begin or whole > _MOST_US:
+        return False, 0
+    thousandths, unit = 0, 100
+    if at < end and text[at] == _POINT:
+        at += 1
+        first = at
+        while at < end and _ZERO <= text[at] <= _NINE:
+            thousandths += (int(text[at]) - _ZERO) * unit
+            unit //= 10
+            at += 1
+        if at == first:
+            return False, 0
+    return at == end, sign * (whole * 1000 + thousandths)
+
+
+@_jit
+def _integer(text, begin, end):
+    """Parse an integer, decimal or quoted decimal or quoted hexadecimal: (understood, value)."""
+    quoted = text[begin] == _QUOTE
+    if quoted:
+        begin, end = begin + 1, end - 1
+    sign = 1
+    if begin < end and text[begin] == _MINUS:
+        sign = -1
+        begin += 1
+    if begin >= end:
+        return False, 0
+    value = 0
+    if quoted and text[begin] == _ZERO and end - begin > 1:
+        if end - begin > 2 + _HEX_DIGITS or end - begin < 3 or text[begin + 1] | 32 != 120:
+            return False, 0
+        for at in range(begin + 2, end):
+            letter = int(text[at])
+            digit = letter - _ZERO if _ZERO <= letter <= _NINE else (letter | 32) - 87
+            if digit < 0 or digit > 15 or (letter > _NINE and digit < 10):
+                return False, 0
+            value = value * 16 + digit
+        return True, sign * value
+    if end - begin > _DECIMAL_DIGITS:
+        return False, 0
+    for at in range(begin, end):
+        if text[at] < _ZERO or text[at] > _NINE:
+            return False, 0
+        value = value * 10 + (int(text[at]) - _ZERO)
+    return True, sign * value
+
+
+@_jit
+def _is_minus_zero(text, begin, end):
+    return end - begin == 2 and text[begin] == _MINUS and text[begin + 1] == _ZERO
+
+
+@_jit
+def _read_arguments(
+    text, at, end, field, key_correlation, key_sequence, key_device, key_stream, key_external, key_old, key_name
+):
+    """Scan the object ``args`` into ``field``; return the position behind it."""
+    at = _skip_blank(text, at + 1, end)
+    if at < end and text[at] == _CLOSE:
+        return at + 1
+    while True:
+        if at >= end:
+            return _MORE
+        if text[at] != _QUOTE:
+            return _BROKEN
+        key = at + 1
+        found = _string_end(text, key, end)
+        if found < 0:
+            return found
+        key_end = found >> 1
+        at = _skip_blank(text, key_end + 1, end)
+        if at >= end:
+            return _MORE
+        if text[at] != _COLON:
+            return _BROKEN
+        value = _skip_blank(text, at + 1, end)
+        at = _skip_value(text, value, end)
+        if at < 0:
+            return at
+        if found & 1:
+            field[_DEFER] = 1
+        number = -1
+        letter = text[key]
+        if letter == 99:
+            number = CORRELATION if _is_word(text, key, key_end, key_correlation) else -1
+        elif letter == 83:
+            number = SEQUENCE if _is_word(text, key, key_end, key_sequence) else -1
+        elif letter == 100:
+            number = DEVICE if _is_word(text, key, key_end, key_device) else -1
+        elif letter == 115:
+            number = STREAM if _is_word(text, key, key_end, key_stream) else -1
+        elif letter == 69:
+            number = EXTERNAL if _is_word(text, key, key_end, key_external) else -1
+        elif letter == 101:
+            number = EXTERNAL if _is_word(text, key, key_end, key_old) else -1
+        elif letter == 110 and _is_word(text, key, key_end, key_name):
+            if text[value] == _QUOTE:
+                field[_LABEL], field[_LABEL_END] = value + 1, at - 1
+            else:
+                field[_DEFER] = 1
+        if number >= 0:
+            understood, integer = _integer(text, value, at)
+            field[_NUMBER + number] = integer
+            if not understood or (number == EXTERNAL and field[_HAS_EXTERNAL]):
+                field[_DEFER] = 1
+            if number == EXTERNAL:
+                field[_HAS_EXTERNAL] = 1
+        at = _skip_blank(text, at, end)
+        if at >= end:
+            return _MORE
+        if text[at] == _CLOSE:
+            return at + 1
+        if text[at] != _COMMA:
+            return _BROKEN
+        at = _skip_blank(text, at + 1, end)
+
+
+@_jit
+def _read_entry(text, at, end, field, keys):
+    """Scan an entry, from its brace on, into ``field``; return the position behind it."""
+    for each in range(_FIELD_COUNT):
+        field[each] = 0
+    for each in range(CORRELATION, EXTERNAL + 1):
+        field[_NUMBER + each] = ABSENT
+    at = _skip_blank(text, at + 1, end)
+    if at < end and text[at] == _CLOSE:
+        return at + 1
+    while True:
+        if at >= end:
+            return _MORE
+        if text[at] != _QUOTE:
+            return _BROKEN
+        key = at + 1
+        found = _string_end(text, key, end)
+        if found < 0:
+            return found
+        size = (found >> 1) - key
+        at = _skip_blank(text, (found >> 1) + 1, end)
+        if at >= end:
+            return _MORE
+        if text[at] != _COLON:
+            return _BROKEN
+        value = _skip_blank(text, at + 1, end)
+        if value >= end:
+            return _MORE
+        first = text[key]
+        if size == 4 and first == 97 and text[key + 1] == 114 and text[key + 2] == 103 and text[key + 3] == 115:  # args
+            if text[value] == _OPEN:
+                at = _read_arguments(
+                    text, value, end, field, keys[0], keys[1], keys[2], keys[3], keys[4], keys[5], keys[6]
+                )
+                field[_NUMBER + ARGS_AT], field[_NUMBER + ARGS_SIZE] = value, at - value
+            else:
+                at = _skip_value(text, value, end)
+            if at < 0:
+                return at
+        else:
+            at = _skip_value(text, value, end)
+            if at < 0:
+                return at
+            quoted = text[value] == _QUOTE
+            if found & 1:
+                field[_DEFER] = 1
+            elif size == 2 and first == 112 and text[key + 1] == 104:  # ph
+                if quoted and at - value == 3:
+                    field[_PH] = text[value + 1]
+                else:
+                    field[_DEFER] = 1
+            elif size == 2 and first == 116 and text[key + 1] == 115:  # ts
+                understood, ns = _nanoseconds(text, value, at)
+                field[_HAS_TS], field[_NUMBER + START] = 1, ns
+                if not understood:
+                    field[_DEFER] = 1
+            elif size == 3 and first == 100 and text[key + 1] == 117 and text[key + 2] == 114:  # dur
+                understood, ns = _nanoseconds(text, value, at)
+                field[_HAS_DUR], field[_NUMBER + DUR] = 1, ns
+                if not understood:
+                    field[_DEFER] = 1
+            else:
+                which = -1
+                if size == 4 and first == 110 and text[key + 1] == 97 and text[key + 2] == 109 and text[key + 3] == 101:
+                    which = NAME
+                elif size == 3 and first == 99 and text[key + 1] == 97 and text[key + 2] == 116:
+                    which = CAT
+                elif size == 3 and first == 112 and text[key + 1] == 105 and text[key + 2] == 100:
+                    which = PID
+                elif size == 3 and first == 116 and text[key + 1] == 105 and text[key + 2] == 100:
+                    which = TID
+                if which >= 0:
+                    if quoted:
+                        field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1] = value + 1, at - 1
+                    elif which >= PID and _integer(text, value, at)[0] and not _is_minus_zero(text, value, at):
+                        field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1] = value, at
+                    else:
+                        field[_DEFER] = 1
+        at = _skip_blank(text, at, end)
+        if at >= end:
+            return _MORE
+        if text[at] == _CLOSE:
+            return at + 1
+        if text[at] != _COMMA:
+            return _BROKEN
+        at = _skip_blank(text, at + 1, end)
+
+
+@_jit
+def _hash(text, begin, end):
+    value = np.uint64(end - begin) * _PRIME
+    at = begin
+    while at + 8 <= end:
+        value = (value ^ _load64(text, at)) * _PRIME
+        value ^= value >> _SHIFT
+        at += 8
+    while at < end:
+        value = (value ^ np.uint64(text[at])) * _PRIME
+        at += 1
+    return value ^ (value >> _SHIFT)
+
+
+@_jit
+def _same(one, at, other, begin, size):
+    for each in range(size):
+        if one[at + each] != other[begin + each]:
+            return False
+    return True
+
+
+@_jit
+def intern(text, begin, end, slots, hashes, places, arena, used):
+    """Index of a string in the table, which must have room for it.
+
+    ``used`` holds the number of strings and of arena bytes.
+    """
+    value = _hash(text, begin, end)
+    mask = len(slots) - 1
+    slot = np.int64(value & np.uint64(mask))
+    size = end - begin
+    while slots[slot] >= 0:
+        number = slots[slot]
+        if hashes[number] == value and places[number, 1] == size and _same(arena, places[number, 0], text, begin, size):
+            return number
+        slot = (slot + 1) & mask
+    number = used[0]
+    slots[slot] = number
+    hashes[number] = value
+    places[number, 0], places[number, 1] = used[1], size
+    for each in range(size):
+        arena[used[1] + each] = text[begin + each]
+    used[0] += 1
+    used[1] += size
+    return number
+
+
+@_jit
+def rehash(hashes, count, slots):
+    """Enter the strings of a table into empty ``slots``."""
+    mask = len(slots) - 1
+    for number in range(count):
+        slot = np.int64(hashes[number] & np.uint64(mask))
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = number
+
+
+@_jit
+def _last_letter(text, begin, end):
+    """Position of the last letter that is no blank; ``begin`` for none."""
+    at = end - 1
+    while at > begin and text[at] <= 32:
+        at -= 1
+    return at
+
+
+@_jit
+def _next_entry(text, at, end):
+    """Position of the next brace that does not follow a colon; ``end`` for none."""
+    while at < end:
+        if text[at] == _OPEN and _letter_before(text, at) != _COLON:
+            return at
+        at += 1
+    return end
+
+
+@_jit
+def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, hashes, places, arena, used, counters):
+    """Scan entries of the array from ``at`` on.
+
+    Args:
+        text: uint8; valid up to ``end``.
+        final: Whether no text follows.
+        kind, codes, numbers: int8 ``(n,)``, four of int32 ``(n,)``, nine of int64 ``(n,)``. Rows are written from ``row`` on;
+            ``ARGS_AT`` counts from the start of ``text``.
+        field, keys: Scratch space and names of arguments, from ``scratch()``.
+        slots, hashes, places, arena, used: The string table.
+        counters: int64 ``(COUNTER_COUNT,)``.
+
+    Returns:
+        Status (why it stopped), position, and number of rows in use.
+    """
+    while True:
+        if counters[LOST]:
+            begin = at
+            at = _next_entry(text, begin + counters[LOST], end)
+            if at >= end:
+                at = end if final else _last_letter(text, begin, end)
+                counters[LOST] = end - at
+                return NEED_TEXT, at, row
+            counters[LOST] = 0
+        at = _skip_blank(text, at, end)
+        if at >= end:
+            return NEED_TEXT, at, row
+        letter = text[at]
+        if letter == _COMMA:
+            counters[STRAY_COMMA] += counters[COMMA]
+            counters[COMMA] = 1
+            at += 1
+            continue
+        if letter == _CLOSE_LIST:
+            if counters[ENTRIES]:
+                counters[STRAY_COMMA] += counters[COMMA]
+            return END_OF_ARRAY, at + 1, row
+        if row >= len(kind):
+            return NEED_ROWS, at, row
+        entry = at
+        at = _read_entry(text, entry, end, field, keys) if letter == _OPEN else _skip_value(text, entry, end)
+        if at == _MORE and not final:
+            return NEED_TEXT, entry, row
+        if at < 0 or letter != _OPEN:
+            counters[ENTRIES] += 1
+            counters[CUT_OFF if at == _MORE else DAMAGED] += 1
+            counters[LOST] = int(at < 0)
+            counters[COMMA] = 0
+            at = max(at, entry)
+            continue
+        size = field[_LABEL_END] - field[_LABEL]
+        for which in range(CODE_COUNT):
+            size += field[_TEXT + 2 * which + 1] - field[_TEXT + 2 * which]
+        if used[0] + 8 > len(hashes) or used[1] + size > len(arena):
+            return NEED_TABLE, entry, row
+        counters[ENTRIES] += 1
+        counters[COMMA] = 0
+        phase = field[_PH]
+        if field[_DEFER] or (phase == 88 and not field[_HAS_TS]):
+            kind[row] = DEFERRED
+            numbers[ARGS_AT][row], numbers[ARGS_SIZE][row] = entry, entry - at
+            row += 1
+        elif phase == 88:  # X
+            if not field[_HAS_DUR]:
+                counters[MISSING_DURATION] += 1
+            elif field[_NUMBER + DUR] < 0:
+                counters[NEGATIVE_DURATION] += 1
+                field[_NUMBER + DUR] = 0
+            kind[row] = COMPLETE
+            for which in range(CODE_COUNT):
+                codes[which][row] = intern(
+                    text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
+                )
+            for which in range(NUMBER_COUNT):
+                numbers[which][row] = field[_NUMBER + which]
+            row += 1
+        elif phase == 77:  # M
+            if _is_word(text, field[_TEXT], field[_TEXT + 1], keys[7]):
+                kind[row] = LABEL
+                codes[NAME][row] = intern(text, field[_LABEL], field[_LABEL_END], slots, hashes, places, arena, used)
+                codes[CAT][row] = intern(text, 0, 0, slots, hashes, places, arena, used)
+                for which in (PID, TID):
+                    codes[which][row] = intern(
+                        text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
+                    )
+                for which in range(NUMBER_COUNT):
+                    numbers[which][row] = 0
+                row += 1
+        elif phase == 0:
+            counters[NO_PHASE] += 1
+        elif phase == 66 or phase == 69:  # B, E
+            counters[BEGIN_END] += 1
+
+
+def scratch() -> tuple[Any, tuple[Any, ...]]:
+    """Scratch space for the fields of an entry, and the names that ``scan`` looks for."""
+    names = ("correlation", "Sequence number", "device", "stream", "External id", "external id", "name", "thread_name")
+    return np.zeros(_FIELD_COUNT, dtype=np.int64), tuple(np.frombuffer(name.encode(), dtype=np.uint8) for name in names)

@@ -1,0 +1,389 @@
+"""Scans a large or damaged trace block by block; another thread decompresses the next block."""
+
+from __future__ import annotations
+
+import queue
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from overhead_lens.errors import UsageError
+from overhead_lens.readers.kineto import scanner
+from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns, Ints
+from overhead_lens.readers.kineto.event import (
+    BEGIN_END,
+    COMPLETE,
+    DAMAGED,
+    MISSING_DURATION,
+    NEGATIVE_DURATION,
+    NO_PHASE,
+    OTHER,
+    from_json,
+    parse_row,
+)
+from overhead_lens.readers.kineto.source import Source, opened
+from overhead_lens.readers.kineto.string_table import StringTable
+
+TRUNCATED = "truncated"
+STRAY_COMMA = "stray_comma"
+
+_BLOCK_BYTES = 2 << 20
+_ROOM_BYTES = 1 << 18
+_BLOCKS = 3
+_CHUNK_ROWS = 1 << 16
+_MOST_BESIDE_BYTES = 64 << 20
+_MOST_ENTRY_BYTES = 64 << 20
+# Collectives: every analysis needs their arguments (group, collective). Keeping them saves a second pass over the file.
+_ASKED_FOR = re.compile(rb"nccl|rccl", re.IGNORECASE)
+_EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+_BARE_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
+_CERTAIN_BYTES = 1 << 20
+_OBJECT = re.compile(rb"(?:\xef(?:\xbb\xbf?)?)?\s*(?:\{|$)")
+_COUNTED = (
+    (scanner.DAMAGED, DAMAGED),
+    (scanner.NO_PHASE, NO_PHASE),
+    (scanner.BEGIN_END, BEGIN_END),
+    (scanner.MISSING_DURATION, MISSING_DURATION),
+    (scanner.NEGATIVE_DURATION, NEGATIVE_DURATION),
+    (scanner.STRAY_COMMA, STRAY_COMMA),
+)
+
+
+_Rows = tuple[Ints, tuple[Ints, ...], tuple[Ints, ...]]
+"""Kind, codes and numbers of rows: int8, four of int32, nine of int64, each of shape ``(n,)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """A scanned trace.
+
+    Attributes:
+        columns: Rows of the events and thread names.
+        event_count: Entries of ``traceEvents``.
+        raw_bytes: Size of the decompressed text.
+        issues: Entries dropped or repaired, by reason.
+        metadata: Values beside ``traceEvents``.
+        arguments_at, arguments_size: int64 per row of ``columns``: position and size of ``args`` in the decompressed text; a
+            negative size is that of the whole entry.
+        kept: Text of ``args`` by row of ``columns``, for events whose arguments almost every analysis needs.
+    """
+
+    columns: Columns
+    event_count: int
+    raw_bytes: int
+    issues: Mapping[str, int]
+    metadata: Mapping[str, Any]
+    arguments_at: Ints
+    arguments_size: Ints
+    kept: Mapping[int, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Decompressed text from ``offset`` on: ``data[start : start + size]``, with room before it."""
+
+    data: Ints
+    start: int
+    size: int
+    offset: int
+
+
+def scan(source: Source, head: list[Ints], path: Path) -> Streamed:
+    """Scan a trace.
+
+    Args:
+        source: Rest of the file.
+        head: First blocks, read already; emptied while they are scanned.
+        path: Name of the file, for messages.
+
+    Raises:
+        UsageError: The file holds no events.
+    """
+    return _Scan(path).run(source, head)
+
+
+class _Scan:
+    """State of one scan."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._strings = StringTable()
+        self._field, self._keys = scanner.scratch()
+        self._counters = np.zeros(scanner.COUNTER_COUNT, dtype=np.int64)
+        self._counters[scanner.COMMA] = 1  # a comma before the first entry is stray
+        self._issues: dict[str, int] = {}
+        self._full: list[tuple[_Rows, int]] = []
+        self._rows = _new_rows()
+        self._row = 0
+        self._kept: dict[int, bytes] = {}
+        self._asked_for = np.zeros(0, dtype=bool)
+        self._full_rows = 0
+        self._at_end = False
+        self._before = b""
+        self._after: list[bytes] = []
+
+    def run(self, source: Source, head: list[Ints]) -> Streamed:
+        raw_bytes = 0
+        rest = np.zeros(0, dtype=np.uint8)
+        begun = False
+        for block, final in _with_final(_blocks(source, head)):
+            raw_bytes = block.offset + block.size
+            joined = _joined(block, rest)
+            start = joined.start
+            if not begun:
+                start = self._find_events(joined, final=final)
+                begun = start >= 0
+                start = max(start, joined.start)
+            if begun and not self._at_end:
+                start = self._scan(joined, start, final=final)
+            rest = joined.data[start : joined.start + joined.size].copy()
+            if self._at_end:
+                self._after.append(rest.tobytes())
+                rest = rest[:0]
+            elif begun and len(rest) > _MOST_ENTRY_BYTES:
+                # No event is that long: a quote or a bracket is missing. Go on at the next entry.
+                self._counters[[scanner.ENTRIES, scanner.DAMAGED]] += 1
+                self._counters[scanner.LOST], self._counters[scanner.COMMA] = 1, 0
+        if not begun:
+            raise UsageError(f"{self._path} is no trace of torch.profiler: it holds no traceEvents")
+        return self._result(raw_bytes, cut_off=source.broken or not self._at_end)
+
+    def _find_events(self, block: _Block, *, final: bool) -> int:
+        """Position of the first entry; -1 if it is not in this block."""
+        text = memoryview(block.data.data)[block.start : block.start + block.size]
+        match = _BARE_LIST.match(text)
+        if match is not None:
+            return block.start + match.end()
+        match = _EVENTS.search(text)
+        if match is not None:
+            self._before = bytes(text[: match.end()])
+            return block.start + match.end()
+        is_object = block.size < _CERTAIN_BYTES or _OBJECT.match(text) is not None
+        if final or block.size > _MOST_BESIDE_BYTES or not is_object:
+            raise UsageError(f"{self._path} is no trace of torch.profiler: it holds no traceEvents")
+        return -1
+
+    def _scan(self, block: _Block, at: int, *, final: bool) -> int:
+        end = block.start + block.size
+        while True:
+            first = self._row
+            status, at, self._row = scanner.scan(
+                block.data,
+                at,
+                end,
+                final,
+                *self._rows,
+                self._row,
+                self._field,
+                self._keys,
+                *self._strings.table,
+                self._counters,
+            )
+            self._settle(block, first)
+            if status == scanner.NEED_ROWS:
+                self._full.append((self._rows, self._row))
+                self._full_rows += self._row
+                self._rows, self._row = _new_rows(), 0
+            elif status == scanner.NEED_TABLE:
+                self._strings.grow(block.size)
+            else:
+                self._at_end = status == scanner.END_OF_ARRAY
+                return int(at)
+
+    def _settle(self, block: _Block, first: int) -> None:
+        """Parse the deferred rows from ``first`` on; make positions of arguments relative to the file."""
+        kind, codes, numbers = self._rows
+        for row in (first + np.flatnonzero(kind[first : self._row] == scanner.DEFERRED)).tolist():
+            at = int(numbers[scanner.ARGS_AT][row])
+            read = parse_row(block.data[at : at - int(numbers[scanner.ARGS_SIZE][row])].tobytes())
+            if read.issue is not None:
+                self._issues[read.issue] = self._issues.get(read.issue, 0) + 1
+            kind[row] = read.kind
+            if read.kind != OTHER:
+                for column, name in zip(codes, CODES, strict=True):
+                    column[row] = self._strings.number(getattr(read, name))
+                for column, name in zip(numbers, NUMBERS, strict=False):
+                    column[row] = getattr(read, name)
+        self._keep(block, first)
+        numbers[scanner.ARGS_AT][first : self._row] += block.offset - block.start
+
+    def _keep(self, block: _Block, first: int) -> None:
+        """Copy the arguments that will be needed, of the rows from ``first`` on."""
+        known = len(self._asked_for)
+        new = [_ASKED_FOR.search(text) is not None for text in self._strings.raw(known)]
+        if new:
+            self._asked_for = np.concatenate((self._asked_for, np.array(new, dtype=bool)))
+        if not self._asked_for.any():
+            return
+        kind, codes, numbers = (self._rows[0], self._rows[1][scanner.NAME], self._rows[2])
+        mine = np.flatnonzero(kind[first : self._row] == COMPLETE) + first
+        for row in mine[self._asked_for[codes[mine]]].tolist():
+            at, size = int(numbers[scanner.ARGS_AT][row]), int(numbers[scanner.ARGS_SIZE][row])
+            if size > 0:
+                self._kept[self._full_rows + row] = block.data[at : at + size].tobytes()
+
+    def _result(self, raw_bytes: int, *, cut_off: bool) -> Streamed:
+        self._full.append((self._rows, self._row))
+        columns: list[list[Ints]] = [[] for _ in range(1 + scanner.CODE_COUNT + scanner.NUMBER_COUNT)]
+        for (kind, codes, numbers), count in self._full:
+            for column, part in zip(columns, (kind, *codes, *numbers), strict=True):
+                column.append(part[:count])
+        self._full, self._rows = [], _new_rows(0)
+        # Only one column at a time is in memory twice.
+        joined = []
+        for column in columns:
+            joined.append(np.concatenate(column))
+            column.clear()
+        values = dict(zip((*CODES, *NUMBERS, "arguments_at", "arguments_size"), joined[1:], strict=True))
+        for number, reason in _COUNTED:
+            if self._counters[number]:
+                self._issues[reason] = self._issues.get(reason, 0) + int(self._counters[number])
+        if cut_off:
+            self._issues[TRUNCATED] = 1
+        places = values.pop("arguments_at"), values.pop("arguments_size")
+        made = Columns(joined[0], values, self._strings.decoded())
+        entries = int(self._counters[scanner.ENTRIES])
+        return Streamed(made, entries, raw_bytes, self._issues, self._metadata(), *places, self._kept)
+
+    def _metadata(self) -> dict[str, Any]:
+        """Values beside the events, as far as their text is valid."""
+        before, after = _object(self._before + b"]}"), _object(b'{"traceEvents":[]' + b"".join(self._after))
+        return {name: value for name, value in (before | after).items() if name != "traceEvents"}
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    """Parse a JSON object; empty where the text is none."""
+    try:
+        value = from_json(text.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _new_rows(count: int = _CHUNK_ROWS) -> _Rows:
+    return (
+        np.zeros(count, dtype=np.int8),
+        tuple(np.empty(count, dtype=np.int32) for _ in range(scanner.CODE_COUNT)),
+        tuple(np.empty(count, dtype=np.int64) for _ in range(scanner.NUMBER_COUNT)),
+    )
+
+
+def _joined(block: _Block, rest: Ints) -> _Block:
+    """Prepend ``rest``, the unscanned end of the block before."""
+    if len(rest) <= block.start:
+        block.data[block.start - len(rest) : block.start] = rest
+        return _Block(block.data, block.start - len(rest), block.size + len(rest), block.offset - len(rest))
+    data = np.concatenate((rest, block.data[block.start : block.start + block.size]))
+    return _Block(data, 0, len(data), block.offset - len(rest))
+
+
+def _with_final(blocks: Iterator[_Block]) -> Iterator[tuple[_Block, bool]]:
+    """Pair each block with whether it is the last; an empty block ends the file."""
+    for block in blocks:
+        yield block, block.size == 0
+
+
+def _blocks(source: Source, head: list[Ints]) -> Iterator[_Block]:
+    """Yield the head, then blocks read ahead by another thread; an empty block ends it.
+
+    Buffers are reused: a block is valid until the next one is asked for.
+    """
+    free: queue.Queue[Ints] = queue.Queue()
+    ready: queue.Queue[tuple[Ints, int] | BaseException] = queue.Queue()
+    stop = threading.Event()
+    for _ in range(_BLOCKS):
+        free.put(np.empty(_ROOM_BYTES + _BLOCK_BYTES, dtype=np.uint8))
+
+    def read_ahead() -> None:
+        try:
+            while not stop.is_set():
+                data = free.get()
+                size = source.fill(memoryview(data.data)[_ROOM_BYTES:])
+                ready.put((data, size))
+                if size == 0:
+                    break
+        except BaseException as error:
+            ready.put(error)
+
+    reader = threading.Thread(target=read_ahead, name="decompress", daemon=True)
+    reader.start()
+    try:
+        offset = 0
+        while head:
+            data = head.pop(0)
+            yield _Block(data, 0, len(data), offset)
+            offset += len(data)
+        while True:
+            item = ready.get()
+            if isinstance(item, BaseException):
+                raise item
+            data, size = item
+            yield _Block(data, _ROOM_BYTES, size, offset)
+            if size == 0:
+                return
+            offset += size
+            free.put(data)
+    finally:
+        stop.set()
+        free.put(np.empty(_ROOM_BYTES + 1, dtype=np.uint8))
+        reader.join()
+
+
+def arguments_reader(path: Path, streamed: Streamed, rows: Ints) -> Callable[[Sequence[int]], list[Mapping[str, Any]]]:
+    """Make a decoder of ``args``, which reads the file again as far as needed.
+
+    Args:
+        path: The file.
+        streamed: Its scan.
+        rows: int64: row of the columns per row of the frame.
+    """
+    places, sizes = streamed.arguments_at[rows], streamed.arguments_size[rows]
+
+    def arguments(wanted: Sequence[int]) -> list[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = [{} for _ in wanted]
+        for index, row in enumerate(wanted):
+            if (text := streamed.kept.get(int(rows[row]))) is not None:
+                found[index] = _arguments(text, is_entry=False)
+        missing = (index for index, row in enumerate(wanted) if sizes[row] and int(rows[row]) not in streamed.kept)
+        order = sorted(missing, key=lambda index: places[wanted[index]])
+        if not order:
+            return found
+        with opened(path) as source:
+            parts = _Text(source)
+            for index in order:
+                size = int(sizes[wanted[index]])
+                found[index] = _arguments(parts.part(int(places[wanted[index]]), abs(size)), is_entry=size < 0)
+        return found
+
+    return arguments
+
+
+class _Text:
+    """Reads parts of a stream in ascending order; parts may overlap."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._buffer = b""
+        self._offset = 0
+
+    def part(self, at: int, size: int) -> bytes:
+        while self._offset + len(self._buffer) < at + size:
+            keep = max(0, at - self._offset)
+            self._offset += min(keep, len(self._buffer))
+            block = bytearray(_BLOCK_BYTES)
+            count = self._source.fill(memoryview(block))
+            self._buffer = self._buffer[keep:] + bytes(block[:count])
+            if not count:
+                break
+        return self._buffer[at - self._offset : at - self._offset + size]
+
+
+def _arguments(text: bytes, *, is_entry: bool) -> Mapping[str, Any]:
+    value: Any = _object(text)
+    value = value.get("args") if is_entry and isinstance(value, dict) else value
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,279 @@
+"""Two captures recorded in turns, so that whatever the machine does happens to both sides.
+
+A round is one fresh process of each side. Both are warmed up, then timed block by block in turns; the side that starts first
+changes from round to round, and which goes first in a pair of blocks is drawn by lot: in strict turns, a neighbour who comes
+and goes with a period of four blocks met one side only and made it 30 % slower. A block is timed in pieces of 0.25 ms, the
+middle one of which counts: on a shared machine one in six takes 10 % longer or more, and so does the first after each turn. Where
+calls use other threads, a block waits until those of the one before have stopped spinning: they took a core for 4 ms of 9::
+
+    round 0   warm up base, new | A B | B A | B A | A B ... | sample A and B |
+    round 1   warm up new, base | B A | A B | B A | B A ... |
+    round 2   warm up base, new | ...
+
+Not every round is sampled, since the sampler's start takes as long as a third of a round. Both sides are sampled at the same time
+on a core each, or one after the other where no two cores are idle or a call uses other threads. The last round's processes are
+traced at their end. Nothing warms up while something is measured, though it would save a fifth of the time: two processors of one
+core share what executes, and a virtual machine does not say which do. On some days a loop of 8 ms took 15 ms beside a busy core.
+
+Two processes of one thing differ by where their code and data lie (2 % of a small call), more than blocks of one process do.
+So both processes of a round get the same layout: addresses are not randomized, and the size of the environment, which
+moves the stack, and the seed of hashes change from round to round but not between the sides.
+
+What torch.compile makes differs from one time to the next even so, by where its objects lie (1 to 2 % of a small call). A
+process takes 5 s to start and compile, and 0.1 s to compile once more: each is compiled and timed as many times as that pays.
+The blocks that follow take 5 % longer, then 2, 1 and 0.7 %, on the side that compiled first more than on the other: they are
+not kept.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from overhead_lens.captures import directory
+from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.clock.record import TIME_BLOCKS, Clock
+from overhead_lens.instruments.instrument import Instrument, Turn, When
+from overhead_lens.instruments.page_faults.record import MeasurePageFaults
+from overhead_lens.instruments.peaks.record import MeasurePeaks
+from overhead_lens.instruments.registry import INSTRUMENTS
+from overhead_lens.instruments.samples.record import SampleStacks
+from overhead_lens.instruments.samples.sampler import Sampling
+from overhead_lens.machine.cores import idle_cores, put_back, share_one_core, wait_until_idle
+from overhead_lens.machine.operations import WARM_UP
+from overhead_lens.machine.process import Worker
+from overhead_lens.machine.request import Effort, Listener, Request
+from overhead_lens.recorder.side import Side
+
+BLOCK_NS = 5_000_000
+_PIECE_NS = 250_000
+
+# Not a multiple of a cache line.
+_PADDING_BYTES = 112
+
+# What of a side's own folder is kept beside the other's.
+SIDES = ("base", "new")
+
+# Sampling a process takes 1.9 s before the first stack, whatever their number. Where it cannot be done beside the other side's,
+# half of the stacks are taken.
+PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=1_700, sampled_every=2)
+PAIRED_COMPILED = Effort(
+    processes=8, blocks=48, clock_budget_ns=1_500_000_000, samples_per_process=1_400, sampled_every=2
+)
+
+
+# How often a process compiles its call, and what that may take in a round; after a long start nothing is compiled again.
+_COMPILATIONS = 6
+_COMPILING_S = 4.0
+_LONG_START_S = 20.0
+
+# Blocks of each side after a compilation that are not kept; one at most of a call that is longer than a block.
+_SETTLING = 4
+
+
+def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -> tuple[Path, Path]:
+    """Record two captures in turns into ``folder/base`` and ``folder/new``.
+
+    Both requests have the same effort; their own outputs are ignored.
+
+    Raises:
+        UsageError: A scenario or a parameter is wrong.
+        MeasurementError: The clock could not be read, or nothing can be written.
+    """
+    started = datetime.now(timezone.utc)
+    rounds = base.effort.processes
+    listener.begin(2 * rounds + 4)
+    try:
+        sides = [
+            Side.of(request, directory.claim_directory(folder / name), listener, _instruments())
+            for name, request in zip(SIDES, (base, new), strict=True)
+        ]
+        for number in range(rounds):
+            _round(number, sides, listener, last=number == rounds - 1)
+        listener.step("writing the captures")
+        together = uuid.uuid4().hex
+        paths = [side.write(started, recorded_with=together) for side in sides]
+    except OSError as error:
+        raise MeasurementError(directory.cannot_write(folder, error)) from error
+    return paths[0], paths[1]
+
+
+def _instruments() -> list[Instrument]:
+    """Those of every capture, with a clock that times blocks in pieces."""
+    return [Clock(BLOCK_NS, _PIECE_NS), *(make() for make in INSTRUMENTS if make is not Clock)]
+
+
+def _start(stack: ExitStack, sides: Sequence[Side], number: int) -> list[Worker]:
+    """One warmed-up worker of each side, in the order of ``sides``; they end with ``stack``."""
+    workers = []
+    for side in sides:
+        worker = side.start(f"clock-{number}", _layout(number))
+        stack.callback(worker.end)
+        workers.append(worker)
+        side.send_load(worker)
+    for side, worker in zip(sides, workers, strict=True):
+        side.note_load(worker)
+        worker.send(WARM_UP)
+    for side, worker in zip(sides, workers, strict=True):
+        side.note_warm_up(worker)
+    return workers
+
+
+def _layout(number: int) -> dict[str, str]:
+    """What gives both processes of a round one layout, and each round another one."""
+    return {
+        "PYTHONHASHSEED": str(number),
+        "OVERHEAD_LENS_LAYOUT": "fixed",
+        "OVERHEAD_LENS_PADDING": "x" * (_PADDING_BYTES * number),
+    }
+
+
+def _round(number: int, sides: Sequence[Side], listener: Listener, *, last: bool) -> None:
+    """One process of each side: timed in turns, then sampled, and traced in the last round."""
+    ordered = list(sides) if number % 2 == 0 else list(reversed(sides))
+    listener.step(f"warming up: round {number}")
+    with ExitStack() as stack:
+        started_s = time.monotonic()
+        workers = _start(stack, ordered, number)
+        long_start = time.monotonic() - started_s >= _LONG_START_S
+        listener.step(f"measuring: round {number}")
+        moved = share_one_core(worker.pid for worker in workers)
+        turns = list(zip(ordered, workers, strict=True))
+        compilations = 1 if long_start else _compilations(turns)
+        lot = random.Random(number)  # noqa: S311
+        one_thread = True
+        for compilation in range(compilations):
+            if compilation:
+                # The first is a little slower even after the blocks that are not kept.
+                _recompile(turns[::-1] if compilation % 2 else turns)
+            one_thread &= _time((number, compilation), turns, lot, compilations)
+        if number % turns[0][0].request.effort.sampled_every == 0:
+            _sample(number, turns, threads=not one_thread)
+            for side, worker in turns:
+                side.recording.of(MeasurePageFaults).measure(Turn(side.recording, number, worker))
+        if last:
+            # What is measured now may start the first other threads of a process.
+            for pid, before in moved.items():
+                put_back(pid, before)
+            for side, worker in turns:
+                listener.step(f"tracing: {worker.name}")
+                side.give_turns(When.TRACED, number, worker)
+            (one, worker), (other, _) = turns
+            one.give_turns(When.LAST, number, worker)
+            other.recording.of(MeasurePeaks).peaks = one.recording.of(MeasurePeaks).peaks
+
+
+def _compilations(turns: Sequence[tuple[Side, Worker]]) -> int:
+    """How many compilations of a process are to be timed: as many as there is time for, by what one more takes."""
+    if not any(side.request.compiles for side, _ in turns):
+        return 1
+    started_s = time.monotonic()
+    _recompile(turns)
+    taken_s = time.monotonic() - started_s
+    return max(1, min(_COMPILATIONS, int(_COMPILING_S / max(taken_s, 1e-9))))
+
+
+def _recompile(turns: Sequence[tuple[Side, Worker]]) -> None:
+    for side, worker in turns:
+        side.recompile(worker)
+
+
+def _sample(number: int, turns: Sequence[tuple[Side, Worker]], *, threads: bool) -> None:
+    """Stacks of both sides: at the same time, each on a core of its own; else one after the other, half as many.
+
+    The cores, or the order, are exchanged from one sampled round to the next. Calls that use other threads are not sampled at
+    once, wherever cores are idle: each would wait for threads whose core the other one holds.
+    """
+    effort = turns[0][0].request.effort
+    if number % 2 != number // effort.sampled_every % 2:
+        turns = turns[::-1]
+    count = effort.samples_per_process
+    cores = [] if threads else idle_cores()
+    if len(cores) < len(turns):
+        for side, worker in turns:
+            with ExitStack() as stack:
+                _keep(side, _start_sampling(side, stack, worker, count // 2, threads=threads))
+        return
+    with ExitStack() as stack:
+        samplings = [
+            _start_sampling(side, stack, worker, count, core, threads=False)
+            for (side, worker), core in zip(turns, cores, strict=False)
+        ]
+        for (side, _), sampling in zip(turns, samplings, strict=True):
+            _keep(side, sampling)
+
+
+def _start_sampling(
+    side: Side, stack: ExitStack, worker: Worker, count: int, core: int | None = None, *, threads: bool
+) -> Sampling | None:
+    samples = side.recording.of(SampleStacks)
+    return samples.start(stack, side.recording.folder, worker, count, core, threads=threads)
+
+
+def _keep(side: Side, sampling: Sampling | None) -> None:
+    side.recording.of(SampleStacks).keep(sampling)
+
+
+def _time(place: tuple[int, int], turns: Sequence[tuple[Side, Worker]], lot: random.Random, parts: int) -> bool:
+    """One of so many equal parts of a round's blocks; whether no side had other threads run during most of its blocks.
+
+    ``place`` is the round and the compilation, both from 0.
+    """
+    effort = turns[0][0].request.effort
+    number, compilation = place
+    first = len(turns[0][0].recording.of(Clock).rows_of(number))
+    pairs = _pairs_of_blocks(turns, lot)
+    for _ in range(_SETTLING):
+        if any(block.row["wall_ns"] > 2 * BLOCK_NS for block in next(pairs)):
+            break
+    spent_ns, count = 0, 0
+    with_others: Counter[int] = Counter()
+    while count < effort.blocks // parts and (count < 3 or spent_ns < 2 * effort.clock_budget_ns // parts):
+        for block in next(pairs):
+            place_of_row = {"process": number, "compilation": compilation, "block": first + count}
+            block.side.recording.of(Clock).rows.append({**block.row, **place_of_row})
+            spent_ns += block.row["wall_ns"] + block.row["reference_ns"] + block.waited_ns
+            with_others[id(block.side)] += block.threads
+        count += 1
+    return max(with_others.values()) <= count / 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A timed block.
+
+    Attributes:
+        side: Whose it is.
+        row: What the clock says of it.
+        threads: Whether other threads ran.
+        waited_ns: How long it had to wait for those of the block before.
+    """
+
+    side: Side
+    row: dict[str, int]
+    threads: bool
+    waited_ns: int
+
+
+def _pairs_of_blocks(turns: Sequence[tuple[Side, Worker]], lot: random.Random) -> Iterator[list[_Block]]:
+    """Blocks of both sides without end; which one goes first is drawn by lot."""
+    pids = [worker.pid for _, worker in turns]
+    threads = False
+    while True:
+        pair = []
+        for side, worker in lot.sample(turns, len(turns)):
+            started_ns = time.monotonic_ns()
+            if threads:
+                wait_until_idle(pids)
+            waited_ns = time.monotonic_ns() - started_ns
+            timed = worker.ask(TIME_BLOCKS, block_ns=BLOCK_NS, blocks=1, budget_ns=0, piece_ns=_PIECE_NS)
+            threads = timed.use_threads
+            pair.append(_Block(side, timed.rows[0], threads, waited_ns))
+        yield pair

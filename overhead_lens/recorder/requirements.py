@@ -1,0 +1,141 @@
+"""What the instruments need of this machine, found by trying each thing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from overhead_lens.errors import OverheadLensError
+from overhead_lens.instruments.samples.sampler import explain_failure, find_sampler
+from overhead_lens.machine.operations import DESCRIBE_RUNTIME
+from overhead_lens.machine.process import Worker
+
+_YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
+_SLEEPER = "import time\ndef overhead_lens_probe():\n    print(flush=True)\n    time.sleep(90)\noverhead_lens_probe()\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One requirement: whether it is met, what was seen, what is lost without it, and how to get it."""
+
+    name: str
+    available: bool
+    detail: str
+    without: str
+    remedy: str
+
+
+def examine() -> list[Finding]:
+    """Look for everything an instrument needs."""
+    runtime = _runtime()
+    return [
+        _torch(runtime),
+        _sampling(),
+        _compiler(),
+        _valgrind(),
+        _browser(),
+        _gpu(runtime),
+    ]
+
+
+def _runtime() -> dict[str, object] | str:
+    try:
+        with tempfile.TemporaryDirectory() as folder, Worker("probe", Path(folder, "log"), 120.0) as worker:
+            return worker.ask(DESCRIBE_RUNTIME)
+    except OverheadLensError as error:
+        return str(error)
+
+
+def _torch(runtime: dict[str, object] | str) -> Finding:
+    detail = (
+        runtime
+        if isinstance(runtime, str)
+        else f"torch {runtime['torch']}, Python {runtime['python']}, {runtime['threads']} threads"
+    )
+    return Finding("torch", not isinstance(runtime, str), str(detail), "nothing can be profiled", "pip install torch")
+
+
+def _sampling() -> Finding:
+    """Attach py-spy to a process that is not its child, as a recording does."""
+    without, remedy = "budgets rest on the corrected trace (evidence: trace)", "pip install py-spy"
+    executable = find_sampler()
+    if executable is None:
+        return Finding("samples", False, "py-spy is not installed", without, remedy)
+    target = subprocess.Popen([sys.executable, "-c", _allowing_parent() + _SLEEPER], stdout=subprocess.PIPE)
+    try:
+        # py-spy refuses an interpreter that is still starting.
+        assert target.stdout is not None
+        target.stdout.readline()
+        done = subprocess.run(
+            [executable, "dump", "--native", "--pid", str(target.pid)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("samples", False, f"py-spy cannot run: {error}", without, remedy)
+    finally:
+        target.kill()
+        target.communicate()
+    if done.returncode == 0:
+        return Finding("samples", True, f"py-spy may attach ({executable})", without, remedy)
+    remedy = "Run as root, give the container --cap-add=SYS_PTRACE"
+    if _YAMA.exists():
+        remedy += f", or set {_YAMA} to 1 or 0 (it is {_YAMA.read_text().strip()})"
+    return Finding("samples", False, explain_failure(done.stderr + done.stdout), without, remedy)
+
+
+def _allowing_parent() -> str:
+    return (
+        f"import ctypes, sys\nif sys.platform == 'linux': ctypes.CDLL(None).prctl(0x59616D61, {os.getpid()}, 0, 0, 0)\n"
+    )
+
+
+def _compiler() -> Finding:
+    names = [os.environ.get("CXX", ""), "g++", "clang++"]
+    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    remedy = "Install g++ or clang++ (apt-get install g++), or set CXX"
+    return Finding(
+        "C++ compiler", found is not None, found or "no g++ or clang++", "--compile cannot work on a CPU", remedy
+    )
+
+
+def _valgrind() -> Finding:
+    """Instruction counts need callgrind, which a valgrind may lack the files of."""
+    without, remedy = "no instruction counts (profile --instructions)", "Install it (apt-get install valgrind)"
+    path = shutil.which("valgrind")
+    if path is None:
+        return Finding("valgrind", False, "no valgrind", without, remedy)
+    command = [path, "--tool=callgrind", "--callgrind-out-file=/dev/null", "--quiet", "true"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("valgrind", False, f"valgrind cannot run: {error}", without, remedy)
+    if done.returncode:
+        lines = (done.stderr + done.stdout).strip().splitlines()
+        return Finding("valgrind", False, lines[0] if lines else f"{path} fails", without, remedy)
+    return Finding("valgrind", True, f"{path}: instruction counts (profile --instructions)", without, remedy)
+
+
+def _browser() -> Finding:
+    names = ("chromium", "chromium-browser", "google-chrome", "firefox")
+    path = next((found for name in names if (found := shutil.which(name))), None)
+    remedy = "Any browser on this machine will do; captures hold trace.pftrace for https://ui.perfetto.dev"
+    return Finding("browser", path is not None, path or "none found", "`open` cannot show a trace here", remedy)
+
+
+def _gpu(runtime: dict[str, object] | str) -> Finding:
+    device = None if isinstance(runtime, str) else runtime["gpu"]
+    return Finding(
+        "GPU",
+        bool(device),
+        str(device or "torch sees none"),
+        "only --device cpu",
+        "A CUDA or ROCm build of torch on a machine that has one",
+    )

@@ -1,0 +1,137 @@
+"""One capture being recorded: its workers started, loaded and warmed up, its instruments given turns, its files written."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from overhead_lens import __version__
+from overhead_lens.captures.directory import CAPTURE, write_meta
+from overhead_lens.captures.model import CaptureMeta
+from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.instrument import Instrument, Recording, Turn, When
+from overhead_lens.machine.environment import describe_machine, git_commit
+from overhead_lens.machine.operations import DESCRIBE_RUNTIME, LOAD, RECOMPILE, WARM_UP, Workload
+from overhead_lens.machine.process import Worker
+from overhead_lens.machine.request import Listener, Order, Request
+from overhead_lens.scenario import Published
+from overhead_lens.subject import Subject
+
+
+@dataclass(slots=True)
+class Side:
+    """A recording and the workers that it has: the only one of a profile, one of two of a comparison."""
+
+    recording: Recording
+    unsettled: list[str] = field(default_factory=list)
+    compiled_once: bool = False
+
+    @classmethod
+    def of(cls, request: Request, folder: Path, listener: Listener, instruments: Sequence[Instrument]) -> Side:
+        """A recording that has not begun."""
+        return cls(Recording(request, folder, listener, instruments))
+
+    @property
+    def request(self) -> Request:
+        """What is recorded."""
+        return self.recording.request
+
+    def start(self, name: str, variables: Mapping[str, str] | None = None) -> Worker:
+        """Start a worker."""
+        request = self.request
+        return Worker(name, self.recording.folder / f"{name}.log", request.timeout_s, request.python, variables)
+
+    def send_load(self, worker: Worker) -> None:
+        """Have a worker load the workload."""
+        worker.send(LOAD, **self.request.load_arguments())
+
+    def note_load(self, worker: Worker) -> None:
+        """Wait until a worker has loaded, and keep what the first one says of the workload and of its interpreter."""
+        found = worker.receive(LOAD)
+        self.recording.workload = self.recording.workload or found
+        self.recording.runtime = self.recording.runtime or worker.ask(DESCRIBE_RUNTIME)
+
+    def note_warm_up(self, worker: Worker) -> None:
+        """Wait until a worker has warmed up."""
+        if not worker.receive(WARM_UP).settled:
+            self.unsettled.append(worker.name)
+
+    def recompile(self, worker: Worker) -> None:
+        """Have a worker compile its call once more; eager ones have nothing to compile, and after a failure none is asked."""
+        if not self.request.compiles or self.compiled_once:
+            return
+        try:
+            worker.ask(RECOMPILE)
+        except MeasurementError as error:
+            self.compiled_once = True
+            self.recording.warnings.append(
+                f"{worker.name} could not compile the call once more, and none after it was asked to: {error}"
+            )
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the report is to say."""
+        unsettled = f"{', '.join(self.unsettled)} had not settled after the warm-up: their blocks may still drift"
+        return [*([unsettled] if self.unsettled else []), *self.recording.warnings]
+
+    def give_turns(self, when: When, process: int = 0, worker: Worker | None = None) -> None:
+        """Have the instruments of that time measure in a process, one after the other."""
+        for instrument in self.recording.instruments:
+            if instrument.when is when:
+                instrument.measure(Turn(self.recording, process, worker))
+
+    def write(self, started: datetime, recorded_with: str | None = None) -> Path:
+        """Write all files, ``meta.json`` last; returns the directory."""
+        recording, request, workload = self.recording, self.request, self.recording.workload
+        assert workload is not None
+        notes = {each.name: each.write(recording.folder) for each in recording.instruments}
+        meta = CaptureMeta(
+            subject=subject_of(workload, compiles=request.compiles),
+            summary=workload.summary,
+            default_params=workload.default_params,
+            work=workload.work if workload.work_known else None,
+            units=workload.work.units,
+            published=[each for each in workload.published if _fits(each, workload, compiles=request.compiles)],
+            compile_options=None if request.compile_options is None else dict(request.compile_options),
+            target=request.target.text,
+            inputs=None if request.target.inputs is None else request.target.inputs.text,
+            assigned=dict(request.params),
+            effort=asdict(request.effort),
+            instruments={name: msgspec.to_builtins(note) for name, note in notes.items() if note is not None},
+            warnings=self.warnings,
+            recorded_with=recorded_with,
+            **provenance(request, recording.runtime, started),
+        )
+        write_meta(recording.folder, CAPTURE, meta)
+        return recording.folder
+
+
+def subject_of(workload: Workload, *, compiles: bool) -> Subject:
+    """What a worker has loaded, as a value."""
+    return Subject(workload.kind, workload.scenario, workload.variant, workload.params, compiles, workload.device)
+
+
+def provenance(order: Order, runtime: Mapping[str, Any], started: datetime) -> dict[str, Any]:
+    """Where ``meta.json`` says its figures come from; ``runtime`` is what a worker says of its interpreter."""
+    return {
+        "version": __version__,
+        "environment": {**describe_machine(), **runtime, "git_commit": git_commit(order.target.folder)},
+        "command": shlex.join(order.command),
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+    }
+
+
+def _fits(published: Published, workload: Workload, *, compiles: bool) -> bool:
+    """Whether a reference figure is of this variant, mode and size."""
+    wanted = {**workload.default_params, **published.params}
+    same_call = published.compile == compiles and published.variant == workload.variant
+    # A figure of a rung that no parameter makes belongs to the ladder.
+    plain = published.rung in ("", "eager", "compiled") or bool(published.params)
+    return same_call and plain and workload.params == wanted

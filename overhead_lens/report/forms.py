@@ -1,0 +1,63 @@
+"""What a result looks like: its JSON and its text, by the result's type. A new kind of result is a row here."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The two forms of a type of result, as ``module:function`` from this package on; loaded when one is wanted.
+
+    Attributes:
+        document: Makes the JSON document of a result.
+        text: Prints a result on a console.
+    """
+
+    document: str
+    text: str
+
+
+_FORMS = {
+    "budget.model.Breakdown": Form("documents.breakdown:breakdown_document", "report.text:print_breakdown"),
+    "compare.model.Delta": Form("documents.delta:delta_document", "report.delta_text:print_delta"),
+    "studies.ladder.analysis.Ladder": Form("documents.ladder:ladder_document", "report.ladder_text:print_ladder"),
+    "studies.sweep.analysis.Sweep": Form("documents.sweep:sweep_document", "report.sweep_text:print_sweep"),
+    "studies.history.analysis.History": Form("documents.history:history_document", "report.history_text:print_history"),
+    "traces.model.TraceAnalysis": Form("documents.analysis:trace_document", "report.analysis_text:print_analysis"),
+    "traces.ranks.Job": Form("documents.analysis:job_document", "report.analysis_text:print_job"),
+    "traces.structure.model.StructureDelta": Form(
+        "documents.structure:structure_document", "report.structure_text:print_structure"
+    ),
+    "recorder.calibrate.Calibrated": Form(
+        "documents.calibration:calibration_document", "report.calibration_text:print_calibration"
+    ),
+    "studies.check.outcome.TimeOutcome": Form("documents.delta:checked_document", "report.check_text:print_outcome"),
+    "studies.check.outcome.CountOutcome": Form("documents.counts:counts_document", "report.check_text:print_outcome"),
+}
+
+
+def to_json(result: object) -> str:
+    """The JSON text of a result."""
+    return str(_load(_form(result).document)(result).to_json())
+
+
+def print_text(console: Console, result: object) -> None:
+    """Print a result for people."""
+    _load(_form(result).text)(console, result)
+
+
+def _form(result: object) -> Form:
+    kind = type(result)
+    return _FORMS[f"{kind.__module__}.{kind.__qualname__}".removeprefix("overhead_lens.")]
+
+
+def _load(path: str) -> Callable[..., Any]:
+    module, _, name = path.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(f"overhead_lens.{module}"), name)
+    return found

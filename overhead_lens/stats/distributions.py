@@ -1,0 +1,23 @@
+"""Student's t and the binomial distribution."""
+
+from __future__ import annotations
+
+from scipy.special import betainc, stdtr, stdtrit
+
+
+def t_quantile(upper: float, degrees_of_freedom: float) -> float:
+    """The t that is exceeded with probability ``upper``."""
+    return float(-stdtrit(degrees_of_freedom, upper))
+
+
+def t_upper_tail(t: float, degrees_of_freedom: float) -> float:
+    """``P(T > t)``."""
+    return float(stdtr(degrees_of_freedom, -t))
+
+
+def binomial_upper_tail(successes: float, failures: float, probability: float) -> float:
+    """``P(X >= successes)`` of ``successes + failures`` trials, which need not be whole numbers.
+
+    Overdispersed counts are divided by their overdispersion first.
+    """
+    return 1.0 if successes <= 0 else float(betainc(successes, failures + 1, probability))

@@ -1,0 +1,9 @@
+"""The values that all statistics speak of: an interval and an array of floats."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Interval = tuple[float, float]
+Floats = npt.NDArray[np.float64]

@@ -1,0 +1,61 @@
+"""What a check found: in time, with instructions beside it or not, or in instructions alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from overhead_lens.compare.instructions import InstructionDelta
+from overhead_lens.compare.model import Delta
+from overhead_lens.studies.check.limits import CountFinding, Finding
+from overhead_lens.subject import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOutcome:
+    """A new capture held against a baseline.
+
+    Attributes:
+        delta: What changed.
+        findings: One for each limit.
+        regressed: Whether a limit is broken or, without limits, the call became slower.
+    """
+
+    delta: Delta
+    findings: Sequence[Finding | CountFinding]
+    regressed: bool
+
+    @property
+    def name(self) -> str:
+        """What was measured: ``add1:add1``."""
+        return f"{self.delta.new.subject.name}:{self.delta.new.subject.variant}"
+
+
+@dataclass(frozen=True, slots=True)
+class CountOutcome:
+    """New instruction counts, and no times, held against a baseline's.
+
+    Attributes:
+        subject: What was counted.
+        base, new: The directories.
+        calls: Counted on either side.
+        delta: What changed.
+        findings: One for each limit.
+        regressed: Whether one is broken.
+    """
+
+    subject: Subject
+    base: str
+    new: str
+    calls: int
+    delta: InstructionDelta
+    findings: Sequence[CountFinding]
+    regressed: bool
+
+    @property
+    def name(self) -> str:
+        """What was counted: ``add1:add1``."""
+        return f"{self.subject.name}:{self.subject.variant}"
+
+
+Outcome = TimeOutcome | CountOutcome

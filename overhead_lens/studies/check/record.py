@@ -1,0 +1,57 @@
+"""The recorder of instruction counts alone, without a clock: for gates on machines whose times mean nothing.
+
+A plain worker says what was loaded and by which torch; another under callgrind is counted as for ``profile --instructions``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime, timezone
+from pathlib import Path
+
+from overhead_lens.captures import directory
+from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.instructions.callgrind import count_instructions
+from overhead_lens.instruments.instructions.record import ON_A_DEVICE
+from overhead_lens.machine.operations import DESCRIBE_RUNTIME, LOAD
+from overhead_lens.machine.process import Worker
+from overhead_lens.machine.request import Listener, Request
+from overhead_lens.recorder.side import provenance, subject_of
+from overhead_lens.studies.check.stored import COUNTS, CountsMeta
+
+
+def record_counts(request: Request, calls: int, listener: Listener) -> Path:
+    """Count the instructions of ``calls`` calls; returns the new directory, which has no clock and no samples.
+
+    Raises:
+        UsageError: The scenario, a parameter or the output place is wrong.
+        MeasurementError: Nothing could be counted; the message says why.
+    """
+    started = datetime.now(timezone.utc)
+    listener.begin(2)
+    with directory.recording_directory(request.output, request.parent, f"counts-{request.target.label}") as folder:
+        try:
+            listener.step("loading")
+            with Worker("the worker", folder / "worker.log", request.timeout_s, request.python) as worker:
+                workload = worker.ask(LOAD, **request.load_arguments())
+                runtime = worker.ask(DESCRIBE_RUNTIME)
+            if workload.device != "cpu":
+                raise MeasurementError(ON_A_DEVICE)
+            listener.step("counting instructions")
+            counted = count_instructions(request.load_arguments(), calls, folder, request.timeout_s)
+            if counted.reason is not None:
+                raise MeasurementError(f"no instruction counts: {counted.reason}")
+            meta = CountsMeta(
+                subject=subject_of(workload, compiles=request.compiles),
+                instructions=counted,
+                compile_options=None if request.compile_options is None else dict(request.compile_options),
+                target=request.target.text,
+                inputs=None if request.target.inputs is None else request.target.inputs.text,
+                assigned=dict(request.params),
+                effort=asdict(request.effort),
+                **provenance(request, runtime, started),
+            )
+            directory.write_meta(folder, COUNTS, meta)
+        except OSError as error:
+            raise MeasurementError(directory.cannot_write(folder, error)) from error
+        return folder

@@ -1,0 +1,324 @@
+"""The ablation ladder: what each thing costs, as the difference between a call with it and the call without it.
+
+Differences are paired: both sides are timed in turns in the same processes, and a bootstrap draws the same processes for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from overhead_lens.budget.wall import undisturbed
+from overhead_lens.scenario import Published
+from overhead_lens.stats.bootstrap import Sides, paired_sides
+from overhead_lens.stats.values import Interval
+from overhead_lens.studies.ladder.stored import LadderMeta, read_ladder
+from overhead_lens.subject import Subject
+from overhead_lens.units import format_ns
+
+# A larger share of blocks left out is worth a warning: the reference loop saw the machine disturbed.
+_MOST_DISTURBED = 0.25
+
+# Processes whose medians of one rung differ by a larger factor are worth one too: layout and hash seed do not do that.
+_MOST_APART = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class RungKind:
+    """What a rung is.
+
+    Attributes:
+        title: In words.
+        against: The rung that it differs from in one thing; None for the first.
+    """
+
+    title: str
+    against: str | None
+
+
+RUNGS: Mapping[str, RungKind] = {
+    "eager": RungKind("eager", None),
+    "compiled": RungKind("torch.compile", "eager"),
+    "guards_filtered": RungKind("all guards filtered", "compiled"),
+    "guard_eval_skipped": RungKind("guards skipped but differentiating ones", "compiled"),
+    "direct_bytecode": RungKind("Dynamo's bytecode called directly", "compiled"),
+    "generated_code": RungKind("Inductor's code called directly", "direct_bytecode"),
+    "allocation_hoisted": RungKind("and its allocations hoisted out", "generated_code"),
+    "kernel_binding": RungKind("kernels alone, generated binding", "allocation_hoisted"),
+    "kernel_ctypes": RungKind("kernels alone, by ctypes", "kernel_binding"),
+    "cpp_wrapper": RungKind("C++ wrapper", "compiled"),
+    "cpp_wrapper_guards_filtered": RungKind("and all guards filtered", "cpp_wrapper"),
+    "compiled_inference_mode": RungKind("compiled in inference mode", "compiled"),
+    "compiled_requires_grad": RungKind("compiled, arguments require grad", "compiled"),
+    "compiled_warm_heap": RungKind("compiled, malloc keeps its pages", "compiled"),
+    "eager_inference_mode": RungKind("eager in inference mode", "eager"),
+    "eager_requires_grad": RungKind("eager, arguments require grad", "eager"),
+    "eager_warm_heap": RungKind("eager, malloc keeps its pages", "eager"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StepKind:
+    """A pair of sides, the slower one first, and what its author says that the change saved, in ns (None if unknown)."""
+
+    pair: str
+    slow: str
+    fast: str
+    published_ns: int | None = None
+
+
+# Published: "Micro-optimizations for the most micro of benchmarks", i9-11900K; per kernel call, graph, graph, allocation. The
+# guard there is BACKEND_MATCH, the context managers those of Dynamo's wrapper, several per graph.
+STEPS = (
+    StepKind("binding", "kernel by ctypes", "kernel by C++ binding", 1_900),
+    StepKind("guard", "guard in Python", "guard in C++", 4_400),
+    StepKind("context_manager", "manager by contextlib", "manager by hand"),
+    StepKind("context_manager", "manager by hand", "no context manager"),
+    StepKind("context_manager", "manager by contextlib", "no context manager", 5_900),
+    StepKind("allocation", "torch.empty", "empty_strided_cpu", 1_700),
+    StepKind("allocation", "torch.empty_strided", "empty_strided_cpu"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedRung:
+    """A published figure of a rung, in ns per call, and the eager figure of the same source (0 where it has none)."""
+
+    label: str
+    ns: float
+    eager_ns: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One rung, in ns per call.
+
+    Attributes:
+        ns: Median over processes; None where the rung could not be done.
+        ci95_ns: Its interval.
+        step_ns: Paired difference to the rung it is compared with; None without one.
+        step_ci95_ns: Its interval.
+        minor_faults: Page faults per call.
+        reason: Why it could not be done.
+        published: Figures of others.
+    """
+
+    name: str
+    ns: float | None
+    ci95_ns: Interval | None
+    step_ns: float | None
+    step_ci95_ns: Interval | None
+    minor_faults: float | None
+    reason: str | None
+    published: tuple[PublishedRung, ...] = ()
+
+    @property
+    def kind(self) -> RungKind:
+        """Title and what it is compared with."""
+        return RUNGS[self.name]
+
+    @property
+    def depth(self) -> int:
+        """How many rungs lie between it and the first."""
+        depth, against = 0, self.kind.against
+        while against is not None:
+            depth, against = depth + 1, RUNGS[against].against
+        return depth
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A single step: one small job done in two ways, in ns each, with the paired difference."""
+
+    kind: StepKind
+    slow_ns: float | None
+    fast_ns: float | None
+    delta_ns: float | None
+    delta_ci95_ns: Interval | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """All rungs of one scenario and the single steps of this machine."""
+
+    subject: Subject
+    processes: int
+    rungs: tuple[Rung, ...]
+    steps: tuple[Step, ...]
+    warnings: tuple[str, ...]
+    environment: Mapping[str, Any]
+    directory: str
+
+    def rung(self, name: str) -> Rung | None:
+        """The rung called ``name``."""
+        return next((rung for rung in self.rungs if rung.name == name), None)
+
+    @property
+    def sentence(self) -> str:
+        """The largest step between published rungs that changed since, and what the call is made of."""
+        return " ".join(filter(None, (_largest(self), _since(self))))
+
+
+def ladder_of(path: Path) -> Ladder:
+    """A stored ladder.
+
+    Raises:
+        UsageError: It is no ladder, or a damaged one.
+    """
+    meta, rows = read_ladder(path)
+    return make_ladder(meta, rows, str(path))
+
+
+def make_ladder(meta: LadderMeta, rows: pd.DataFrame, directory: str) -> Ladder:
+    """The ladder of stored blocks.
+
+    Args:
+        meta: ``meta.json`` of the ladder.
+        rows: ``process``, ``kind`` (``rung`` or ``step``), ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``,
+            ``minor_faults``.
+        directory: Where it is stored.
+    """
+    kept = undisturbed(rows, ("process", "rung"))
+    rungs, steps = (kept[kept["kind"] == kind] for kind in ("rung", "step"))
+    walls = paired_sides(rungs)
+    faults = rungs["minor_faults"].groupby(rungs["rung"]).sum() / rungs["calls"].groupby(rungs["rung"]).sum()
+    published = _published(meta)
+    names = [name for name in meta.names if isinstance(name, str) and name in RUNGS]
+    return Ladder(
+        meta.subject,
+        int(rows["process"].nunique()),
+        tuple(_rung(name, walls, faults, meta.reasons.get(name), published.get(name, ())) for name in names),
+        tuple(_steps(paired_sides(steps), meta.pairs)),
+        tuple(_warnings(1 - len(kept) / len(rows), walls, [name for name in meta.names if name not in names])),
+        meta.environment,
+        directory,
+    )
+
+
+def _warnings(disturbed: float, walls: Sides, unknown: list[Any]) -> list[str]:
+    found = []
+    apart = [name for name, values in walls.values.items() if values.max() > _MOST_APART * values.min()]
+    if apart:
+        found.append(
+            f"processes differ by more than {_MOST_APART:g} times in {len(apart)} of {len(walls.values)} rungs: "
+            "another program may have held a core; run it again on a quiet machine"
+        )
+    if disturbed > _MOST_DISTURBED:
+        found.append(f"{disturbed:.0%} of the blocks were left out: the machine was disturbed")
+    if unknown:
+        found.append(f"this version does not know the rungs {', '.join(map(str, unknown))}")
+    return found
+
+
+def difference(walls: Sides, with_it: str, without_it: str) -> tuple[float, Interval] | None:
+    """Paired difference of two sides in ns with its interval; None where one is missing."""
+    if with_it not in walls.values or without_it not in walls.values:
+        return None
+    estimate = walls.estimate(with_it, without_it)
+    return estimate.value, estimate.interval()
+
+
+def _rung(
+    name: str, walls: Sides, faults: pd.Series[float], reason: str | None, published: tuple[PublishedRung, ...]
+) -> Rung:
+    if name not in walls.values:
+        return Rung(name, None, None, None, None, None, reason or "not every process could time it", published)
+    estimate = walls.estimate(name)
+    against = RUNGS[name].against
+    step_ns, step_ci95_ns = (difference(walls, name, against) if against else None) or (None, None)
+    return Rung(name, estimate.value, estimate.interval(), step_ns, step_ci95_ns, float(faults[name]), None, published)
+
+
+def _steps(walls: Sides, reasons: Mapping[str, str | None]) -> list[Step]:
+    found = []
+    for kind in STEPS:
+        delta = difference(walls, kind.slow, kind.fast)
+        if delta is None:
+            found.append(
+                Step(kind, None, None, None, None, reasons.get(kind.pair) or "not every process could time it")
+            )
+        else:
+            found.append(Step(kind, walls.estimate(kind.slow).value, walls.estimate(kind.fast).value, *delta, None))
+    return found
+
+
+def _published(meta: LadderMeta) -> dict[str, tuple[PublishedRung, ...]]:
+    """Figures by rung, of this variant and of these parameters."""
+    entries = [entry for entry in meta.published if _fits(entry, meta)]
+    eager = {entry.source: entry.ns for entry in entries if entry.rung == "eager"}
+    found: dict[str, list[PublishedRung]] = {}
+    for entry in entries:
+        if entry.rung:
+            figure = PublishedRung(entry.label, entry.ns, eager.get(entry.source, 0.0), entry.source)
+            found.setdefault(entry.rung, []).append(figure)
+    return {rung: tuple(figures) for rung, figures in found.items()}
+
+
+def _fits(entry: Published, meta: LadderMeta) -> bool:
+    """Whether a figure is of this variant and of these parameters, but for what its rung sets whatever they are."""
+    params = meta.subject.params
+    of_rung = {name: value for name, value in entry.params.items() if entry.rung.endswith(f"_{name}")}
+    usual = params if meta.default_params is None else meta.default_params
+    return entry.variant == meta.subject.variant and {**params, **of_rung} == {**usual, **entry.params}
+
+
+# From the whole compiled call down to its kernels: each pair is one layer, named by what it holds.
+LAYERS = (
+    ("guards", "compiled", "guards_filtered"),
+    ("cache lookup, eval frame and wrapper of Dynamo", "guards_filtered", "direct_bytecode"),
+    ("Dynamo's bytecode and AOTAutograd's runtime wrappers", "direct_bytecode", "generated_code"),
+    ("allocation of outputs and temporaries", "generated_code", "allocation_hoisted"),
+    ("Python of the generated code", "allocation_hoisted", "kernel_binding"),
+    ("kernels with their binding", "kernel_binding", None),
+)
+
+
+def layers(ladder: Ladder) -> list[tuple[str, int]]:
+    """What the compiled call is made of, outermost first, in integer ns; empty where a rung is missing.
+
+    They sum to its time in whole ns exactly. To that end they are differences of the rungs' medians, which may differ a
+    little from the rungs' steps, medians of the differences inside each process.
+    """
+    ns = {rung.name: round(rung.ns) for rung in ladder.rungs if rung.ns is not None}
+    if any(upper not in ns or (lower is not None and lower not in ns) for _, upper, lower in LAYERS):
+        return []
+    return [(name, ns[upper] - (ns[lower] if lower else 0)) for name, upper, lower in LAYERS]
+
+
+def _largest(ladder: Ladder) -> str:
+    found = layers(ladder)
+    if not found:
+        return ""
+    name, ns = max(found, key=lambda layer: layer[1])
+    total = sum(each for _, each in found)
+    return f"Of the compiled call's {format_ns(total)}, {format_ns(ns)} ({ns / total:.0%}) is {name}."
+
+
+def _since(ladder: Ladder) -> str:
+    """How the layers between published rungs changed, in multiples of the eager call of the same machine."""
+    eager = ladder.rung("eager")
+    if eager is None or not eager.ns:
+        return ""
+    known = {
+        rung.name: (rung.ns / eager.ns, rung.published[0].ns / rung.published[0].eager_ns)
+        for rung in ladder.rungs
+        if rung.ns is not None and rung.published and rung.published[0].eager_ns
+    }
+    order = ("compiled", "guards_filtered", "generated_code", "allocation_hoisted")
+    names = [name for name in order if name in known]
+    changes = []
+    for upper, lower in zip(names, [*names, None][1:], strict=True):
+        here, then = (known[upper][at] - (known[lower][at] if lower else 0.0) for at in (0, 1))
+        between = (
+            f"between “{RUNGS[upper].title}” and “{RUNGS[lower].title}”" if lower else f"in “{RUNGS[upper].title}”"
+        )
+        changes.append((abs(here - then), f"{between}: {then:.2f} times the eager call then, {here:.2f} now"))
+    if not changes:
+        return ""
+    return f"The largest change since the published ladder is {max(changes)[1]}."

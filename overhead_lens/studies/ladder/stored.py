@@ -1,0 +1,66 @@
+"""A ladder on disk: ``meta.json`` and ``ablation.parquet``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pandas as pd
+
+from overhead_lens.captures.directory import Kind, damaged, read_meta
+from overhead_lens.captures.files import ABLATION
+from overhead_lens.captures.model import Recorded
+from overhead_lens.captures.upgrade import subject_of
+from overhead_lens.instruments.ablation.evidence import read_rungs
+from overhead_lens.scenario import Published
+from overhead_lens.subject import Subject
+
+
+class LadderMeta(Recorded, frozen=True, kw_only=True):
+    """``meta.json`` of a ladder.
+
+    Attributes:
+        subject: The call; its rungs are eager and compiled.
+        names: Rungs that were asked for.
+        reasons, pairs: Why a rung, or a pair of single steps, was not timed, None where it was.
+        compile_options: Of every compiled rung.
+    """
+
+    subject: Subject
+    names: list[Any]
+    reasons: dict[str, str | None]
+    pairs: dict[str, str | None]
+    summary: str = ""
+    default_params: dict[str, Any] | None = None
+    published: list[Published] = msgspec.field(default_factory=list)
+    compile_options: dict[str, Any] | None = None
+
+
+def _of_1(meta: Mapping[str, Any]) -> dict[str, Any]:
+    return {**meta, "subject": subject_of(meta)}
+
+
+LADDER = Kind("ladder", "overhead-lens/ladder-capture/2", LadderMeta, {"overhead-lens/ladder-capture/1": _of_1})
+
+
+def read_ladder(path: Path) -> tuple[LadderMeta, pd.DataFrame]:
+    """Metadata and timed blocks of a stored ladder.
+
+    Raises:
+        UsageError: Not a ladder, an interrupted one, or a damaged one.
+    """
+    meta = read_meta(path, LADDER)
+    try:
+        rows = read_rungs(path / ABLATION, ("kind", "minor_faults"))
+        timed = rows[rows["kind"] == "rung"]
+        if timed.empty:
+            raise ValueError(f"{ABLATION} has no rows of a rung")  # noqa: TRY301
+        if not (pd.to_numeric(timed["minor_faults"], errors="coerce") >= 0).all():
+            raise ValueError(f"{ABLATION}: minor_faults must hold numbers of at least 0")  # noqa: TRY301
+    except FileNotFoundError:
+        raise damaged("ladder", path, f"it has no {ABLATION}") from None
+    except (OSError, ValueError) as error:
+        raise damaged("ladder", path, error) from error
+    return meta, rows

@@ -1,0 +1,158 @@
+"""The recorder of a size sweep: clocks alone, in fresh workers, each of which times every variant at every size in turns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from overhead_lens.captures.files import CLOCK
+from overhead_lens.captures.tables import write_table
+from overhead_lens.errors import UsageError
+from overhead_lens.machine.operations import Operation
+from overhead_lens.machine.process import Worker, ask_all
+from overhead_lens.machine.request import Effort, Listener, Order
+from overhead_lens.recorder.batch import record_many
+from overhead_lens.scenario import Published
+from overhead_lens.studies.sweep.stored import SWEEP, Against, Point, SweepMeta
+from overhead_lens.subject import Subject
+
+BLOCK_NS = 5_000_000
+
+STANDARD = Effort(processes=5, blocks=15, clock_budget_ns=8_000_000_000)
+QUICK = Effort(processes=3, blocks=9, clock_budget_ns=4_000_000_000)
+
+
+class Loaded(Struct, frozen=True):
+    """What a worker says of the scenario: that of a workload, its variants, and each of the points."""
+
+    scenario: str
+    device: str
+    summary: str
+    default_params: dict[str, Any]
+    work_known: bool
+    published: list[Published]
+    variants: list[str]
+    points: list[Point]
+
+
+class Unsettled(Struct, frozen=True):
+    """How many calls had not settled after their warm-up."""
+
+    unsettled: int
+
+
+class Timed(Struct, frozen=True):
+    """Timed blocks: ``variant``, ``point``, ``block`` and what the clock measures."""
+
+    rows: list[dict[str, int | str]]
+
+
+LOAD = Operation("studies.sweep.worker:load", Loaded)
+WARM_UP = Operation("studies.sweep.worker:warm_up", Unsettled)
+TIME_BLOCKS = Operation("studies.sweep.worker:time_blocks", Timed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRequest(Order):
+    """What to sweep; ``params`` are those that stay.
+
+    Attributes:
+        variants: Variant names, None for the default one; None for all variants.
+        swept: Parameter name to its values; every combination is measured.
+    """
+
+    variants: Sequence[str | None] | None
+    swept: Mapping[str, Sequence[int]]
+
+    def points(self) -> list[dict[str, str]]:
+        """The parameters of each combination, as text."""
+        combinations = itertools.product(*self.swept.values())
+        return [{**self.params, **dict(zip(self.swept, map(str, values), strict=True))} for values in combinations]
+
+
+def record_sweep(request: SweepRequest, listener: Listener) -> Path:
+    """Record a sweep; returns the new directory.
+
+    Raises:
+        UsageError: The scenario, a parameter or the output place is wrong.
+        MeasurementError: A variant could not be timed, or nothing can be written.
+    """
+    return record_many(SWEEP, request, _Sweep(request), listener)
+
+
+@dataclass(slots=True)
+class _Sweep:
+    """A sweep while it is recorded; ``unsettled`` counts calls that had not settled after their warm-up."""
+
+    request: SweepRequest
+    loaded: Loaded | None = None
+    against: Against | None = None
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    unsettled: int = 0
+
+    def load(self, workers: Sequence[Worker]) -> None:
+        request = self.request
+        self.loaded = ask_all(
+            workers,
+            LOAD,
+            target=request.target.to_json(),
+            variants=None if request.variants is None else list(request.variants),
+            points=request.points(),
+            swept=list(request.swept),
+            compile_options=request.compile_options,
+        )[0]
+        self.against = sizes_of(request.swept, self.loaded)
+
+    def warm_up(self, workers: Sequence[Worker], listener: Listener) -> None:
+        listener.step("warming up every size")
+        self.unsettled += sum(each.unsettled for each in ask_all(workers, WARM_UP, block_ns=BLOCK_NS))
+
+    def measure(self, worker: Worker, process: int) -> None:
+        effort = self.request.effort
+        timed = worker.ask(TIME_BLOCKS, rounds=effort.blocks, budget_ns=effort.clock_budget_ns, seed=process)
+        self.rows += [{"process": process, **row} for row in timed.rows]
+
+    def write(self, folder: Path, provenance: Mapping[str, Any]) -> SweepMeta:
+        request, loaded, against = self.request, self.loaded, self.against
+        assert loaded is not None
+        assert against is not None
+        write_table(folder / CLOCK, self.rows)
+        params = loaded.points[0].params
+        variant = loaded.variants[0] if len(loaded.variants) == 1 else ""
+        return SweepMeta(
+            subject=Subject("scenario", loaded.scenario, variant, params, request.compiles, loaded.device),
+            variants=loaded.variants,
+            points=loaded.points,
+            swept={name: list(values) for name, values in request.swept.items()},
+            against=against,
+            unsettled=self.unsettled,
+            summary=loaded.summary,
+            default_params=loaded.default_params,
+            work_known=loaded.work_known,
+            published=loaded.published,
+            compile_options=None if request.compile_options is None else dict(request.compile_options),
+            **provenance,
+        )
+
+
+def sizes_of(swept: Mapping[str, Sequence[int]], loaded: Loaded) -> Against:
+    """What time is fitted against: the parameter, or the work that several of them make.
+
+    Raises:
+        UsageError: Several parameters are swept and the scenario does not say what work they make.
+    """
+    if len(swept) == 1:
+        (name,) = swept
+        return Against(name, [point.params[name] for point in loaded.points])
+    for name in ("bytes", "flops"):
+        sizes = [getattr(point.work, name) for point in loaded.points]
+        if loaded.work_known and min(sizes) > 0 and len(set(sizes)) > 1:
+            return Against(name, sizes)
+    raise UsageError(
+        f"scenario {loaded.scenario} does not say what work {' and '.join(swept)} make: sweep one parameter alone"
+    )

@@ -1,0 +1,79 @@
+"""A sweep on disk: ``meta.json`` and ``clock.parquet``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pandas as pd
+from msgspec import Struct
+
+from overhead_lens.captures.directory import Kind, damaged, read_meta
+from overhead_lens.captures.files import CLOCK
+from overhead_lens.captures.model import Recorded
+from overhead_lens.captures.tables import BLOCK_COLUMNS, read_table
+from overhead_lens.captures.upgrade import subject_of
+from overhead_lens.scenario import Published, Work
+from overhead_lens.subject import Subject
+
+
+class Point(Struct, frozen=True):
+    """One size: the parameters and the work of a call."""
+
+    params: dict[str, Any]
+    work: Work
+
+
+class Against(Struct, frozen=True):
+    """What time is fitted against: a swept parameter, ``bytes`` or ``flops``, and its value at each point."""
+
+    name: str
+    sizes: list[int]
+
+
+class SweepMeta(Recorded, frozen=True, kw_only=True):
+    """``meta.json`` of a sweep.
+
+    Attributes:
+        subject: The scenario at its first point; of several variants none is named.
+        variants: Their names.
+        points: The sizes, in the order of ``point`` in the blocks.
+        swept: Parameter name to its values.
+        unsettled: Calls that had not settled after their warm-up.
+    """
+
+    subject: Subject
+    variants: list[str]
+    points: list[Point]
+    swept: dict[str, list[int]]
+    against: Against
+    unsettled: int = 0
+    summary: str = ""
+    default_params: dict[str, Any] = msgspec.field(default_factory=dict)
+    work_known: bool = False
+    published: list[Published] = msgspec.field(default_factory=list)
+    compile_options: dict[str, Any] | None = None
+
+
+def _of_1(meta: Mapping[str, Any]) -> dict[str, Any]:
+    points = meta.get("points")
+    first = points[0] if isinstance(points, list) and points and isinstance(points[0], dict) else {}
+    return {**meta, "subject": {**subject_of(meta), "params": first.get("params", {})}}
+
+
+SWEEP = Kind("sweep", "overhead-lens/sweep-capture/2", SweepMeta, {"overhead-lens/sweep-capture/1": _of_1})
+
+
+def read_sweep(path: Path) -> tuple[SweepMeta, pd.DataFrame]:
+    """Metadata and timed blocks of a stored sweep.
+
+    Raises:
+        UsageError: Not a sweep, an interrupted one, or a damaged one.
+    """
+    meta = read_meta(path, SWEEP)
+    try:
+        return meta, read_table(path / CLOCK, {**BLOCK_COLUMNS, "point": 0}, ("variant",))
+    except (OSError, ValueError) as error:
+        raise damaged("sweep", path, error) from error

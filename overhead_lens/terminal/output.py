@@ -1,0 +1,62 @@
+"""Printing a result on stdout in the format that was asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from enum import Enum, auto
+
+from rich.console import Console
+
+from overhead_lens.errors import OverheadLensError
+from overhead_lens.report.forms import print_text, to_json
+
+# Wide enough for the tables where stdout is a file or a pipe and has no width of its own.
+_FILE_WIDTH = 120
+
+
+class Format(Enum):
+    """How a result is printed."""
+
+    TEXT = auto()
+    """For people."""
+
+    JSON = auto()
+    """For programs: one document and nothing else on stdout."""
+
+    @classmethod
+    def asked(cls, *, json: bool) -> Format:
+        """What the options of a command ask for."""
+        return cls.JSON if json else cls.TEXT
+
+
+def show(result: object, form: Format) -> None:
+    """Print a result of a type that ``report/forms.py`` knows."""
+    if form is Format.JSON:
+        print(to_json(result))
+    else:
+        print_text(make_console(), result)
+
+
+def show_rows(rows: object, form: Format, text: Callable[[Console], None]) -> None:
+    """Print plain JSON values that no schema fixes, or what ``text`` prints of them."""
+    if form is Format.JSON:
+        print(json.dumps(rows, indent=1))
+    else:
+        text(make_console())
+
+
+def failure_of(draw: Callable[[], object]) -> OverheadLensError | None:
+    """Draw a picture; a failure is returned, since what was measured is to be shown all the same."""
+    try:
+        draw()
+    except OverheadLensError as error:
+        return error
+    return None
+
+
+def make_console() -> Console:
+    """A console on stdout that invents no markup in names and no width for a file."""
+    width = None if sys.stdout.isatty() else _FILE_WIDTH
+    return Console(width=width, highlight=False, markup=False, emoji=False)

@@ -1,0 +1,197 @@
+"""The analysis of one trace: budgets of its threads, devices and steps, its costliest names, what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.budget.model import HostCategory
+from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, Classifier
+from overhead_lens.traces.costs import collectives, kernel_costs, operator_costs
+from overhead_lens.traces.device import DeviceTimeline
+from overhead_lens.traces.health import trace_issues, trace_notes
+from overhead_lens.traces.host import HOST_EVENTS, ThreadTimeline, host_events
+from overhead_lens.traces.host_budget import (
+    ThreadPieces,
+    backward_passes,
+    computing,
+    host_budget,
+    operator_floor_ns,
+    thread_pieces,
+)
+from overhead_lens.traces.launches import link, queue_depth
+from overhead_lens.traces.model import BLAME, DeviceBudget, Step, ThreadBudget, TraceAnalysis, Window
+from overhead_lens.traces.pieces import TracePieces
+
+_STEP = re.compile(r"ProfilerStep#(\d+)$")
+
+
+def analyze_trace(trace: Trace, classifier: Classifier) -> TraceAnalysis:
+    """Everything ``overhead-lens analyze`` says of one trace."""
+    return Analyzer(trace, classifier).analysis()
+
+
+class Analyzer:
+    """The analysis of one trace in the making; its parts are made once, when they are first asked for."""
+
+    def __init__(self, trace: Trace, classifier: Classifier) -> None:
+        self._trace = trace
+        self._events = trace.events
+        self._host = host_events(trace.events, classifier)
+        self._linked = link(trace.events)
+
+    def analysis(self) -> TraceAnalysis:
+        """The budgets."""
+        analysis = TraceAnalysis(
+            path=self._trace.path,
+            rank=self._trace.rank,
+            world_size=self._trace.world_size,
+            events=self._trace.event_count,
+            window=self.window,
+            threads=tuple(self._thread_budget(key, pieces) for key, pieces in self.threads.items()),
+            devices=tuple(self._device_budget(each, each.span) for each in self.devices),
+            steps=tuple(self._step(number, window) for number, window in step_windows(self._events)),
+            operators=operator_costs(self._host, [each.timeline for each in self.threads.values()]),
+            kernels=kernel_costs(self._events),
+            collectives=collectives(self._trace),
+        )
+        issues = trace_issues(self._trace, analysis, [each.timeline for each in self.threads.values()], self._linked)
+        notes = trace_notes(self._trace, analysis, self._linked, has_floor=self._floor_ns is not None)
+        return TraceAnalysis(
+            **{name: getattr(analysis, name) for name in TraceAnalysis.__slots__ if name not in ("issues", "notes")},
+            issues=issues,
+            notes=notes,
+        )
+
+    def pieces(self) -> TracePieces:
+        """The same over time."""
+        hosts = [
+            pd.DataFrame(
+                {
+                    "pid": pd.Categorical.from_codes(
+                        np.zeros(len(each.start_ns), dtype=np.int8), pd.Index([key[0]], dtype=object)
+                    ),
+                    "tid": pd.Categorical.from_codes(
+                        np.zeros(len(each.start_ns), dtype=np.int8), pd.Index([key[1]], dtype=object)
+                    ),
+                    "start_ns": each.start_ns,
+                    "dur_ns": each.dur_ns,
+                    "category": np.array(HOST_CATEGORIES, dtype=object)[each.categories()],
+                }
+            )
+            for key, each in self.threads.items()
+        ]
+        return TracePieces(
+            _joined(hosts, ["pid", "tid", "start_ns", "dur_ns", "category"]),
+            self._idle_frame(),
+            self._queue_frame(),
+        )
+
+    @cached_property
+    def window(self) -> Window:
+        """From the first to the last instant of host and device work."""
+        device_ends = np.zeros(0, dtype=np.int64)
+        start_ns, dur_ns = self._events["start_ns"].to_numpy(), self._events["dur_ns"].to_numpy()
+        device_starts = start_ns[self._linked.rows]
+        device_ends = device_starts + dur_ns[self._linked.rows]
+        starts = np.concatenate((self._host.start_ns, device_starts))
+        ends = np.concatenate((self._host.start_ns + self._host.dur_ns, device_ends))
+        return Window(int(starts.min()), int(ends.max() - starts.min())) if len(starts) else Window(0, 0)
+
+    @cached_property
+    def threads(self) -> dict[tuple[str, str], ThreadPieces]:
+        """Every host thread, the busiest first: the most time in operators and runtime calls.
+
+        Autograd's threads come last: they work for the thread that called ``backward()`` and waits for them.
+        """
+        timelines = [ThreadTimeline(self._host, number, self.window) for number in range(len(self._host.threads))]
+        timelines.sort(
+            key=lambda each: (each.is_autograd, -each.working_ns, -each.covered_ns, self._host.threads[each.number])
+        )
+        passes = (
+            backward_passes(timelines[0], [each for each in timelines[1:] if each.is_autograd]) if timelines else None
+        )
+        return {
+            self._host.threads[each.number]: thread_pieces(each, passes, is_busiest=at == 0)
+            for at, each in enumerate(timelines)
+            if passes is not None
+        }
+
+    @cached_property
+    def devices(self) -> list[DeviceTimeline]:
+        """Every device, by number."""
+        numbers = np.unique(self._events["device"].to_numpy()[self._linked.rows])
+        whole = (self.window.start_ns, self.window.start_ns + self.window.wall_ns)
+        return [DeviceTimeline(self._events, self._linked, each, self.threads, whole) for each in numbers.tolist()]
+
+    @cached_property
+    def _floor_ns(self) -> int | None:
+        return operator_floor_ns([each.timeline for each in self.threads.values()])
+
+    @cached_property
+    def _computing(self) -> list[np.ndarray]:
+        return [computing(each.timeline) for each in self.threads.values()]
+
+    def _thread_budget(self, key: tuple[str, str], pieces: ThreadPieces) -> ThreadBudget:
+        at = list(self.threads).index(key)
+        whole = (self.window.start_ns, self.window.start_ns + self.window.wall_ns)
+        host = host_budget(pieces, whole, self._computing[at], self._floor_ns)
+        return ThreadBudget(*key, self._trace.thread_names.get(key, ""), pieces.timeline.covered_ns, host)
+
+    def _device_budget(self, device: DeviceTimeline, window: tuple[int, int]) -> DeviceBudget:
+        return device.budget(self._trace.device_names.get(device.number, ""), window)
+
+    def _step(self, number: int, window: Window) -> Step:
+        bounds = (window.start_ns, window.start_ns + window.wall_ns)
+        host: tuple[HostCategory, ...] = ()
+        if self.threads:
+            host = host_budget(next(iter(self.threads.values())), bounds, self._computing[0], self._floor_ns)
+        return Step(number, window, host, tuple(self._device_budget(each, bounds) for each in self.devices))
+
+    def _idle_frame(self) -> pd.DataFrame:
+        frames = []
+        for device in self.devices:
+            idle = device.idle
+            start_ns = np.maximum(idle.start_ns, device.span[0])
+            dur_ns = np.minimum(idle.start_ns + idle.dur_ns, device.span[1]) - start_ns
+            inside = dur_ns > 0
+            blame = np.array(BLAME, dtype=object)[idle.blame[inside]]
+            columns = {"device": device.number, "start_ns": start_ns[inside], "dur_ns": dur_ns[inside], "blame": blame}
+            frames.append(pd.DataFrame(columns))
+        return _joined(frames, ["device", "start_ns", "dur_ns", "blame"])
+
+    def _queue_frame(self) -> pd.DataFrame:
+        start_ns = self._events["start_ns"].to_numpy()
+        frames = []
+        for device in self.devices:
+            mine = (self._events["device"].to_numpy()[self._linked.rows] == device.number) & (self._linked.launch >= 0)
+            launches = pd.Series(start_ns[self._linked.rows[mine]]).groupby(self._linked.launch[mine]).min()
+            started = launches.to_numpy()
+            called = np.minimum(start_ns[launches.index.to_numpy()], started)
+            times, depth = queue_depth(called, started)
+            frames.append(pd.DataFrame({"device": device.number, "start_ns": times, "depth": depth}))
+        return _joined(frames, ["device", "start_ns", "depth"])
+
+
+def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+    joined: pd.DataFrame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
+    return joined
+
+
+def step_windows(events: pd.DataFrame) -> list[tuple[int, Window]]:
+    """The ``ProfilerStep#N`` annotations of the host, in order of start."""
+    name, cat = events["name"].cat, events["cat"].cat
+    numbers = {code: int(match[1]) for code, each in enumerate(name.categories) if (match := _STEP.match(each))}
+    hosts = [code for code, each in enumerate(cat.categories) if each in HOST_EVENTS]
+    chosen = np.isin(name.codes.to_numpy(), list(numbers)) & np.isin(cat.codes.to_numpy(), hosts)
+    rows = np.flatnonzero(chosen)
+    rows = rows[np.argsort(events["start_ns"].to_numpy()[rows], kind="stable")]
+    start_ns, dur_ns = events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows]
+    steps = [numbers[code] for code in name.codes.to_numpy()[rows].tolist()]
+    return [
+        (step, Window(start, dur)) for step, start, dur in zip(steps, start_ns.tolist(), dur_ns.tolist(), strict=True)
+    ]

@@ -1,0 +1,147 @@
+"""Many traces: one after another here, or spread over a Dask cluster.
+
+One trace is one task. A task never raises: whatever goes wrong with a trace is a ``TraceFailure`` with one line. A worker
+that is lost has its unfinished traces computed again elsewhere. Dask suspects every trace that a lost worker held, so those
+that it gives up are computed once more, each alone: the one that kills its worker then too is a failure, the others are not.
+Only so many tasks are handed out at a time as keep the workers busy, so the scheduler never holds ten thousand of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from overhead_lens.errors import OverheadLensError, UsageError
+from overhead_lens.readers.kineto.read import read_trace
+from overhead_lens.taxonomy.categories import Classifier, Rule, load_rules
+from overhead_lens.traces.analyzer import analyze_trace
+from overhead_lens.traces.model import TraceAnalysis, TraceFailure
+
+Result = TraceAnalysis | TraceFailure
+
+LOCAL = "local"
+
+_CONNECT_TIMEOUT_S = 5
+_TASKS_PER_THREAD = 2
+_QUIET = {"logging": {"distributed": "critical", "distributed.nanny": "critical", "distributed.scheduler": "critical"}}
+
+
+def analyze_here(paths: Sequence[Path], rules: Path | None = None) -> Iterator[Result]:
+    """The analyses one after another, in this process."""
+    loaded = _all_rules(rules)
+    for path in paths:
+        yield analyze_file(str(path), loaded)
+
+
+def analyze_on(scheduler: str, paths: Sequence[Path], rules: Path | None = None) -> Iterator[Result]:
+    """The analyses on a Dask cluster, in the order in which they are done.
+
+    Args:
+        scheduler: ``local`` for one worker process per core of this machine, or the address of a scheduler whose workers
+            see the same files under the same paths.
+        rules: A file of rules; it is read here and sent along.
+
+    Raises:
+        UsageError: dask.distributed is not installed, or the scheduler does not answer.
+    """
+    loaded = _all_rules(rules)
+    absolute = {str(path.absolute()): str(path) for path in paths}  # not resolved: two names of one file are two traces
+    with _client(scheduler) as client:
+        for result in _computed(client, list(absolute), loaded):
+            yield _renamed(result, absolute[result.path])
+
+
+def analyze_file(path: str, rules: tuple[Rule, ...]) -> Result:
+    """The analysis of one file; anything that goes wrong is a failure with its reason."""
+    try:
+        return analyze_trace(read_trace(Path(path)), Classifier(rules))
+    except OverheadLensError as error:
+        return TraceFailure(path, str(error))
+    except MemoryError:
+        return TraceFailure(path, f"{path} does not fit into memory")
+    except Exception as error:
+        return TraceFailure(path, f"{path}: a defect of this program: {type(error).__name__}: {error}")
+
+
+def _all_rules(path: Path | None) -> tuple[Rule, ...]:
+    return (*(load_rules(path) if path else ()), *load_rules())
+
+
+def _computed(client: Any, paths: list[str], rules: tuple[Rule, ...]) -> Iterator[Result]:
+    """Results as they come, with a bounded number of tasks in flight."""
+    from distributed import as_completed
+
+    waiting = iter(paths)
+    shared = client.scatter(rules, broadcast=True) if paths else None
+    limit = max(2, _TASKS_PER_THREAD * sum(client.nthreads().values()))
+    running = as_completed()
+    path_of, suspects = {}, []
+
+    def submit_next() -> None:
+        path = next(waiting, None)
+        if path is not None:
+            future = client.submit(analyze_file, path, shared, pure=False, retries=0)
+            path_of[future.key] = path
+            running.add(future)
+
+    for _ in range(min(limit, len(paths))):
+        submit_next()
+    for future in running:
+        path = path_of.pop(future.key)
+        try:
+            yield future.result()
+        except Exception:
+            suspects.append(path)
+        future.release()
+        submit_next()
+    yield from (_alone(client, path, rules) for path in suspects)
+
+
+def _alone(client: Any, path: str, rules: tuple[Rule, ...]) -> Result:
+    try:
+        result: Result = client.submit(analyze_file, path, rules, pure=False).result()
+    except Exception as error:
+        return TraceFailure(path, _lost(path, error))
+    return result
+
+
+def _lost(path: str, error: Exception) -> str:
+    if type(error).__name__ == "KilledWorker":
+        return f"{path}: every worker that took it was killed (out of memory?)"
+    return f"{path}: the cluster gave no result: {type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def _renamed(result: Result, path: str) -> Result:
+    """The result under the name that the user gave."""
+    return replace(result, path=path)
+
+
+@contextmanager
+def _client(scheduler: str) -> Iterator[Any]:
+    try:
+        import dask
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise UsageError("--dask needs dask.distributed: pip install 'overhead-lens[cluster]'") from None
+    with dask.config.set(_QUIET):
+        if scheduler == LOCAL:
+            with (
+                LocalCluster(
+                    threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=60
+                ) as cluster,
+                Client(cluster) as client,
+            ):
+                yield client
+            return
+        try:
+            client = Client(scheduler, timeout=_CONNECT_TIMEOUT_S)
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise UsageError(f"no Dask scheduler answers at {scheduler}: {reason}") from None
+        with client:
+            if not client.nthreads():
+                raise UsageError(f"the Dask scheduler at {scheduler} has no workers")
+            yield client

@@ -1,0 +1,207 @@
+"""The device side of a trace: busy, idle, and who is to blame for the idle time.
+
+Every idle interval is followed back from the next device event to the call that launched it::
+
+    host     ..python..|dispatcher|[launch call]
+    device   ---busy---|            idle                 |kernel
+    blame              |dispatcher |   launch   |  queue  |
+
+Before the launching call began, the blame is what its thread was doing (and, while that thread had nothing to do, what the
+busiest thread was doing); during the call it is ``launch``; after it returned the device had its work: ``queue``. Where the
+launch is not in the trace, nobody knows: ``unattributed``. An operator's time is ``dispatcher``, undivided.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.readers.kineto.model import COPY_CATEGORIES
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.traces.host_budget import ThreadPieces
+from overhead_lens.traces.intervals import cut, groups, overlapping, union
+from overhead_lens.traces.launches import Linked, launch_statistics
+from overhead_lens.traces.model import BLAME, DeviceBudget, Kinds, Launches
+from overhead_lens.traces.timeline import Ints, sum_by
+
+KINDS = ("compute", "communication", "copy")
+COMPUTE, COMMUNICATION, COPY = range(len(KINDS))
+
+_COMMUNICATION = re.compile(
+    r"nccl|rccl|msccl|oneccl|nvshmem|cross_device_reduce|(one|two)_shot_all_?reduce|multimem_(all|one_shot)|all_?reduce_(one|two)_?shot",
+    re.IGNORECASE,
+)
+"""Kernels of NCCL, RCCL and MSCCL, and the custom all-reduces of torch's symmetric memory, vLLM and SGLang."""
+
+_QUEUE, _LAUNCH, _UNKNOWN = (BLAME.index(name) for name in ("queue", "launch", "unattributed"))
+_BLAME_OF_CATEGORY = np.array(
+    [BLAME.index("dispatcher" if category == "kernel" else category) for category in HOST_CATEGORIES]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Idle time of a device in pieces.
+
+    Attributes:
+        start_ns, dur_ns: int64, shape ``(n,)``, ascending and disjoint; ``dur_ns`` > 0.
+        blame: int64: number in ``BLAME``.
+    """
+
+    start_ns: Ints
+    dur_ns: Ints
+    blame: Ints
+
+    def by_blame(self, window: tuple[int, int]) -> dict[str, int]:
+        """Time in ``window`` per key of ``BLAME``."""
+        chosen = overlapping(self.start_ns, self.start_ns + self.dur_ns, window)
+        start_ns, end_ns = self.start_ns[chosen], self.start_ns[chosen] + self.dur_ns[chosen]
+        inside = np.minimum(end_ns, window[1]) - np.maximum(start_ns, window[0])
+        return dict(zip(BLAME, sum_by(self.blame[chosen], inside, len(BLAME)).tolist(), strict=True))
+
+
+class DeviceTimeline:
+    """One device of a trace.
+
+    Args:
+        events: Event frame.
+        linked: All device events with their launches.
+        device: Number of the device.
+        threads: Pieces of every host thread by (pid, tid); the busiest first.
+        window: Of the whole trace (start, end).
+
+    Attributes:
+        number: Number of the device.
+        span: Start of its first and end of its last event.
+        busy: Union of its events.
+        idle: Idle pieces over the whole window, before its first and after its last event as well.
+    """
+
+    def __init__(
+        self,
+        events: pd.DataFrame,
+        linked: Linked,
+        device: int,
+        threads: Mapping[tuple[str, str], ThreadPieces],
+        window: tuple[int, int],
+    ) -> None:
+        self.number = device
+        self._events = events
+        chosen = np.flatnonzero(events["device"].to_numpy()[linked.rows] == device)
+        chosen = chosen[np.argsort(events["start_ns"].to_numpy()[linked.rows[chosen]], kind="stable")]
+        self._linked = linked.chosen(chosen)
+        self._rows = self._linked.rows
+        self._start_ns = events["start_ns"].to_numpy()[self._rows]
+        self._dur_ns = events["dur_ns"].to_numpy()[self._rows]
+        self._reached_ns = np.maximum.accumulate(self._start_ns + self._dur_ns)
+        self.busy = union(self._start_ns, self._dur_ns)
+        self.span = (int(self._start_ns.min()), int((self._start_ns + self._dur_ns).max()))
+        kind = device_kinds(events)[self._rows]
+        self._by_kind = [union(self._start_ns[kind == each], self._dur_ns[kind == each]) for each in range(len(KINDS))]
+        exposed = np.isin(kind, (COMPUTE, COMMUNICATION))
+        self._compute_or_communication = union(self._start_ns[exposed], self._dur_ns[exposed])
+        self.idle = self._blamed(threads, window)
+
+    def budget(self, name: str, window: tuple[int, int]) -> DeviceBudget:
+        """The device over ``window`` (start, end)."""
+        first = int(np.searchsorted(self._reached_ns, window[0], "right"))
+        last = int(np.searchsorted(self._start_ns, window[1], "left"))
+        inside = self._start_ns[first:last] + self._dur_ns[first:last] > window[0]
+        compute, communication, copy = (each.within(window) for each in self._by_kind)
+        return DeviceBudget(
+            device=str(self.number),
+            name=name,
+            events=len(self._rows) if window == self.span else int(inside.sum()),
+            span_ns=window[1] - window[0],
+            busy_ns=self.busy.within(window),
+            kinds=Kinds(
+                compute, communication, copy, compute + communication - self._compute_or_communication.within(window)
+            ),
+            idle_blame=self.idle.by_blame(window),
+            launch=self._launches(window),
+        )
+
+    def _launches(self, window: tuple[int, int]) -> Launches:
+        first, last = np.searchsorted(self._start_ns, (window[0], window[1] + (window == self.span)), "left")
+        return launch_statistics(self._events, self._linked.chosen(slice(first, last)), window[1] - window[0])
+
+    def _blamed(self, threads: Mapping[tuple[str, str], ThreadPieces], window: tuple[int, int]) -> Idle:
+        # Work too short for the clock ends an idle interval as any other does: it had a launch of its own.
+        work = groups(self._start_ns, self._dur_ns)
+        gap_start = np.concatenate(([window[0]], work.end_ns)).astype(np.int64)
+        gap_end = np.concatenate((work.start_ns, [window[1]])).astype(np.int64)
+        gap_end = np.maximum(gap_end, gap_start)
+        launch = np.append(self._linked.launch[work.first], -1)
+        start_ns, dur_ns = self._events["start_ns"].to_numpy(), self._events["dur_ns"].to_numpy()
+        linked = launch >= 0
+        called = np.where(linked, np.clip(start_ns[launch], gap_start, gap_end), gap_start)
+        returned = np.where(linked, np.clip(start_ns[launch] + dur_ns[launch], called, gap_end), gap_start)
+        parts = [
+            _constant(called, returned, _LAUNCH),
+            _constant(np.where(linked, returned, gap_end), gap_end, _QUEUE),
+            _constant(gap_start[:-1], np.where(linked, gap_start, gap_end)[:-1], _UNKNOWN),
+        ]
+        host_end = np.where(linked, called, gap_start)
+        # After the last device event no launch says whom to ask: the busiest thread.
+        host_end[-1] = gap_end[-1]
+        thread = self._launching_thread(launch, list(threads))
+        for number, pieces in enumerate(threads.values()):
+            mine = thread == number
+            parts += _host_blame(gap_start[mine], host_end[mine], pieces, next(iter(threads.values())))
+        if not threads:
+            parts.append(_constant(gap_start[-1:], gap_end[-1:], _UNKNOWN))
+        merged = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+        order = np.argsort(merged[0], kind="stable")
+        return Idle(*(column[order] for column in merged))
+
+    def _launching_thread(self, launch: Ints, keys: Sequence[tuple[str, str]]) -> Ints:
+        """Number in ``keys`` of the thread of each launch; the first for no launch."""
+        if not keys:
+            return np.full(len(launch), -1, dtype=np.int64)
+        pid, tid = self._events["pid"].cat, self._events["tid"].cat
+        count = max(1, len(tid.categories))
+        pids, tids = ({name: code for code, name in enumerate(each.categories)} for each in (pid, tid))
+        codes = np.array([pids[key[0]] * count + tids[key[1]] for key in keys], dtype=np.int64)
+        order = np.argsort(codes)
+        wanted = pid.codes.to_numpy()[launch].astype(np.int64) * count + tid.codes.to_numpy()[launch]
+        at = order[np.minimum(np.searchsorted(codes[order], wanted), len(codes) - 1)]
+        return np.where((launch >= 0) & (codes[at] == wanted), at, 0)
+
+
+def device_kinds(events: pd.DataFrame) -> Ints:
+    """Number in ``KINDS`` per row of the event frame, by name and category; meaningless for host events."""
+    cat, name = events["cat"].cat, events["name"].cat
+    copies = np.array([each in COPY_CATEGORIES for each in cat.categories] or [False])
+    communicates = np.zeros(max(1, len(name.categories)), dtype=bool)
+    used = np.unique(name.codes.to_numpy()[events["device"].to_numpy() >= 0])
+    communicates[used] = [_COMMUNICATION.search(name.categories[each]) is not None for each in used]
+    if events.empty:
+        return np.zeros(0, dtype=np.int64)
+    kind = np.where(communicates[name.codes.to_numpy()], COMMUNICATION, COMPUTE)
+    return np.where(copies[cat.codes.to_numpy()], COPY, kind)
+
+
+_Part = tuple[Ints, Ints, Ints]
+
+
+def _constant(start_ns: Ints, end_ns: Ints, blame: int) -> _Part:
+    lasting = np.flatnonzero(end_ns > start_ns)
+    return start_ns[lasting], (end_ns - start_ns)[lasting], np.full(len(lasting), blame, dtype=np.int64)
+
+
+def _host_blame(start_ns: Ints, end_ns: Ints, thread: ThreadPieces, busiest: ThreadPieces) -> list[_Part]:
+    """What ``thread`` was doing in the intervals, and where it had nothing to do, the busiest thread."""
+    found = cut(start_ns, end_ns, thread.start_ns, thread.start_ns + thread.dur_ns)
+    blame = _BLAME_OF_CATEGORY[thread.categories()][found.piece]
+    if thread is busiest:
+        return [(found.start_ns, found.dur_ns, blame)]
+    idle = thread.is_idle[found.piece]
+    asked = found.start_ns[idle]
+    return [
+        (found.start_ns[~idle], found.dur_ns[~idle], blame[~idle]),
+        *_host_blame(asked, asked + found.dur_ns[idle], busiest, busiest),
+    ]

@@ -1,0 +1,110 @@
+"""What is wrong with a recording, and what a reader of its numbers must know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES, Trace
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.traces.host import HOST_EVENTS, ThreadTimeline
+from overhead_lens.traces.launches import Linked, runtime_rows
+from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.traces.timeline import Ints
+
+_KNOWN = HOST_EVENTS | DEVICE_CATEGORIES | {"gpu_user_annotation", "Trace", "overhead", "cuda_sync"}
+_KERNEL = HOST_CATEGORIES.index("kernel")
+_WARM_UP = 2.0
+_FEW_STEPS = 3
+
+
+def trace_issues(
+    trace: Trace, analysis: TraceAnalysis, timelines: Sequence[ThreadTimeline], linked: Linked
+) -> Mapping[str, int]:
+    """Events that were dropped, repaired or look wrong, by reason; no zeros. Adds to those of the reader.
+
+    - ``partial_overlap``: host events that end after the event they began in;
+    - ``unlinked_device_event``: device events whose launch is not in the trace;
+    - ``kernel_before_launch``: launches whose first device event starts before them, by clock skew;
+    - ``launch_without_device_event``: kernel launches without a device event (lost, or after the recording's end);
+    - ``overlap_in_stream``: device events that start before the one before them in their stream ended;
+    - ``profiler_overhead``: pauses of the profiler itself;
+    - ``other_category``: complete events of categories that are neither host nor device work.
+    """
+    found = dict(trace.issues)
+    counts = trace.events["cat"].value_counts()
+    found |= {
+        "partial_overlap": sum(each.crossing_count for each in timelines),
+        "unlinked_device_event": int((linked.launch < 0).sum()),
+        "kernel_before_launch": sum(each.launch.repaired for each in analysis.devices),
+        "launch_without_device_event": len(_unanswered(trace, linked)),
+        "overlap_in_stream": _stream_overlaps(trace, linked),
+        "profiler_overhead": int(counts.get("overhead", 0)),
+        "other_category": int(sum(count for name, count in counts.items() if name not in _KNOWN)),
+    }
+    return {reason: count for reason, count in found.items() if count}
+
+
+def trace_notes(trace: Trace, analysis: TraceAnalysis, linked: Linked, *, has_floor: bool) -> tuple[str, ...]:
+    """Sentences that a reader of the numbers must know."""
+    notes = []
+    if trace.metadata.get("with_stack"):
+        notes.append("recorded with Python stacks (with_stack): host times are inflated, short calls up to three-fold")
+    if trace.metadata.get("profile_memory"):
+        notes.append(
+            "recorded with memory events (profile_memory): every allocation took longer than it does unprofiled"
+        )
+    if analysis.host and analysis.host[_KERNEL].ns and has_floor:
+        notes.append(
+            "operators' time is divided between dispatcher and kernel by an estimate: "
+            "what a view operator of this trace takes is dispatch"
+        )
+    if analysis.host and not has_floor and any(each.category == "dispatcher" for each in analysis.operators):
+        notes.append("no view operator shows what dispatch costs here: kernels on the CPU are counted with dispatcher")
+    notes += _warm_up(analysis)
+    if _ends_unsynchronized(trace, linked):
+        notes.append(
+            "the recording ends with launches that have no device event: synchronize the device before the profiler stops"
+        )
+    return tuple(notes)
+
+
+def _warm_up(analysis: TraceAnalysis) -> list[str]:
+    walls = [step.window.wall_ns for step in analysis.steps]
+    usual_ns = float(np.median(walls[1:])) if len(walls) >= _FEW_STEPS else 0.0
+    if not usual_ns or walls[0] <= _WARM_UP * usual_ns:
+        return []
+    ratio = walls[0] / usual_ns
+    return [f"step {analysis.steps[0].step} takes {ratio:.1f}x the median of the others: it looks like warm-up"]
+
+
+def _launch_rows(trace: Trace) -> Ints:
+    """Rows of runtime and driver calls that launch a kernel or a graph."""
+    name = trace.events["name"].cat
+    names = [code for code, each in enumerate(name.categories) if "LaunchKernel" in each or "GraphLaunch" in each]
+    calls = runtime_rows(trace.events)
+    return calls[np.isin(name.codes.to_numpy()[calls], names)]
+
+
+def _unanswered(trace: Trace, linked: Linked) -> Ints:
+    """Launches without a device event; a trace without any device event recorded no device at all."""
+    launches = _launch_rows(trace)
+    return launches[~np.isin(launches, linked.launch)] if len(linked.rows) else launches[:0]
+
+
+def _ends_unsynchronized(trace: Trace, linked: Linked) -> bool:
+    launches = _launch_rows(trace)
+    if not len(launches) or not len(linked.rows):
+        return False
+    last = launches[np.argmax(trace.events["start_ns"].to_numpy()[launches])]
+    return bool(last not in linked.launch)
+
+
+def _stream_overlaps(trace: Trace, linked: Linked) -> int:
+    events, rows = trace.events, linked.rows
+    start_ns, end_ns = events["start_ns"].to_numpy()[rows], (events["start_ns"] + events["dur_ns"]).to_numpy()[rows]
+    device, stream = events["device"].to_numpy()[rows], events["stream"].to_numpy()[rows]
+    order = np.lexsort((start_ns, stream, device))
+    same = (device[order][1:] == device[order][:-1]) & (stream[order][1:] == stream[order][:-1])
+    return int((same & (start_ns[order][1:] < end_ns[order][:-1])).sum())

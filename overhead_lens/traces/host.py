@@ -1,0 +1,200 @@
+"""The host events of a trace, what the rules say of each, and who owns each instant of a thread.
+
+Annotations are transparent: an instant belongs to the operator, runtime call or Python function that is open then, also
+where an annotation started later; an annotation owns what nothing else covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.taxonomy.categories import Claim, Classifier
+from overhead_lens.traces.intervals import merged
+from overhead_lens.traces.model import Window
+from overhead_lens.traces.timeline import Bools, Ints, Nesting, Segments, sweep
+
+OPERATORS = frozenset({"cpu_op", "Operator", "operator"})
+RUNTIME = frozenset(
+    {
+        *(
+            f"{vendor}_{level}"
+            for vendor in ("cuda", "hip", "xpu", "mtia", "privateuse1")
+            for level in ("runtime", "driver")
+        ),
+        "Runtime",
+        "runtime",
+    }
+)
+PYTHON = frozenset({"python_function"})
+ANNOTATIONS = frozenset({"user_annotation"})
+HOST_EVENTS = OPERATORS | RUNTIME | PYTHON | ANNOTATIONS | {""}
+"""Categories of events on host threads; "" is an event of a trace that names no categories."""
+
+_USER = Claim("python", "user")
+
+
+@dataclass(frozen=True, slots=True)
+class HostEvents:
+    """The host events of a trace with what the rules say of each.
+
+    Attributes:
+        rows: int64: their rows in the event frame; every other array is of this length.
+        thread: int64: number in ``threads``.
+        name: int64: number in ``names``.
+        claim: int64: number in ``claims``, by the event's own name.
+        scope: int64, 0 or 1: whether everything below belongs to the same claim.
+        operator, runtime, annotation: bool: what the event is; ``annotation`` only where it is transparent.
+        threads: (pid, tid) per thread.
+    """
+
+    rows: Ints
+    start_ns: Ints
+    dur_ns: Ints
+    thread: Ints
+    name: Ints
+    claim: Ints
+    scope: Ints
+    operator: Bools
+    runtime: Bools
+    annotation: Bools
+    threads: Sequence[tuple[str, str]]
+    names: Sequence[str]
+    claims: Sequence[Claim]
+
+
+def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
+    """Select and classify the host events of an event frame."""
+    cat, name = events["cat"].cat, events["name"].cat
+    cat_codes, name_codes = cat.codes.to_numpy(), name.codes.to_numpy()
+    rows = np.flatnonzero(_in(cat_codes, cat.categories, HOST_EVENTS))
+    cat_codes, name_codes = cat_codes[rows].astype(np.int64), name_codes[rows].astype(np.int64)
+    thread, threads = _threads(events, rows)
+    pair, pairs = distinct(name_codes * len(cat.categories) + cat_codes)
+    claims: dict[Claim, int] = {}
+    verdicts = [
+        classifier.event_verdict(
+            name.categories[each // len(cat.categories)], cat.categories[each % len(cat.categories)]
+        )
+        for each in pairs.tolist()
+    ]
+    claim = np.array([claims.setdefault(each, len(claims)) for each, _ in verdicts] or [0], dtype=np.int64)
+    scope = np.array([int(is_scope) for _, is_scope in verdicts] or [0], dtype=np.int64)
+    is_user = np.array([each == _USER for each, _ in verdicts] or [False])
+    return HostEvents(
+        rows,
+        events["start_ns"].to_numpy()[rows],
+        events["dur_ns"].to_numpy()[rows],
+        thread,
+        name_codes,
+        claim[pair],
+        scope[pair],
+        _in(cat_codes, cat.categories, OPERATORS),
+        _in(cat_codes, cat.categories, RUNTIME),
+        _in(cat_codes, cat.categories, ANNOTATIONS) & is_user[pair],
+        threads,
+        list(name.categories),
+        list(claims),
+    )
+
+
+def distinct(values: Ints) -> tuple[Ints, Ints]:
+    """For each of the values its number among the distinct ones, and these, ascending."""
+    codes, found = pd.factorize(values)
+    order = np.argsort(found, kind="stable")
+    number = np.empty(len(found), dtype=np.int64)
+    number[order] = np.arange(len(found))
+    return number[codes] if len(values) else np.zeros(0, dtype=np.int64), found[order]
+
+
+def _threads(events: pd.DataFrame, rows: Ints) -> tuple[Ints, list[tuple[str, str]]]:
+    pid, tid = events["pid"].cat, events["tid"].cat
+    count = max(1, len(tid.categories))
+    number, found = distinct(pid.codes.to_numpy()[rows].astype(np.int64) * count + tid.codes.to_numpy()[rows])
+    return number, [(pid.categories[each // count], tid.categories[each % count]) for each in found.tolist()]
+
+
+def _in(codes: Ints, categories: pd.Index, wanted: frozenset[str]) -> Bools:
+    return (
+        np.array([each in wanted for each in categories] or [False])[codes] if len(codes) else np.zeros(0, dtype=bool)
+    )
+
+
+class ThreadTimeline:
+    """One host thread: who owns each instant of the window.
+
+    Args:
+        host: All host events.
+        number: The thread's, in ``host.threads``.
+        window: Of the whole trace.
+
+    Attributes:
+        events: int64: the thread's events, as positions in ``host``; arrays per event are of this length.
+        claim: int64 per event: number in ``host.claims``, scopes considered.
+        segments: Pieces of the window; the owner is a position in ``events``.
+        self_ns: int64 per event.
+        covered_ns: Time covered by any of its events.
+        working_ns: Self time of its operators and runtime calls.
+        launches_below: bool per event: whether it is a runtime call or anything that it called is.
+        crossing_count: Events that end after the event they began in.
+        extent: Start of the first and end of the last event that lasts.
+        is_autograd: Whether autograd's engine evaluating nodes takes most of the time of what begins on the thread.
+        has_operators: Whether operators or Python functions were recorded on it.
+    """
+
+    def __init__(self, host: HostEvents, number: int, window: Window) -> None:
+        self.host = host
+        self.number = number
+        self.events = np.flatnonzero(host.thread == number)
+        start_ns, dur_ns = host.start_ns[self.events], host.dur_ns[self.events]
+        annotation, runtime = host.annotation[self.events], host.runtime[self.events]
+        bounds = (window.start_ns, window.start_ns + window.wall_ns)
+        nesting = Nesting(start_ns, dur_ns)
+        self.claim = nesting.inherit(host.claim[self.events], host.scope[self.events])
+        self.launches_below = nesting.mark_above(runtime)
+        self.segments = _owned(start_ns, dur_ns, annotation, bounds)
+        self.self_ns = self.segments.self_ns(len(self.events))
+        self.covered_ns = window.wall_ns - self.segments.uncovered_ns()
+        self.crossing_count = nesting.crossing_count
+        works = host.operator[self.events] | runtime
+        self.working_ns = int(self.self_ns[works].sum())
+        lasting = np.flatnonzero(dur_ns > 0)
+        ends = start_ns[lasting] + dur_ns[lasting]
+        self.extent = (int(start_ns[lasting].min()), int(ends.max())) if len(lasting) else (0, 0)
+        top = np.flatnonzero(nesting.parent < 0)
+        engine = np.array([name.startswith("autograd::engine") for name in host.names] or [False])
+        in_engine = engine[host.name[self.events[top]]]
+        self.is_autograd = bool(in_engine.any()) and 2 * int(dur_ns[top][in_engine].sum()) >= int(dur_ns[top].sum())
+        self.has_operators = bool((~annotation & ~runtime).any())
+
+
+def _owned(start_ns: Ints, dur_ns: Ints, annotation: Bools, bounds: tuple[int, int]) -> Segments:
+    """Pieces of the window; annotations own what nothing else covers."""
+    if not annotation.any():
+        return sweep(start_ns, dur_ns, bounds)
+    work, marks = np.flatnonzero(~annotation), np.flatnonzero(annotation)
+    upper = sweep(start_ns[work], dur_ns[work], bounds)
+    lower = sweep(start_ns[marks], dur_ns[marks], bounds)
+    return _laid_over(_renumbered(upper, work), _renumbered(lower, marks))
+
+
+def _renumbered(segments: Segments, rows: Ints) -> Segments:
+    owner = np.full(len(segments.owner), -1, dtype=np.int64)
+    owned = segments.owner >= 0
+    owner[owned] = rows[segments.owner[owned]]
+    return Segments(segments.start_ns, segments.dur_ns, owner)
+
+
+def _laid_over(upper: Segments, lower: Segments) -> Segments:
+    """The pieces of ``upper``, and where they are uncovered those of ``lower``; both partition the same window."""
+    starts = merged(upper.start_ns, lower.start_ns)
+    if not len(starts):
+        return upper
+    owner = upper.owner[np.searchsorted(upper.start_ns, starts, "right") - 1]
+    uncovered = owner < 0
+    owner[uncovered] = lower.owner[np.searchsorted(lower.start_ns, starts[uncovered], "right") - 1]
+    end_ns = int(upper.start_ns[-1] + upper.dur_ns[-1])
+    return Segments(starts, np.diff(np.append(starts, end_ns)), owner)

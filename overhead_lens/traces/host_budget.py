@@ -1,0 +1,282 @@
+"""Budget of a host thread over any window inside the trace.
+
+What no event covers
+
+- between two events of the busiest thread is Python that was not recorded (``between events``), if its operators were
+  recorded at all;
+- while a backward pass runs on an autograd thread, is waiting on the busiest thread (``backward()`` blocks its caller:
+  torch/csrc/autograd/engine.cpp, ``Engine::execute``) and the engine's own work on the autograd thread;
+- between two events of an autograd thread is otherwise waiting for work;
+- is ``unattributed`` anywhere else: before a thread's first and after its last event nobody knows what it did.
+
+A backward pass runs from the first to the last event of the autograd threads within one gap of the busiest thread::
+
+    busiest    [op] [op]..........wait............python [op]
+    autograd             [node] [node]   [node]
+
+An operator's span holds its dispatch and, on a CPU, its kernel. Where it launched nothing, as much of its self time as a view
+operator of the same trace takes (views compute nothing) counts as dispatcher and the rest as kernel: an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.budget.model import Frame, HostCategory, Part
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS, Claim
+from overhead_lens.traces.host import HostEvents, ThreadTimeline
+from overhead_lens.traces.intervals import merged
+from overhead_lens.traces.timeline import Bools, Ints, sum_by
+
+BETWEEN = "(between events)"
+OUTSIDE = "(before the first and after the last event)"
+IDLE = "(waiting for work)"
+BACKWARD = "(backward pass on another thread)"
+ENGINE = "(between nodes of the backward pass)"
+
+_DISPATCH = Claim("dispatcher", "dispatch")
+_KERNEL = Claim("kernel")
+_GAPS = (
+    (Claim("python", "user"), BETWEEN),
+    (Claim("wait"), BACKWARD),
+    (Claim("dispatcher", "autograd"), ENGINE),
+    (Claim("wait"), IDLE),
+    (Claim("unattributed"), BETWEEN),
+    (Claim("unattributed"), OUTSIDE),
+)
+_PYTHON_GAP, _BACKWARD_GAP, _ENGINE_GAP, _IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP = range(len(_GAPS))
+_RUN_BACKWARD = "run_backward of torch._C._EngineBase"
+VIEWS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "view", "_unsafe_view", "as_strided", "transpose", "t", "permute", "expand", "squeeze", "unsqueeze", "select",
+        "slice", "narrow", "detach", "alias", "_reshape_alias", "unbind", "split",
+    )
+)  # fmt: skip
+_MOST_FRAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadPieces:
+    """A thread's window in consecutive pieces, each with its claim and the name that stands for it.
+
+    Attributes:
+        start_ns, dur_ns: int64, shape ``(n,)``; ``dur_ns`` > 0.
+        owner: int64: position among the thread's events; -1 for uncovered time.
+        claim: int64: number in ``claims``.
+        name: int64: number in ``names``.
+        is_idle: bool: the thread had nothing to do, or nobody knows what.
+    """
+
+    timeline: ThreadTimeline
+    start_ns: Ints
+    dur_ns: Ints
+    owner: Ints
+    claim: Ints
+    name: Ints
+    is_idle: Bools
+    claims: Sequence[Claim]
+    names: Sequence[str]
+
+    def categories(self) -> Ints:
+        """Category per piece, as a number in ``HOST_CATEGORIES``."""
+        numbers = np.array([HOST_CATEGORIES.index(claim.category) for claim in self.claims], dtype=np.int64)
+        return numbers[self.claim]
+
+
+@dataclass(frozen=True, slots=True)
+class BackwardPasses:
+    """When the busiest thread waited for the autograd threads; disjoint, ascending, int64 ns."""
+
+    start_ns: Ints
+    end_ns: Ints
+
+
+def backward_passes(busiest: ThreadTimeline, autograd: Sequence[ThreadTimeline]) -> BackwardPasses:
+    """The passes on ``autograd`` threads, each within one piece of time in which the busiest thread shows no work."""
+    none = np.zeros(0, dtype=np.int64)
+    if not autograd:
+        return BackwardPasses(none, none)
+    starts = np.concatenate([each.host.start_ns[each.events] for each in autograd])
+    ends = starts + np.concatenate([each.host.dur_ns[each.events] for each in autograd])
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], ends[order]
+    open_start, open_end = _unworked(busiest)
+    first, last = np.searchsorted(starts, open_start, "left"), np.searchsorted(starts, open_end, "left")
+    has = last > first
+    first, last = first[has], last[has]
+    reached = (
+        np.maximum.reduceat(np.append(ends, 0), np.column_stack((first, last)).ravel())[::2] if len(first) else none
+    )
+    return BackwardPasses(starts[first], np.minimum(reached, open_end[has]))
+
+
+def _unworked(timeline: ThreadTimeline) -> tuple[Ints, Ints]:
+    """Intervals in which the thread shows no work: covered by nothing but annotations and the call of a backward pass."""
+    segments = timeline.segments
+    open_pieces = ~_works(timeline)
+    edges = np.diff(np.concatenate(([False], open_pieces, [False])).astype(np.int8))
+    begins, past = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+    return segments.start_ns[begins], segments.start_ns[past] + segments.dur_ns[past]
+
+
+def _works(timeline: ThreadTimeline) -> Bools:
+    """Bool per segment: an event other than an annotation or ``run_backward`` owns it."""
+    host, owner = timeline.host, timeline.segments.owner
+    calls_backward = np.array([_RUN_BACKWARD in name for name in host.names] or [False])
+    soft = host.annotation[timeline.events] | calls_backward[host.name[timeline.events]]
+    works = owner >= 0
+    works[works] = ~soft[owner[works]]
+    return works
+
+
+def thread_pieces(timeline: ThreadTimeline, passes: BackwardPasses, *, is_busiest: bool) -> ThreadPieces:
+    """The pieces of a thread."""
+    host, segments = timeline.host, timeline.segments
+    # Cut where a pass begins or ends, so that every piece is inside one or outside of all.
+    starts = segments.start_ns
+    end_ns = int(starts[-1] + segments.dur_ns[-1]) if len(starts) else 0
+    if len(passes.start_ns) and len(starts):
+        edges = merged(passes.start_ns, passes.end_ns)
+        starts = merged(starts, edges[(edges > starts[0]) & (edges < end_ns)])
+    segment = np.searchsorted(segments.start_ns, starts, "right") - 1
+    owner = segments.owner[segment]
+    in_pass = np.searchsorted(passes.start_ns, starts, "right") > np.searchsorted(passes.end_ns, starts, "right")
+    gap = _gap_kinds(timeline, starts, in_pass, is_busiest=is_busiest)
+    soft = ~_works(timeline)[segment]
+    claim, name = gap + len(host.claims), gap + len(host.names)
+    # A backward pass elsewhere is what an annotation around its call waits for.
+    owned = (owner >= 0) & ~(soft & in_pass & is_busiest)
+    claim[owned] = timeline.claim[owner[owned]]
+    name[owned] = host.name[timeline.events[owner[owned]]]
+    return ThreadPieces(
+        timeline,
+        starts,
+        np.diff(np.append(starts, end_ns)),
+        np.where(owned, owner, -1),
+        claim,
+        name,
+        ~owned & np.isin(gap, (_IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP)),
+        [*host.claims, *(claim for claim, _ in _GAPS)],
+        [*host.names, *(name for _, name in _GAPS)],
+    )
+
+
+def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Bools, *, is_busiest: bool) -> Ints:
+    """What uncovered time is, per piece."""
+    first, last = timeline.extent
+    inside = (starts >= first) & (starts < last)
+    if is_busiest:
+        kind = np.where(in_pass, _BACKWARD_GAP, _PYTHON_GAP if timeline.has_operators else _UNKNOWN_GAP)
+        return np.where(inside | in_pass, kind, _OUTSIDE_GAP)
+    if timeline.is_autograd:
+        return np.where(inside, np.where(in_pass, _ENGINE_GAP, _IDLE_GAP), _OUTSIDE_GAP)
+    return np.where(inside, _UNKNOWN_GAP, _OUTSIDE_GAP)
+
+
+def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
+    """Median self time of the trace's view operators, which dispatch and compute nothing; None where it has none."""
+    samples = [
+        timeline.self_ns[_named(timeline.host, VIEWS)[timeline.events] & ~timeline.launches_below]
+        for timeline in timelines
+    ]
+    views = np.concatenate(samples) if samples else np.zeros(0, dtype=np.int64)
+    return int(np.percentile(views, 50, method="lower")) if len(views) else None
+
+
+def computing(timeline: ThreadTimeline) -> Bools:
+    """Bool per event of the thread: operators that launched nothing and are no views: they may hold a CPU kernel."""
+    host = timeline.host
+    dispatch = np.array([claim == _DISPATCH for claim in host.claims] or [False])
+    collectives = np.array([name.startswith(("c10d::", "nccl:")) for name in host.names] or [False])
+    excluded = (_named(host, VIEWS) | collectives[host.name])[timeline.events]
+    found: Bools = host.operator[timeline.events] & dispatch[timeline.claim] & ~timeline.launches_below & ~excluded
+    return found
+
+
+def host_budget(
+    pieces: ThreadPieces, window: tuple[int, int], splittable: Bools, floor_ns: int | None
+) -> tuple[HostCategory, ...]:
+    """Every host category over ``window`` (start, end in ns, inside the trace's); they sum to it exactly.
+
+    Args:
+        splittable: Bool per event of the thread: ``computing``.
+        floor_ns: What dispatching one operator takes; None for no estimate.
+    """
+    # The pieces are consecutive: one ends where the next begins.
+    first = max(0, int(np.searchsorted(pieces.start_ns, window[0], "right")) - 1)
+    last = int(np.searchsorted(pieces.start_ns, window[1], "left"))
+    cut = slice(first, last)
+    start_ns = np.maximum(pieces.start_ns[cut], window[0])
+    dur_ns = np.minimum(pieces.start_ns[cut] + pieces.dur_ns[cut], window[1]) - start_ns
+    totals = _totals(pieces.claim[cut], pieces.name[cut], dur_ns, len(pieces.names))
+    sums = {(pieces.claims[claim], pieces.names[name]): ns for (claim, name), ns in totals.items()}
+    for name, kernel_ns in _kernel_estimate(pieces, cut, dur_ns, splittable, floor_ns).items():
+        sums[_DISPATCH, name] -= kernel_ns
+        sums[_KERNEL, name] = sums.get((_KERNEL, name), 0) + kernel_ns
+    return _categories(sums, window[1] - window[0], estimated=floor_ns is not None)
+
+
+def _totals(claim: Ints, name: Ints, dur_ns: Ints, name_count: int) -> dict[tuple[int, int], int]:
+    if not len(claim):
+        return {}
+    key = claim * name_count + name
+    codes, keys = pd.factorize(key)
+    return {
+        divmod(key, name_count): ns
+        for key, ns in zip(keys.tolist(), sum_by(codes, dur_ns, len(keys)).tolist(), strict=True)
+    }
+
+
+def _kernel_estimate(
+    pieces: ThreadPieces, cut: slice, dur_ns: Ints, splittable: Bools, floor_ns: int | None
+) -> dict[str, int]:
+    """By operator name the time beyond ``floor_ns`` of each event."""
+    owner = pieces.owner[cut]
+    chosen = np.flatnonzero(owner >= 0)
+    if floor_ns is None or not len(chosen):
+        return {}
+    owner, dur_ns = owner[chosen], dur_ns[chosen]
+    first = int(owner.min())
+    self_ns = sum_by(owner - first, dur_ns, int(owner.max()) - first + 1)
+    beyond_ns = np.where(splittable[first : first + len(self_ns)], self_ns - floor_ns, 0)
+    events = np.flatnonzero(beyond_ns > 0)
+    host, timeline = pieces.timeline.host, pieces.timeline
+    by_name = sum_by(host.name[timeline.events[events + first]], beyond_ns[events], len(host.names))
+    return {host.names[name]: int(by_name[name]) for name in np.flatnonzero(by_name).tolist()}
+
+
+def _categories(sums: dict[tuple[Claim, str], int], wall_ns: int, *, estimated: bool) -> tuple[HostCategory, ...]:
+    found = []
+    for category in HOST_CATEGORIES:
+        mine = {key: ns for key, ns in sums.items() if key[0].category == category and ns}
+        ns = sum(mine.values())
+        parts: Any = dict.fromkeys(PARTS.get(category, ()), 0) if mine else {}
+        frames: dict[str, int] = {}
+        for (claim, name), part_ns in mine.items():
+            if claim.part is not None:
+                parts[claim.part] += part_ns
+            frames[name] = frames.get(name, 0) + part_ns
+        top = sorted(frames.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FRAMES]
+        by_estimate = estimated and any(claim == _KERNEL for claim, _ in mine)
+        found.append(
+            HostCategory(
+                category,
+                ns,
+                (ns, ns),
+                ns / wall_ns if wall_ns else 0.0,
+                "none" if not ns else "estimate" if by_estimate else "trace",
+                tuple(Part(part, part_ns) for part, part_ns in parts.items()),
+                tuple(Frame(name, frame_ns) for name, frame_ns in top),
+            )
+        )
+    return tuple(found)
+
+
+def _named(host: HostEvents, names: frozenset[str]) -> Bools:
+    return np.array([name in names for name in host.names] or [False])[host.name]

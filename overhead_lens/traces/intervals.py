@@ -1,0 +1,93 @@
+"""Unions of intervals and what lies between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from overhead_lens.traces.timeline import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """A union of intervals as disjoint ones.
+
+    Attributes:
+        start_ns, end_ns: int64, shape ``(n,)``, ascending; touching intervals are one.
+        first: int64: position (in what the union was made of) of the interval that begins each.
+    """
+
+    start_ns: Ints
+    end_ns: Ints
+    first: Ints
+
+    @property
+    def total_ns(self) -> int:
+        """Length of the union."""
+        return int((self.end_ns - self.start_ns).sum())
+
+    def within(self, window: tuple[int, int]) -> int:
+        """Length of the part inside ``window``."""
+        chosen = overlapping(self.start_ns, self.end_ns, window)
+        inside = np.minimum(self.end_ns[chosen], window[1]) - np.maximum(self.start_ns[chosen], window[0])
+        return int(inside.sum())
+
+
+def overlapping(start_ns: Ints, end_ns: Ints, window: tuple[int, int]) -> slice:
+    """Which of the intervals overlap ``window``, where both starts and ends ascend."""
+    return slice(int(np.searchsorted(end_ns, window[0], "right")), int(np.searchsorted(start_ns, window[1], "left")))
+
+
+def merged(one: Ints, other: Ints) -> Ints:
+    """The distinct values of two ascending arrays, ascending."""
+    values = np.concatenate((one, other))
+    values.sort(kind="stable")  # two runs: merged in one pass
+    return values[np.concatenate(([True], values[1:] != values[:-1]))] if len(values) else values
+
+
+def union(start_ns: Ints, dur_ns: Ints) -> Union:
+    """The union of intervals in any order; empty ones cover nothing."""
+    lasting = np.flatnonzero(dur_ns > 0)
+    return _joined(start_ns, dur_ns, lasting[np.argsort(start_ns[lasting], kind="stable")])
+
+
+def groups(start_ns: Ints, dur_ns: Ints) -> Union:
+    """The same, in which an interval without length that stands alone is one of the disjoint ones."""
+    return _joined(start_ns, dur_ns, np.argsort(start_ns, kind="stable"))
+
+
+def _joined(start_ns: Ints, dur_ns: Ints, order: Ints) -> Union:
+    starts, ends = start_ns[order], start_ns[order] + dur_ns[order]
+    if not len(order):
+        return Union(starts, ends, order)
+    reached = np.maximum.accumulate(ends)
+    begins = np.flatnonzero(np.concatenate(([True], starts[1:] > reached[:-1])))
+    return Union(starts[begins], reached[np.append(begins[1:], len(order)) - 1], order[begins])
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Intervals divided by a partition.
+
+    Attributes:
+        interval, piece: int64, shape ``(n,)``: which interval and which piece of the partition each part lies in.
+        start_ns, dur_ns: int64, shape ``(n,)``; ``dur_ns`` > 0.
+    """
+
+    interval: Ints
+    piece: Ints
+    start_ns: Ints
+    dur_ns: Ints
+
+
+def cut(start_ns: Ints, end_ns: Ints, piece_start_ns: Ints, piece_end_ns: Ints) -> Cut:
+    """Divide intervals (each may be empty) by consecutive pieces that cover them."""
+    first = np.searchsorted(piece_end_ns, start_ns, "right")
+    last = np.searchsorted(piece_start_ns, end_ns, "left")
+    counts = np.where(end_ns > start_ns, np.maximum(last - first, 0), 0)
+    interval = np.repeat(np.arange(len(start_ns)), counts)
+    offset = np.arange(len(interval)) - np.repeat(np.cumsum(counts) - counts, counts)
+    piece = first[interval] + offset
+    starts = np.maximum(start_ns[interval], piece_start_ns[piece])
+    return Cut(interval, piece, starts, np.minimum(end_ns[interval], piece_end_ns[piece]) - starts)

@@ -1,0 +1,139 @@
+"""From device events back to the calls that launched them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.traces.host import OPERATORS, RUNTIME
+from overhead_lens.traces.model import Launches
+from overhead_lens.traces.timeline import Bools, Ints, Nesting
+
+_GRAPH = "GraphLaunch"
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """Device events and their launches.
+
+    Attributes:
+        rows: int64: rows of the device events in the event frame.
+        launch: int64: row of the launching call per device event, -1 where it is not in the trace.
+        is_graph: bool: whether that call launched a captured graph.
+    """
+
+    rows: Ints
+    launch: Ints
+    is_graph: Bools
+
+    def chosen(self, which: Ints | slice) -> Linked:
+        """Some of the device events."""
+        return Linked(self.rows[which], self.launch[which], self.is_graph[which])
+
+
+def link(events: pd.DataFrame) -> Linked:
+    """Find the launch of every device event: the runtime or driver call with its correlation.
+
+    Of several calls with one correlation (a runtime call and the driver call inside it) the first to start is the launch.
+    Old traces of AMD devices have no correlation and use ``External id`` in its place.
+    """
+    rows = np.flatnonzero(events["device"].to_numpy() >= 0)
+    calls = runtime_rows(events)
+    launch = np.full(len(rows), -1, dtype=np.int64)
+    start_ns, correlation = events["start_ns"].to_numpy(), events["correlation"].to_numpy()
+    for column in ("correlation", "external"):
+        key = events[column].to_numpy()
+        able = (key >= 0) & ((column == "correlation") | (correlation < 0))
+        _match(launch, np.flatnonzero(able[rows] & (launch < 0)), rows, calls[able[calls]], key, start_ns)
+    name = events["name"].cat
+    graph = np.array([_GRAPH in each for each in name.categories] or [False])
+    is_graph = np.zeros(len(rows), dtype=bool)
+    is_graph[launch >= 0] = graph[name.codes.to_numpy()[launch[launch >= 0]]]
+    return Linked(rows, launch, is_graph)
+
+
+def runtime_rows(events: pd.DataFrame) -> Ints:
+    """Rows of runtime and driver calls."""
+    cat = events["cat"].cat
+    return np.flatnonzero(
+        np.isin(cat.codes.to_numpy(), [at for at, each in enumerate(cat.categories) if each in RUNTIME])
+    )
+
+
+def _match(launch: Ints, asking: Ints, rows: Ints, calls: Ints, key: Ints, start_ns: Ints) -> None:
+    """Enter for the device events at ``asking`` the first call with the same key."""
+    if not len(asking) or not len(calls):
+        return
+    calls = calls[np.lexsort((start_ns[calls], key[calls]))]
+    wanted = key[rows[asking]]
+    at = np.minimum(np.searchsorted(key[calls], wanted, "left"), len(calls) - 1)
+    found = key[calls[at]] == wanted
+    launch[asking[found]] = calls[at[found]]
+
+
+def launch_statistics(events: pd.DataFrame, linked: Linked, span_ns: int) -> Launches:
+    """Statistics of the launches of some device events.
+
+    Args:
+        linked: These, in order of start.
+        span_ns: Time over which the mean queue depth is taken.
+    """
+    start_ns = events["start_ns"].to_numpy()
+    rows, launch, is_graph = linked.rows, linked.launch, linked.is_graph
+    known = launch >= 0
+    calls, first = np.unique(launch[known], return_index=True)
+    first_ns = start_ns[rows[known][first]]
+    latency_ns = first_ns - start_ns[calls]
+    repaired = latency_ns < 0
+    latency_ns = np.sort(np.where(repaired, 0, latency_ns))
+    called_ns = np.minimum(start_ns[calls], first_ns)
+    return Launches(
+        count=len(calls),
+        median_ns=_rank(latency_ns, 0.5),
+        p99_ns=_rank(latency_ns, 0.99),
+        max_ns=_rank(latency_ns, 1.0),
+        graph_launches=len(np.unique(launch[known & is_graph])),
+        graph_events=int((known & is_graph).sum()),
+        repaired=int(repaired.sum()),
+        unlinked=int((~known).sum()),
+        queue_depth_max=int(queue_depth(called_ns, first_ns)[1].max(initial=0)),
+        queue_depth_mean=round(float(latency_ns.sum(dtype=np.float64)) / max(1, span_ns), 3),
+    )
+
+
+def queue_depth(called_ns: Ints, started_ns: Ints) -> tuple[Ints, Ints]:
+    """Launches that were called and have not started on the device: times and the depth from each on."""
+    times = np.concatenate((called_ns, started_ns))
+    change = np.concatenate((np.ones(len(called_ns), dtype=np.int64), -np.ones(len(started_ns), dtype=np.int64)))
+    order = np.lexsort((change, times))
+    times, depth = times[order], np.cumsum(change[order])
+    last = np.flatnonzero(np.append(times[1:] != times[:-1], True)) if len(times) else np.zeros(0, dtype=np.int64)
+    return times[last], depth[last]
+
+
+def _rank(sorted_ns: Ints, share: float) -> int:
+    """Nearest-rank percentile of sorted values; 0 for none."""
+    return int(sorted_ns[max(0, int(np.ceil(share * len(sorted_ns))) - 1)]) if len(sorted_ns) else 0
+
+
+def launching_operators(events: pd.DataFrame, linked: Linked) -> Ints:
+    """Row of the innermost operator around the launch of each device event, on the launch's thread; -1 for none."""
+    found = np.full(len(linked.rows), -1, dtype=np.int64)
+    cat, pid, tid = events["cat"].cat, events["pid"].cat, events["tid"].cat
+    is_operator = np.isin(cat.codes.to_numpy(), [at for at, each in enumerate(cat.categories) if each in OPERATORS])
+    calls, number = np.unique(linked.launch[linked.launch >= 0], return_inverse=True)
+    thread = pid.codes.to_numpy().astype(np.int64) * max(1, len(tid.categories)) + tid.codes.to_numpy()
+    above = np.full(len(calls), -1, dtype=np.int64)
+    for each in np.unique(thread[calls]):
+        mine = np.flatnonzero(thread[calls] == each)
+        operators = np.flatnonzero(is_operator & (thread == each))
+        rows = np.concatenate((operators, calls[mine]))
+        parent = Nesting(events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows]).parent
+        up = parent[len(operators) :]
+        while (nested := up >= len(operators)).any():  # a driver call inside a runtime call
+            up = np.where(nested, parent[up], up)
+        above[mine] = np.where(up >= 0, operators[up] if len(operators) else -1, -1)
+    found[linked.launch >= 0] = above[number]
+    return found

@@ -1,0 +1,236 @@
+"""The analysis of a recorded trace: frozen values whose constructors check that they close. Durations are integer ns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from overhead_lens.budget.model import HostCategory, InvariantError
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+
+SCHEMA = "overhead-lens/analysis/1"
+
+BLAME = ("python", "dispatcher", "guard", "allocation", "launch", "wait", "compile", "queue", "unattributed")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of the recording, ``start_ns`` since the earliest event of the file."""
+
+    start_ns: int
+    wall_ns: int
+
+    def __post_init__(self) -> None:
+        _require(self.wall_ns >= 0, "a window ends before it starts")
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadBudget:
+    """One host thread over a window.
+
+    Attributes:
+        pid, tid: As the file names them.
+        name: The thread's name; empty where the file gives none.
+        covered_ns: Time covered by its events.
+        host: Every host category in the taxonomy's order; sums to the window exactly.
+    """
+
+    pid: str
+    tid: str
+    name: str
+    covered_ns: int
+    host: tuple[HostCategory, ...]
+
+    def __post_init__(self) -> None:
+        _require(tuple(each.category for each in self.host) == HOST_CATEGORIES, "host categories are out of order")
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Time per kind of device work, each the union of its events; they overlap, so they need not sum to busy.
+
+    Attributes:
+        overlap_ns: Time in which communication and compute run together.
+    """
+
+    compute_ns: int = 0
+    communication_ns: int = 0
+    copy_ns: int = 0
+    overlap_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """How device work reached the device.
+
+    Latency is from the start of the launching call to the start of its first device event.
+
+    Attributes:
+        count: Launching calls whose device events are in the trace.
+        median_ns, p99_ns, max_ns: Of the latencies; negative ones (clock skew) count as 0.
+        graph_launches: Of these, launches of a captured graph.
+        graph_events: Device events that graph launches started.
+        repaired: Latencies that were negative.
+        unlinked: Device events whose launch is not in the trace.
+        queue_depth_max: Most launches at one time that had been called and had not started on the device.
+        queue_depth_mean: Its average over the device's span.
+    """
+
+    count: int = 0
+    median_ns: int = 0
+    p99_ns: int = 0
+    max_ns: int = 0
+    graph_launches: int = 0
+    graph_events: int = 0
+    repaired: int = 0
+    unlinked: int = 0
+    queue_depth_max: int = 0
+    queue_depth_mean: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.median_ns <= self.max_ns and 0 <= self.p99_ns <= self.max_ns, "a latency is negative")
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceBudget:
+    """One device over a span: busy and idle partition it, and blame partitions the idle time.
+
+    Attributes:
+        device: Its number as text.
+        name: Its model; empty where the file does not say.
+        span_ns: From its first event's start to its last event's end; within a step, the step.
+        busy_ns: Union of its events.
+        idle_blame: Every key of ``BLAME``: what the host was doing when it should have fed the device; ``queue`` is
+            time after the launch was made.
+    """
+
+    device: str
+    name: str
+    events: int
+    span_ns: int
+    busy_ns: int
+    kinds: Kinds
+    idle_blame: Mapping[str, int]
+    launch: Launches
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.busy_ns <= self.span_ns, f"device {self.device} is busier than its span")
+        _require(tuple(self.idle_blame) == BLAME, f"device {self.device}: blame has other keys")
+        _require(sum(self.idle_blame.values()) == self.idle_ns, f"device {self.device}: blame does not sum to idle")
+
+    @property
+    def idle_ns(self) -> int:
+        """Span less busy."""
+        return self.span_ns - self.busy_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One ``ProfilerStep#N`` window.
+
+    Attributes:
+        step: N.
+        host: Budget of the thread that is the busiest of the whole window.
+    """
+
+    step: int
+    window: Window
+    host: tuple[HostCategory, ...]
+    devices: tuple[DeviceBudget, ...]
+
+    def __post_init__(self) -> None:
+        _require(sum(each.ns for each in self.host) == self.window.wall_ns, "host categories do not sum to the step")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """An operator or a kernel by name.
+
+    Attributes:
+        name: As the trace spells it.
+        category: Host category of an operator; ``compute``, ``communication`` or ``copy`` of a kernel.
+        count: Events.
+        self_ns: Sum of self times (operators), of durations (kernels).
+        total_ns: Sum of durations.
+    """
+
+    name: str
+    category: str
+    count: int
+    self_ns: int
+    total_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One communication kernel on one rank, in the order in which the device ran them.
+
+    Attributes:
+        group: Process group; empty where the trace does not say.
+        index: Which one of this group and name, from 0.
+    """
+
+    name: str
+    group: str
+    index: int
+    start_ns: int
+    dur_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class TraceAnalysis:
+    """The budget of one trace.
+
+    Attributes:
+        rank, world_size: None where the file does not say.
+        events: Entries of the file's ``traceEvents``.
+        window: From the first to the last instant of host and device work.
+        threads: Host threads, the busiest first; each sums to the window exactly.
+        devices: By number.
+        steps: In order.
+        operators, kernels: Costliest first.
+        collectives: Communication kernels in order of start.
+        issues: What was dropped, repaired or looks wrong, in events; no zeros.
+        notes: What a reader of the numbers must know, one sentence each.
+    """
+
+    path: str
+    rank: int | None
+    world_size: int | None
+    events: int
+    window: Window
+    threads: tuple[ThreadBudget, ...]
+    devices: tuple[DeviceBudget, ...]
+    steps: tuple[Step, ...] = ()
+    operators: tuple[Cost, ...] = ()
+    kernels: tuple[Cost, ...] = ()
+    collectives: tuple[Collective, ...] = ()
+    issues: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for thread in self.threads:
+            closes = sum(each.ns for each in thread.host) == self.window.wall_ns
+            _require(closes, f"thread {thread.tid}: host categories do not sum to the window")
+
+    @property
+    def host(self) -> tuple[HostCategory, ...]:
+        """Budget of the busiest thread; empty for a trace without host events."""
+        return self.threads[0].host if self.threads else ()
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFailure:
+    """A trace that could not be analyzed.
+
+    Attributes:
+        error: One line that says why.
+    """
+
+    path: str
+    error: str
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise InvariantError(message)

@@ -1,0 +1,237 @@
+"""Several ranks of one job: who is slow, by what, and who waits for whom.
+
+A collective ends on all ranks together, whenever each of them joined it. So the rank that joins last spends only the
+transfer in it, and every other rank spends that and its wait; no clocks of two machines are compared::
+
+    rank 0   [--- wait ---|transfer]
+    rank 1          [wait-|transfer]
+    rank 2                [transfer]     joins last: its duration is the transfer's
+
+Collectives are matched by name, process group and number within these. Transfer is the shortest duration over the ranks
+and an upper bound of the true one: a clock that cuts a kernel short, or a send that waits for its receive, is not seen.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median_low
+
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.traces.model import Collective, TraceAnalysis, TraceFailure
+
+_FEWEST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class RankTime:
+    """One rank.
+
+    Attributes:
+        label: Its rank as text; the path where the trace does not say.
+        wall_ns: Its window.
+        collectives: Matched collectives in which it took part.
+        wait_ns: Time that it spent in them before the last rank had joined.
+        transfer_ns: The rest of its time in them.
+        quantities: Time per host category (``host.python``, ...) and device quantity (``device.compute``, ...).
+    """
+
+    label: str
+    path: str
+    wall_ns: int
+    collectives: int
+    wait_ns: int
+    transfer_ns: int
+    quantities: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A quantity over the ranks.
+
+    Attributes:
+        median_ns: Lower median.
+        max_rank: Label of the rank with the most.
+    """
+
+    name: str
+    min_ns: int
+    median_ns: int
+    max_ns: int
+    max_rank: str
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """How much more time the straggler spends in something than the median of the other ranks."""
+
+    name: str
+    excess_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RanksAnalysis:
+    """What a comparison of ranks found.
+
+    Attributes:
+        ranks: By rank.
+        slowest: Label of the straggler: with matched collectives the rank that waits least, as all others wait for it;
+            without, the one with the longest window.
+        by_collectives: Whether it was found so.
+        spreads: Per quantity, widest first.
+        straggler: What the straggler spends more time in than the median of the others, largest first; host categories but
+            ``wait``, and device work but communication.
+        notes: What a reader must know.
+    """
+
+    ranks: tuple[RankTime, ...]
+    slowest: str
+    by_collectives: bool
+    spreads: tuple[Spread, ...]
+    straggler: tuple[Excess, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The traces of one command, in the order in which they were named, and the comparison of their ranks.
+
+    Attributes:
+        results: One for each trace.
+        ranks: None for a single trace.
+    """
+
+    results: tuple[TraceAnalysis | TraceFailure, ...]
+    ranks: RanksAnalysis | None
+
+    @classmethod
+    def of(cls, results: Sequence[TraceAnalysis | TraceFailure]) -> Job:
+        """Compare the traces that could be analyzed, if there are several."""
+        analyses = [each for each in results if isinstance(each, TraceAnalysis)]
+        return cls(tuple(results), compare_ranks(analyses) if len(analyses) > 1 else None)
+
+
+def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
+    """Compare two or more traces as ranks of one job.
+
+    Raises:
+        ValueError: Fewer than two.
+    """
+    if len(analyses) < _FEWEST:
+        raise ValueError("ranks are compared from two on")
+    ordered = sorted(analyses, key=lambda each: (each.rank is None, each.rank or 0, each.path))
+    labels = _labels(ordered)
+    matched = _matched(ordered)
+    ranks = tuple(_rank(each, label, matched[at]) for at, (each, label) in enumerate(zip(ordered, labels, strict=True)))
+    by_collectives = any(rank.collectives for rank in ranks)
+    # A rank whose recording was cut off has waited less only because it was seen less.
+    most = max(rank.collectives for rank in ranks)
+    taking_part = [rank for rank in ranks if rank.collectives == most]
+    slowest = min(taking_part, key=lambda rank: rank.wait_ns if by_collectives else -rank.wall_ns)
+    return RanksAnalysis(
+        ranks,
+        slowest.label,
+        by_collectives,
+        _spreads(ranks),
+        _straggler(slowest, [rank for rank in ranks if rank is not slowest]),
+        _notes(ordered, ranks),
+    )
+
+
+def _labels(analyses: Sequence[TraceAnalysis]) -> list[str]:
+    """The rank; the path where there is none, or where two traces claim the same."""
+    numbers = [each.rank for each in analyses]
+    return [each.path if each.rank is None or numbers.count(each.rank) > 1 else str(each.rank) for each in analyses]
+
+
+_Key = tuple[str, str, int]
+
+
+def _matched(analyses: Sequence[TraceAnalysis]) -> list[list[tuple[Collective, int]]]:
+    """Per trace its collectives that another trace has too, each with its transfer time."""
+    durations: defaultdict[_Key, list[int]] = defaultdict(list)
+    for analysis in analyses:
+        for each in analysis.collectives:
+            durations[each.name, each.group, each.index].append(each.dur_ns)
+    return [
+        [(each, min(found)) for each in analysis.collectives if len(found := durations[_key(each)]) >= _FEWEST]
+        for analysis in analyses
+    ]
+
+
+def _key(collective: Collective) -> _Key:
+    return collective.name, collective.group, collective.index
+
+
+def _rank(analysis: TraceAnalysis, label: str, matched: Sequence[tuple[Collective, int]]) -> RankTime:
+    quantities = {f"host.{each.category}": each.ns for each in analysis.host}
+    quantities |= dict.fromkeys((f"device.{name}" for name in ("compute", "communication", "copy", "idle")), 0)
+    for device in analysis.devices:
+        quantities["device.compute"] += device.kinds.compute_ns
+        quantities["device.communication"] += device.kinds.communication_ns
+        quantities["device.copy"] += device.kinds.copy_ns
+        quantities["device.idle"] += device.idle_ns
+    transfer_ns = sum(transfer for _, transfer in matched)
+    in_collectives = sum(each.dur_ns for each, _ in matched)
+    return RankTime(
+        label,
+        analysis.path,
+        analysis.window.wall_ns,
+        len(matched),
+        in_collectives - transfer_ns,
+        transfer_ns,
+        quantities,
+    )
+
+
+def _spreads(ranks: Sequence[RankTime]) -> tuple[Spread, ...]:
+    names = [f"host.{category}" for category in HOST_CATEGORIES]
+    names += [name for name in ranks[0].quantities if name not in names]
+    found = [_spread("wall", [(rank.wall_ns, rank.label) for rank in ranks])]
+    found += [_spread("wait in collectives", [(rank.wait_ns, rank.label) for rank in ranks])]
+    found += [_spread(name, [(rank.quantities.get(name, 0), rank.label) for rank in ranks]) for name in names]
+    seen = [each for each in found if each.max_ns]
+    return tuple(sorted(seen, key=lambda each: each.min_ns - each.max_ns))
+
+
+def _spread(name: str, values: Sequence[tuple[int, str]]) -> Spread:
+    times = [ns for ns, _ in values]
+    most = max(times)
+    return Spread(name, min(times), median_low(times), most, next(label for ns, label in values if ns == most))
+
+
+def _straggler(slowest: RankTime, others: Iterable[RankTime]) -> tuple[Excess, ...]:
+    rest = list(others)
+    found = [
+        Excess(name, ns - median_low([rank.quantities.get(name, 0) for rank in rest]))
+        for name, ns in slowest.quantities.items()
+        if name not in ("host.wait", "device.communication", "device.idle")
+    ]
+    return tuple(sorted((each for each in found if each.excess_ns > 0), key=lambda each: -each.excess_ns))
+
+
+def _notes(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime]) -> tuple[str, ...]:
+    notes = []
+    numbers = [each.rank for each in analyses if each.rank is not None]
+    repeated = sorted({number for number in numbers if numbers.count(number) > 1})
+    if repeated:
+        notes.append(f"rank {', '.join(map(str, repeated))} is claimed by several traces: are they of one run?")
+    if len(numbers) < len(analyses):
+        notes.append(f"{len(analyses) - len(numbers)} traces do not say which rank they are")
+    sizes = {each.world_size for each in analyses if each.world_size is not None}
+    if len(sizes) > 1:
+        notes.append(f"the traces are of jobs of different sizes ({', '.join(map(str, sorted(sizes)))} ranks)")
+    elif sizes and len(set(numbers)) < (size := min(sizes)):
+        notes.append(f"{len(set(numbers))} of {size} ranks are here: a rank that is missing may be the slowest")
+    if len({rank.collectives for rank in ranks}) > 1:
+        notes.append(
+            "the ranks took part in different numbers of collectives: those with fewer are not taken for the slowest"
+        )
+    if any(each.collectives for each in analyses) and not any(
+        each.group for one in analyses for each in one.collectives
+    ):
+        notes.append("the traces do not name process groups: collectives are matched by name and order alone")
+    if not any(rank.collectives for rank in ranks):
+        notes.append("no collective is in two traces: the slowest rank is the one with the longest window")
+    return tuple(notes)

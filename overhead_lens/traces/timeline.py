@@ -1,0 +1,213 @@
+"""Self time of the events of one thread by a sweep line, without assuming that they nest.
+
+Every elementary interval between two neighbouring starts or ends belongs to the open event that started last (of two
+that started together, to the shorter; of two alike, to the later in the file). Intervals that no event covers belong to
+nobody, so the self times and the uncovered time sum to the window exactly::
+
+    time     0    10   20   30   40   50
+    A        [---------------------)            self 10 + 10 = 20   (0-10, 30-40)
+    B             [---------)                   self 20             (10-30)
+    C                            [----)         crosses A: self 10  (40-50); starts at 40
+    uncovered: none inside 0-50
+
+The open events are a stack: the one that started last is on top, and one that has ended is dropped when it surfaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableSequence, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from overhead_lens.traces.loops import run
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_Input: TypeAlias = Sequence[int]
+_Output: TypeAlias = MutableSequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Consecutive pieces of a window and the event that owns each.
+
+    Attributes:
+        start_ns: int64, shape ``(n,)``, ascending.
+        dur_ns: int64, shape ``(n,)``, all > 0; they sum to the window.
+        owner: int64, shape ``(n,)``: row of the event, -1 for uncovered time.
+    """
+
+    start_ns: Ints
+    dur_ns: Ints
+    owner: Ints
+
+    def self_ns(self, event_count: int) -> Ints:
+        """Self time per event, int64, shape ``(event_count,)``."""
+        return sum_by(self.owner + 1, self.dur_ns, event_count + 1)[1:]
+
+    def uncovered_ns(self) -> int:
+        """Time of the window that no event covers."""
+        return int(self.dur_ns[self.owner < 0].sum())
+
+
+def sum_by(group: Ints, values: Ints, group_count: int) -> Ints:
+    """Exact sums of int64 ``values`` per group number, shape ``(group_count,)``."""
+    # bincount adds float64, which holds integers below 2**53: 134 million values of the low half, all of real durations.
+    high, low = values >> 26, values & ((1 << 26) - 1)
+    sums = [np.bincount(group, weights=half, minlength=group_count).astype(np.int64) for half in (high, low)]
+    return (sums[0] << 26) + sums[1]
+
+
+def sweep(start_ns: Ints, dur_ns: Ints, window: tuple[int, int]) -> Segments:
+    """Divide ``window`` (start, end in ns) among the events of one thread; events are cut at the window's edges."""
+    window_start, window_end = window
+    ends = start_ns + dur_ns
+    inside = (dur_ns > 0) & (ends > window_start) & (start_ns < window_end)
+    rows = None if inside.all() else np.flatnonzero(inside)
+    starts, ends = (start_ns, ends) if rows is None else (start_ns[rows], ends[rows])
+    order = nesting_order(starts, ends)
+    if order is not None:
+        starts, ends = starts[order], ends[order]
+        rows = order if rows is None else rows[order]
+    count = len(starts)
+    pieces = [np.empty(2 * count + 1, dtype=np.int64) for _ in range(3)]
+    stack = np.empty(count + 1, dtype=np.int64)
+    filled = run(_sweep, (starts, ends, window_start, window_end), (*pieces, stack), count)
+    start, dur, owner = (piece[:filled] for piece in pieces)
+    if rows is not None:
+        owned = owner >= 0
+        owner[owned] = rows[owner[owned]]
+    return Segments(start, dur, owner)
+
+
+def nesting_order(start_ns: Ints, end_ns: Ints) -> Ints | None:
+    """Positions by start; among equal starts the longer first, then in the order given. None where they are in order."""
+    if _in_order(start_ns, end_ns):
+        return None
+    order = np.argsort(start_ns, kind="stable")
+    starts, ends = start_ns[order], end_ns[order]
+    if not _in_order(starts, ends):
+        # Only runs of equal starts need the second key; they are few and short.
+        same = starts[1:] == starts[:-1]
+        tied = np.flatnonzero(np.concatenate(([False], same)) | np.concatenate((same, [False])))
+        order[tied] = order[tied][np.lexsort((-ends[tied], starts[tied]))]
+    return order
+
+
+def _in_order(starts: Ints, ends: Ints) -> bool:
+    step = starts[1:] - starts[:-1]
+    return bool((step > 0).all() or ((step >= 0) & ((step > 0) | (ends[1:] <= ends[:-1]))).all())
+
+
+class Nesting:
+    """Which event began inside which.
+
+    Args:
+        start_ns: int64, shape ``(n,)``.
+        dur_ns: int64, shape ``(n,)``.
+
+    Attributes:
+        parent: int64, shape ``(n,)``: the open event that started last before each, -1 for none.
+    """
+
+    def __init__(self, start_ns: Ints, dur_ns: Ints) -> None:
+        self._ends = start_ns + dur_ns
+        order = nesting_order(start_ns, self._ends)
+        self._count = len(start_ns)
+        self._order = np.arange(self._count) if order is None else order
+        self.parent = np.empty(self._count, dtype=np.int64)
+        stack = np.empty(self._count + 1, dtype=np.int64)
+        ordered = (start_ns, self._ends) if order is None else (start_ns[order], self._ends[order])
+        run(_parents, (*ordered, self._order), (self.parent, stack), self._count)
+
+    @property
+    def crossing_count(self) -> int:
+        """Number of events that end after the event they began in."""
+        inside = np.flatnonzero(self.parent >= 0)
+        return int((self._ends[inside] > self._ends[self.parent[inside]]).sum())
+
+    def inherit(self, claim: Ints, is_scope: Ints) -> Ints:
+        """Claims in which every event below a scope has the claim of the outermost scope above it."""
+        inherited, scoped = claim.astype(np.int64), is_scope.astype(np.int64)
+        if is_scope.any():
+            run(_inherit, (self._order, self.parent), (inherited, scoped), self._count)
+        return inherited
+
+    def mark_above(self, marked: Bools) -> Bools:
+        """Bool per event: whether it or any event below it is marked."""
+        found = marked.astype(np.int64)
+        if found.any():
+            run(_mark, (self._order, self.parent), (found,), self._count)
+        return found > 0
+
+
+def parents(start_ns: Ints, dur_ns: Ints) -> Ints:
+    """The open event that started last before each event, -1 for none: int64, shape ``(n,)``."""
+    return Nesting(start_ns, dur_ns).parent
+
+
+def _sweep(
+    starts: _Input,
+    ends: _Input,
+    window_start: int,
+    window_end: int,
+    piece_start: _Output,
+    piece_dur: _Output,
+    piece_owner: _Output,
+    stack: _Output,
+) -> int:
+    count = 0
+    depth = 0
+    now = window_start
+    for at in range(len(starts) + 1):
+        until = starts[at] if at < len(starts) else window_end
+        while now < until:
+            while depth > 0 and ends[stack[depth - 1]] <= now:
+                depth -= 1
+            piece_end = until
+            owner = -1
+            if depth > 0:
+                top = stack[depth - 1]
+                owner = top
+                if ends[top] < until:
+                    piece_end = ends[top]
+            piece_start[count] = now
+            piece_dur[count] = piece_end - now
+            piece_owner[count] = owner
+            count += 1
+            now = piece_end
+        stack[depth] = at
+        depth += 1
+    return count
+
+
+def _parents(starts: _Input, ends: _Input, rows: _Input, found: _Output, stack: _Output) -> int:
+    depth = 0
+    for at in range(len(starts)):
+        while depth > 0 and ends[stack[depth - 1]] <= starts[at]:
+            depth -= 1
+        found[rows[at]] = rows[stack[depth - 1]] if depth > 0 else -1
+        stack[depth] = at
+        depth += 1
+    return len(starts)
+
+
+def _inherit(order: _Input, parent: _Input, claim: _Output, scoped: _Output) -> int:
+    for row in order:
+        above = parent[row]
+        if above >= 0 and scoped[above]:
+            claim[row] = claim[above]
+            scoped[row] = 1
+    return len(order)
+
+
+def _mark(order: _Input, parent: _Input, found: _Output) -> int:
+    for at in range(len(order) - 1, -1, -1):
+        row = order[at]
+        if found[row] and parent[row] >= 0:
+            found[parent[row]] = 1
+    return len(order)

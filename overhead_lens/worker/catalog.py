@@ -1,0 +1,30 @@
+"""What scenario files offer, without measuring anything. Runs in the worker, since scenarios import torch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from overhead_lens.errors import UsageError
+from overhead_lens.target import Target, load_scenario
+
+
+def describe_all(paths: Mapping[str, str]) -> list[dict[str, Any]]:
+    """One row per file: ``name``, ``summary``, ``source``, ``variants``, ``params`` (defaults), or ``name`` and ``error``."""
+    return [_describe(name, Path(path)) for name, path in paths.items()]
+
+
+def _describe(name: str, path: Path) -> dict[str, Any]:
+    try:
+        scenario = load_scenario(Target(str(path), path))
+    except UsageError as error:
+        return {"name": name, "error": str(error)}
+    return {
+        "name": scenario.name,
+        "summary": scenario.summary,
+        "source": scenario.source,
+        "variants": list(scenario.variants),
+        "params": dataclasses.asdict(scenario.params()),
+    }

@@ -1,0 +1,56 @@
+"""The operations that every measurement begins with: load, compile, warm up, describe. Runs in the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from overhead_lens.target import Target
+from overhead_lens.worker import catalog as catalogs
+from overhead_lens.worker import runtime, workload
+from overhead_lens.worker.session import Session, operation
+
+
+@operation
+def load(
+    session: Session, target: Mapping[str, Any], params: Mapping[str, str], compile_options: Any
+) -> dict[str, Any]:
+    """Load and check; replies with what the metadata says of the workload."""
+    session.workload = workload.load(Target.from_json(target), params, compile_options)
+    return workload.describe(session.workload)
+
+
+@operation
+def compile_call(session: Session) -> dict[str, Any]:
+    """Compile and check, no more."""
+    workload.compile_call(session.workload)
+    return {}
+
+
+@operation
+def warm_up(session: Session) -> dict[str, Any]:
+    """Compile and call until settled; replies as ``workload.warm_up`` returns."""
+    warm = workload.warm_up(session.workload)
+    session.call_ns = warm["call_ns"]
+    return warm
+
+
+@operation
+def recompile(session: Session) -> dict[str, Any]:
+    """Compile once more, and call until settled: all but the compiled code is warm."""
+    compiled = workload.recompiled(session.workload)
+    warm = workload.warm_up(compiled, least_ns=0)
+    session.workload, session.call_ns = compiled, warm["call_ns"]
+    return warm
+
+
+@operation
+def describe_runtime(_session: Session) -> dict[str, Any]:
+    """What only this process can tell: torch, Python and their threads."""
+    return runtime.describe_runtime()
+
+
+@operation
+def catalog(_session: Session, paths: Mapping[str, str]) -> dict[str, Any]:
+    """Load scenario files and reply with what each offers; one that fails is a row with its error."""
+    return {"scenarios": catalogs.describe_all(paths)}

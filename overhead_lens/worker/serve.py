@@ -1,0 +1,115 @@
+"""The measuring worker: one fresh process that loads a scenario and does what the recorder asks, one operation at a time.
+
+Started as a script, possibly by another interpreter that has torch but not this package's dependencies: only the
+standard library, torch and the stdlib-only modules of this package are imported here.
+
+Protocol: one JSON object per line. Requests come on stdin (``{"do": "MODULE:OPERATION", ...}``); replies go to what was stdout
+(``{"ok": {...}}`` or ``{"error": {"kind": "usage" | "measurement", "message": line}}``). The process's own stdout
+and stderr are sent to a log, so that neither a scenario nor torch can write into the protocol.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def _import_package() -> None:
+    """Make ``overhead_lens`` importable from where this file lies, without the rest of that site-packages folder."""
+    if "overhead_lens" in sys.modules:
+        return
+    package = Path(__file__).resolve().parent.parent
+    if sys.path and Path(sys.path[0]).resolve() == package / "worker":
+        del sys.path[0]
+    spec = importlib.util.spec_from_file_location(
+        "overhead_lens", package / "__init__.py", submodule_search_locations=[str(package)]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["overhead_lens"] = module
+    spec.loader.exec_module(module)
+
+
+def _answer(session: Any, request: dict[str, Any]) -> dict[str, Any]:
+    from overhead_lens.errors import MeasurementError, UsageError
+    from overhead_lens.worker.session import find_operation
+
+    name = request.pop("do")
+    try:
+        return {"ok": find_operation(name)(session, **request)}
+    except UsageError as error:
+        return {"error": {"kind": "usage", "message": str(error)}}
+    except (MeasurementError, OSError, MemoryError) as error:
+        return {"error": {"kind": "measurement", "message": str(error) or type(error).__name__}}
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        lines = str(error).splitlines() or [""]
+        step = name.rpartition(":")[2].replace("_", " ")
+        return {"error": {"kind": "measurement", "message": f"{step} failed: {type(error).__name__}: {lines[0]}"}}
+
+
+def _die_with_parent(parent_pid: int) -> None:
+    """End this process when the recorder is killed (prctl(2), PR_SET_PDEATHSIG), even in the middle of a loop."""
+    if sys.platform == "linux":
+        import ctypes
+        import signal
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent_pid:
+            sys.exit(1)
+
+
+def _fix_layout() -> None:
+    """Start over without address-space randomization (personality(2)), where the recorder asks for it and it is allowed.
+
+    The same code then lies at the same addresses in every process, which otherwise makes two processes of one thing differ
+    by 2 % in a small call. A machine that refuses only makes intervals wider.
+    """
+    if sys.platform != "linux" or os.environ.pop("OVERHEAD_LENS_LAYOUT", None) != "fixed":
+        return
+    import ctypes
+
+    address_no_randomize, ask = 0x0040000, 0xFFFFFFFF
+    personality = ctypes.CDLL(None).personality
+    personality.argtypes = [ctypes.c_ulong]
+    before = personality(ask)
+    if before != -1 and personality(before | address_no_randomize) != -1:
+        os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606
+
+
+def main(parent_pid: int) -> None:
+    """Serve requests until stdin closes."""
+    _die_with_parent(parent_pid)
+    _fix_layout()
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    requests = os.fdopen(os.dup(0), "r", encoding="utf-8", buffering=1)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    _import_package()
+
+    def reply(answer: dict[str, Any]) -> None:
+        # The worker is ended by a signal, which takes what is still in a buffer with it.
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            sys.stdout.flush()
+        # A parameter may be of any type, a torch.dtype for one: its text is what metadata can say of it.
+        replies.write(json.dumps(answer, default=str) + "\n")
+        replies.flush()
+
+    from overhead_lens.worker.session import Session
+
+    session = Session(requests, lambda found: reply({"ok": found}))
+    while line := requests.readline():
+        reply(_answer(session, json.loads(line)))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

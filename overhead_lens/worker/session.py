@@ -1,0 +1,70 @@
+"""What a measuring process keeps from one request to the next, and the mark of what it may be asked for.
+
+Standard library only: torch is imported by the module of the operation that is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from overhead_lens.worker.workload import Workload
+
+_Operation = TypeVar("_Operation", bound=Callable[..., Any])
+
+_PACKAGE = "overhead_lens"
+
+
+def operation(function: _Operation) -> _Operation:
+    """Mark a function of a session and JSON values as one that the recorder may ask for; it returns JSON values."""
+    function.is_operation = True  # type: ignore[attr-defined]
+    return function
+
+
+def find_operation(name: str) -> Callable[..., dict[str, Any]]:
+    """The operation ``MODULE:FUNCTION``, the module named from this package on.
+
+    Raises:
+        LookupError: There is none of that name.
+    """
+    module, _, function = name.partition(":")
+    found: Any = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), function, None)
+    if not getattr(found, "is_operation", False):
+        raise LookupError(f"no operation {name}")
+    result: Callable[..., dict[str, Any]] = found
+    return result
+
+
+class Session:
+    """The state of one measuring process.
+
+    Attributes:
+        requests: Where requests come from, a line each.
+        announce: Sends a reply while an operation goes on.
+        call_ns: About what a call takes, ns; 0 before the warm-up.
+        kept: What an operation leaves for a later one, by a key of its own.
+    """
+
+    def __init__(self, requests: IO[str], announce: Callable[[dict[str, Any]], None]) -> None:
+        self.requests = requests
+        self.announce = announce
+        self.call_ns = 0.0
+        self.kept: dict[str, Any] = {}
+        self._workload: Workload | None = None
+
+    @property
+    def workload(self) -> Workload:
+        """What is measured.
+
+        Raises:
+            LookupError: Nothing has been loaded.
+        """
+        if self._workload is None:
+            raise LookupError("nothing is loaded")
+        return self._workload
+
+    @workload.setter
+    def workload(self, workload: Workload) -> None:
+        self._workload = workload

@@ -1,0 +1,277 @@
+"""A scenario's variant made ready to be measured: loaded, checked, compiled and warmed up. Runs in the worker."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from overhead_lens import scenario as scenarios
+from overhead_lens import target as targets
+from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.target import Target
+from overhead_lens.worker.loop import MeasuredLoop, make_measured_loop
+
+SEED = 20_240_229
+
+_BATCH_NS = 20_000_000
+_LEAST_WARM_UP_NS = 250_000_000
+_MOST_WARM_UP_NS = 2_500_000_000
+_STILL_FALLING = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One callable with its arguments and the loop that measures it.
+
+    Attributes:
+        call: What is measured: ``original``, or what torch.compile made of it.
+        device: What the call gives its work to, as the scenario names it, or the kind that its tensors are on.
+        synchronize: Waits for the device; None on the CPU.
+        compile_options: Keyword arguments that torch.compile was given; None where ``call`` is ``original``.
+    """
+
+    scenario: scenarios.Scenario
+    variant: str
+    params: Any
+    call: Any
+    original: Any
+    args: tuple[Any, ...]
+    device: str
+    loop: MeasuredLoop
+    synchronize: Callable[[], None] | None
+    compile_options: Mapping[str, Any] | None
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the call gives work to a device."""
+        return self.synchronize is not None
+
+    def run(self, count: int) -> int:
+        """Run the measured loop ``count`` times and return the wall time in ns, device work included."""
+        start = time.perf_counter_ns()
+        self.loop(self.call, self.args, count)
+        return time.perf_counter_ns() - start
+
+    def compile_count(self) -> int:
+        """Frames that Dynamo has looked at for compilation so far in this process (``torch/_dynamo/utils.py``)."""
+        utils = sys.modules.get("torch._dynamo.utils")
+        return 0 if utils is None else sum(utils.counters["frames"].values())
+
+
+def load(target: Target, assignments: Mapping[str, str], compile_options: Mapping[str, Any] | None) -> Workload:
+    """Load a scenario or function, make its inputs, check the result of the uncompiled variant.
+
+    Args:
+        target: What is named.
+        assignments: Parameter name to text.
+        compile_options: Keyword arguments of torch.compile, None to measure eagerly.
+
+    Raises:
+        UsageError: The scenario or a parameter is wrong, or the check fails.
+        MeasurementError: The device is not there.
+    """
+    _search_beside(target)
+    return prepare(targets.load(target), target.name, assignments, compile_options)
+
+
+def load_scenario(target: Target) -> scenarios.Scenario:
+    """The scenario that a target's file defines.
+
+    Raises:
+        UsageError: The file is wrong.
+    """
+    _search_beside(target)
+    return targets.load_scenario(target)
+
+
+def _search_beside(target: Target) -> None:
+    """Let imports find what lies beside the file, as for a script: at its start and inside its functions."""
+    for each in filter(None, (target.inputs, target)):
+        sys.path.insert(0, str(each.folder))
+
+
+def prepare(
+    scenario: scenarios.Scenario,
+    variant: str | None,
+    assignments: Mapping[str, str],
+    compile_options: Mapping[str, Any] | None,
+) -> Workload:
+    """The same of a scenario that is loaded."""
+    name = scenario.variant(variant)
+    params = scenarios.make_params(scenario, assignments)
+    named = getattr(params, "device", None)
+    synchronize = None if named is None else _synchronizer(str(named))
+    original = scenario.variants[name]
+    args = _inputs(scenario, params)
+    call = original if compile_options is None else torch.compile(original, **compile_options)
+    loop = make_measured_loop(len(args), synchronize)
+    device = "cpu" if named is None else str(named)
+    workload = Workload(scenario, name, params, call, original, args, device, loop, synchronize, compile_options)
+    output = _check(workload, original)
+    return workload if named is not None else _where_its_tensors_are(workload, output)
+
+
+def _where_its_tensors_are(workload: Workload, output: Any) -> Workload:
+    """The workload of a scenario that names no device, or of a function: it waits for that of its tensors, if any."""
+    device = device_of((workload.original, workload.args, output))
+    synchronize = getattr(getattr(torch, device, None), "synchronize", None) if device != "cpu" else None
+    loop = make_measured_loop(len(workload.args), synchronize)
+    return dataclasses.replace(workload, device=device, loop=loop, synchronize=synchronize)
+
+
+def device_of(value: Any) -> str:
+    """Kind of the first device but the CPU that holds a tensor of a value: ``cuda``; ``cpu`` where none does."""
+    kinds = (tensor.device.type for tensor in _tensors(value))
+    return next((kind for kind in kinds if kind not in {"cpu", "meta"}), "cpu")
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Tensors in containers, modules and the objects of bound methods."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, torch.nn.Module):
+        yield from value.parameters()
+        yield from value.buffers()
+    elif isinstance(value, (tuple, list, Mapping)):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _tensors(each)
+    elif isinstance(getattr(value, "__self__", None), torch.nn.Module):
+        yield from _tensors(value.__self__)
+
+
+def describe(workload: Workload) -> dict[str, Any]:
+    """What the capture's metadata says of the workload, as JSON values."""
+    scenario = workload.scenario
+    work = scenario.work(workload.params) if scenario.work else scenarios.Work()
+    return {
+        "kind": scenario.kind,
+        "scenario": scenario.name,
+        "variant": workload.variant,
+        "device": workload.device,
+        "summary": scenario.summary,
+        "params": dataclasses.asdict(workload.params),
+        "default_params": dataclasses.asdict(scenario.params()),
+        "work": dataclasses.asdict(work),
+        "work_known": scenario.work is not None,
+        "published": [dataclasses.asdict(each) for each in scenario.published],
+    }
+
+
+def compile_call(workload: Workload) -> None:
+    """Compile what is measured, if anything, and check its result."""
+    if workload.call is not workload.original:
+        _check(workload, workload.call)
+
+
+def recompiled(workload: Workload) -> Workload:
+    """The same workload compiled anew: other code objects, guards and memory, from what torch.compile has cached."""
+    torch.compiler.reset()
+    # Else the list of compilations would hold those of before, and a recompilation as often as this was done.
+    forget = getattr(sys.modules.get("torch._dynamo.utils"), "clear_compilation_metrics", None)
+    if forget is not None:
+        forget()
+    return dataclasses.replace(workload, call=torch.compile(workload.original, **(workload.compile_options or {})))
+
+
+def warm_up(workload: Workload, least_ns: int = _LEAST_WARM_UP_NS) -> dict[str, Any]:
+    """Call until compilation and caches settle, then freeze the garbage collector.
+
+    Settled means: no compilation in the last three batches, of about 20 ms each, and the last not more than
+    10 % faster than the two before it.
+
+    Args:
+        workload: What is called.
+        least_ns: Time that it is called for even if it settles sooner.
+
+    Returns:
+        ``call_ns``: ns per call of the fastest of the last batches; ``settled``; ``compiles``: frames compiled.
+    """
+    started = time.perf_counter_ns()
+    compile_call(workload)
+    count, batches = 1, [(workload.compile_count(), 0.0)]
+    while True:
+        elapsed_ns = workload.run(count)
+        batches.append((workload.compile_count(), elapsed_ns / count))
+        spent_ns = time.perf_counter_ns() - started
+        settled = elapsed_ns >= _BATCH_NS and _has_settled(batches)
+        if (settled and (spent_ns >= least_ns)) or (spent_ns >= _MOST_WARM_UP_NS and len(batches) > 3):
+            break
+        if elapsed_ns < _BATCH_NS:
+            count = max(count + 1, min(10 * count, int(count * 1.1 * _BATCH_NS / max(elapsed_ns, 1))))
+    gc.collect()
+    gc.freeze()
+    return {"call_ns": min(ns for _, ns in batches[-3:]), "settled": settled, "compiles": workload.compile_count()}
+
+
+def _has_settled(batches: list[tuple[int, float]]) -> bool:
+    if len(batches) < 4 or batches[-3][0] != batches[-1][0]:
+        return False
+    return batches[-1][1] >= (1 - _STILL_FALLING) * min(batches[-2][1], batches[-3][1])
+
+
+def _compile_failure(error: Exception) -> str:
+    text = f"{type(error).__name__} {error}"
+    if "InvalidCxxCompiler" in text or "No working C++ compiler" in text:
+        return (
+            "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX), or leave --compile out"
+        )
+    return f"torch.compile failed: {_first_line(error)}"
+
+
+def _synchronizer(device: str) -> Any:
+    kind = device.partition(":")[0]
+    if kind == "cpu":
+        return None
+    module = getattr(torch, kind, None)
+    if module is None or not hasattr(module, "is_available"):
+        raise UsageError(f"this torch knows no device {device!r}")
+    if not module.is_available():
+        raise MeasurementError(f"no {kind} device can be used here (torch {torch.__version__}); run with --device cpu")
+    return module.synchronize
+
+
+def _inputs(scenario: scenarios.Scenario, params: Any) -> tuple[Any, ...]:
+    random.seed(SEED)
+    torch.manual_seed(SEED)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(SEED)
+    try:
+        args = scenario.inputs(params)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(f"scenario {scenario.name}: making the inputs failed: {_first_line(error)}") from error
+    if not isinstance(args, tuple):
+        raise UsageError(f"scenario {scenario.name}: inputs() must return a tuple, not {type(args).__name__}")
+    return args
+
+
+def _check(workload: Workload, call: Any) -> Any:
+    """Call once and let the scenario check the output; ``call`` is the original or the compiled function. Returns the output."""
+    scenario, title = workload.scenario, f"{workload.scenario.name}:{workload.variant}"
+    try:
+        output = call(*workload.args)
+    except Exception as error:
+        if call is not workload.original:
+            raise MeasurementError(_compile_failure(error)) from error
+        raise UsageError(f"{title} failed: {_first_line(error)}") from error
+    if scenario.check is None:
+        return output
+    try:
+        scenario.check(workload.params, workload.args, output)
+    except Exception as error:
+        raise UsageError(f"{title} gives a wrong result: {_first_line(error)}; nothing was timed") from error
+    return output
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

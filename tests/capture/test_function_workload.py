@@ -1,0 +1,130 @@
+"""A plain function made ready in the worker: its arguments, what it waits for, and what the metadata says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from overhead_lens.target import parse_target
+from overhead_lens.worker import workload as workloads
+from overhead_lens.worker.workload import Workload, describe, device_of
+from tests.complaint import complaint
+
+FILE = """
+import torch
+def scale(x, y):
+    return x * y
+def make():
+    return (torch.rand(3), torch.rand(3))
+def fails(x, y):
+    raise ValueError(f"{len(x)} and\\nmore")
+layer = torch.nn.Linear(3, 2)
+def one():
+    return (torch.ones(3),)
+"""
+
+
+class Elsewhere(torch.Tensor):
+    """A tensor that says that it is on a second GPU."""
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cuda:1")
+
+
+def elsewhere() -> torch.Tensor:
+    return torch.Tensor._make_subclass(Elsewhere, torch.ones(2))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    (tmp_path / "mine.py").write_text(FILE)
+    return tmp_path
+
+
+def load(text: str, inputs: str | None = None) -> Workload:
+    return workloads.load(parse_target(text, inputs), {}, None)
+
+
+def test_its_arguments_are_made_from_the_seed() -> None:
+    first, second = (load("mine.py:scale", "make") for _ in range(2))
+    torch.manual_seed(workloads.SEED)
+    assert torch.equal(first.args[0], torch.rand(3))
+    assert all(map(torch.equal, first.args, second.args))
+    assert first.call is first.original
+    assert first.run(2) > 0
+
+
+def test_what_the_metadata_says() -> None:
+    assert describe(load("mine.py:scale", "make")) == {
+        "kind": "function",
+        "scenario": "mine",
+        "variant": "scale",
+        "device": "cpu",
+        "summary": "",
+        "params": {},
+        "default_params": {},
+        "work": {"units": 1, "flops": 0, "bytes": 0, "shared_bytes": 0},
+        "work_known": False,
+        "published": [],
+    }
+    assert describe(workloads.load(parse_target("add1"), {}, None))["kind"] == "scenario"
+
+
+def test_a_module_takes_what_its_forward_takes() -> None:
+    assert load("mine.py:layer", "one").call(torch.ones(3)).shape == (2,)
+    assert complaint(load, "mine.py:layer") == (
+        "mine.py:layer takes arguments (input): name a function that returns them in a tuple, --inputs my.py:make"
+    )
+
+
+def test_one_that_fails() -> None:
+    assert complaint(load, "mine.py:fails", "make") == "mine:fails failed: ValueError: 3 and"
+
+
+@pytest.mark.parametrize(
+    ("value", "device"),
+    [
+        (torch.ones(1), "cpu"),
+        (torch.ones(1, device="meta"), "cpu"),
+        ((1, "x", None), "cpu"),
+        (elsewhere(), "cuda"),
+        ((torch.ones(1), {"a": [elsewhere()]}), "cuda"),
+        (SimpleNamespace(x=elsewhere()), "cpu"),
+    ],
+)
+def test_where_tensors_are(value: Any, device: str) -> None:
+    assert device_of(value) == device
+
+
+def test_where_the_parameters_of_a_module_are() -> None:
+    layer = torch.nn.Linear(2, 2)
+    assert (device_of(layer), device_of(layer.forward)) == ("cpu", "cpu")
+    layer.register_buffer("scale", elsewhere())
+    assert (device_of(layer), device_of(layer.forward)) == ("cuda", "cuda")
+
+
+@pytest.mark.parametrize(
+    "body", ["identity = lambda x: x", "identity = lambda x: None", "identity = lambda: make()[0]"]
+)
+def test_a_call_waits_for_the_device_of_its_tensors(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    """Whether an argument is there or only the result."""
+    waits: list[int] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: waits.append(1))
+    text = f"from {__name__} import elsewhere\ndef make():\n    return (elsewhere(),)\n{body}\n"
+    (folder / "there.py").write_text(text)
+    found = load("there.py:identity", None if "lambda:" in body else "make")
+    assert (found.device, found.on_device) == ("cuda", True)
+    found.run(3)
+    assert waits == [1]
+
+
+def test_a_call_on_the_cpu_waits_for_nothing() -> None:
+    found = load("mine.py:scale", "make")
+    assert (found.device, found.on_device, found.synchronize) == ("cpu", False, None)
