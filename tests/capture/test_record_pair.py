@@ -14,18 +14,18 @@ import pytest
 import torch
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.guards import worker as guards
 from overhead_lens.instruments.clock.record import Blocks, Clock
+from overhead_lens.instruments.guards import worker as guards
 from overhead_lens.instruments.instrument import When
 from overhead_lens.instruments.page_faults.record import MeasurePageFaults
 from overhead_lens.instruments.samples import record as samples
-from overhead_lens.instruments.samples.record import SampleStacks, Spinning as Spins
+from overhead_lens.instruments.samples.record import SampleStacks
+from overhead_lens.instruments.samples.record import Spinning as Spins
 from overhead_lens.instruments.samples.sampler import SamplerRun
 from overhead_lens.machine.operations import Operation, WarmUp
 from overhead_lens.machine.request import Effort, Request
 from overhead_lens.recorder import paired as record_pair
 from overhead_lens.recorder.side import Side
-from overhead_lens.target import Target
 from overhead_lens.worker import workload
 from tests.compiler import needs_compiler
 
