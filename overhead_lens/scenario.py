@@ -67,6 +67,29 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class Arguments:
+    """Arguments of one call.
+
+    Attributes:
+        by_position: Values.
+        by_name: Keyword to value.
+    """
+
+    by_position: tuple[Any, ...] = ()
+    by_name: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """All of them, those by name last."""
+        return (*self.by_position, *self.by_name.values())
+
+
+@dataclass(frozen=True, slots=True)
+class NoParams:
+    """Parameters of a function that has none that the command line could set."""
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """A workload with its inputs, variants, check and reference figures.
 
@@ -75,7 +98,8 @@ class Scenario:
         summary: One line that says what is measured.
         source: Where the workload comes from.
         params: Frozen dataclass type whose fields all have defaults.
-        inputs: ``inputs(params) -> tuple``: the arguments of one call. Random seeds are set before it.
+        inputs: ``inputs(params) -> tuple``: the arguments of one call; ``Arguments`` where some are passed by name. Random seeds
+            are set before it.
         variants: Name to function of those arguments; the first is the default.
         check: ``check(params, inputs, output)`` raises if the result is wrong; runs before anything is timed.
         work: ``work(params) -> Work``.
@@ -87,7 +111,7 @@ class Scenario:
     summary: str
     source: str
     params: type
-    inputs: Callable[[Any], tuple[Any, ...]]
+    inputs: Callable[[Any], tuple[Any, ...] | Arguments]
     variants: Mapping[str, Callable[..., Any]]
     check: Callable[[Any, tuple[Any, ...], Any], None] | None = None
     work: Callable[[Any], Work] | None = None

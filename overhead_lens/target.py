@@ -16,6 +16,7 @@ import importlib
 import importlib.machinery
 import importlib.util
 import inspect
+import pickle
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +26,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from overhead_lens.errors import OverheadLensError, UsageError
-from overhead_lens.scenario import Scenario, nearest
+from overhead_lens.scenario import Arguments, NoParams, Scenario, nearest
 
 # ``package.module``, ``Class.method``.
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -41,6 +42,7 @@ class Target:
         module: Dotted name of the module; empty for a file.
         name: Variant or function, of a class or object too (``Class.method``); None for the default variant.
         inputs: What makes a function's arguments; None for a variant, or for a function without.
+        arguments: File that holds a function's ``Arguments`` instead, pickled.
     """
 
     text: str
@@ -48,6 +50,7 @@ class Target:
     module: str = ""
     name: str | None = None
     inputs: Target | None = None
+    arguments: Path | None = None
 
     @property
     def source(self) -> str:
@@ -57,7 +60,8 @@ class Target:
     @property
     def label(self) -> str:
         """What directories are called after it: ``my-f``."""
-        return f"{self.source}-{self.name}" if self.name else self.source
+        named = f"{self.source}-{self.name}" if self.name else self.source
+        return re.sub(r"[^\w.-]+", "-", named).strip("-")
 
     @property
     def folder(self) -> Path:
@@ -72,18 +76,20 @@ class Target:
             "module": self.module,
             "name": self.name,
             "inputs": None if self.inputs is None else self.inputs.to_json(),
+            "arguments": None if self.arguments is None else str(self.arguments),
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Target:
         """The target of ``to_json``."""
-        file, inputs = values["file"], values["inputs"]
+        file, inputs, arguments = values["file"], values["inputs"], values["arguments"]
         return cls(
             text=values["text"],
             file=None if file is None else Path(file),
             module=values["module"],
             name=values["name"],
             inputs=None if inputs is None else cls.from_json(inputs),
+            arguments=None if arguments is None else Path(arguments),
         )
 
 
@@ -290,11 +296,6 @@ def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
         trace = trace.tb_next
 
 
-@dataclass(frozen=True)
-class _NoParams:
-    """A function has no parameters that the command line could set."""
-
-
 def _scenario_of_function(target: Target, module: ModuleType) -> Scenario:
     """A scenario whose only variant is the function that ``target`` names."""
     if target.name is None:
@@ -303,19 +304,39 @@ def _scenario_of_function(target: Target, module: ModuleType) -> Scenario:
             f"{target.text}:f{nearest('', _functions_of(module))}"
         )
     function = _function(target, module)
-    make = None if target.inputs is None else _maker(target, module)
-    if make is None:
-        _check_fit(function, (), target)
-    summary = (inspect.getdoc(function) or "").partition("\n")[0] if isinstance(function, FunctionType) else ""
+    arguments = _source_of_arguments(target, module)
+    if arguments is None:
+        _check_fit(function, Arguments(), target)
     return Scenario(
         name=target.source,
-        summary=summary,
+        summary=summary_of(function),
         source=target.text,
-        params=_NoParams,
-        inputs=functools.partial(_arguments, target, function, make),
+        params=NoParams,
+        inputs=functools.partial(_arguments, target, function, arguments),
         variants={target.name: function},
         kind="function",
     )
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What a callable is called: its qualified name, else its type's."""
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def summary_of(function: Callable[..., Any]) -> str:
+    """The first line of a function's docstring; empty without one."""
+    return (inspect.getdoc(function) or "").partition("\n")[0] if isinstance(function, FunctionType) else ""
+
+
+def _source_of_arguments(target: Target, module: ModuleType) -> Callable[[], Any] | None:
+    """What gives a function's arguments; None of one that gets none."""
+    if target.arguments is not None:
+        return functools.partial(_unpickled, target.arguments)
+    return None if target.inputs is None else _maker(target, module)
+
+
+def _unpickled(path: Path) -> Any:
+    return pickle.loads(path.read_bytes())  # noqa: S301 - the recorder has just written it
 
 
 def _maker(target: Target, module: ModuleType) -> Callable[..., Any]:
@@ -359,28 +380,29 @@ def _is_own(value: Any, owner: Any) -> bool:
 
 
 def _arguments(
-    target: Target, function: Callable[..., Any], make: Callable[..., Any] | None, _params: object
-) -> tuple[Any, ...]:
+    target: Target, function: Callable[..., Any], make: Callable[[], Any] | None, _params: object
+) -> Arguments:
     """The arguments of one call.
 
     Raises:
         UsageError: Making them failed, or the function does not take them.
     """
     if make is None:
-        return ()
-    assert target.inputs is not None
-    named = target.inputs.text
+        return Arguments()
+    named = "unpickling its arguments" if target.inputs is None else target.inputs.text
     try:
-        args = make()
+        made = make()
     except Exception as error:
         raise UsageError(f"{named} failed: {type(error).__name__}: {' '.join(str(error).split())}") from error
-    if not isinstance(args, tuple):
-        raise UsageError(f"{named} must return a tuple of the arguments, not {type(args).__name__}: return (x,)")
-    _check_fit(function, args, target)
-    return args
+    if isinstance(made, tuple):
+        made = Arguments(made)
+    if not isinstance(made, Arguments):
+        raise UsageError(f"{named} must return a tuple of the arguments, not {type(made).__name__}: return (x,)")
+    _check_fit(function, made, target)
+    return made
 
 
-def _check_fit(function: Callable[..., Any], args: tuple[Any, ...], target: Target) -> None:
+def _check_fit(function: Callable[..., Any], arguments: Arguments, target: Target) -> None:
     """Refuse arguments that the function's signature does not take; one that has none is called to find out."""
     try:
         # A torch.nn.Module takes what its forward takes.
@@ -388,11 +410,13 @@ def _check_fit(function: Callable[..., Any], args: tuple[Any, ...], target: Targ
     except (TypeError, ValueError):
         return
     try:
-        signature.bind(*args)
+        signature.bind(*arguments.by_position, **arguments.by_name)
     except TypeError as error:
         names = ", ".join(signature.parameters)
-        if target.inputs is None:
+        if target.arguments is not None:
+            line = f"{target.text} takes ({names}): {error}"
+        elif target.inputs is None:
             line = f"{target.text} takes arguments ({names}): name a function that returns them in a tuple, --inputs my.py:make"
         else:
-            line = f"{target.text} takes ({names}), not the {len(args)} that {target.inputs.text} returns: {error}"
+            line = f"{target.text} takes ({names}), not the {len(arguments.values)} that {target.inputs.text} returns: {error}"
         raise UsageError(line) from None

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.operations import Workload
-from overhead_lens.machine.process import Worker
+from overhead_lens.machine.process import Process
 from overhead_lens.machine.request import Listener, Request
 
 
@@ -93,7 +93,7 @@ class Turn:
 
     recording: Recording
     process: int
-    worker: Worker | None
+    worker: Process | None
 
     @property
     def request(self) -> Request:
@@ -101,7 +101,7 @@ class Turn:
         return self.recording.request
 
     @property
-    def asked(self) -> Worker:
+    def asked(self) -> Process:
         """The process, of an instrument that measures in one."""
         assert self.worker is not None
         return self.worker

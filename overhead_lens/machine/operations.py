@@ -63,6 +63,7 @@ class Catalog(Struct, frozen=True):
 
 
 LOAD = Operation("worker.operations:load", Workload)
+DESCRIBE = Operation("worker.operations:describe", Workload)
 WARM_UP = Operation("worker.operations:warm_up", WarmUp)
 RECOMPILE = Operation("worker.operations:recompile", WarmUp)
 COMPILE_CALL = Operation("worker.operations:compile_call", Nothing)

@@ -1,4 +1,4 @@
-"""A worker process as the recorder sees it: started, asked, given a time limit, and never left behind."""
+"""A measuring process as the recorder sees it: asked for operations; a worker is started, given a time limit, never left behind."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -29,8 +30,62 @@ _LAST_WORDS_S = 2.0
 _Job = TypeVar("_Job")
 
 
-class Worker:
-    """One measuring process in a process group of its own.
+class Process(ABC):
+    """A measuring process that does one operation after the other.
+
+    Attributes:
+        name: How messages call it.
+    """
+
+    name: str
+
+    @property
+    @abstractmethod
+    def pid(self) -> int:
+        """Process id."""
+
+    @abstractmethod
+    def send(self, operation: Operation[Any], **arguments: Any) -> None:
+        """Ask for an operation without waiting for it.
+
+        Raises:
+            MeasurementError: The process is gone.
+        """
+
+    @abstractmethod
+    def next_reply(self, operation: Operation[Any]) -> str:
+        """The next line of JSON that the process replies; see ``worker/serve.py``.
+
+        Raises:
+            MeasurementError: It took longer than the limit, or the process is gone.
+        """
+
+    def receive(self, operation: Operation[Reply]) -> Reply:
+        """The reply to the operation asked for.
+
+        Raises:
+            UsageError: The process says the input is wrong.
+            MeasurementError: It failed, took longer than the limit, replied something else, or died.
+        """
+        answer = json.loads(self.next_reply(operation))
+        if "error" in answer:
+            kind = UsageError if answer["error"]["kind"] == "usage" else MeasurementError
+            raise kind(answer["error"]["message"])
+        try:
+            return msgspec.convert(answer["ok"], operation.reply)
+        except msgspec.ValidationError as error:
+            raise MeasurementError(
+                f"{self.name} replied to '{operation.title}' with something else: {error}"
+            ) from error
+
+    def ask(self, operation: Operation[Reply], **arguments: Any) -> Reply:
+        """Send an operation and wait for its reply."""
+        self.send(operation, **arguments)
+        return self.receive(operation)
+
+
+class Worker(Process):
+    """A process of its own, in a process group of its own.
 
     Args:
         name: How messages call it.
@@ -90,11 +145,7 @@ class Worker:
         self.end()
 
     def send(self, operation: Operation[Any], **arguments: Any) -> None:
-        """Ask for an operation without waiting for it.
-
-        Raises:
-            MeasurementError: The worker is gone.
-        """
+        """Write the request; MeasurementError if the worker is gone."""
         stdin = self._process.stdin
         assert stdin is not None
         try:
@@ -103,13 +154,8 @@ class Worker:
         except (BrokenPipeError, ValueError):
             raise MeasurementError(self._death(operation)) from None
 
-    def receive(self, operation: Operation[Reply]) -> Reply:
-        """The reply to the operation asked for.
-
-        Raises:
-            UsageError: The worker says the input is wrong.
-            MeasurementError: It failed, took longer than the limit, replied something else, or the worker died.
-        """
+    def next_reply(self, operation: Operation[Any]) -> str:
+        """The next line; a worker that takes longer than the limit is ended."""
         try:
             line = self._replies.get(timeout=self._timeout_s)
         except queue.Empty:
@@ -121,21 +167,7 @@ class Worker:
             raise MeasurementError(message) from None
         if not line:
             raise MeasurementError(self._death(operation))
-        answer = json.loads(line)
-        if "error" in answer:
-            kind = UsageError if answer["error"]["kind"] == "usage" else MeasurementError
-            raise kind(answer["error"]["message"])
-        try:
-            return msgspec.convert(answer["ok"], operation.reply)
-        except msgspec.ValidationError as error:
-            raise MeasurementError(
-                f"{self.name} replied to '{operation.title}' with something else: {error}"
-            ) from error
-
-    def ask(self, operation: Operation[Reply], **arguments: Any) -> Reply:
-        """Send an operation and wait for its reply."""
-        self.send(operation, **arguments)
-        return self.receive(operation)
+        return line
 
     def end(self) -> None:
         """Kill the process and everything it started; safe to call twice."""

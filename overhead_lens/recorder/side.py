@@ -18,7 +18,7 @@ from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.instrument import Instrument, Recording, Turn, When
 from overhead_lens.machine.environment import describe_machine, git_commit
 from overhead_lens.machine.operations import DESCRIBE_RUNTIME, LOAD, RECOMPILE, WARM_UP, Workload
-from overhead_lens.machine.process import Worker
+from overhead_lens.machine.process import Process, Worker
 from overhead_lens.machine.request import Listener, Order, Request
 from overhead_lens.scenario import Published
 from overhead_lens.subject import Subject
@@ -47,22 +47,22 @@ class Side:
         request = self.request
         return Worker(name, self.recording.folder / f"{name}.log", request.timeout_s, request.python, variables)
 
-    def send_load(self, worker: Worker) -> None:
+    def send_load(self, worker: Process) -> None:
         """Have a worker load the workload."""
         worker.send(LOAD, **self.request.load_arguments())
 
-    def note_load(self, worker: Worker) -> None:
+    def note_load(self, worker: Process) -> None:
         """Wait until a worker has loaded, and keep what the first one says of the workload and of its interpreter."""
         found = worker.receive(LOAD)
         self.recording.workload = self.recording.workload or found
         self.recording.runtime = self.recording.runtime or worker.ask(DESCRIBE_RUNTIME)
 
-    def note_warm_up(self, worker: Worker) -> None:
+    def note_warm_up(self, worker: Process) -> None:
         """Wait until a worker has warmed up."""
         if not worker.receive(WARM_UP).settled:
             self.unsettled.append(worker.name)
 
-    def recompile(self, worker: Worker) -> None:
+    def recompile(self, worker: Process) -> None:
         """Have a worker compile its call once more; eager ones have nothing to compile, and after a failure none is asked."""
         if not self.request.compiles or self.compiled_once:
             return
@@ -80,7 +80,7 @@ class Side:
         unsettled = f"{', '.join(self.unsettled)} had not settled after the warm-up: their blocks may still drift"
         return [*([unsettled] if self.unsettled else []), *self.recording.warnings]
 
-    def give_turns(self, when: When, process: int = 0, worker: Worker | None = None) -> None:
+    def give_turns(self, when: When, process: int = 0, worker: Process | None = None) -> None:
         """Have the instruments of that time measure in a process, one after the other."""
         for instrument in self.recording.instruments:
             if instrument.when is when:

@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 import importlib
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
 from rich.console import Console
+
+_HTML_WIDTH = 120
+_HTML = '<pre style="line-height:1.25;white-space:pre;overflow-x:auto"><code>{code}</code></pre>'
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The two forms of a type of result, as ``module:function`` from this package on; loaded when one is wanted.
+    """The forms of a type of result, as ``module:function`` from this package on; loaded when one is wanted.
 
     Attributes:
         document: Makes the JSON document of a result.
         text: Prints a result on a console.
+        table: Makes the pandas table of a result; empty for those that the Python API does not give.
     """
 
     document: str
     text: str
+    table: str = ""
 
 
 _FORMS = {
-    "budget.model.Breakdown": Form("documents.breakdown:breakdown_document", "report.text:print_breakdown"),
-    "compare.model.Delta": Form("documents.delta:delta_document", "report.delta_text:print_delta"),
-    "studies.ladder.analysis.Ladder": Form("documents.ladder:ladder_document", "report.ladder_text:print_ladder"),
-    "studies.sweep.analysis.Sweep": Form("documents.sweep:sweep_document", "report.sweep_text:print_sweep"),
+    "budget.model.Breakdown": Form(
+        "documents.breakdown:breakdown_document", "report.text:print_breakdown", "report.tables:breakdown_table"
+    ),
+    "compare.model.Delta": Form("documents.delta:delta_document", "report.delta_text:print_delta", "report.tables:delta_table"),
+    "studies.ladder.analysis.Ladder": Form(
+        "documents.ladder:ladder_document", "report.ladder_text:print_ladder", "report.tables:ladder_table"
+    ),
+    "studies.sweep.analysis.Sweep": Form(
+        "documents.sweep:sweep_document", "report.sweep_text:print_sweep", "report.tables:sweep_table"
+    ),
     "studies.history.analysis.History": Form("documents.history:history_document", "report.history_text:print_history"),
-    "traces.model.TraceAnalysis": Form("documents.analysis:trace_document", "report.analysis_text:print_analysis"),
+    "traces.model.TraceAnalysis": Form(
+        "documents.analysis:trace_document", "report.analysis_text:print_analysis", "report.tables:analysis_table"
+    ),
     "traces.ranks.Job": Form("documents.analysis:job_document", "report.analysis_text:print_job"),
     "traces.structure.model.StructureDelta": Form(
         "documents.structure:structure_document", "report.structure_text:print_structure"
@@ -50,6 +65,19 @@ def to_json(result: object) -> str:
 def print_text(console: Console, result: object) -> None:
     """Print a result for people."""
     _load(_form(result).text)(console, result)
+
+
+def to_pandas(result: object) -> pd.DataFrame:
+    """The table of a result."""
+    table: pd.DataFrame = _load(_form(result).table)(result)
+    return table
+
+
+def to_html(result: object) -> str:
+    """What ``print_text`` prints, with its colors, for a notebook."""
+    console = Console(file=io.StringIO(), record=True, width=_HTML_WIDTH, highlight=False, markup=False, emoji=False)
+    print_text(console, result)
+    return console.export_html(inline_styles=True, code_format=_HTML)
 
 
 def _form(result: object) -> Form:

@@ -36,7 +36,12 @@ def show(result: object, form: Format) -> None:
     if form is Format.JSON:
         print(to_json(result))
     else:
-        print_text(make_console(), result)
+        print_result(result)
+
+
+def print_result(result: object) -> None:
+    """Print a result for people."""
+    print_text(make_console(), result)
 
 
 def show_rows(rows: object, form: Format, text: Callable[[Console], None]) -> None:

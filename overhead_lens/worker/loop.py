@@ -6,7 +6,7 @@ since a call with unpacked arguments (``CALL_FUNCTION_EX``) costs some 30 ns mor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -21,16 +21,22 @@ _MODULUS = 2**521 - 1
 MeasuredLoop = Callable[[Callable[..., Any], tuple[Any, ...], int], None]
 
 
-def make_measured_loop(arity: int, synchronize: Callable[[], None] | None = None) -> MeasuredLoop:
+def make_measured_loop(
+    arity: int, synchronize: Callable[[], None] | None = None, keywords: Sequence[str] = ()
+) -> MeasuredLoop:
     """A function ``measured_loop(call, args, count)`` that does ``call(*args)`` count times for ``arity`` arguments.
 
     Args:
-        arity: Number of arguments.
+        arity: Number of arguments, those by name included.
         synchronize: Called once after the calls, inside the loop's frame: waiting for the device is part of what is measured.
+        keywords: Names of the last arguments, which are passed by name.
     """
-    names = ", ".join(f"a{index}" for index in range(arity))
-    unpack = f"    ({names},) = args\n" if arity else ""
-    source = f"def {LOOP_NAME}(call, args, count):\n{unpack}    for _ in repeat(None, count):\n        call({names})\n"
+    names = [f"a{index}" for index in range(arity)]
+    unpack = f"    ({', '.join(names)},) = args\n" if arity else ""
+    by_position = names[: arity - len(keywords)]
+    by_name = [f"{keyword}={name}" for keyword, name in zip(keywords, names[len(by_position) :], strict=True)]
+    passed = ", ".join([*by_position, *by_name])
+    source = f"def {LOOP_NAME}(call, args, count):\n{unpack}    for _ in repeat(None, count):\n        call({passed})\n"
     if synchronize is not None:
         source += "    synchronize()\n"
     namespace: dict[str, Any] = {"repeat": repeat, "synchronize": synchronize}

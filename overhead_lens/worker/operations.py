@@ -17,6 +17,12 @@ def load(
 ) -> dict[str, Any]:
     """Load and check; replies with what the metadata says of the workload."""
     session.workload = workload.load(Target.from_json(target), params, compile_options)
+    return describe(session)
+
+
+@operation
+def describe(session: Session) -> dict[str, Any]:
+    """What the metadata says of the workload."""
     return workload.describe(session.workload)
 
 

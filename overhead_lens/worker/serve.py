@@ -36,26 +36,6 @@ def _import_package() -> None:
     spec.loader.exec_module(module)
 
 
-def _answer(session: Any, request: dict[str, Any]) -> dict[str, Any]:
-    from overhead_lens.errors import MeasurementError, UsageError
-    from overhead_lens.worker.session import find_operation
-
-    name = request.pop("do")
-    try:
-        return {"ok": find_operation(name)(session, **request)}
-    except UsageError as error:
-        return {"error": {"kind": "usage", "message": str(error)}}
-    except (MeasurementError, OSError, MemoryError) as error:
-        return {"error": {"kind": "measurement", "message": str(error) or type(error).__name__}}
-    except Exception as error:
-        import traceback
-
-        traceback.print_exc()
-        lines = str(error).splitlines() or [""]
-        step = name.rpartition(":")[2].replace("_", " ")
-        return {"error": {"kind": "measurement", "message": f"{step} failed: {type(error).__name__}: {lines[0]}"}}
-
-
 def _die_with_parent(parent_pid: int) -> None:
     """End this process when the recorder is killed (prctl(2), PR_SET_PDEATHSIG), even in the middle of a loop."""
     if sys.platform == "linux":
@@ -96,19 +76,19 @@ def main(parent_pid: int) -> None:
     os.dup2(null, 0)
     _import_package()
 
-    def reply(answer: dict[str, Any]) -> None:
+    def reply(message: dict[str, Any]) -> None:
         # The worker is ended by a signal, which takes what is still in a buffer with it.
         with contextlib.suppress(AttributeError, OSError, ValueError):
             sys.stdout.flush()
         # A parameter may be of any type, a torch.dtype for one: its text is what metadata can say of it.
-        replies.write(json.dumps(answer, default=str) + "\n")
+        replies.write(json.dumps(message, default=str) + "\n")
         replies.flush()
 
-    from overhead_lens.worker.session import Session
+    from overhead_lens.worker.session import Session, answer
 
     session = Session(requests, lambda found: reply({"ok": found}))
     while line := requests.readline():
-        reply(_answer(session, json.loads(line)))
+        reply(answer(session, json.loads(line)))
 
 
 if __name__ == "__main__":

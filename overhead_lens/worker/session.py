@@ -6,8 +6,11 @@ Standard library only: torch is imported by the module of the operation that is 
 from __future__ import annotations
 
 import importlib
+import traceback
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+from overhead_lens.errors import MeasurementError, UsageError
 
 if TYPE_CHECKING:
     from overhead_lens.worker.workload import Workload
@@ -68,3 +71,19 @@ class Session:
     @workload.setter
     def workload(self, workload: Workload) -> None:
         self._workload = workload
+
+
+def answer(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+    """Do what a request asks for; the reply, or the error that it ended in, see ``serve.py``."""
+    name = request.pop("do")
+    try:
+        return {"ok": find_operation(name)(session, **request)}
+    except UsageError as error:
+        return {"error": {"kind": "usage", "message": str(error)}}
+    except (MeasurementError, OSError, MemoryError) as error:
+        return {"error": {"kind": "measurement", "message": str(error) or type(error).__name__}}
+    except Exception as error:
+        traceback.print_exc()
+        lines = str(error).splitlines() or [""]
+        step = name.rpartition(":")[2].replace("_", " ")
+        return {"error": {"kind": "measurement", "message": f"{step} failed: {type(error).__name__}: {lines[0]}"}}

@@ -16,6 +16,7 @@ import torch
 from overhead_lens import scenario as scenarios
 from overhead_lens import target as targets
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target
 from overhead_lens.worker.loop import MeasuredLoop, make_measured_loop
 
@@ -33,9 +34,11 @@ class Workload:
 
     Attributes:
         call: What is measured: ``original``, or what torch.compile made of it.
+        args: Its arguments, those passed by name last.
         device: What the call gives its work to, as the scenario names it, or the kind that its tensors are on.
         synchronize: Waits for the device; None on the CPU.
         compile_options: Keyword arguments that torch.compile was given; None where ``call`` is ``original``.
+        keywords: Names of the arguments that are passed by name.
     """
 
     scenario: scenarios.Scenario
@@ -48,11 +51,17 @@ class Workload:
     loop: MeasuredLoop
     synchronize: Callable[[], None] | None
     compile_options: Mapping[str, Any] | None
+    keywords: tuple[str, ...] = ()
 
     @property
     def on_device(self) -> bool:
         """Whether the call gives work to a device."""
         return self.synchronize is not None
+
+    def call_once(self, function: Callable[..., Any]) -> Any:
+        """What ``function`` returns for the arguments."""
+        split = len(self.args) - len(self.keywords)
+        return function(*self.args[:split], **dict(zip(self.keywords, self.args[split:], strict=True)))
 
     def run(self, count: int) -> int:
         """Run the measured loop ``count`` times and return the wall time in ns, device work included."""
@@ -107,23 +116,62 @@ def prepare(
     """The same of a scenario that is loaded."""
     name = scenario.variant(variant)
     params = scenarios.make_params(scenario, assignments)
-    named = getattr(params, "device", None)
-    synchronize = None if named is None else _synchronizer(str(named))
-    original = scenario.variants[name]
-    args = _inputs(scenario, params)
+    _synchronizer(_named_device(params))
+    return _checked(scenario, name, params, _inputs(scenario, params), compile_options)
+
+
+def of_callable(
+    function: Callable[..., Any], arguments: Arguments, compile_options: Mapping[str, Any] | None
+) -> Workload:
+    """A callable of this process with its arguments, called once to see that it runs.
+
+    Raises:
+        UsageError: The call fails.
+    """
+    name = targets.name_of(function)
+    scenario = scenarios.Scenario(
+        name=name,
+        summary=targets.summary_of(function),
+        source=str(getattr(function, "__module__", "")),
+        params=scenarios.NoParams,
+        inputs=lambda _params: arguments,
+        variants={name: function},
+        kind="callable",
+    )
+    return _checked(scenario, name, scenarios.NoParams(), arguments, compile_options)
+
+
+def _checked(
+    scenario: scenarios.Scenario,
+    variant: str,
+    params: Any,
+    arguments: Arguments,
+    compile_options: Mapping[str, Any] | None,
+) -> Workload:
+    """The workload, called once without torch.compile."""
+    named = _named_device(params)
+    synchronize = _synchronizer(named)
+    original, args, keywords = scenario.variants[variant], arguments.values, tuple(arguments.by_name)
     call = original if compile_options is None else torch.compile(original, **compile_options)
-    loop = make_measured_loop(len(args), synchronize)
-    device = "cpu" if named is None else str(named)
-    workload = Workload(scenario, name, params, call, original, args, device, loop, synchronize, compile_options)
+    loop = make_measured_loop(len(args), synchronize, keywords)
+    device = named or "cpu"
+    workload = Workload(
+        scenario, variant, params, call, original, args, device, loop, synchronize, compile_options, keywords
+    )
     output = _check(workload, original)
     return workload if named is not None else _where_its_tensors_are(workload, output)
+
+
+def _named_device(params: Any) -> str | None:
+    named = getattr(params, "device", None)
+    return None if named is None else str(named)
 
 
 def _where_its_tensors_are(workload: Workload, output: Any) -> Workload:
     """The workload of a scenario that names no device, or of a function: it waits for that of its tensors, if any."""
     device = device_of((workload.original, workload.args, output))
     synchronize = getattr(getattr(torch, device, None), "synchronize", None) if device != "cpu" else None
-    loop = make_measured_loop(len(workload.args), synchronize)
+    loop = make_measured_loop(len(workload.args), synchronize, workload.keywords)
     return dataclasses.replace(workload, device=device, loop=loop, synchronize=synchronize)
 
 
@@ -226,8 +274,8 @@ def _compile_failure(error: Exception) -> str:
     return f"torch.compile failed: {_first_line(error)}"
 
 
-def _synchronizer(device: str) -> Any:
-    kind = device.partition(":")[0]
+def _synchronizer(device: str | None) -> Any:
+    kind = (device or "cpu").partition(":")[0]
     if kind == "cpu":
         return None
     module = getattr(torch, kind, None)
@@ -238,27 +286,29 @@ def _synchronizer(device: str) -> Any:
     return module.synchronize
 
 
-def _inputs(scenario: scenarios.Scenario, params: Any) -> tuple[Any, ...]:
+def _inputs(scenario: scenarios.Scenario, params: Any) -> Arguments:
     random.seed(SEED)
     torch.manual_seed(SEED)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(SEED)
     try:
-        args = scenario.inputs(params)
+        made = scenario.inputs(params)
     except UsageError:
         raise
     except Exception as error:
         raise UsageError(f"scenario {scenario.name}: making the inputs failed: {_first_line(error)}") from error
-    if not isinstance(args, tuple):
-        raise UsageError(f"scenario {scenario.name}: inputs() must return a tuple, not {type(args).__name__}")
-    return args
+    if isinstance(made, tuple):
+        made = Arguments(made)
+    if not isinstance(made, Arguments):
+        raise UsageError(f"scenario {scenario.name}: inputs() must return a tuple, not {type(made).__name__}")
+    return made
 
 
 def _check(workload: Workload, call: Any) -> Any:
     """Call once and let the scenario check the output; ``call`` is the original or the compiled function. Returns the output."""
     scenario, title = workload.scenario, f"{workload.scenario.name}:{workload.variant}"
     try:
-        output = call(*workload.args)
+        output = workload.call_once(call)
     except Exception as error:
         if call is not workload.original:
             raise MeasurementError(_compile_failure(error)) from error

@@ -72,6 +72,8 @@ class _Builder:
     """Builds rungs; what several of them need is made once."""
 
     def __init__(self, workload: Workload) -> None:
+        if workload.keywords:
+            raise MeasurementError("the call passes arguments by name, which rungs do not")
         self._workload = workload
         self._args = workload.args
         self._default: Callable[..., Any] | None = None

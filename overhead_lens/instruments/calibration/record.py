@@ -10,7 +10,7 @@ from overhead_lens.captures.files import CALIBRATION
 from overhead_lens.correction import store
 from overhead_lens.correction.record import MEASURE_COSTS, PLAIN
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.instruments.instrument import Recording, Turn, When
 from overhead_lens.instruments.trace.record import RecordTrace
 from overhead_lens.machine.environment import describe_machine
 
@@ -26,23 +26,29 @@ class Calibrate:
 
     def measure(self, turn: Turn) -> None:
         """Measure, unless enough processes did; nothing without a trace."""
-        about = turn.recording.of(RecordTrace).about
-        if about is None or about.reason:
-            return
-        compiled = turn.request.compiles
-        name = store.key(describe_machine(), turn.recording.runtime)
-        self.calibration = kept = store.load(name)
-        if store.processes(kept, PLAIN, compiled=compiled) >= store.PROCESSES:
+        if not self.is_wanted(turn.recording):
             return
         try:
-            found = turn.asked.ask(MEASURE_COSTS, flags=[PLAIN], compiled=compiled)
+            found = turn.asked.ask(MEASURE_COSTS, flags=[PLAIN], compiled=turn.request.compiles)
         except MeasurementError as error:
             turn.warn("the cost of recording is not calibrated", error)
             return
-        self.calibration = store.joined(kept, found)
-        store.save(name, self.calibration)
+        self.calibration = store.joined(self.calibration, found)
+        store.save(_name(turn.recording), self.calibration)
+
+    def is_wanted(self, recording: Recording) -> bool:
+        """Whether there is a trace, and the kept calibration, which is loaded, lacks processes."""
+        about = recording.of(RecordTrace).about
+        if about is None or about.reason:
+            return False
+        self.calibration = store.load(_name(recording))
+        return store.processes(self.calibration, PLAIN, compiled=recording.request.compiles) < store.PROCESSES
 
     def write(self, folder: Path) -> Any:
         """Write ``calibration.json``; ``meta.json`` has nothing to say of it."""
         if self.calibration is not None:
             (folder / CALIBRATION).write_text(json.dumps(self.calibration) + "\n", encoding="utf-8")
+
+
+def _name(recording: Recording) -> str:
+    return store.key(describe_machine(), recording.runtime)

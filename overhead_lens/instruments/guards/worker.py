@@ -80,7 +80,7 @@ def _scope(workload: Workload) -> dict[str, Any]:
     from torch._dynamo import guards
 
     helpers = getattr(guards, "_get_closure_vars", None)
-    bound = inspect.signature(workload.original).bind(*workload.args)
+    bound = workload.call_once(inspect.signature(workload.original).bind)
     bound.apply_defaults()
     known = dict(helpers()) if helpers else dict(getattr(guards, "CLOSURE_VARS", {}))
     return {**known, "L": dict(bound.arguments), "G": workload.original.__globals__}

@@ -18,7 +18,7 @@ from overhead_lens.instruments.instrument import Turn, When
 from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.instruments.samples.sampler import Sampling
 from overhead_lens.machine.operations import Operation
-from overhead_lens.machine.process import Worker
+from overhead_lens.machine.process import Process
 
 
 class Spinning(Struct, frozen=True):
@@ -63,7 +63,7 @@ class SampleStacks:
             self.keep(self.start(stack, turn.recording.folder, turn.asked, effort.samples_per_process, threads=threads))
 
     def start(
-        self, stack: ExitStack, folder: Path, worker: Worker, count: int, core: int | None = None, *, threads: bool
+        self, stack: ExitStack, folder: Path, worker: Process, count: int, core: int | None = None, *, threads: bool
     ) -> Sampling | None:
         """Attach the sampler to a process, until ``stack`` ends; None after a refusal.
 

@@ -1,0 +1,74 @@
+"""This process as a measuring one: the calling thread does what a recorder in another thread asks for."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import threading
+from types import TracebackType
+from typing import Any
+
+from overhead_lens.errors import MeasurementError
+from overhead_lens.machine.operations import Operation
+from overhead_lens.machine.process import Process
+from overhead_lens.worker.session import Session, answer
+
+
+class Here(Process):
+    """The process that this runs in.
+
+    The thread that calls ``serve`` is the measured one, so that its grad mode and all else that torch keeps by thread are those of
+    the code that asked. Requests cross a pipe, as to a worker: an operation that runs until a line arrives can wait for one.
+    """
+
+    def __init__(self) -> None:
+        self.name = "this process"
+        reading, writing = os.pipe()
+        self._requests = os.fdopen(writing, "w", encoding="utf-8", buffering=1)
+        self._received = os.fdopen(reading, "r", encoding="utf-8", buffering=1)
+        self._replies: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._abandoned = threading.Event()
+        self.session = Session(self._received, lambda found: self._reply({"ok": found}))
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return os.getpid()
+
+    def __enter__(self) -> Here:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._requests.close()
+        self._received.close()
+
+    def send(self, operation: Operation[Any], **arguments: Any) -> None:
+        """Write the request."""
+        self._requests.write(json.dumps({"do": operation.name, **arguments}) + "\n")
+
+    def next_reply(self, operation: Operation[Any]) -> str:
+        """The next reply, as JSON."""
+        line = "" if self._abandoned.is_set() else self._replies.get()
+        if not line:
+            raise MeasurementError(f"interrupted during '{operation.title}'")
+        return line
+
+    def serve(self) -> None:
+        """Do what is asked for until ``dismiss``; an interrupt makes every later reply an error."""
+        try:
+            while line := self._received.readline().strip():
+                self._reply(answer(self.session, json.loads(line)))
+        except BaseException:
+            self._abandoned.set()
+            self._replies.put("")
+            raise
+
+    def dismiss(self) -> None:
+        """Have ``serve`` return."""
+        self._requests.write("\n")
+
+    def _reply(self, message: dict[str, Any]) -> None:
+        self._replies.put(json.dumps(message, default=str))

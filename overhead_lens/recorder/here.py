@@ -1,0 +1,83 @@
+"""The recorder of a callable of this process: timed, sampled and traced where it is, one after the other."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from overhead_lens.captures.directory import cannot_write, recording_directory
+from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.calibration.record import Calibrate
+from overhead_lens.instruments.clock.record import Clock
+from overhead_lens.instruments.guards.record import ListGuards
+from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.instruments.page_faults.record import MeasurePageFaults
+from overhead_lens.instruments.samples.record import SampleStacks
+from overhead_lens.instruments.trace.record import RecordTrace
+from overhead_lens.machine.here import Here
+from overhead_lens.machine.operations import DESCRIBE, DESCRIBE_RUNTIME, WARM_UP
+from overhead_lens.machine.request import Listener, Request
+from overhead_lens.recorder.side import Side
+from overhead_lens.scenario import Arguments
+
+# Those that change nothing in the process: ablation recompiles, and peaks take the machine for themselves.
+_INSTRUMENTS = (Clock, SampleStacks, MeasurePageFaults, ListGuards, RecordTrace)
+
+
+def record_here(request: Request, function: Callable[..., Any], arguments: Arguments, listener: Listener) -> Path:
+    """Record one capture in this process and return its directory.
+
+    Raises:
+        UsageError: The call fails.
+        MeasurementError: Nothing can be written.
+    """
+    from overhead_lens.worker.workload import of_callable
+
+    started = datetime.now(timezone.utc)
+    with recording_directory(request.output, request.parent, request.target.label) as folder, Here() as here:
+        here.session.workload = of_callable(function, arguments, request.compile_options)
+        side = Side.of(request, folder, listener, [make() for make in _INSTRUMENTS])
+        with ThreadPoolExecutor(1, "recorder") as recorder:
+            path = recorder.submit(_record, side, here, started)
+            try:
+                here.serve()
+            finally:
+                # The warm-up has frozen what the collector knows; this process goes on.
+                gc.unfreeze()
+            return path.result()
+
+
+def _record(side: Side, here: Here, started: datetime) -> Path:
+    """Ask the measured thread for one thing after the other, and let it go at the end."""
+    folder, listener = side.recording.folder, side.recording.listener
+    try:
+        listener.begin(4)
+        side.recording.workload = here.ask(DESCRIBE)
+        side.recording.runtime = here.ask(DESCRIBE_RUNTIME)
+        listener.step("warming up")
+        here.send(WARM_UP)
+        side.note_warm_up(here)
+        listener.step("measuring")
+        side.give_turns(When.TIMED, 0, here)
+        listener.step("tracing")
+        side.give_turns(When.TRACED, 0, here)
+        _calibrate(side)
+        listener.step("writing the capture")
+        return side.write(started)
+    except OSError as error:
+        raise MeasurementError(cannot_write(folder, error)) from error
+    finally:
+        here.dismiss()
+
+
+def _calibrate(side: Side) -> None:
+    """What recording costs, where that is not known of this machine: in a process of its own, since it compiles and records."""
+    calibrate = Calibrate()
+    side.recording.instruments = [*side.recording.instruments, calibrate]
+    if calibrate.is_wanted(side.recording):
+        with side.start("calibrator") as worker:
+            calibrate.measure(Turn(side.recording, 0, worker))
