@@ -27,3 +27,17 @@ class MeasurementError(OverheadLensError):
     """A measurement could not be made on this machine or did not finish."""
 
     exit_code = EXIT_MEASUREMENT
+
+
+class InvariantError(ValueError):
+    """A result that does not add up, or a value that breaks the contract of its type: a defect of this program."""
+
+
+def require(holds: bool, message: str) -> None:
+    """Check an invariant.
+
+    Raises:
+        InvariantError: It does not hold.
+    """
+    if not holds:
+        raise InvariantError(message)

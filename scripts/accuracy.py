@@ -15,7 +15,7 @@ disturbed. What is judged is the product's own budget
 (``overhead_lens.budget.make.make_budget``) with the cost less that without it. A cell passes if the right category
 moved most, by the bare difference give or take 10 % or 60 ns, and no other category moved by more than that. One that does not,
 but by no more than its sampling error and the interval of the truth explain, is ``unresolved``: more seconds would tell. Beside
-it stands what the product says of the same two captures when it compares them (``overhead_lens.compare.difference``): the
+it stands what the product says of the same two captures when it compares them (``overhead_lens.comparison.difference``): the
 category that it blames first, and by how much; it passes by the same rule.
 
 The file that ``--json`` names keeps each site as soon as it is judged. Cells that it holds already are not measured again, so

@@ -23,7 +23,7 @@ from typing import Any
 
 from overhead_lens.budget.instructions import instruction_budget
 from overhead_lens.budget.model import InstructionBudget
-from overhead_lens.compare.instructions import compare_instructions
+from overhead_lens.comparison.instructions import compare_instructions
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.instructions.record import count_instructions
 from overhead_lens.readers.callgrind import read_callgrind

@@ -30,14 +30,15 @@ import pandas as pd
 from overhead_lens.cli.store import stacks_per_process
 
 from overhead_lens.budget.make import Budget
-from overhead_lens.budget.model import Breakdown, Closure, HostCategory, Wall
+from overhead_lens.budget.model import Breakdown, Closure, Wall
 from overhead_lens.budget.shares import shares_of_stacks
 from overhead_lens.budget.wall import time_column
 from overhead_lens.captures.directory import read_capture
-from overhead_lens.compare.difference import compare_budgets
+from overhead_lens.comparison.difference import compare_budgets
 from overhead_lens.stats.distributions import t_quantile
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, default_classifier
+from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import round_to_sum
 
 PYPERF_VALUES = 3

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from overhead_lens.budget.model import Breakdown, Closure, Frame, HostCategory, Part, Wall
+from overhead_lens.budget.model import Breakdown, Closure, Wall
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.host import Frame, HostCategory, Part
 
 
 def breakdown(

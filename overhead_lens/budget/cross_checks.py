@@ -17,13 +17,13 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from overhead_lens.budget.model import Bound, CrossCheck, HostCategory, Reading
+from overhead_lens.budget.model import Bound, CrossCheck, Reading
 from overhead_lens.budget.shares import PAGE_FAULT
 from overhead_lens.budget.trace import TraceBudget
 from overhead_lens.budget.wall import undisturbed
 from overhead_lens.stats.bootstrap import Sides, paired_sides
 from overhead_lens.stats.values import Interval
-from overhead_lens.studies.ladder.analysis import difference
+from overhead_lens.taxonomy.host import HostCategory
 
 # Page faults of so much of the kernels' time slow them down.
 _FAULTS_THAT_MATTER = 0.1
@@ -120,5 +120,5 @@ def _kernel(walls: Sides | None) -> Reading | None:
 
 
 def _step(walls: Sides | None, upper: str, lower: str) -> Reading | None:
-    found = None if walls is None else difference(walls, upper, lower)
+    found = None if walls is None else walls.difference(upper, lower)
     return None if found is None else Reading(*found)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from overhead_lens.budget.model import Frame, HostCategory, Part
 from overhead_lens.budget.shares import Shares
 from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
+from overhead_lens.taxonomy.host import Frame, HostCategory, Part
 from overhead_lens.units import round_to_sum
 
 _TOP_FRAMES = 8

@@ -14,15 +14,7 @@ from overhead_lens.budget.floor import make_floor
 from overhead_lens.budget.guards import backend_match_ns, compile_notes, guard_costs, guard_tree
 from overhead_lens.budget.host import host_categories, replicates
 from overhead_lens.budget.instructions import instruction_budget
-from overhead_lens.budget.model import (
-    Breakdown,
-    Closure,
-    DeviceShare,
-    HostCategory,
-    InstructionBudget,
-    Operator,
-    Wall,
-)
+from overhead_lens.budget.model import Breakdown, Closure, DeviceShare, InstructionBudget, Operator, Wall
 from overhead_lens.budget.operators import operator_tree
 from overhead_lens.budget.page_faults import page_fault_time
 from overhead_lens.budget.shares import Shares, shares_of_stacks, shares_of_time, with_page_faults
@@ -42,6 +34,7 @@ from overhead_lens.errors import MeasurementError
 from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.categories import Classified, Classifier
+from overhead_lens.taxonomy.host import HostCategory
 
 _NOT_THERE = "callgrind's output is not in the capture"
 

@@ -10,19 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from overhead_lens.errors import require
 from overhead_lens.instruments.peaks.evidence import Peaks
+from overhead_lens.result import Result
 from overhead_lens.scenario import Published, Work
 from overhead_lens.stats.values import Interval
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-
-SCHEMA = "overhead-lens/breakdown/2"
+from overhead_lens.taxonomy.host import HostCategory
 
 Bound = Literal["upper", "lower"]
-
-
-class InvariantError(ValueError):
-    """A budget that does not close, or a value that breaks the contract of its type: a defect of the analyzer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +41,8 @@ class Floor:
     bytes_per_s: float
 
     def __post_init__(self) -> None:
-        _require(self.ns > 0, "a floor of no time")
-        _require(self.bound in ("arithmetic", "memory"), f"no bound {self.bound!r}")
+        require(self.ns > 0, "a floor of no time")
+        require(self.bound in ("arithmetic", "memory"), f"no bound {self.bound!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,51 +68,9 @@ class Wall:
     floor: Floor | None = None
 
     def __post_init__(self) -> None:
-        _require(self.ns >= 0, "wall time is negative")
-        _require(self.floor is None or self.floor.ns == self.floor_ns, "the floor is given twice and differs")
-        _require(self.ci95_ns[0] <= self.ci95_ns[1], f"interval {self.ci95_ns} is reversed")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A named share of a category; the parts of a category sum to it exactly."""
-
-    name: str
-    ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A frame (Python function with file, or native symbol with module) and its self time in a category."""
-
-    frame: str
-    ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class HostCategory:
-    """One category of the host budget.
-
-    Attributes:
-        evidence: ``samples``, ``trace`` or ``none`` (nothing was seen of it).
-        parts: Sum exactly to ``ns``; empty for a category without parts.
-        top: Frames with the most self time in this category, largest first.
-    """
-
-    category: str
-    ns: int
-    ci95_ns: Interval
-    share: float
-    evidence: str
-    parts: tuple[Part, ...] = ()
-    top: tuple[Frame, ...] = ()
-
-    def __post_init__(self) -> None:
-        _require(self.ns >= 0, f"{self.category} is negative")
-        _require(self.ci95_ns[0] <= self.ci95_ns[1], f"{self.category}: interval {self.ci95_ns} is reversed")
-        _require(
-            not self.parts or sum(part.ns for part in self.parts) == self.ns, f"parts of {self.category} do not sum"
-        )
+        require(self.ns >= 0, "wall time is negative")
+        require(self.floor is None or self.floor.ns == self.floor_ns, "the floor is given twice and differs")
+        require(self.ci95_ns[0] <= self.ci95_ns[1], f"interval {self.ci95_ns} is reversed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,11 +176,9 @@ class Operator:
     called_from: str = ""
 
     def __post_init__(self) -> None:
-        _require(
-            sum(self.categories.values()) == self.self_ns, f"categories of {self.name} do not sum to its self time"
-        )
+        require(sum(self.categories.values()) == self.self_ns, f"categories of {self.name} do not sum to its self time")
         children_ns = sum(child.total_ns for child in self.children)
-        _require(self.self_ns + children_ns == self.total_ns, f"children and self time of {self.name} do not sum")
+        require(self.self_ns + children_ns == self.total_ns, f"children and self time of {self.name} do not sum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +232,8 @@ class DeviceShare:
     top: tuple[DeviceKernel, ...] = ()
 
     def __post_init__(self) -> None:
-        _require(self.busy_ns >= 0 and self.idle_ns >= 0, "device time is negative")
-        _require(sum(self.idle_blame.values()) == self.idle_ns, "the blame does not sum to the idle time")
+        require(self.busy_ns >= 0 and self.idle_ns >= 0, "device time is negative")
+        require(sum(self.idle_blame.values()) == self.idle_ns, "the blame does not sum to the idle time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,9 +268,9 @@ class InstructionCategory:
     frames: tuple[InstructionFrame, ...] = ()
 
     def __post_init__(self) -> None:
-        _require(self.count >= 0, f"instructions of {self.category} are negative")
+        require(self.count >= 0, f"instructions of {self.category} are negative")
         closes = not self.parts or sum(part.count for part in self.parts) == self.count
-        _require(closes, f"instructions of the parts of {self.category} do not sum")
+        require(closes, f"instructions of the parts of {self.category} do not sum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,9 +291,9 @@ class InstructionBudget:
 
     def __post_init__(self) -> None:
         names = tuple(each.category for each in self.host)
-        _require(names == HOST_CATEGORIES, f"categories of instructions are {names}")
-        _require(sum(each.count for each in self.host) == self.count, "instructions by category do not sum")
-        _require(self.count == per_call(self.counted, self.calls), f"{self.count} is not {self.counted} / {self.calls}")
+        require(names == HOST_CATEGORIES, f"categories of instructions are {names}")
+        require(sum(each.count for each in self.host) == self.count, "instructions by category do not sum")
+        require(self.count == per_call(self.counted, self.calls), f"{self.count} is not {self.counted} / {self.calls}")
 
     def category(self, name: str) -> InstructionCategory:
         """The category called ``name``."""
@@ -353,7 +306,7 @@ def per_call(counted: int, calls: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Breakdown:
+class Breakdown(Result):
     """The closed budget of one measured call: host categories that sum to the unprofiled wall time exactly.
 
     Attributes:
@@ -393,16 +346,11 @@ class Breakdown:
 
     def __post_init__(self) -> None:
         names = tuple(each.category for each in self.host)
-        _require(names == HOST_CATEGORIES, f"host categories are {names}")
-        _require(sum(each.ns for each in self.host) == self.wall.ns, "host categories do not sum to the wall time")
+        require(names == HOST_CATEGORIES, f"host categories are {names}")
+        require(sum(each.ns for each in self.host) == self.wall.ns, "host categories do not sum to the wall time")
         closes = self.device is None or self.device.busy_ns + self.device.idle_ns == self.wall.ns
-        _require(closes, "busy and idle time of the device do not sum to the wall time")
+        require(closes, "busy and idle time of the device do not sum to the wall time")
 
     def category(self, name: str) -> HostCategory:
         """The host category called ``name``."""
         return self.host[HOST_CATEGORIES.index(name)]
-
-
-def _require(holds: bool, message: str) -> None:
-    if not holds:
-        raise InvariantError(message)

@@ -28,8 +28,9 @@ from overhead_lens.correction.lru_stack import rms_reuse_distance
 from overhead_lens.instruments.trace.evidence import Traced
 from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES
 from overhead_lens.stats.distributions import t_quantile
+from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy.categories import Claim, Classifier
-from overhead_lens.traces.timeline import Ints, Segments, parents, sweep
+from overhead_lens.traces.timeline import Segments, parents, sweep
 
 LOOP_EVENT = "measured_loop"
 

@@ -62,7 +62,7 @@ def compare(
     """Measure two things in turns; exit 1 when the second is slower."""
     from overhead_lens.captures.directory import recording_directory, release_directory
     from overhead_lens.cli import sides
-    from overhead_lens.compare.difference import compare_budgets
+    from overhead_lens.comparison.difference import compare_budgets
     from overhead_lens.export.capture import draw
     from overhead_lens.recorder.paired import PAIRED, PAIRED_COMPILED, record_pair
     from overhead_lens.report.forms import to_json

@@ -25,7 +25,7 @@ def diff(
 ) -> None:
     """Compare two captures; exit 1 when the new one is slower. Of two traces: what came, went or changed."""
     from overhead_lens.captures.directory import read_capture
-    from overhead_lens.compare.difference import compare_budgets, differences
+    from overhead_lens.comparison.difference import compare_budgets, differences
     from overhead_lens.stored import budgets_of, compare_traces
     from overhead_lens.taxonomy.categories import default_classifier
     from overhead_lens.terminal.output import Format, show

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from overhead_lens.traces.timeline import Ints
+from overhead_lens.stats.values import Ints
 
 Floats = npt.NDArray[np.float64]
 

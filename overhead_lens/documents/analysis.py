@@ -7,8 +7,8 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from overhead_lens.budget.model import HostCategory
 from overhead_lens.documents.common import Document
+from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces import model, ranks
 from overhead_lens.traces.model import Cost, Kinds, Launches
 from overhead_lens.traces.ranks import Excess, RankTime, Spread

@@ -20,6 +20,7 @@ from overhead_lens.documents.common import (
     tenths,
 )
 from overhead_lens.subject import Subject
+from overhead_lens.taxonomy.host import HostCategory
 
 # Functions of a category in instructions; a compiled call has hundreds.
 _TOP = 8
@@ -217,7 +218,7 @@ def _floor(floor: model.Floor) -> Floor:
     return Floor(round(floor.ns, 3), floor.bound, floor.level, round(floor.flops_per_s), round(floor.bytes_per_s))
 
 
-def _category(category: model.HostCategory) -> Category:
+def _category(category: HostCategory) -> Category:
     return Category(
         category.category,
         float(category.ns),

@@ -7,11 +7,11 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from overhead_lens.compare import factors as factoring
-from overhead_lens.compare import instructions as counting
-from overhead_lens.compare import model
-from overhead_lens.compare.factors import KernelSplit
-from overhead_lens.compare.instructions import InstructionMove
+from overhead_lens.comparison import factors as factoring
+from overhead_lens.comparison import instructions as counting
+from overhead_lens.comparison import model
+from overhead_lens.comparison.factors import KernelSplit
+from overhead_lens.comparison.instructions import InstructionMove
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
 from overhead_lens.documents.common import Document, Interval, rounded, tenths
 from overhead_lens.studies.check.limits import CountFinding, Finding

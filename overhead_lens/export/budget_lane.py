@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from overhead_lens.budget.model import Breakdown, HostCategory
+from overhead_lens.budget.model import Breakdown
 from overhead_lens.export.lanes import Lane, Slice, Value
 from overhead_lens.export.names import readable
+from overhead_lens.taxonomy.host import HostCategory
 
 BUDGET_LANE = "Budget of one call"
 BUDGET_GROUP = "Overhead Lens"

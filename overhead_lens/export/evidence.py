@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from overhead_lens.budget.model import InvariantError
+from overhead_lens.errors import InvariantError
 from overhead_lens.stack import Stack
 
 EVENT_COLUMNS = ("name", "cat", "pid", "tid", "start_ns", "dur_ns")

@@ -19,9 +19,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from overhead_lens.budget.model import HostCategory
 from overhead_lens.errors import UsageError
 from overhead_lens.export.names import readable
+from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.model import Cost, DeviceBudget, TraceAnalysis, TraceFailure
 
 _TEXT, _INTEGER = pa.string(), pa.int64()

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from overhead_lens import __version__
-from overhead_lens.budget.model import Breakdown, InvariantError
+from overhead_lens.budget.model import Breakdown
+from overhead_lens.errors import InvariantError
 from overhead_lens.export.names import readable
 from overhead_lens.export.output import replacing_text
 from overhead_lens.stack import Stack, StackFrame

@@ -18,8 +18,8 @@ from overhead_lens.worker.session import Session, answer
 class Here(Process):
     """The process that this runs in.
 
-    The thread that calls ``serve`` is the measured one, so that its grad mode and all else that torch keeps by thread are those of
-    the code that asked. Requests cross a pipe, as to a worker: an operation that runs until a line arrives can wait for one.
+    The thread that calls ``serve`` is the measured one: grad mode and what else torch keeps by thread are the caller's.
+    Requests cross a pipe, as to a worker: an operation that runs until a line arrives can wait for one.
     """
 
     def __init__(self) -> None:

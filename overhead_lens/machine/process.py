@@ -1,4 +1,4 @@
-"""A measuring process as the recorder sees it: asked for operations; a worker is started, given a time limit, never left behind."""
+"""A measuring process as the recorder sees it: asked for operations, given a time limit, never left behind."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ import msgspec
 
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.machine.operations import Operation, Reply
+
+IN_WORKER = "OVERHEAD_LENS_WORKER"
+"""Environment variable of measuring processes."""
 
 _WORKER = Path(__file__).parent.parent / "worker" / "serve.py"
 _LOG_TAIL_BYTES = 4_000
@@ -121,7 +124,7 @@ class Worker(Process):
                     stderr=output,
                     text=True,
                     encoding="utf-8",
-                    env={**os.environ, **(variables or {})},
+                    env={**os.environ, **(variables or {}), IN_WORKER: "1"},
                     start_new_session=True,
                 )
             except OSError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -70,11 +70,13 @@ class Request(Order):
         instructions: Whether instructions are counted too.
         counted_calls: Calls to count the instructions of; None for as many as their time allows.
         python: Interpreter of the workers.
+        variables: Environment variables of the workers.
     """
 
     instructions: bool = False
     counted_calls: int | None = None
     python: str = sys.executable
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def load_arguments(self) -> dict[str, Any]:
         """What a worker is told to load."""

@@ -69,6 +69,11 @@ PAIRED_COMPILED = Effort(
 )
 
 
+def paired_effort(*, compiles: bool) -> Effort:
+    """The usual effort, with or without a side that is compiled."""
+    return PAIRED_COMPILED if compiles else PAIRED
+
+
 # How often a process compiles its call, and what that may take in a round; after a long start nothing is compiled again.
 _COMPILATIONS = 6
 _COMPILING_S = 4.0

@@ -44,8 +44,8 @@ class Side:
 
     def start(self, name: str, variables: Mapping[str, str] | None = None) -> Worker:
         """Start a worker."""
-        request = self.request
-        return Worker(name, self.recording.folder / f"{name}.log", request.timeout_s, request.python, variables)
+        request, log = self.request, self.recording.folder / f"{name}.log"
+        return Worker(name, log, request.timeout_s, request.python, {**request.variables, **(variables or {})})
 
     def send_load(self, worker: Process) -> None:
         """Have a worker load the workload."""

@@ -9,10 +9,10 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.budget.model import HostCategory
 from overhead_lens.report.blocks import COLORS, bar, cut, print_footnotes, section
 from overhead_lens.report.plain import plain
 from overhead_lens.report.ranks_text import print_ranks
+from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.model import Cost, DeviceBudget, Launches, Step, ThreadBudget, TraceAnalysis, TraceFailure
 from overhead_lens.traces.ranks import Job

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-from overhead_lens.compare.instructions import InstructionDelta, signed_count, signed_share
-from overhead_lens.compare.model import Delta
+from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
+from overhead_lens.comparison.model import Delta
 from overhead_lens.report.plain import plain
 from overhead_lens.studies.check.limits import BROKEN, CountFinding, Finding
 from overhead_lens.studies.check.outcome import Outcome, TimeOutcome

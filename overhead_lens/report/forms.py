@@ -34,7 +34,9 @@ _FORMS = {
     "budget.model.Breakdown": Form(
         "documents.breakdown:breakdown_document", "report.text:print_breakdown", "report.tables:breakdown_table"
     ),
-    "compare.model.Delta": Form("documents.delta:delta_document", "report.delta_text:print_delta", "report.tables:delta_table"),
+    "comparison.model.Delta": Form(
+        "documents.delta:delta_document", "report.delta_text:print_delta", "report.tables:delta_table"
+    ),
     "studies.ladder.analysis.Ladder": Form(
         "documents.ladder:ladder_document", "report.ladder_text:print_ladder", "report.tables:ladder_table"
     ),

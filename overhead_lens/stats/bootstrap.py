@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from overhead_lens.stats.values import Floats
+from overhead_lens.stats.values import Floats, Interval
 
 REPLICATES = 2_000
 
@@ -81,6 +81,13 @@ class Sides:
         value = float(np.median(values))
         replicates = _over_processes(resampled, self.chosen, value)
         return Estimate(value, replicates if less is not None else np.maximum(replicates, 0.0))
+
+    def difference(self, side: str, less: str) -> tuple[float, Interval] | None:
+        """The paired difference of two sides with its interval; None where one is missing."""
+        if not {side, less} <= self.values.keys():
+            return None
+        estimate = self.estimate(side, less)
+        return estimate.value, estimate.interval()
 
 
 def paired_sides(rows: pd.DataFrame, column: str = "wall_ns") -> Sides:

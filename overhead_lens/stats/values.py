@@ -7,3 +7,5 @@ import numpy.typing as npt
 
 Interval = tuple[float, float]
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from overhead_lens.budget.model import HostCategory
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, Classifier
+from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.costs import collectives, kernel_costs, operator_costs
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.health import trace_issues, trace_notes

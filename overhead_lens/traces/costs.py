@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.stats.values import Ints
 from overhead_lens.traces.device import COMMUNICATION, KINDS, device_kinds
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
 from overhead_lens.traces.model import Collective, Cost
-from overhead_lens.traces.timeline import Ints, sum_by
+from overhead_lens.traces.timeline import sum_by
 
 _MOST = 50
 _GROUP_KEYS = ("Process Group Name", "Process Group Ranks")

@@ -21,12 +21,13 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.readers.kineto.model import COPY_CATEGORIES
+from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import cut, groups, overlapping, union
 from overhead_lens.traces.launches import Linked, launch_statistics
 from overhead_lens.traces.model import BLAME, DeviceBudget, Kinds, Launches
-from overhead_lens.traces.timeline import Ints, sum_by
+from overhead_lens.traces.timeline import sum_by
 
 KINDS = ("compute", "communication", "copy")
 COMPUTE, COMMUNICATION, COPY = range(len(KINDS))

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES, Trace
+from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.host import HOST_EVENTS, ThreadTimeline
 from overhead_lens.traces.launches import Linked, runtime_rows
 from overhead_lens.traces.model import TraceAnalysis
-from overhead_lens.traces.timeline import Ints
 
 _KNOWN = HOST_EVENTS | DEVICE_CATEGORIES | {"gpu_user_annotation", "Trace", "overhead", "cuda_sync"}
 _KERNEL = HOST_CATEGORIES.index("kernel")

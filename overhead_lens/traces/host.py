@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy.categories import Claim, Classifier
 from overhead_lens.traces.intervals import merged
 from overhead_lens.traces.model import Window
-from overhead_lens.traces.timeline import Bools, Ints, Nesting, Segments, sweep
+from overhead_lens.traces.timeline import Nesting, Segments, sweep
 
 OPERATORS = frozenset({"cpu_op", "Operator", "operator"})
 RUNTIME = frozenset(

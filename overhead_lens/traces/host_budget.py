@@ -27,11 +27,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from overhead_lens.budget.model import Frame, HostCategory, Part
+from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS, Claim
+from overhead_lens.taxonomy.host import Frame, HostCategory, Part
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
 from overhead_lens.traces.intervals import merged
-from overhead_lens.traces.timeline import Bools, Ints, sum_by
+from overhead_lens.traces.timeline import sum_by
 
 BETWEEN = "(between events)"
 OUTSIDE = "(before the first and after the last event)"

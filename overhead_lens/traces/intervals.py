@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overhead_lens.traces.timeline import Ints
+from overhead_lens.stats.values import Ints
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.traces.host import OPERATORS, RUNTIME
 from overhead_lens.traces.model import Launches
-from overhead_lens.traces.timeline import Bools, Ints, Nesting
+from overhead_lens.traces.timeline import Nesting
 
 _GRAPH = "GraphLaunch"
 

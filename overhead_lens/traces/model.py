@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from overhead_lens.budget.model import HostCategory, InvariantError
+from overhead_lens.errors import require
+from overhead_lens.result import Result
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-
-SCHEMA = "overhead-lens/analysis/1"
+from overhead_lens.taxonomy.host import HostCategory
 
 BLAME = ("python", "dispatcher", "guard", "allocation", "launch", "wait", "compile", "queue", "unattributed")
 
@@ -21,7 +21,7 @@ class Window:
     wall_ns: int
 
     def __post_init__(self) -> None:
-        _require(self.wall_ns >= 0, "a window ends before it starts")
+        require(self.wall_ns >= 0, "a window ends before it starts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ThreadBudget:
     host: tuple[HostCategory, ...]
 
     def __post_init__(self) -> None:
-        _require(tuple(each.category for each in self.host) == HOST_CATEGORIES, "host categories are out of order")
+        require(tuple(each.category for each in self.host) == HOST_CATEGORIES, "host categories are out of order")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Launches:
     queue_depth_mean: float = 0.0
 
     def __post_init__(self) -> None:
-        _require(0 <= self.median_ns <= self.max_ns and 0 <= self.p99_ns <= self.max_ns, "a latency is negative")
+        require(0 <= self.median_ns <= self.max_ns and 0 <= self.p99_ns <= self.max_ns, "a latency is negative")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,9 @@ class DeviceBudget:
     launch: Launches
 
     def __post_init__(self) -> None:
-        _require(0 <= self.busy_ns <= self.span_ns, f"device {self.device} is busier than its span")
-        _require(tuple(self.idle_blame) == BLAME, f"device {self.device}: blame has other keys")
-        _require(sum(self.idle_blame.values()) == self.idle_ns, f"device {self.device}: blame does not sum to idle")
+        require(0 <= self.busy_ns <= self.span_ns, f"device {self.device} is busier than its span")
+        require(tuple(self.idle_blame) == BLAME, f"device {self.device}: blame has other keys")
+        require(sum(self.idle_blame.values()) == self.idle_ns, f"device {self.device}: blame does not sum to idle")
 
     @property
     def idle_ns(self) -> int:
@@ -139,7 +139,7 @@ class Step:
     devices: tuple[DeviceBudget, ...]
 
     def __post_init__(self) -> None:
-        _require(sum(each.ns for each in self.host) == self.window.wall_ns, "host categories do not sum to the step")
+        require(sum(each.ns for each in self.host) == self.window.wall_ns, "host categories do not sum to the step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Collective:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceAnalysis:
+class TraceAnalysis(Result):
     """The budget of one trace.
 
     Attributes:
@@ -211,7 +211,7 @@ class TraceAnalysis:
     def __post_init__(self) -> None:
         for thread in self.threads:
             closes = sum(each.ns for each in thread.host) == self.window.wall_ns
-            _require(closes, f"thread {thread.tid}: host categories do not sum to the window")
+            require(closes, f"thread {thread.tid}: host categories do not sum to the window")
 
     @property
     def host(self) -> tuple[HostCategory, ...]:
@@ -229,8 +229,3 @@ class TraceFailure:
 
     path: str
     error: str
-
-
-def _require(holds: bool, message: str) -> None:
-    if not holds:
-        raise InvariantError(message)

@@ -20,12 +20,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.traces.loops import run
-
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 _Input: TypeAlias = Sequence[int]
 _Output: TypeAlias = MutableSequence[int]

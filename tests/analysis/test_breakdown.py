@@ -10,21 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.budget.make import Budget, make_budget
-from overhead_lens.budget.model import (
-    Breakdown,
-    Closure,
-    CompileNote,
-    GuardTree,
-    HostCategory,
-    InvariantError,
-    Operator,
-    Part,
-    Wall,
-)
-from overhead_lens.errors import MeasurementError
+from overhead_lens.budget.model import Breakdown, Closure, CompileNote, GuardTree, Operator, Wall
+from overhead_lens.errors import InvariantError, MeasurementError
 from overhead_lens.scenario import Work
 from overhead_lens.stack import Stack
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.host import HostCategory, Part
 from tests.builders import breakdown
 from tests.captures import evidence
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 from overhead_lens.budget.cross_checks import cross_checks
-from overhead_lens.budget.model import CrossCheck, HostCategory, Part, Reading
+from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.budget.trace import TraceBudget
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, Claim
+from overhead_lens.taxonomy.host import HostCategory, Part
 
 SPREAD_NS = 100.0
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from overhead_lens.budget.device import device_share
-from overhead_lens.budget.model import InvariantError
 from overhead_lens.documents.breakdown import breakdown_document
+from overhead_lens.errors import InvariantError
 from overhead_lens.report.text import print_breakdown
 from overhead_lens.subject import Subject
 from tests.builders import breakdown

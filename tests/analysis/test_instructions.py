@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.budget.instructions import instruction_budget, native_symbol
-from overhead_lens.budget.model import InstructionBudget, InstructionCategory, InstructionPart, InvariantError
-from overhead_lens.errors import MeasurementError
+from overhead_lens.budget.model import InstructionBudget, InstructionCategory, InstructionPart
+from overhead_lens.errors import InvariantError, MeasurementError
 from overhead_lens.readers.callgrind import TRUNCATED, CallGraph, Edge, Function
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, default_classifier
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Guard, Operator
 from overhead_lens.captures.model import CaptureMeta
-from overhead_lens.compare.budgets import stretched
-from overhead_lens.compare.difference import category_verdicts, compare_budgets, differences, wall_verdict
-from overhead_lens.compare.model import Delta
+from overhead_lens.comparison.budgets import stretched
+from overhead_lens.comparison.difference import category_verdicts, compare_budgets, differences, wall_verdict
+from overhead_lens.comparison.model import Delta
 from overhead_lens.stats.shift import Shift
 from overhead_lens.subject import Kind, Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES

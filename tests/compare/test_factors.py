@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.budget.model import Breakdown, InvariantError
-from overhead_lens.compare.difference import compare_budgets
-from overhead_lens.compare.factors import KERNEL_PARTS, Factor, Factors, describe_kernel, make_factors
+from overhead_lens.budget.model import Breakdown
+from overhead_lens.comparison.difference import compare_budgets
+from overhead_lens.comparison.factors import KERNEL_PARTS, Factor, Factors, describe_kernel, make_factors
+from overhead_lens.errors import InvariantError
 from overhead_lens.scenario import Work
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.budget.make import Budget
-from overhead_lens.compare.difference import _change, compare_budgets
-from overhead_lens.compare.frames import FrameShift, frame_shifts, net_shifts_ns
+from overhead_lens.comparison.difference import _change, compare_budgets
+from overhead_lens.comparison.frames import FrameShift, frame_shifts, net_shifts_ns
 from overhead_lens.stats.distributions import binomial_upper_tail
 from overhead_lens.stats.shift import Shift
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from overhead_lens.budget.model import InstructionBudget, InstructionCategory, InstructionFrame, InvariantError
+from overhead_lens.budget.model import InstructionBudget, InstructionCategory, InstructionFrame
 from overhead_lens.captures.model import CaptureMeta
-from overhead_lens.compare.instructions import (
+from overhead_lens.comparison.instructions import (
     InstructionDelta,
     InstructionMove,
     compare_instructions,
     instruction_differences,
 )
-from overhead_lens.errors import UsageError
+from overhead_lens.errors import InvariantError, UsageError
 from overhead_lens.report.check_files import junit, markdown
 from overhead_lens.studies.check.limits import BROKEN, KEPT, CountLimit, check_counts, parse_limit
 from overhead_lens.studies.check.outcome import CountOutcome

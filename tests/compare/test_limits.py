@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from overhead_lens.compare.model import Change, Delta, Move
+from overhead_lens.comparison.model import Change, Delta, Move
 from overhead_lens.errors import UsageError
 from overhead_lens.report.check_files import junit, markdown
 from overhead_lens.studies.check.limits import BROKEN, DOUBTFUL, KEPT, Limit, check_limits, parse_limit

@@ -9,8 +9,8 @@ from overhead_lens.budget.instructions import instruction_budget
 from overhead_lens.budget.make import Budget
 from overhead_lens.captures.directory import read_capture
 from overhead_lens.captures.model import CaptureMeta
-from overhead_lens.compare.difference import compare_budgets, differences
-from overhead_lens.compare.instructions import compare_instructions, instruction_differences
+from overhead_lens.comparison.difference import compare_budgets, differences
+from overhead_lens.comparison.instructions import compare_instructions, instruction_differences
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.readers.callgrind import read_callgrind
 from overhead_lens.stored import budgets_of

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from overhead_lens.compare.instructions import InstructionDelta, signed_count, signed_share
-from overhead_lens.compare.model import Delta
+from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
+from overhead_lens.comparison.model import Delta
 from overhead_lens.errors import UsageError
 from overhead_lens.stats.values import Interval
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES

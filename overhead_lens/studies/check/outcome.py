@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from overhead_lens.compare.instructions import InstructionDelta
-from overhead_lens.compare.model import Delta
+from overhead_lens.comparison.instructions import InstructionDelta
+from overhead_lens.comparison.model import Delta
 from overhead_lens.studies.check.limits import CountFinding, Finding
 from overhead_lens.subject import Subject
 

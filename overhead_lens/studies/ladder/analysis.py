@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from overhead_lens.budget.wall import undisturbed
+from overhead_lens.result import Result
 from overhead_lens.scenario import Published
 from overhead_lens.stats.bootstrap import Sides, paired_sides
 from overhead_lens.stats.values import Interval
@@ -144,7 +145,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class Ladder(Result):
     """All rungs of one scenario and the single steps of this machine."""
 
     subject: Subject
@@ -216,14 +217,6 @@ def _warnings(disturbed: float, walls: Sides, unknown: list[Any]) -> list[str]:
     return found
 
 
-def difference(walls: Sides, with_it: str, without_it: str) -> tuple[float, Interval] | None:
-    """Paired difference of two sides in ns with its interval; None where one is missing."""
-    if with_it not in walls.values or without_it not in walls.values:
-        return None
-    estimate = walls.estimate(with_it, without_it)
-    return estimate.value, estimate.interval()
-
-
 def _rung(
     name: str, walls: Sides, faults: pd.Series[float], reason: str | None, published: tuple[PublishedRung, ...]
 ) -> Rung:
@@ -231,14 +224,14 @@ def _rung(
         return Rung(name, None, None, None, None, None, reason or "not every process could time it", published)
     estimate = walls.estimate(name)
     against = RUNGS[name].against
-    step_ns, step_ci95_ns = (difference(walls, name, against) if against else None) or (None, None)
+    step_ns, step_ci95_ns = (walls.difference(name, against) if against else None) or (None, None)
     return Rung(name, estimate.value, estimate.interval(), step_ns, step_ci95_ns, float(faults[name]), None, published)
 
 
 def _steps(walls: Sides, reasons: Mapping[str, str | None]) -> list[Step]:
     found = []
     for kind in STEPS:
-        delta = difference(walls, kind.slow, kind.fast)
+        delta = walls.difference(kind.slow, kind.fast)
         if delta is None:
             found.append(
                 Step(kind, None, None, None, None, reasons.get(kind.pair) or "not every process could time it")

@@ -22,6 +22,7 @@ import pandas as pd
 
 from overhead_lens.budget.wall import undisturbed
 from overhead_lens.errors import UsageError
+from overhead_lens.result import Result
 from overhead_lens.stats.bootstrap import Sides, paired_sides
 from overhead_lens.stats.line_fit import Line, crossing, fit_line, fit_lines
 from overhead_lens.stats.values import Floats, Interval
@@ -118,7 +119,7 @@ class Crossing:
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Result):
     """All variants of one scenario over the same sizes.
 
     Attributes:

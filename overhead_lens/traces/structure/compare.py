@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.traces.host import OPERATORS
 from overhead_lens.traces.launches import launching_operators, link, runtime_rows
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.structure.model import KINDS, Change, Side, StructureDelta, Swap
-from overhead_lens.traces.timeline import Bools, Ints
 
 _RUN_DEPENDENT = ((re.compile(r"0x[0-9a-f]{6,}"), "0x…"), (re.compile(r"(CompiledFxGraph )\w{20,}"), r"\1…"))
 _OUTSIDE = "(no operator)"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCHEMA = "overhead-lens/structure/1"
-
 KINDS = ("operator", "kernel", "launch")
 STATUSES = ("appeared", "vanished", "changed", "same")
 

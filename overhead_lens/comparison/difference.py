@@ -21,12 +21,12 @@ from collections.abc import Mapping, Sequence
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import InstructionBudget
 from overhead_lens.captures.model import CaptureMeta
-from overhead_lens.compare.budgets import Footing, on_one_footing
-from overhead_lens.compare.contributors import count_in_words, more_guards, moves
-from overhead_lens.compare.factors import make_factors
-from overhead_lens.compare.frames import frame_shifts, net_shifts_ns
-from overhead_lens.compare.instructions import InstructionDelta, compare_instructions
-from overhead_lens.compare.model import Change, Delta, Move
+from overhead_lens.comparison.budgets import Footing, on_one_footing
+from overhead_lens.comparison.contributors import count_in_words, more_guards, moves
+from overhead_lens.comparison.factors import make_factors
+from overhead_lens.comparison.frames import frame_shifts, net_shifts_ns
+from overhead_lens.comparison.instructions import InstructionDelta, compare_instructions
+from overhead_lens.comparison.model import Change, Delta, Move
 from overhead_lens.stats.holm import holm
 from overhead_lens.stats.shift import LEVEL, Shift
 from overhead_lens.stats.values import Interval

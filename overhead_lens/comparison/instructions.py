@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from overhead_lens.budget.model import InstructionBudget, InstructionCategory, InvariantError
+from overhead_lens.budget.model import InstructionBudget, InstructionCategory
+from overhead_lens.errors import InvariantError
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from overhead_lens.budget.model import Breakdown, InvariantError
-from overhead_lens.compare.factors import Factors
-from overhead_lens.compare.instructions import InstructionDelta
+from overhead_lens.budget.model import Breakdown
+from overhead_lens.comparison.factors import Factors
+from overhead_lens.comparison.instructions import InstructionDelta
+from overhead_lens.errors import InvariantError
+from overhead_lens.result import Result
 from overhead_lens.stats.values import Interval
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-
-SCHEMA = "overhead-lens/delta/1"
 
 VERDICTS = ("slower", "faster", "same", "inconclusive")
 
@@ -70,7 +70,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(Result):
     """The difference of two budgets, in ns per call, new less base.
 
     Attributes:

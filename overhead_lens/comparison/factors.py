@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from overhead_lens.budget.model import Breakdown, InvariantError
+from overhead_lens.budget.model import Breakdown
+from overhead_lens.errors import InvariantError
 from overhead_lens.scenario import Work
 from overhead_lens.units import format_bytes, format_rate
 

@@ -14,11 +14,12 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.budget.make import Budget
-from overhead_lens.budget.model import Breakdown, DeviceShare, HostCategory, Part
+from overhead_lens.budget.model import Breakdown, DeviceShare
 from overhead_lens.stats.overdispersion import clumps
 from overhead_lens.stats.shift import Shift, at, level, paired_shift, unpaired_shift
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.host import HostCategory, Part
 from overhead_lens.units import round_to_sum
 
 # The reference loop itself differs from process to process: it does not correct less than this.

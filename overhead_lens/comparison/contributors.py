@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown, Operator
-from overhead_lens.compare.frames import FrameShifts
-from overhead_lens.compare.model import Move
+from overhead_lens.comparison.frames import FrameShifts
+from overhead_lens.comparison.model import Move
 
 _MOST = 5
 

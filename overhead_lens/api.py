@@ -1,0 +1,303 @@
+"""The public API: what ``import overhead_lens`` offers, lazily."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from overhead_lens.budget.make import Budget
+from overhead_lens.budget.model import Breakdown
+from overhead_lens.captures.directory import read_capture, recording_directory, release_directory, schema_of
+from overhead_lens.comparison.difference import compare_budgets, differences
+from overhead_lens.comparison.model import Delta
+from overhead_lens.documents.delta import delta_document
+from overhead_lens.errors import UsageError
+from overhead_lens.machine.process import IN_WORKER
+from overhead_lens.machine.request import QUICK, STANDARD, Effort, Listener, Request
+from overhead_lens.readers.kineto.read import read_trace
+from overhead_lens.recorder.fresh import NotFreshError, check_state, pickled, target_of
+from overhead_lens.recorder.here import record_here
+from overhead_lens.recorder.paired import SIDES, paired_effort, record_pair
+from overhead_lens.recorder.single import record
+from overhead_lens.scenario import Arguments
+from overhead_lens.stored import budget_of, budgets_of
+from overhead_lens.studies.ladder.analysis import Ladder, ladder_of
+from overhead_lens.studies.ladder.stored import LADDER
+from overhead_lens.studies.sweep.analysis import Sweep, sweep_of
+from overhead_lens.studies.sweep.stored import SWEEP
+from overhead_lens.target import Target, name_of
+from overhead_lens.taxonomy.categories import Classifier, default_classifier
+from overhead_lens.terminal.progress import progress
+from overhead_lens.traces.analyzer import analyze_trace
+from overhead_lens.traces.model import TraceAnalysis
+
+CAPTURES = Path("traces")
+MARGIN_SHARE = 0.01
+DELTA = "delta.json"
+
+_TIMEOUT_S = 300.0
+
+Comparable: TypeAlias = Breakdown | str | os.PathLike[str]
+
+
+def profile(
+    fn: Callable[..., Any],
+    /,
+    *args: Any,
+    compile: bool = False,
+    quick: bool = False,
+    fresh: bool = False,
+    **kwargs: Any,
+) -> Breakdown:
+    """Measure ``fn(*args, **kwargs)`` and say where its time goes.
+
+    A function that can be imported, with arguments that can be pickled, is measured in fresh processes; anything else in this
+    process: by the clock, then py-spy attached to it, then torch.profiler. The capture is kept under ``traces/``.
+
+    Args:
+        fn: What is called.
+        args: Its arguments.
+        compile: Measure ``torch.compile(fn)``.
+        quick: Half the time, wider intervals.
+        fresh: Insist on fresh processes.
+        kwargs: Its arguments by name.
+
+    Raises:
+        UsageError: The call fails, or ``fresh`` is asked for and cannot be.
+        MeasurementError: It could not be measured here.
+
+    Example:
+        >>> import overhead_lens as ol
+        >>> import torch
+        >>> budget = ol.profile(torch.add, torch.ones(10), 1, quick=True)
+        >>> sum(each.ns for each in budget.host) == budget.wall.ns
+        True
+    """
+    _check_place("profile")
+    arguments = Arguments(args, kwargs)
+    with ExitStack() as stack:
+        target, reason = _fresh_target(stack, fn, arguments)
+        if fresh and target is None:
+            raise UsageError(f"fresh=True: {reason}")
+        if target is not None and not fresh and target.file is not None:
+            # Loading a script runs it: only where that is asked for.
+            target = None
+        effort = QUICK if quick else STANDARD
+        listener = stack.enter_context(progress(quiet=False))
+        if target is None:
+            request = _request(_here(fn), compile, replace(effort, processes=1), "profile")
+            path = record_here(request, fn, arguments, listener)
+        else:
+            path = record(_request(target, compile, effort, "profile"), listener)
+        listener.step("analyzing")
+        return budget_of(path, default_classifier()).breakdown
+
+
+def compare(
+    a: Callable[..., Any] | Comparable,
+    b: Callable[..., Any] | Comparable,
+    /,
+    *args: Any,
+    compile: bool = False,
+    **kwargs: Any,
+) -> Delta:
+    """Say whether ``b`` is slower than ``a``, by how much, and which category is to blame.
+
+    Two functions are measured in turns in fresh processes, both with the arguments that follow. Of two results of
+    ``profile``, or two stored captures, nothing is measured.
+
+    Args:
+        a: The base: a function, a result, or the directory of a capture.
+        b: What may be slower, of the same kind.
+        args: Arguments of both functions.
+        compile: Measure ``torch.compile`` of both.
+        kwargs: Arguments by name.
+
+    Raises:
+        UsageError: A function cannot be called by a fresh process, or the captures cannot be compared.
+        MeasurementError: They could not be measured here.
+
+    Example:
+        >>> import overhead_lens as ol
+        >>> delta = ol.compare("traces/reference/eager", "traces/reference/eager")
+        >>> delta.verdict, delta.wall_delta_ns
+        ('same', 0)
+    """
+    if callable(a) and callable(b):
+        _check_place("compare")
+        return _compare_functions((a, b), Arguments(args, kwargs), compile=compile)
+    if callable(a) or callable(b):
+        raise UsageError("a function compares with a function, a capture with a capture")
+    if args or kwargs or compile:
+        raise UsageError("captures are compared as they are: leave the other arguments out")
+    return compare_captures(_place(a), _place(b), default_classifier(), MARGIN_SHARE)
+
+
+def analyze(path: str | os.PathLike[str]) -> TraceAnalysis:
+    """Analyze a trace that torch.profiler exported, plain or gzipped.
+
+    Raises:
+        UsageError: The file is no trace.
+
+    Example:
+        >>> import overhead_lens as ol
+        >>> analysis = ol.analyze("traces/reference/eager/kineto.json.gz")
+        >>> sum(each.ns for each in analysis.host) == analysis.window.wall_ns
+        True
+    """
+    return analyze_trace(read_trace(Path(path)), default_classifier())
+
+
+def load(path: str | os.PathLike[str]) -> Breakdown | Ladder | Sweep | Delta:
+    """Whatever a stored directory holds: a capture's budget, a ladder, a sweep, or the difference of two captures.
+
+    Raises:
+        UsageError: It holds none of them.
+
+    Example:
+        >>> import overhead_lens as ol
+        >>> ol.load("traces/reference/eager").subject.name
+        'add1'
+    """
+    return load_with(Path(path), default_classifier())
+
+
+def load_with(path: Path, classifier: Classifier) -> Breakdown | Ladder | Sweep | Delta:
+    """``load`` with rules of one's own."""
+    if path.is_file():
+        raise UsageError(f"{path} is a file, no directory of a capture: `analyze` reads traces")
+    if (path / DELTA).is_file():
+        return compare_captures(path / SIDES[0], path / SIDES[1], classifier, MARGIN_SHARE, force=True)
+    schema = schema_of(path)
+    if LADDER.is_of(schema):
+        return ladder_of(path)
+    if SWEEP.is_of(schema):
+        return sweep_of(path)
+    return budget_of(path, classifier).breakdown
+
+
+def compare_captures(
+    base: Path, new: Path, classifier: Classifier, margin_share: float, *, force: bool = False
+) -> Delta:
+    """The difference of two stored captures.
+
+    Args:
+        base, new: Their directories.
+        classifier: Rules.
+        margin_share: Differences within this share of the base's wall time are none.
+        force: Compare captures of different machines, versions or sizes.
+
+    Raises:
+        UsageError: One is not a complete capture, or they differ in more than what is compared.
+    """
+    found = differences(read_capture(base).meta, read_capture(new).meta)
+    if found and not force:
+        raise UsageError(f"the captures differ in {'; '.join(found)}: --force compares them all the same")
+    before, after = budgets_of((base, new), classifier)
+    return compare_budgets(before, after, margin_share)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two captures recorded in turns, their budgets and the difference."""
+
+    delta: Delta
+    paths: Sequence[Path]
+    budgets: Sequence[Budget]
+
+
+def measure_pair(
+    requests: tuple[Request, Request],
+    output: Path | None,
+    classifier: Classifier,
+    margin_share: float,
+    listener: Listener,
+) -> Compared:
+    """Record two captures in turns into ``output``, or a new directory, and compare them.
+
+    Raises:
+        UsageError: A target or a parameter is wrong.
+        MeasurementError: They could not be measured.
+    """
+    label = "-".join(dict.fromkeys(request.target.label for request in requests))
+    with recording_directory(output, CAPTURES, f"compare-{label}") as folder:
+        paths = record_pair(*requests, folder, listener)
+        listener.step("analyzing")
+        budgets = budgets_of(paths, classifier)
+        delta = compare_budgets(budgets[0], budgets[1], margin_share)
+        (folder / DELTA).write_text(f"{delta_document(delta).to_json()}\n", encoding="utf-8")
+        release_directory(folder)
+    return Compared(delta, paths, budgets)
+
+
+def _compare_functions(
+    functions: tuple[Callable[..., Any], Callable[..., Any]],
+    arguments: Arguments,
+    *,
+    compile: bool,
+) -> Delta:
+    with ExitStack() as stack:
+        requests = []
+        for function in functions:
+            target, reason = _fresh_target(stack, function, arguments)
+            if target is None:
+                raise UsageError(f"functions are compared in fresh processes: {reason}")
+            requests.append(_request(target, compile, paired_effort(compiles=compile), "compare"))
+        listener = stack.enter_context(progress(quiet=False))
+        return measure_pair((requests[0], requests[1]), None, default_classifier(), MARGIN_SHARE, listener).delta
+
+
+def _fresh_target(stack: ExitStack, function: Callable[..., Any], arguments: Arguments) -> tuple[Target | None, str]:
+    """The target of fresh processes, its arguments in a file that ``stack`` removes; or None and why there is none."""
+    try:
+        check_state()
+        target, content = target_of(function), pickled(arguments)
+    except NotFreshError as error:
+        return None, str(error)
+    if not arguments.values:
+        return target, ""
+    file = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="overhead-lens-")), "arguments.pickle")
+    file.write_bytes(content)
+    return replace(target, arguments=file), ""
+
+
+def _here(function: Callable[..., Any]) -> Target:
+    return Target(name_of(function), module=str(getattr(function, "__module__", "") or ""), name=name_of(function))
+
+
+def _request(target: Target, compiles: bool, effort: Effort, command: str) -> Request:
+    torch = sys.modules.get("torch")
+    threads = {} if torch is None else {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    return Request(
+        target=target,
+        params={},
+        compile_options={} if compiles else None,
+        output=None,
+        parent=CAPTURES,
+        timeout_s=_TIMEOUT_S,
+        effort=effort,
+        command=(f"overhead_lens.{command}", target.text),
+        variables={"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **threads},
+    )
+
+
+def _place(given: object) -> Path:
+    if isinstance(given, Breakdown):
+        return Path(given.capture)
+    if isinstance(given, (str, os.PathLike)):
+        return Path(given)
+    raise UsageError(f"an object of type {type(given).__qualname__} is no function, result or capture")
+
+
+def _check_place(what: str) -> None:
+    if sys.platform == "win32":
+        raise UsageError(f"{what} measures on Linux and macOS only; captures made there can be read here")
+    if os.environ.get(IN_WORKER):
+        guard = 'if __name__ == "__main__":'
+        raise UsageError(f"{what} is called while a measuring process loads the file: it belongs below `{guard}`")

@@ -1,0 +1,91 @@
+"""Whether fresh processes can call what this one can: a function by its import, with arguments that cross in a file."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from overhead_lens.scenario import Arguments
+from overhead_lens.target import Target, name_of
+
+
+class NotFreshError(Exception):
+    """A fresh process could not make the same call; the message says why."""
+
+
+def target_of(function: Callable[..., Any]) -> Target:
+    """How a fresh process finds a function.
+
+    Raises:
+        NotFreshError: It has no name that can be imported, or stands for something else.
+    """
+    name, where = name_of(function), getattr(function, "__module__", None)
+    module = sys.modules.get(where or "")
+    if "<lambda>" in name:
+        raise NotFreshError("a lambda has no name that can be imported")
+    if "<locals>" in name:
+        raise NotFreshError(f"{name} is defined inside a function: it cannot be imported")
+    if module is None or not hasattr(function, "__qualname__"):
+        raise NotFreshError(f"an object of type {type(function).__qualname__} cannot be imported by a name")
+    if _named(module, name) is not function:
+        raise NotFreshError(f"{where}.{name} is not this function, or a method bound to an object")
+    if where != "__main__":
+        return Target(f"{where}:{name}", module=module.__name__, name=name)
+    file = getattr(module, "__file__", None)
+    if file is None:
+        raise NotFreshError(f"{name} is defined in an interactive session, which cannot be imported")
+    return Target(f"{file}:{name}", file=Path(file).resolve(), name=name)
+
+
+def pickled(arguments: Arguments) -> bytes:
+    """The arguments of a call, pickled.
+
+    Raises:
+        NotFreshError: They cannot be, or would not be the same in another process.
+    """
+    try:
+        found = pickle.dumps(arguments)
+    except Exception as error:
+        raise NotFreshError(f"its arguments cannot be pickled: {type(error).__name__}: {error}") from None
+    if b"__main__" in found:
+        raise NotFreshError("its arguments hold objects of types that __main__ defines")
+    if any(getattr(each, "grad_fn", None) is not None for each in arguments.values):
+        raise NotFreshError("its arguments belong to an autograd graph of this process")
+    return found
+
+
+def check_state() -> None:
+    """See that torch's modes are those of a fresh process.
+
+    Raises:
+        NotFreshError: They are not.
+    """
+    for mode in _modes():
+        raise NotFreshError(f"{mode} here, which a fresh process would not know")
+
+
+def _modes() -> Iterator[str]:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    if torch.is_inference_mode_enabled():
+        yield "inference mode is on"
+    if not torch.is_grad_enabled():
+        yield "grad mode is off"
+    if torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled():
+        yield "autocast is on"
+    if torch.get_default_dtype() is not torch.float32:
+        yield f"the default dtype is {torch.get_default_dtype()}"
+    if torch.get_default_device().type != "cpu":
+        yield f"the default device is {torch.get_default_device()}"
+
+
+def _named(module: ModuleType, name: str) -> object:
+    found: object = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found

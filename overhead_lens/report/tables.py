@@ -1,0 +1,60 @@
+"""Results as pandas tables: one row per category, rung or size. Times are ns, their units in the columns' names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from overhead_lens.budget.model import Breakdown
+from overhead_lens.comparison.model import Delta
+from overhead_lens.studies.ladder.analysis import Ladder
+from overhead_lens.studies.sweep.analysis import Sweep
+from overhead_lens.traces.model import TraceAnalysis
+
+
+def breakdown_table(breakdown: Breakdown) -> pd.DataFrame:
+    """One row per category: ``ns``, ``low_ns``, ``high_ns``, ``share``, ``evidence``."""
+    rows = [(each.category, each.ns, *each.ci95_ns, each.share, each.evidence) for each in breakdown.host]
+    return _table(rows, "category", "ns", "low_ns", "high_ns", "share", "evidence")
+
+
+def delta_table(delta: Delta) -> pd.DataFrame:
+    """One row per category: ``delta_ns``, ``low_ns``, ``high_ns``, ``verdict``."""
+    rows = [(each.category, each.delta_ns, *each.ci95_ns, each.verdict) for each in delta.host]
+    return _table(rows, "category", "delta_ns", "low_ns", "high_ns", "verdict")
+
+
+def ladder_table(ladder: Ladder) -> pd.DataFrame:
+    """One row per rung: ``ns``, ``step_ns`` and its interval, NaN where it was not timed, and ``reason``."""
+    nothing = (None, None)
+    rows = [
+        (each.name, each.ns, each.step_ns, *(each.step_ci95_ns or nothing), each.minor_faults, each.reason)
+        for each in ladder.rungs
+    ]
+    return _table(rows, "rung", "ns", "step_ns", "step_low_ns", "step_high_ns", "minor_faults", "reason")
+
+
+def sweep_table(sweep: Sweep) -> pd.DataFrame:
+    """One row per variant and size: ``ns``, ``low_ns``, ``high_ns``, ``residual_share``."""
+    rows = [
+        (variant.name, point.size, point.ns, *point.ci95_ns, point.residual_share)
+        for variant in sweep.variants
+        for point in variant.points
+    ]
+    return _table(rows, "variant", "size", "ns", "low_ns", "high_ns", "residual_share")
+
+
+def analysis_table(analysis: TraceAnalysis) -> pd.DataFrame:
+    """One row per thread and category: ``thread``, ``ns``, ``share``."""
+    rows = [
+        (each.category, thread.name or thread.tid, each.ns, each.share)
+        for thread in analysis.threads
+        for each in thread.host
+    ]
+    return _table(rows, "category", "thread", "ns", "share")
+
+
+def _table(rows: Sequence[tuple[object, ...]], index: str, *columns: str) -> pd.DataFrame:
+    table: pd.DataFrame = pd.DataFrame.from_records(rows, columns=[index, *columns]).set_index(index)
+    return table

@@ -1,0 +1,50 @@
+"""One category of a host budget, its parts and its frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from overhead_lens.errors import require
+from overhead_lens.stats.values import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A named share of a category; the parts of a category sum to it exactly."""
+
+    name: str
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame (Python function with file, or native symbol with module) and its self time in a category."""
+
+    frame: str
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostCategory:
+    """One category of the host budget.
+
+    Attributes:
+        evidence: ``samples``, ``trace`` or ``none`` (nothing was seen of it).
+        parts: Sum exactly to ``ns``; empty for a category without parts.
+        top: Frames with the most self time in this category, largest first.
+    """
+
+    category: str
+    ns: int
+    ci95_ns: Interval
+    share: float
+    evidence: str
+    parts: tuple[Part, ...] = ()
+    top: tuple[Frame, ...] = ()
+
+    def __post_init__(self) -> None:
+        require(self.ns >= 0, f"{self.category} is negative")
+        require(self.ci95_ns[0] <= self.ci95_ns[1], f"{self.category}: interval {self.ci95_ns} is reversed")
+        require(
+            not self.parts or sum(part.ns for part in self.parts) == self.ns, f"parts of {self.category} do not sum"
+        )
