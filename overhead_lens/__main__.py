@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -33,16 +33,13 @@ from overhead_lens.cli import (
 )
 from overhead_lens.errors import EXIT_MEASUREMENT, EXIT_USAGE, OverheadLensError
 from overhead_lens.report.plain import plain
+from overhead_lens.terminal.call import CommandLineError
 
 _INTERRUPTED = 130
 _NO_READER = 141
 
 # Set, a defect of this program ends in its traceback instead of a line.
 _TRACEBACK = "OVERHEAD_LENS_TRACEBACK"
-
-# What typer raises for a wrong command line. Newer releases carry a click of their own, so it is found by descent:
-# BadParameter is a UsageError, which is a ClickException.
-_CommandLineError: Any = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="overhead-lens",
@@ -96,7 +93,7 @@ def main() -> None:
         code = app(standalone_mode=False)
         # Here and not at the interpreter's end, where a reader that is gone or a full disk could only be a traceback.
         sys.stdout.flush()
-    except _CommandLineError as error:
+    except CommandLineError as error:
         _fail(error.format_message(), error.exit_code)
     except OverheadLensError as error:
         _fail(str(error), error.exit_code)

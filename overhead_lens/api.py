@@ -260,8 +260,6 @@ def _fresh_target(stack: ExitStack, function: Callable[..., Any], arguments: Arg
         target, content = target_of(function), pickled(arguments)
     except NotFreshError as error:
         return None, str(error)
-    if not arguments.values:
-        return target, ""
     file = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="overhead-lens-")), "arguments.pickle")
     file.write_bytes(content)
     return replace(target, arguments=file), ""

@@ -102,7 +102,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         guards=guards,
         warnings=(
             *meta.warnings,
-            *clock_warnings(evidence.clock, len(clock), in_turns=meta.recorded_with is not None),
+            *clock_warnings(evidence.clock, len(clock), meta.subject.kind, in_turns=meta.recorded_with is not None),
             *share_warnings(shares, wall.value, evidence.samples.taken),
             *(() if traced is None else trace_warnings(traced.sum_ns, traced.bare_ns)),
             *(() if traced is None else set_up_warnings(frames.get("dispatcher", {}), call.ns, traced.operator_calls)),

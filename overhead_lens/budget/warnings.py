@@ -12,6 +12,7 @@ from overhead_lens.budget.shares import Shares
 from overhead_lens.instruments.peaks.evidence import Level, Peaks
 from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.scenario import Work
+from overhead_lens.subject import Kind
 from overhead_lens.units import format_bytes, format_ns, format_rate
 
 _DISTURBED_SHARE = 0.25
@@ -32,7 +33,7 @@ _ABOVE_PEAK = 1.25
 _BYTES_MATTER_SHARE = 0.1
 
 
-def clock_warnings(clock: pd.DataFrame, kept: int, *, in_turns: bool) -> list[str]:
+def clock_warnings(clock: pd.DataFrame, kept: int, kind: Kind, *, in_turns: bool) -> list[str]:
     """Recompiles inside the window, a disturbed machine, a drifting clock, few processes; ``kept`` blocks counted."""
     found = []
     if "compiles" in clock and clock["compiles"].any():
@@ -48,7 +49,12 @@ def clock_warnings(clock: pd.DataFrame, kept: int, *, in_turns: bool) -> list[st
     if abs(drift) > _DRIFT_SHARE:
         found.append(f"the machine's clock drifted by {drift:+.0%} from the first process to the last (reference loop)")
     processes = clock["process"].nunique()
-    if processes < 5:
+    if kind == "callable":
+        found.append(
+            "measured in one process: what processes differ by is not in the intervals (a function that can be imported, with"
+            " arguments that can be pickled, is measured in several)"
+        )
+    elif processes < 5:
         remedy = "raise --rounds" if in_turns else "leave --quick out"
         found.append(f"only {processes} clock processes: intervals are wider than they need be ({remedy})")
     return found

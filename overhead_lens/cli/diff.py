@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
-from overhead_lens.terminal.arguments import Rules, json_option
+from overhead_lens.terminal.arguments import Margin, Rules, json_option
 
 
 def diff(
@@ -17,30 +17,23 @@ def diff(
     force: Annotated[
         bool, typer.Option("--force", help="Compare captures of different machines, versions or sizes.")
     ] = False,
-    margin: Annotated[
-        float, typer.Option(help="Percent of the base's wall time that count as no difference.", min=0.0, max=100.0)
-    ] = 1.0,
+    margin: Margin = 1.0,
     rules: Rules = None,
     json_: Annotated[bool, json_option("difference")] = False,
 ) -> None:
     """Compare two captures; exit 1 when the new one is slower. Of two traces: what came, went or changed."""
-    from overhead_lens.captures.directory import read_capture
-    from overhead_lens.comparison.difference import compare_budgets, differences
-    from overhead_lens.stored import budgets_of, compare_traces
+    from overhead_lens.api import compare_captures
+    from overhead_lens.stored import compare_traces
     from overhead_lens.taxonomy.categories import default_classifier
     from overhead_lens.terminal.output import Format, show
 
+    form, classifier = Format.asked(json=json_), default_classifier(rules)
     if base.is_file() and new.is_file():
-        show(compare_traces(base, new, default_classifier(rules)), Format.asked(json=json_))
+        show(compare_traces(base, new, classifier), form)
         return
     if base.is_file() or new.is_file():
         raise UsageError("a trace compares with a trace, a capture with a capture")
-    found = differences(read_capture(base).meta, read_capture(new).meta)
-    if found and not force:
-        raise UsageError(f"the captures differ in {'; '.join(found)}: --force compares them all the same")
-    classifier = default_classifier(rules)
-    before, after = budgets_of((base, new), classifier)
-    delta = compare_budgets(before, after, margin / 100)
-    show(delta, Format.asked(json=json_))
+    delta = compare_captures(base, new, classifier, margin / 100, force=force)
+    show(delta, form)
     if delta.verdict == "slower":
         raise typer.Exit(EXIT_REGRESSION)

@@ -11,29 +11,21 @@ import typer
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
-    Device,
-    Inputs,
-    Mode,
-    Param,
     Quick,
     Quiet,
     Rules,
     Target,
     Timeout,
-    assignments,
-    compile_options,
     directory_option,
     json_option,
 )
+from overhead_lens.terminal.call import CallOptions, takes_call_options
 
 
+@takes_call_options
 def profile(
     target: Target,
-    inputs: Inputs = None,
-    compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of the variant.")] = False,
-    mode: Mode = None,
-    device: Device = None,
-    param: Param = None,
+    options: CallOptions,
     quick: Quick = False,
     instructions: Annotated[
         bool, typer.Option("--instructions", help="Count instructions too, with valgrind: the same number each run.")
@@ -58,9 +50,9 @@ def profile(
         raise UsageError("profile measures on Linux and macOS only; captures made there can be read here")
     classifier = default_classifier(rules)
     request = Request(
-        target=parse_target(target, inputs),
-        params=assignments(param or [], device),
-        compile_options=compile_options(compile_=compile_, mode=mode),
+        target=parse_target(target, options.inputs),
+        params=options.params,
+        compile_options=options.compile_options,
         output=output,
         parent=Path("traces"),
         timeout_s=timeout,

@@ -1,4 +1,4 @@
-"""``overhead-lens report``: the budget of a stored capture, or a stored ladder or sweep, analyzed again."""
+"""``overhead-lens report``: the budget of a stored capture, or a stored ladder, sweep or comparison, analyzed again."""
 
 from __future__ import annotations
 
@@ -11,24 +11,13 @@ from overhead_lens.terminal.arguments import Rules, json_option
 
 
 def report(
-    capture: Annotated[Path, typer.Argument(help="Directory of a capture, a ladder or a sweep.")],
+    capture: Annotated[Path, typer.Argument(help="Directory of a capture, a ladder, a sweep or a comparison.")],
     rules: Rules = None,
     json_: Annotated[bool, json_option("budget")] = False,
 ) -> None:
-    """Print the budget of a stored capture, or a stored ladder or sweep."""
-    from overhead_lens.captures.directory import schema_of
-    from overhead_lens.stored import budget_of
-    from overhead_lens.studies.ladder.analysis import ladder_of
-    from overhead_lens.studies.ladder.stored import LADDER
-    from overhead_lens.studies.sweep.analysis import sweep_of
-    from overhead_lens.studies.sweep.stored import SWEEP
+    """Print the budget of a stored capture, or a stored ladder, sweep or comparison."""
+    from overhead_lens.api import load_with
     from overhead_lens.taxonomy.categories import default_classifier
     from overhead_lens.terminal.output import Format, show
 
-    form, schema = Format.asked(json=json_), schema_of(capture)
-    if LADDER.is_of(schema):
-        show(ladder_of(capture), form)
-    elif SWEEP.is_of(schema):
-        show(sweep_of(capture), form)
-    else:
-        show(budget_of(capture, default_classifier(rules)).breakdown, form)
+    show(load_with(capture, default_classifier(rules)), Format.asked(json=json_))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -64,7 +67,8 @@ def _record(side: Side, here: Here, started: datetime) -> Path:
         listener.step("measuring")
         side.give_turns(When.TIMED, 0, here)
         listener.step("tracing")
-        side.give_turns(When.TRACED, 0, here)
+        with _stderr_into(folder / "profiler.log"):
+            side.give_turns(When.TRACED, 0, here)
         _calibrate(side)
         listener.step("writing the capture")
         return side.write(started)
@@ -72,6 +76,21 @@ def _record(side: Side, here: Here, started: datetime) -> Path:
         raise MeasurementError(cannot_write(folder, error)) from error
     finally:
         here.dismiss()
+
+
+@contextmanager
+def _stderr_into(log: Path) -> Iterator[None]:
+    """Send what this process writes to its stderr to a file: libkineto tells of each recording's start and end."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, 2)
+        os.close(before)
 
 
 def _calibrate(side: Side) -> None:

@@ -87,8 +87,9 @@ def _headline(breakdown: Breakdown) -> Text:
     if breakdown.units > 1:
         text.append(f"   {format_ns(wall.ns / breakdown.units)} per unit of work ({breakdown.units:,} units)")
     params = ", ".join(f"{plain(name)}={plain(str(value))}" for name, value in breakdown.subject.params.items())
-    measured = f"{wall.processes} processes, {wall.blocks} blocks, {wall.calls:,} calls, unprofiled"
-    return text.append(f"\n{params}   {measured}", style="dim")
+    processes = "1 process" if wall.processes == 1 else f"{wall.processes} processes"
+    measured = f"{processes}, {wall.blocks} blocks, {wall.calls:,} calls, unprofiled"
+    return text.append(f"\n{'   '.join(filter(None, (params, measured)))}", style="dim")
 
 
 def _categories(breakdown: Breakdown) -> Table:

@@ -26,6 +26,9 @@ Mode = Annotated[str | None, typer.Option(help="torch.compile's mode, with --com
 Quick = Annotated[bool, typer.Option("--quick", help="Half the time, wider intervals.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 Rules = Annotated[Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")]
+Margin = Annotated[
+    float, typer.Option(help="Percent of the base's wall time that count as no difference.", min=0.0, max=100.0)
+]
 Timeout = Annotated[float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)]
 
 

@@ -1,0 +1,127 @@
+"""The options that say what is called: those of ``profile``, and of each side of ``compare``."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+
+from overhead_lens.errors import UsageError
+from overhead_lens.terminal.arguments import Device, Inputs, Mode, Param, assignments, compile_options
+
+SIDES = ("old", "new")
+
+# What typer raises for a wrong command line. Newer releases carry a click of their own, so it is found by descent:
+# BadParameter is a UsageError, which is a ClickException.
+CommandLineError: Any = typer.BadParameter.__mro__[2]
+
+
+@dataclass(frozen=True, slots=True)
+class CallOptions:
+    """How a target is called.
+
+    Attributes:
+        inputs: What makes a function's arguments.
+        compiles: Whether torch.compile is applied.
+        mode: torch.compile's.
+        params: Parameter name to text.
+    """
+
+    inputs: str | None = None
+    compiles: bool = False
+    mode: str | None = None
+    params: Mapping[str, str] = field(default_factory=dict)
+
+    def over(self, both: CallOptions) -> CallOptions:
+        """These, and where they say nothing those of both sides."""
+        return CallOptions(
+            inputs=self.inputs or both.inputs,
+            compiles=self.compiles or both.compiles,
+            mode=self.mode or both.mode,
+            params={**both.params, **self.params},
+        )
+
+    @property
+    def compile_options(self) -> dict[str, Any] | None:
+        """Keyword arguments of torch.compile; None for eager.
+
+        Raises:
+            UsageError: A mode without ``--compile``.
+        """
+        return compile_options(compile_=self.compiles, mode=self.mode)
+
+
+def call_options(
+    inputs: Inputs = None,
+    compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of it.")] = False,
+    mode: Mode = None,
+    device: Device = None,
+    param: Param = None,
+) -> CallOptions:
+    """The options on a command line."""
+    return CallOptions(inputs, compile_, mode, assignments(param or [], device))
+
+
+def takes_call_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of ``call_options`` in the place of its parameter ``options``."""
+    own, offered = _parameters(command), _parameters(call_options)
+
+    @functools.wraps(command)
+    def taking(**given: Any) -> Any:
+        options = call_options(**{each.name: given.pop(each.name) for each in offered})
+        return command(options=options, **given)
+
+    taken = [each for one in own for each in (offered if one.name == "options" else [one])]
+    taking.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
+    taking.__annotations__ = {each.name: each.annotation for each in taken}
+    return taking
+
+
+def parse_side(text: str) -> tuple[str, CallOptions]:
+    """Read ``add1 --compile -p size=3``: a target with options of its own.
+
+    Raises:
+        UsageError: It is not one.
+    """
+    try:
+        target, options = _side_command().main(shlex.split(text), prog_name=text, standalone_mode=False)
+    except ValueError as error:
+        raise UsageError(f"in {text!r}: {error}") from error
+    except CommandLineError as error:
+        raise UsageError(f"in {text!r}: {error.format_message()}") from error
+    return target, options
+
+
+def by_side(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """``old=X`` and ``new=Y`` of an option that names a side.
+
+    Raises:
+        UsageError: Another name, none, or one twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if name not in SIDES or not equals or not value:
+            raise UsageError(f"{option} takes old=... or new=..., not {text!r}")
+        if name in found:
+            raise UsageError(f"{option} {name}=... is given twice")
+        found[name] = value
+    return found
+
+
+def _side_command() -> Any:
+    def side(target: str, options: CallOptions) -> tuple[str, CallOptions]:
+        return target, options
+
+    app = typer.Typer(add_completion=False)
+    app.command(add_help_option=False)(takes_call_options(side))
+    return typer.main.get_command(app)
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return list(inspect.signature(function, eval_str=True).parameters.values())
