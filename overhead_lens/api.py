@@ -32,7 +32,7 @@ from overhead_lens.studies.ladder.stored import LADDER
 from overhead_lens.studies.sweep.analysis import Sweep, sweep_of
 from overhead_lens.studies.sweep.stored import SWEEP
 from overhead_lens.target import Target, name_of
-from overhead_lens.taxonomy.categories import Classifier, default_classifier
+from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 from overhead_lens.terminal.progress import progress
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.traces.model import TraceAnalysis

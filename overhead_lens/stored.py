@@ -18,7 +18,7 @@ from overhead_lens.instruments.peaks.evidence import read_peaks
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.instruments.trace.evidence import read_trace
 from overhead_lens.readers.kineto.read import read_trace as read_trace_file
-from overhead_lens.taxonomy.categories import Classifier
+from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.traces.structure.compare import compare_structure
 from overhead_lens.traces.structure.model import StructureDelta

@@ -45,7 +45,7 @@ _OURS = (
 import json, sys, tempfile, time
 from pathlib import Path
 from overhead_lens.traces.analyzer import analyze_trace
-from overhead_lens.taxonomy.categories import default_classifier
+from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.readers.kineto import read as kineto
 from overhead_lens.readers.kineto.read import read_trace
 if sys.argv[2] == "warm":
@@ -95,7 +95,7 @@ from pathlib import Path
 import numpy as np
 from overhead_lens.traces.host import host_events
 from overhead_lens.traces.timeline import sweep
-from overhead_lens.taxonomy.categories import default_classifier
+from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.readers.kineto import read as kineto
 from overhead_lens.readers.kineto.read import read_trace
 host = host_events(read_trace(Path(sys.argv[1])).events, default_classifier())

@@ -26,7 +26,7 @@ from overhead_lens.correction.store import PROCESSES, joined
 from overhead_lens.machine.process import Worker
 from overhead_lens.readers.kineto.read import read_events
 from overhead_lens.scenario import parse_target
-from overhead_lens.taxonomy.categories import default_classifier
+from overhead_lens.taxonomy.classifier import default_classifier
 
 TARGETS = (
     "add1",

@@ -20,7 +20,7 @@ from overhead_lens.budget.make import Evidence, make_budget
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.captures.directory import read_capture
 from overhead_lens.stack import Stack
-from overhead_lens.taxonomy.categories import default_classifier
+from overhead_lens.taxonomy.classifier import default_classifier
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from overhead_lens.comparison.instructions import compare_instructions
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.instructions.record import count_instructions
 from overhead_lens.readers.callgrind import read_callgrind
-from overhead_lens.taxonomy.categories import Classifier, default_classifier
+from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 
 ROOT = Path(__file__).resolve().parent
 ADD1 = ROOT.parent / "scenarios" / "add1.py"

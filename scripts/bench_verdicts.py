@@ -37,7 +37,8 @@ from overhead_lens.captures.directory import read_capture
 from overhead_lens.comparison.difference import compare_budgets
 from overhead_lens.stats.distributions import t_quantile
 from overhead_lens.stats.values import Floats
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, default_classifier
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import round_to_sum
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.stack import Stack
-from overhead_lens.taxonomy.categories import Classifier, default_classifier
+from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 from overhead_lens.taxonomy.names import display_name
 from scripts.known_costs.bench import warmed_up
 from scripts.known_costs.sites import LABORATORY, Site

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from overhead_lens.readers.py_spy.stacks import parse_stacks
 from overhead_lens.stack import Stack
-from overhead_lens.taxonomy.categories import Classifier, default_classifier
+from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 
 LOOP = "measured_loop (overhead_lens/worker/loop.py:4)"
 USER = "add1 (add1.py:50)"

@@ -5,13 +5,9 @@ from pathlib import Path
 import pytest
 
 from overhead_lens.errors import UsageError
-from overhead_lens.taxonomy.categories import (
-    HOST_CATEGORIES,
-    PARTS,
-    default_classifier,
-    load_rules,
-    without_return_type,
-)
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
+from overhead_lens.taxonomy.classifier import default_classifier
+from overhead_lens.taxonomy.rules import load_rules, without_return_type
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, LOOP, USER, claim, stack
 
 EVAL_FRAME = "dynamo__custom_eval_frame (libtorch_python.so)"

@@ -9,7 +9,7 @@ from typing import Any
 from overhead_lens.readers.kineto import read as kineto
 from overhead_lens.readers.kineto.document import decode
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.taxonomy.categories import default_classifier
+from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer
 from tests.trace_text import Number, document, event
 

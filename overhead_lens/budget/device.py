@@ -12,10 +12,10 @@ import pandas as pd
 from overhead_lens.budget.model import DeviceKernel, DeviceShare
 from overhead_lens.budget.trace import LOOP_EVENT
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.taxonomy.categories import Classifier
+from overhead_lens.taxonomy.categories import BLAME
+from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.costs import kernel_costs
-from overhead_lens.traces.model import BLAME
 from overhead_lens.units import round_to_sum
 
 _TOP = 8

@@ -17,7 +17,7 @@ from overhead_lens.budget.model import CompileNote, Guard, GuardTree
 from overhead_lens.instruments.guards.evidence import Guards, Leaf
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.stats.values import Interval
-from overhead_lens.taxonomy.categories import Classified
+from overhead_lens.taxonomy.classifier import Classified
 
 _CLASS = re.compile(r"torch::dynamo::\(anonymous namespace\)::([A-Z][A-Z0-9_]+)::")
 BACKEND_MATCH = "BACKEND_MATCH"

@@ -32,8 +32,10 @@ from overhead_lens.budget.shares import KERNEL
 from overhead_lens.errors import MeasurementError
 from overhead_lens.readers.callgrind import TRUNCATED, CallGraph, Function
 from overhead_lens.stack import StackFrame
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS, Carried, Claim, Classifier
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
+from overhead_lens.taxonomy.classifier import Carried, Classifier
 from overhead_lens.taxonomy.names import display_name
+from overhead_lens.taxonomy.rules import Claim
 from overhead_lens.units import round_to_sum
 
 INTERPRETER = "interpreter"

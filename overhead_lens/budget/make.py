@@ -33,7 +33,7 @@ from overhead_lens.correction.record import PLAIN
 from overhead_lens.errors import MeasurementError
 from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.stats.values import Floats
-from overhead_lens.taxonomy.categories import Classified, Classifier
+from overhead_lens.taxonomy.classifier import Classified, Classifier
 from overhead_lens.taxonomy.host import HostCategory
 
 _NOT_THERE = "callgrind's output is not in the capture"
@@ -102,7 +102,9 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         guards=guards,
         warnings=(
             *meta.warnings,
-            *clock_warnings(evidence.clock, len(clock), meta.subject.kind, in_turns=meta.recorded_with is not None),
+            *clock_warnings(
+                evidence.clock, len(clock), in_turns=meta.recorded_with is not None, kind=meta.subject.kind
+            ),
             *share_warnings(shares, wall.value, evidence.samples.taken),
             *(() if traced is None else trace_warnings(traced.sum_ns, traced.bare_ns)),
             *(() if traced is None else set_up_warnings(frames.get("dispatcher", {}), call.ns, traced.operator_calls)),

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 from overhead_lens.budget.model import Operator
 from overhead_lens.stack import Stack, StackFrame
-from overhead_lens.taxonomy.categories import Classified
+from overhead_lens.taxonomy import torch_names
+from overhead_lens.taxonomy.classifier import Classified
 from overhead_lens.units import round_to_sum
 
-_ENTRY = re.compile(r"at::_ops::(?P<name>\w+)::(?P<how>call|redispatch)")
 _FORWARDERS = re.compile(
     r"at::(_ops::|Tensor::|TensorBase::|[a-z]\w*$|native::to$|redispatch::)|c10::(impl|Dispatcher|Boxed|Kernel)|torch::|std::"
 )
@@ -69,7 +69,7 @@ def operator_path(frames: Sequence[StackFrame], known_names: frozenset[str]) -> 
     entries: list[str] = []
     caller = ""
     for frame in frames:
-        match = _ENTRY.match(frame.function) if frame.native else None
+        match = torch_names.OPERATOR_ENTRY.match(frame.function) if frame.native else None
         if match is None:
             if frame.native and frame.function and not _FORWARDERS.match(frame.function):
                 caller = frame.function
@@ -86,7 +86,7 @@ def operator_name(entry: str, known_names: frozenset[str]) -> str:
     candidates = (name for name in known_names if entry == name[6:] or entry.startswith(f"{name[6:]}_"))
     name = max(candidates, key=len, default=None)
     if name is None:
-        return f"aten::{entry}"
+        return f"{torch_names.OPERATOR_PREFIX}{entry}"
     overload = entry[len(name) - 5 :]
     return f"{name}.{overload}" if overload else name
 

@@ -17,8 +17,10 @@ import numpy as np
 from overhead_lens.stack import Stack
 from overhead_lens.stats.bootstrap import REPLICATES
 from overhead_lens.stats.values import Floats
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, UNCLAIMED, Claim, Classifier
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.classifier import UNCLAIMED, Classifier
 from overhead_lens.taxonomy.names import display_name
+from overhead_lens.taxonomy.rules import Claim
 
 KERNEL = Claim("kernel")
 PAGE_FAULT = Claim("allocation", "page_fault")

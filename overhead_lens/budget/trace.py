@@ -29,7 +29,9 @@ from overhead_lens.instruments.trace.evidence import Traced
 from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES
 from overhead_lens.stats.distributions import t_quantile
 from overhead_lens.stats.values import Ints
-from overhead_lens.taxonomy.categories import Claim, Classifier
+from overhead_lens.taxonomy import torch_names
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.taxonomy.rules import Claim
 from overhead_lens.traces.timeline import Segments, parents, sweep
 
 LOOP_EVENT = "measured_loop"
@@ -111,7 +113,7 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
             # As many events to each call: where a call begins, the trace does not say.
             by_call[part.category][index * calls // len(host)] += part_ns
     kernels = frames[_KERNEL.category]
-    operators = host["name"].str.startswith("aten::")
+    operators = host["name"].str.startswith(torch_names.OPERATOR_PREFIX)
     costliest = max(kernels, key=lambda name: kernels[name], default=None)
     return TraceBudget(
         {claim: ns / calls for claim, ns in claims.items()},

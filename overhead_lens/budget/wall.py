@@ -8,10 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from overhead_lens.budget.thresholds import DISTURBED_BLOCK_SHARE
 from overhead_lens.stats.bootstrap import Estimate, median_over_processes
 
-# A block counts while the reference loop beside it is within this share of its undisturbed time.
-_DISTURBED_SHARE = 0.15
 _LEAST_BLOCKS = 3
 
 
@@ -26,7 +25,7 @@ def undisturbed(clock: pd.DataFrame, keep: tuple[str, ...] = ("process",)) -> pd
     after = clock.groupby("process")["reference_ns"].shift(-1).fillna(clock["reference_ns"])
     disturbance = np.maximum(clock["reference_ns"], after) / clock["reference_ns"].quantile(0.25)
     rank = disturbance.groupby([clock[name] for name in keep]).rank(method="first")
-    kept: pd.DataFrame = clock[(disturbance <= 1 + _DISTURBED_SHARE) | (rank <= _LEAST_BLOCKS)]
+    kept: pd.DataFrame = clock[(disturbance <= 1 + DISTURBED_BLOCK_SHARE) | (rank <= _LEAST_BLOCKS)]
     return kept
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from overhead_lens.budget import thresholds
 from overhead_lens.budget.floor import DEVICE_MEMORY
 from overhead_lens.budget.model import Wall
 from overhead_lens.budget.shares import Shares
@@ -13,27 +14,11 @@ from overhead_lens.instruments.peaks.evidence import Level, Peaks
 from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.scenario import Work
 from overhead_lens.subject import Kind
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.units import format_bytes, format_ns, format_rate
 
-_DISTURBED_SHARE = 0.25
-_LEAST_SAMPLES = 2_500
-_UNATTRIBUTED_SHARE = 0.02
-_LOST_SHARE = 0.01
-# One function that sets operators up takes some 10 to 300 ns for each.
-_SET_UP_SHARE = 0.03
-_MOST_SET_UP_NS = 3_000
-_FAULT_SHARE = 0.01
-_DRIFT_SHARE = 0.05
-# What the correction reaches in calls that it was not calibrated with (docs/measurements.md).
-_TRACE_SHARE = 0.05
-_LEAST_FAULT_NS = 100
-# Peaks differ by so much from one measurement to the next on a machine that others use.
-_ABOVE_PEAK = 1.25
-# Less of the call than this, and how its bytes are read is not what it is about.
-_BYTES_MATTER_SHARE = 0.1
 
-
-def clock_warnings(clock: pd.DataFrame, kept: int, kind: Kind, *, in_turns: bool) -> list[str]:
+def clock_warnings(clock: pd.DataFrame, kept: int, *, in_turns: bool, kind: Kind = "scenario") -> list[str]:
     """Recompiles inside the window, a disturbed machine, a drifting clock, few processes; ``kept`` blocks counted."""
     found = []
     if "compiles" in clock and clock["compiles"].any():
@@ -41,12 +26,12 @@ def clock_warnings(clock: pd.DataFrame, kept: int, kind: Kind, *, in_turns: bool
             f"{int(clock['compiles'].sum())} compilations fell into the measured window: the wall time holds them"
         )
     disturbed = 1 - kept / len(clock)
-    if disturbed > _DISTURBED_SHARE:
+    if disturbed > thresholds.DISTURBED_BLOCKS_SHARE:
         found.append(
             f"{disturbed:.0%} of the blocks were left out: the reference loop beside them shows a disturbed machine"
         )
     drift = _drift(clock)
-    if abs(drift) > _DRIFT_SHARE:
+    if abs(drift) > thresholds.CLOCK_DRIFT_SHARE:
         found.append(f"the machine's clock drifted by {drift:+.0%} from the first process to the last (reference loop)")
     processes = clock["process"].nunique()
     if kind == "callable":
@@ -54,7 +39,7 @@ def clock_warnings(clock: pd.DataFrame, kept: int, kind: Kind, *, in_turns: bool
             "measured in one process: what processes differ by is not in the intervals (a function that can be imported, with"
             " arguments that can be pickled, is measured in several)"
         )
-    elif processes < 5:
+    elif processes < thresholds.FEWEST_PROCESSES:
         remedy = "raise --rounds" if in_turns else "leave --quick out"
         found.append(f"only {processes} clock processes: intervals are wider than they need be ({remedy})")
     return found
@@ -63,7 +48,7 @@ def clock_warnings(clock: pd.DataFrame, kept: int, kind: Kind, *, in_turns: bool
 def trace_warnings(corrected_ns: float, bare_ns: float) -> list[str]:
     """A corrected trace that is far from the bare call timed in the same process."""
     away = corrected_ns / bare_ns - 1 if bare_ns else 0.0
-    if abs(away) <= _TRACE_SHARE:
+    if abs(away) <= thresholds.CORRECTED_TRACE_SHARE:
         return []
     why = "one of the two was disturbed, or recording this call costs something else than its events do elsewhere"
     far = f"the corrected trace is {away:+.0%} away from the bare call in its own process"
@@ -80,7 +65,7 @@ def share_warnings(shares: Shares, wall_ns: float, taken: Sampled) -> list[str]:
     """Few samples, no samples, samples that could not be read, much unattributed."""
     found = []
     lost = taken.errors
-    if lost > _LOST_SHARE * (taken.samples + lost) and shares.evidence == "samples":
+    if lost > thresholds.UNREADABLE_STACKS_SHARE * (taken.samples + lost) and shares.evidence == "samples":
         found.append(
             f"{lost} of {taken.samples + lost} stacks could not be read: the shares are of the others, and what runs where the"
             " sampler finds no way back to Python is missing from them"
@@ -89,10 +74,10 @@ def share_warnings(shares: Shares, wall_ns: float, taken: Sampled) -> list[str]:
         reason = taken.reason or "none were taken"
         found.append(f"no samples ({reason}): shares come from the corrected trace")
         found.append("evidence: trace, so the split of an operator into dispatcher, allocation and kernel is estimated")
-    elif shares.weight < _LEAST_SAMPLES:
+    elif shares.weight < thresholds.FEWEST_SAMPLES:
         points = 196 * (0.01 * 0.99 / shares.weight) ** 0.5
         found.append(f"only {shares.weight:.0f} samples: a category of 1 % is uncertain by {points:.1f} points")
-    if shares.share("unattributed") > _UNATTRIBUTED_SHARE:
+    if shares.share("unattributed") > thresholds.UNATTRIBUTED_SHARE:
         share = shares.share("unattributed")
         found.append(
             f"{share:.1%} ({share * wall_ns:.0f} ns) is unattributed: no rule claims the frames listed under it"
@@ -108,9 +93,11 @@ def set_up_warnings(dispatcher: Mapping[str, float], wall_ns: float, operator_ca
         wall_ns: Time of one call.
         operator_calls: Operators in one call.
     """
-    functions = {frame: ns for frame, ns in dispatcher.items() if frame.startswith("at::native::")}
+    functions = {frame: ns for frame, ns in dispatcher.items() if frame.startswith(torch_names.NATIVE_FUNCTION_PREFIX)}
     frame = max(functions, key=lambda each: functions[each], default=None)
-    if frame is None or functions[frame] <= max(_SET_UP_SHARE * wall_ns, _MOST_SET_UP_NS * max(1.0, operator_calls)):
+    if frame is None or functions[frame] <= max(
+        thresholds.SET_UP_SHARE * wall_ns, thresholds.SET_UP_NS * max(1.0, operator_calls)
+    ):
         return []
     return [
         (
@@ -129,8 +116,8 @@ def fault_warnings(faults: float, faults_ns: float, wall_ns: float) -> list[str]
         faults_ns: Their time per call as measured; 0 where it was not.
         wall_ns: Time of one call.
     """
-    cost_ns = faults_ns or faults * _LEAST_FAULT_NS
-    if cost_ns <= _FAULT_SHARE * wall_ns:
+    cost_ns = faults_ns or faults * thresholds.LEAST_PAGE_FAULT_NS
+    if cost_ns <= thresholds.PAGE_FAULTS_SHARE * wall_ns:
         return []
     cost = f"take {format_ns(faults_ns)}" if faults_ns else f"take at least {format_ns(cost_ns)}"
     return [
@@ -156,7 +143,7 @@ def memory_warnings(work: Work | None, wall: Wall, peaks: Peaks | None, device: 
 
 def _above_peak(size_bytes: int, wall_ns: int, peak: float, level: str) -> list[str]:
     achieved = size_bytes / wall_ns * 1e9
-    if achieved <= _ABOVE_PEAK * peak:
+    if achieved <= thresholds.ABOVE_PEAK_RATIO * peak:
         return []
     return [
         (
@@ -168,7 +155,7 @@ def _above_peak(size_bytes: int, wall_ns: int, peak: float, level: str) -> list[
 
 
 def _cached(size_bytes: int, wall: Wall, levels: Sequence[Level], holding: Level) -> list[str]:
-    matters = size_bytes / holding.bytes_per_s * 1e9 >= _BYTES_MATTER_SHARE * wall.ns
+    matters = size_bytes / holding.bytes_per_s * 1e9 >= thresholds.BYTES_MATTER_SHARE * wall.ns
     capacity, memory = holding.holds_bytes, levels[-1]
     if not matters or holding.level is None or capacity is None:
         return []

@@ -36,7 +36,8 @@ def analyze(
     quiet: Quiet = False,
 ) -> None:
     """Where the time of recorded traces goes: host, device, and who let the device idle."""
-    from overhead_lens.taxonomy.categories import default_classifier, load_rules
+    from overhead_lens.taxonomy.classifier import default_classifier
+    from overhead_lens.taxonomy.rules import load_rules
     from overhead_lens.terminal.output import Format, show
 
     form = Format.asked(json=json_)
@@ -122,7 +123,7 @@ def _analyzed(
 def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
     from overhead_lens.export.perfetto_analysis import write_analysis_perfetto
     from overhead_lens.readers.kineto.read import read_trace
-    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.traces.analyzer import Analyzer
 
     if out.exists():
@@ -157,7 +158,7 @@ def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, form: 
     from overhead_lens.export.query import Analyzed, run_query
     from overhead_lens.readers.kineto.read import read_trace
     from overhead_lens.report.table_text import print_rows
-    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import show_rows
     from overhead_lens.traces.analyzer import Analyzer
 

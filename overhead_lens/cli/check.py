@@ -56,7 +56,7 @@ def check(
     from overhead_lens.studies.check.gate import by_counts, by_time, need_counts
     from overhead_lens.studies.check.limits import DEFAULT_COUNT_LIMIT, CountLimit, Limit, parse_limit
     from overhead_lens.studies.check.rerun import request_of
-    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
     from overhead_lens.terminal.progress import progress
 

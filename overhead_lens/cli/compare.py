@@ -46,7 +46,7 @@ def compare(
     from overhead_lens.machine.revision import checked_out
     from overhead_lens.recorder.paired import paired_effort
     from overhead_lens.target import parse_target
-    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
     from overhead_lens.terminal.progress import progress
 

@@ -24,7 +24,7 @@ def diff(
     """Compare two captures; exit 1 when the new one is slower. Of two traces: what came, went or changed."""
     from overhead_lens.api import compare_captures
     from overhead_lens.stored import compare_traces
-    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
 
     form, classifier = Format.asked(json=json_), default_classifier(rules)

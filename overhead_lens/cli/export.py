@@ -36,7 +36,7 @@ def export(
     from overhead_lens.instruments.samples.evidence import read_samples
     from overhead_lens.readers.kineto.read import read_events
     from overhead_lens.stored import budget_of
-    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.taxonomy.classifier import default_classifier
 
     stored = read_capture(capture)
     target = output or capture / _NAMES[to]

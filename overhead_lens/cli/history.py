@@ -85,7 +85,7 @@ def _analyzed(path: Path) -> str:
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.stored import budget_of
     from overhead_lens.studies.history.analysis import text_of
-    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.taxonomy.classifier import default_classifier
 
     budget = budget_of(path, default_classifier(None))
     return text_of(read_capture(path).meta, budget, float(budget.blocks["reference_ns"].median()))

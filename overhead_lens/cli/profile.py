@@ -42,7 +42,7 @@ def profile(
     from overhead_lens.recorder.single import record
     from overhead_lens.stored import budget_of
     from overhead_lens.target import parse_target
-    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, failure_of, show
     from overhead_lens.terminal.progress import progress
 

@@ -17,7 +17,7 @@ def report(
 ) -> None:
     """Print the budget of a stored capture, or a stored ladder, sweep or comparison."""
     from overhead_lens.api import load_with
-    from overhead_lens.taxonomy.categories import default_classifier
+    from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
 
     show(load_with(capture, default_classifier(rules)), Format.asked(json=json_))

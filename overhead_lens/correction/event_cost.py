@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from overhead_lens.taxonomy import torch_names
+
 OPERATOR_OUTER = "operator_outer"
 OPERATOR_NESTED = "operator_nested"
 ANNOTATION = "annotation"
@@ -17,10 +19,7 @@ PYTHON_FUNCTION = "python_function"
 C_CALL = "c_call"
 MEMORY = "memory"
 
-REGION_NAME = "Torch-Compiled Region"
 # torch/_dynamo/utils.py, torch/_functorch/_aot_autograd/runtime_wrappers.py, torch/_inductor/output_code.py.
-FAST_NAMES = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue", "## Call CompiledFxGraph")
-_EVALUATION_NAME = "autograd::engine::evaluate_function: "
 
 # Classes whose cost was measured in calls of few different events.
 OF_OPERATORS = (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE)
@@ -28,7 +27,11 @@ OF_OPERATORS = (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE)
 # Classes of which a compiled call has few, far apart.
 OF_REGIONS = (COMPILED_REGION, FAST_ANNOTATION)
 
-_BY_NAME = ((REGION_NAME, COMPILED_REGION), (FAST_NAMES, FAST_ANNOTATION), (_EVALUATION_NAME, BACKWARD_NODE))
+_BY_NAME = (
+    (torch_names.COMPILED_REGION_PREFIX, COMPILED_REGION),
+    (torch_names.FAST_ANNOTATION_PREFIXES, FAST_ANNOTATION),
+    (torch_names.BACKWARD_NODE_PREFIX, BACKWARD_NODE),
+)
 
 
 @dataclass(frozen=True, slots=True)

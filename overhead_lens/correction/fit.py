@@ -29,20 +29,17 @@ from overhead_lens.correction.event_cost import (
     C_CALL,
     COMPILED_REGION,
     FAST_ANNOTATION,
-    FAST_NAMES,
     MEMORY,
     OF_OPERATORS,
     OF_REGIONS,
     OPERATOR_NESTED,
     OPERATOR_OUTER,
     PYTHON_FUNCTION,
-    REGION_NAME,
     Costs,
     EventCost,
     between,
 )
-
-_LOOKUP = "TorchDynamo Cache Lookup"
+from overhead_lens.taxonomy import torch_names
 
 # Median absolute deviations that hold 95 % of a normal distribution.
 _DEVIATIONS = 2.91
@@ -176,7 +173,7 @@ def _operators(
         nested_ns = outer_ns
     spread_ns = float((np.abs(taken - counts @ np.array([outer_ns, nested_ns, other_ns])) / events).max())
     alone = [row for row in (*rows, *short) if row["outer"] == 1 and not row["nested"]]
-    inside_ns = min((_inside_ns(row, "aten::") for row in alone), default=0.0)
+    inside_ns = min((_inside_ns(row, torch_names.OPERATOR_PREFIX) for row in alone), default=0.0)
     costs = {
         OPERATOR_OUTER: EventCost(outer_ns, min(inside_ns, outer_ns), spread_ns),
         OPERATOR_NESTED: EventCost(nested_ns, min(inside_ns, nested_ns), spread_ns),
@@ -262,10 +259,12 @@ def _region(row: Mapping[str, Any], costs: Costs) -> EventCost:
 
     Where it falls is not known; it is divided between the inside of the region and its outside in proportion to their time.
     """
-    annotations = sum(name.startswith(FAST_NAMES) for name in row["span_ns"])
+    annotations = sum(name.startswith(torch_names.FAST_ANNOTATION_PREFIXES) for name in row["span_ns"])
     known_ns = annotations * costs[FAST_ANNOTATION].total_ns
-    if _LOOKUP in row["span_ns"]:
+    if torch_names.CACHE_LOOKUP in row["span_ns"]:
         known_ns += costs[OPERATOR_OUTER].total_ns
     total_ns = max(0.0, _taken_ns(row) - known_ns)
-    span_ns = next((span for name, span in row["span_ns"].items() if name.startswith(REGION_NAME)), 0.0)
+    span_ns = next(
+        (span for name, span in row["span_ns"].items() if name.startswith(torch_names.COMPILED_REGION_PREFIX)), 0.0
+    )
     return EventCost(total_ns, total_ns * min(1.0, span_ns / min(row["traced_ns"])))

@@ -17,6 +17,7 @@ from torch.profiler import ProfilerActivity
 
 from overhead_lens.correction.cold_cache import varied
 from overhead_lens.correction.lru_stack import rms_reuse_distance
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.worker.loop import make_measured_loop
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.usage import fault_ns, threads_in_use, usage_of_thread
@@ -39,7 +40,6 @@ _CALLS_OF = {_BACKWARD: 250, _VARIED: 60}
 # Kinds that are measured under one set of flags: Python's events are recorded under no other, and nothing asks for the rest.
 _ONLY_UNDER = {"python": "stack", _BACKWARD: "plain", _VARIED: "plain"}
 
-_EVALUATION = "autograd::engine::evaluate_function: "
 
 # What a kernel before the call displaces from the caches: a copy that reads and writes so many bytes in all.
 _DISPLACED_BYTES = (0, 1 << 19, 1 << 20, 1 << 21, 1 << 23)
@@ -178,7 +178,7 @@ def _counted(recording: Any, calls: int) -> dict[str, Any]:
     spans = defaultdict(list)
     for start_ns, duration_ns, name in sorted(events, key=lambda event: (event[0], -event[1])):
         spans[name].append(duration_ns)
-        if not name.startswith("aten::"):
+        if not name.startswith(torch_names.OPERATOR_PREFIX):
             continue
         if start_ns < end_ns:
             nested += 1
@@ -190,7 +190,10 @@ def _counted(recording: Any, calls: int) -> dict[str, Any]:
         "outer": outer / calls,
         "nested": nested / calls,
         "others": (len(events) - outer - nested) / calls,
-        "evaluated": sum(len(found) for name, found in spans.items() if name.startswith(_EVALUATION)) / calls,
+        "evaluated": sum(
+            len(found) for name, found in spans.items() if name.startswith(torch_names.BACKWARD_NODE_PREFIX)
+        )
+        / calls,
         "rms_reuse_distance": rms_reuse_distance([name for *_, name in sorted(events)]),
         "span_ns": {name: statistics.median(found) for name, found in frequent.items()},
     }

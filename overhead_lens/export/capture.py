@@ -17,7 +17,7 @@ from overhead_lens.instruments.clock.evidence import read_blocks
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.readers.kineto.read import read_events
 from overhead_lens.stack import Stack
-from overhead_lens.taxonomy.categories import Classifier
+from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.worker.loop import LOOP_NAME
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from overhead_lens.export.placement import OPERATORS_LANE, STREAM
+from overhead_lens.taxonomy import torch_names
 
 # torch/csrc/autograd/engine.cpp names the event of a backward node after this.
-BACKWARD_PREFIX = "autograd::engine::evaluate_function"
 
 _Pairs = list[tuple[int, int]]
 
@@ -58,7 +58,7 @@ def _backwards(rows: pd.DataFrame) -> _Pairs:
     is the one that made the node (``generateForwardBackwardLink`` in torch/csrc/profiler/collection.cpp).
     """
     linked = rows[rows["sequence"] >= 0].sort_values("start_ns", kind="stable")
-    is_backward = linked["name"].map(str).str.startswith(BACKWARD_PREFIX).astype(bool)
+    is_backward = linked["name"].map(str).str.startswith(torch_names.BACKWARD_NODE_PREFIX).astype(bool)
     backward = linked[is_backward]
     first_backward_ns = linked["sequence"].map(backward.drop_duplicates("sequence").set_index("sequence")["start_ns"])
     forward = linked[linked["start_ns"] < first_backward_ns].drop_duplicates("sequence", keep="last")

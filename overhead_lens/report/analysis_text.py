@@ -9,9 +9,10 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.blocks import COLORS, bar, cut, print_footnotes, section
+from overhead_lens.report.blocks import bar, cut, print_footnotes, section
 from overhead_lens.report.plain import plain
 from overhead_lens.report.ranks_text import print_ranks
+from overhead_lens.taxonomy.categories import CATEGORIES, COLORS, QUEUE
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.model import Cost, DeviceBudget, Launches, Step, ThreadBudget, TraceAnalysis, TraceFailure
@@ -25,7 +26,7 @@ _COST_COLUMNS = 46
 _SHOWN_SHARE = 0.0005
 _SLOW_STEP = 1.2
 
-_BLAME_COLORS = {**COLORS, "queue": "bright_black"}
+_BLAME_COLORS = {**COLORS, QUEUE: "bright_black"}
 _KIND_COLORS = {"compute": "green", "communication": "magenta", "copy": "cyan", "both at once": "bright_black"}
 
 _EXPLAINED = {
@@ -196,16 +197,14 @@ def _device(device: DeviceBudget) -> RenderableType:
     table.add_row(*_row("idle, due to", "bold", device.idle_ns, device.span_ns, ""))
     for name, ns in sorted(device.idle_blame.items(), key=lambda item: -item[1]):
         if ns >= _SHOWN_SHARE * device.span_ns:
-            table.add_row(*_row(f"  {name}", _BLAME_COLORS[name], ns, device.span_ns, _BLAMED.get(name, "")))
+            table.add_row(*_row(f"  {name}", _BLAME_COLORS[name], ns, device.span_ns, _BLAME_REMARKS[name]))
     name = f" {plain(device.name)}" if device.name else ""
     return section(f"device {device.device}{name}: {device.events:,} events, span {format_ns(device.span_ns)}", table)
 
 
-_BLAMED = {
-    "queue": "launched and not started: queued behind work, some of it perhaps not in the trace",
-    "launch": "the launching call was running",
-    "wait": "the host was blocked",
-    "unattributed": "nobody knows: no launch, or no events",
+_BLAME_REMARKS = {
+    **{each.name: each.blame_remark for each in CATEGORIES},
+    QUEUE: "launched and not started: queued behind work, some of it perhaps not in the trace",
 }
 
 

@@ -15,18 +15,6 @@ BAR_WIDTH = 24
 # Longer names would take the width of the figures beside them.
 _NAME_WIDTH = 40
 
-COLORS = {
-    "python": "yellow",
-    "guard": "magenta",
-    "dispatcher": "blue",
-    "allocation": "cyan",
-    "kernel": "green",
-    "launch": "bright_blue",
-    "wait": "red",
-    "compile": "bright_magenta",
-    "unattributed": "bright_black",
-}
-
 
 def bar(share: float) -> str:
     """A bar of eighths of a cell; anything above zero shows."""

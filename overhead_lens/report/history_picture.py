@@ -10,21 +10,11 @@ import numpy as np
 from overhead_lens.errors import MeasurementError
 from overhead_lens.report.plain import literal
 from overhead_lens.studies.history.analysis import WALL, History, Segment
+from overhead_lens.taxonomy.categories import CATEGORIES
 
 _WIDTH_IN, _ROW_IN = 11.0, 3.4
 _MOST_ROWS, _MOST_TICKS, _LONGEST = 40, 20, 100
-_COLORS = {
-    WALL: "#222222",
-    "python": "#d4a017",
-    "guard": "#b279a2",
-    "dispatcher": "#4c78a8",
-    "allocation": "#72b7b2",
-    "kernel": "#54a24b",
-    "launch": "#9ecae9",
-    "wait": "#e45756",
-    "compile": "#ff9da6",
-    "unattributed": "#bab0ac",
-}
+_COLORS = {WALL: "#222222", **{each.name: each.ink for each in CATEGORIES}}
 
 
 def draw_history(history: History, target: Path) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, Classifier
+from overhead_lens.taxonomy import torch_names
+from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
+from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.costs import collectives, kernel_costs, operator_costs
 from overhead_lens.traces.device import DeviceTimeline
@@ -24,10 +25,8 @@ from overhead_lens.traces.host_budget import (
     thread_pieces,
 )
 from overhead_lens.traces.launches import link, queue_depth
-from overhead_lens.traces.model import BLAME, DeviceBudget, Step, ThreadBudget, TraceAnalysis, Window
+from overhead_lens.traces.model import DeviceBudget, Step, ThreadBudget, TraceAnalysis, Window
 from overhead_lens.traces.pieces import TracePieces
-
-_STEP = re.compile(r"ProfilerStep#(\d+)$")
 
 
 def analyze_trace(trace: Trace, classifier: Classifier) -> TraceAnalysis:
@@ -185,7 +184,11 @@ def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
 def step_windows(events: pd.DataFrame) -> list[tuple[int, Window]]:
     """The ``ProfilerStep#N`` annotations of the host, in order of start."""
     name, cat = events["name"].cat, events["cat"].cat
-    numbers = {code: int(match[1]) for code, each in enumerate(name.categories) if (match := _STEP.match(each))}
+    numbers = {
+        code: int(match[1])
+        for code, each in enumerate(name.categories)
+        if (match := torch_names.PROFILER_STEP.match(each))
+    }
     hosts = [code for code, each in enumerate(cat.categories) if each in HOST_EVENTS]
     chosen = np.isin(name.codes.to_numpy(), list(numbers)) & np.isin(cat.codes.to_numpy(), hosts)
     rows = np.flatnonzero(chosen)

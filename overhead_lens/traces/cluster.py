@@ -16,7 +16,8 @@ from typing import Any
 
 from overhead_lens.errors import OverheadLensError, UsageError
 from overhead_lens.readers.kineto.read import read_trace
-from overhead_lens.taxonomy.categories import Classifier, Rule, load_rules
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.taxonomy.rules import Rule, load_rules
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 

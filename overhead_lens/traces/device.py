@@ -22,11 +22,11 @@ import pandas as pd
 
 from overhead_lens.readers.kineto.model import COPY_CATEGORIES
 from overhead_lens.stats.values import Ints
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.categories import BLAME, CATEGORIES, QUEUE
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import cut, groups, overlapping, union
 from overhead_lens.traces.launches import Linked, launch_statistics
-from overhead_lens.traces.model import BLAME, DeviceBudget, Kinds, Launches
+from overhead_lens.traces.model import DeviceBudget, Kinds, Launches
 from overhead_lens.traces.timeline import sum_by
 
 KINDS = ("compute", "communication", "copy")
@@ -38,10 +38,8 @@ _COMMUNICATION = re.compile(
 )
 """Kernels of NCCL, RCCL and MSCCL, and the custom all-reduces of torch's symmetric memory, vLLM and SGLang."""
 
-_QUEUE, _LAUNCH, _UNKNOWN = (BLAME.index(name) for name in ("queue", "launch", "unattributed"))
-_BLAME_OF_CATEGORY = np.array(
-    [BLAME.index("dispatcher" if category == "kernel" else category) for category in HOST_CATEGORIES]
-)
+_QUEUE, _LAUNCH, _UNKNOWN = (BLAME.index(name) for name in (QUEUE, "launch", "unattributed"))
+_BLAME_OF_CATEGORY = np.array([BLAME.index(category.blamed_as) for category in CATEGORIES])
 
 
 @dataclass(frozen=True, slots=True)

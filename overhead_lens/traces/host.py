@@ -13,7 +13,9 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
-from overhead_lens.taxonomy.categories import Claim, Classifier
+from overhead_lens.taxonomy import torch_names
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.taxonomy.rules import Claim
 from overhead_lens.traces.intervals import merged
 from overhead_lens.traces.model import Window
 from overhead_lens.traces.timeline import Nesting, Segments, sweep
@@ -166,7 +168,7 @@ class ThreadTimeline:
         ends = start_ns[lasting] + dur_ns[lasting]
         self.extent = (int(start_ns[lasting].min()), int(ends.max())) if len(lasting) else (0, 0)
         top = np.flatnonzero(nesting.parent < 0)
-        engine = np.array([name.startswith("autograd::engine") for name in host.names] or [False])
+        engine = np.array([name.startswith(torch_names.ENGINE_PREFIX) for name in host.names] or [False])
         in_engine = engine[host.name[self.events[top]]]
         self.is_autograd = bool(in_engine.any()) and 2 * int(dur_ns[top][in_engine].sum()) >= int(dur_ns[top].sum())
         self.has_operators = bool((~annotation & ~runtime).any())

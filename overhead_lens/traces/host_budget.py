@@ -28,8 +28,10 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS, Claim
+from overhead_lens.taxonomy import torch_names
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
 from overhead_lens.taxonomy.host import Frame, HostCategory, Part
+from overhead_lens.taxonomy.rules import Claim
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
 from overhead_lens.traces.intervals import merged
 from overhead_lens.traces.timeline import sum_by
@@ -51,14 +53,6 @@ _GAPS = (
     (Claim("unattributed"), OUTSIDE),
 )
 _PYTHON_GAP, _BACKWARD_GAP, _ENGINE_GAP, _IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP = range(len(_GAPS))
-_RUN_BACKWARD = "run_backward of torch._C._EngineBase"
-VIEWS = frozenset(
-    f"aten::{name}"
-    for name in (
-        "view", "_unsafe_view", "as_strided", "transpose", "t", "permute", "expand", "squeeze", "unsqueeze", "select",
-        "slice", "narrow", "detach", "alias", "_reshape_alias", "unbind", "split",
-    )
-)  # fmt: skip
 _MOST_FRAMES = 5
 
 
@@ -129,7 +123,7 @@ def _unworked(timeline: ThreadTimeline) -> tuple[Ints, Ints]:
 def _works(timeline: ThreadTimeline) -> Bools:
     """Bool per segment: an event other than an annotation or ``run_backward`` owns it."""
     host, owner = timeline.host, timeline.segments.owner
-    calls_backward = np.array([_RUN_BACKWARD in name for name in host.names] or [False])
+    calls_backward = np.array([torch_names.RUN_BACKWARD in name for name in host.names] or [False])
     soft = host.annotation[timeline.events] | calls_backward[host.name[timeline.events]]
     works = owner >= 0
     works[works] = ~soft[owner[works]]
@@ -183,7 +177,7 @@ def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Bools, *, is_bus
 def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
     """Median self time of the trace's view operators, which dispatch and compute nothing; None where it has none."""
     samples = [
-        timeline.self_ns[_named(timeline.host, VIEWS)[timeline.events] & ~timeline.launches_below]
+        timeline.self_ns[_named(timeline.host, torch_names.VIEWS)[timeline.events] & ~timeline.launches_below]
         for timeline in timelines
     ]
     views = np.concatenate(samples) if samples else np.zeros(0, dtype=np.int64)
@@ -194,8 +188,8 @@ def computing(timeline: ThreadTimeline) -> Bools:
     """Bool per event of the thread: operators that launched nothing and are no views: they may hold a CPU kernel."""
     host = timeline.host
     dispatch = np.array([claim == _DISPATCH for claim in host.claims] or [False])
-    collectives = np.array([name.startswith(("c10d::", "nccl:")) for name in host.names] or [False])
-    excluded = (_named(host, VIEWS) | collectives[host.name])[timeline.events]
+    collectives = np.array([name.startswith(torch_names.COLLECTIVE_PREFIXES) for name in host.names] or [False])
+    excluded = (_named(host, torch_names.VIEWS) | collectives[host.name])[timeline.events]
     found: Bools = host.operator[timeline.events] & dispatch[timeline.claim] & ~timeline.launches_below & ~excluded
     return found
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 
 from overhead_lens.errors import require
 from overhead_lens.result import Result
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
-
-BLAME = ("python", "dispatcher", "guard", "allocation", "launch", "wait", "compile", "queue", "unattributed")
 
 
 @dataclass(frozen=True, slots=True)

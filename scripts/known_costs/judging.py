@@ -12,7 +12,8 @@ from overhead_lens.budget.make import Budget, Evidence, make_budget
 from overhead_lens.budget.wall import estimate_per_call, undisturbed
 from overhead_lens.comparison.difference import compare_budgets
 from overhead_lens.stats.distributions import t_quantile
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, Classifier, default_classifier
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 from scripts.known_costs.bench import Readings, measure
 from scripts.known_costs.cell import Cell
 from scripts.known_costs.sites import RULES, Site

@@ -24,7 +24,7 @@ from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.source import opened
 from overhead_lens.report.analysis_text import print_analysis
 from overhead_lens.report.forms import to_json
-from overhead_lens.taxonomy.categories import default_classifier
+from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.ranks import Job

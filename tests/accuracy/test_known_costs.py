@@ -12,7 +12,7 @@ import pytest
 
 from overhead_lens.budget.shares import shares_of_stacks
 from overhead_lens.errors import MeasurementError
-from overhead_lens.taxonomy.categories import default_classifier
+from overhead_lens.taxonomy.classifier import default_classifier
 from scripts.known_costs.bench import Readings, warmed_up
 from scripts.known_costs.judging import budget_of
 from scripts.known_costs.sites import RULES, SITES

@@ -10,8 +10,9 @@ import pytest
 from overhead_lens.budget.cross_checks import cross_checks
 from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.budget.trace import TraceBudget
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, Claim
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory, Part
+from overhead_lens.taxonomy.rules import Claim
 
 SPREAD_NS = 100.0
 

@@ -12,7 +12,8 @@ from overhead_lens.budget.instructions import instruction_budget, native_symbol
 from overhead_lens.budget.model import InstructionBudget, InstructionCategory, InstructionPart
 from overhead_lens.errors import InvariantError, MeasurementError
 from overhead_lens.readers.callgrind import TRUNCATED, CallGraph, Edge, Function
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, default_classifier
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.classifier import default_classifier
 
 CLASSIFIER = default_classifier()
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from overhead_lens.budget.shares import Shares, shares_of_stacks
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, Claim
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.rules import Claim
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
 

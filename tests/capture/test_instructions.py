@@ -16,7 +16,7 @@ from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.instructions.record import calls_of, count_instructions
 from overhead_lens.instruments.instructions.switch import Switch
 from overhead_lens.readers.callgrind import TRUNCATED, read_callgrind
-from overhead_lens.taxonomy.categories import default_classifier
+from overhead_lens.taxonomy.classifier import default_classifier
 from tests.cli.run import scenario
 
 # Answers as the worker does and leaves two dumps.

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from overhead_lens.readers.py_spy.stacks import parse_frame
 from overhead_lens.readers.py_spy.truncated_stacks import UNKNOWN_CALLER, completed
 from overhead_lens.stack import Stack
-from overhead_lens.taxonomy.categories import default_classifier
+from overhead_lens.taxonomy.classifier import default_classifier
 
 LOOP, WRAPPER, GUARD = (
     "measured_loop (loop.py:4)",

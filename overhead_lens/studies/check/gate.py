@@ -25,7 +25,7 @@ from overhead_lens.studies.check.limits import (
 )
 from overhead_lens.studies.check.outcome import CountOutcome, TimeOutcome
 from overhead_lens.studies.check.stored import read_counts
-from overhead_lens.taxonomy.categories import Classifier
+from overhead_lens.taxonomy.classifier import Classifier
 
 _NO_COUNTS = "no instruction counts"
 

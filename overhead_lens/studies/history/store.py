@@ -16,7 +16,7 @@ import pandas as pd
 from overhead_lens import __version__
 from overhead_lens.captures.files import ABLATION, CALIBRATION, CLOCK, KINETO, META, STACKS
 from overhead_lens.correction.store import folder
-from overhead_lens.taxonomy.categories import RULES_FILE
+from overhead_lens.taxonomy.rules import RULES_FILE
 
 # Counted up whenever the kept text or the analysis that makes it changes within one version of the package.
 _FORMAT = 8

@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from overhead_lens.budget.thresholds import DISTURBED_BLOCKS_SHARE
 from overhead_lens.budget.wall import undisturbed
 from overhead_lens.result import Result
 from overhead_lens.scenario import Published
@@ -20,9 +21,6 @@ from overhead_lens.stats.values import Interval
 from overhead_lens.studies.ladder.stored import LadderMeta, read_ladder
 from overhead_lens.subject import Subject
 from overhead_lens.units import format_ns
-
-# A larger share of blocks left out is worth a warning: the reference loop saw the machine disturbed.
-_MOST_DISTURBED = 0.25
 
 # Processes whose medians of one rung differ by a larger factor are worth one too: layout and hash seed do not do that.
 _MOST_APART = 2.0
@@ -210,7 +208,7 @@ def _warnings(disturbed: float, walls: Sides, unknown: list[Any]) -> list[str]:
             f"processes differ by more than {_MOST_APART:g} times in {len(apart)} of {len(walls.values)} rungs: "
             "another program may have held a core; run it again on a quiet machine"
         )
-    if disturbed > _MOST_DISTURBED:
+    if disturbed > DISTURBED_BLOCKS_SHARE:
         found.append(f"{disturbed:.0%} of the blocks were left out: the machine was disturbed")
     if unknown:
         found.append(f"this version does not know the rungs {', '.join(map(str, unknown))}")

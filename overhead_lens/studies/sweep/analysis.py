@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from overhead_lens.budget.thresholds import DISTURBED_BLOCKS_SHARE
 from overhead_lens.budget.wall import undisturbed
 from overhead_lens.errors import UsageError
 from overhead_lens.result import Result
@@ -301,7 +302,7 @@ def _warnings(meta: SweepMeta, kept_share: float) -> list[str]:
     found = []
     if meta.unsettled:
         found.append(f"{meta.unsettled} workloads had not settled after their warm-up: their blocks may still drift")
-    if kept_share < 0.75:
+    if 1 - kept_share > DISTURBED_BLOCKS_SHARE:
         found.append(f"{1 - kept_share:.0%} of the blocks were left out: the machine was disturbed")
     return found
 

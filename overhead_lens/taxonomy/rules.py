@@ -1,0 +1,184 @@
+"""Rules: what claims a frame or a trace event for a category, read from ``rules.toml``. The first that fits wins."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from overhead_lens.errors import UsageError
+from overhead_lens.stack import StackFrame
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+NEUTRAL = "neutral"
+
+RULES_FILE = Path(__file__).with_name("rules.toml")
+
+# What a C++ symbol is split at; an argument list, a lambda or an operator ends the part in which a return type may stand.
+_NAME_ENDS = ("operator", "(", "{")
+_TOKEN = re.compile(r"\boperator\b|\(anonymous namespace\)|->|[<> ({]")
+
+_KEYS = {
+    "category",
+    "part",
+    "native",
+    "module",
+    "file",
+    "function",
+    "event",
+    "event_category",
+    "under",
+    "scope",
+    "shown",
+    "mostly_own",
+    "source",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the time of a frame belongs to."""
+
+    category: str
+    part: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One entry of ``rules.toml``.
+
+    Attributes:
+        claim: What it claims; category ``neutral`` inherits from the nearest claimed ancestor.
+        native: Pattern for a native symbol, matched from its start; a return type is no part of it.
+        module: Pattern for a native frame's module, matched from its start.
+        file: Pattern searched in a Python frame's file.
+        function: Pattern for a Python frame's function, matched from its start.
+        event: Pattern for a trace event's name, matched from its start.
+        event_category: Pattern for a trace event's category, matched whole.
+        under: Categories of which the current claim must be one; empty for any.
+        scope: Whether everything below belongs to it too.
+        shown: Whether a frame of a neutral rule is named nevertheless.
+        mostly_own: Whether it holds only for functions that spend most of their time themselves.
+        source: The file in PyTorch (or elsewhere) that justifies it.
+    """
+
+    claim: Claim
+    native: re.Pattern[str] | None
+    module: re.Pattern[str] | None
+    file: re.Pattern[str] | None
+    function: re.Pattern[str] | None
+    event: re.Pattern[str] | None
+    event_category: re.Pattern[str] | None
+    under: frozenset[str]
+    scope: bool
+    shown: bool
+    mostly_own: bool
+    source: str
+
+    def fits_frame(self, frame: StackFrame, current: Claim) -> bool:
+        """Whether the rule claims ``frame`` where ``current`` is the claim of its caller."""
+        if self.under and current.category not in self.under:
+            return False
+        if frame.native:
+            wanted = (self.native, self.module)
+            return wanted != (None, None) and _all_match(wanted, (without_return_type(frame.function), frame.location))
+        if self.file is None and self.function is None:
+            return False
+        in_file = self.file is None or self.file.search(frame.location) is not None
+        return in_file and (self.function is None or self.function.match(frame.function) is not None)
+
+    def fits_event(self, name: str, event_category: str) -> bool:
+        """Whether the rule claims a trace event."""
+        if self.event is None and self.event_category is None:
+            return False
+        by_name = self.event is None or self.event.match(name) is not None
+        return by_name and (self.event_category is None or self.event_category.fullmatch(event_category) is not None)
+
+
+def load_rules(path: Path = RULES_FILE) -> tuple[Rule, ...]:
+    """Read a rules file.
+
+    Raises:
+        UsageError: Not TOML, an unknown key, category or part, or a bad pattern; the message names the rule.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read rules {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not TOML: {error}") from error
+    entries = document.get("rule")
+    if not isinstance(entries, list) or set(document) != {"rule"}:
+        raise UsageError(f"{path} must hold [[rule]] entries and nothing else")
+    return tuple(_parse_rule(entry, f"{path.name}, rule {number}") for number, entry in enumerate(entries, 1))
+
+
+def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
+    unknown = set(entry) - _KEYS
+    if unknown:
+        raise UsageError(f"{where}: unknown key {min(unknown)!r}")
+    category, part = entry.get("category"), entry.get("part")
+    if category not in (*HOST_CATEGORIES, NEUTRAL):
+        raise UsageError(f"{where}: no category {category!r}; it is one of {', '.join(HOST_CATEGORIES)}, {NEUTRAL}")
+    if (part is None) != (category not in PARTS) or (part is not None and part not in PARTS[category]):
+        raise UsageError(f"{where}: {category} needs a part of {PARTS.get(category, ('none',))}, not {part!r}")
+    if not entry.get("source"):
+        raise UsageError(f"{where}: say in 'source' which file justifies it")
+    under = frozenset(entry.get("under", ()))
+    if not under <= set(HOST_CATEGORIES):
+        raise UsageError(f"{where}: 'under' names an unknown category")
+    names = ("native", "module", "file", "function", "event", "event_category")
+    native, module, file, function, event, event_category = (
+        _pattern(entry.get(name), f"{where}, {name}") for name in names
+    )
+    return Rule(
+        Claim(category, part),
+        native,
+        module,
+        file,
+        function,
+        event,
+        event_category,
+        under,
+        scope=bool(entry.get("scope")),
+        shown=bool(entry.get("shown")),
+        mostly_own=bool(entry.get("mostly_own")),
+        source=entry["source"],
+    )
+
+
+def _pattern(texts: str | list[str] | None, where: str) -> re.Pattern[str] | None:
+    if texts is None:
+        return None
+    alternatives = [texts] if isinstance(texts, str) else texts
+    try:
+        return re.compile("|".join(f"(?:{text})" for text in alternatives))
+    except re.error as error:
+        raise UsageError(f"{where}: bad pattern: {error}") from error
+
+
+@lru_cache(maxsize=65_536)
+def without_return_type(symbol: str) -> str:
+    """A C++ symbol without the return type that instances of templates are demangled with: ``at::Tensor f<int>``."""
+    depth = start = 0
+    for match in _TOKEN.finditer(symbol):
+        found = match[0]
+        if found in "<>":
+            depth += 1 if found == "<" else -1
+        elif depth == 0 and found == " ":
+            start = match.end()
+        elif depth == 0 and found in _NAME_ENDS:
+            break
+    return symbol[start:]
+
+
+def _all_match(patterns: tuple[re.Pattern[str] | None, ...], texts: tuple[str, ...]) -> bool:
+    return all(pattern is None or pattern.match(text) for pattern, text in zip(patterns, texts, strict=True))

@@ -1,0 +1,50 @@
+"""Names of events and functions that PyTorch gives, each with the file that it is from. A renamed one is changed here.
+
+Standard library only: measured processes import it.
+"""
+
+from __future__ import annotations
+
+import re
+
+OPERATOR_PREFIX = "aten::"
+"""Operators of ATen (``aten/src/ATen/native/native_functions.yaml``)."""
+
+OPERATOR_ENTRY = re.compile(r"at::_ops::(?P<name>\w+)::(?P<how>call|redispatch)")
+"""C++ entry of an operator (``torchgen/gen.py``, ``Operators.h``)."""
+
+NATIVE_FUNCTION_PREFIX = "at::native::"
+"""C++ functions that operators end in (``aten/src/ATen/native``)."""
+
+ENGINE_PREFIX = "autograd::engine"
+"""Events of the autograd engine (``torch/csrc/autograd/engine.cpp``)."""
+
+BACKWARD_NODE_PREFIX = "autograd::engine::evaluate_function"
+"""One node of a backward pass (``torch/csrc/autograd/engine.cpp``)."""
+
+RUN_BACKWARD = "run_backward of torch._C._EngineBase"
+"""The Python call that waits for a backward pass (``torch/csrc/autograd/python_engine.cpp``)."""
+
+COMPILED_REGION_PREFIX = "Torch-Compiled Region"
+"""A compiled frame (``torch/_dynamo/eval_frame.py``)."""
+
+CACHE_LOOKUP = "TorchDynamo Cache Lookup"
+"""Guards of a compiled frame (``torch/csrc/dynamo/eval_frame.c``)."""
+
+FAST_ANNOTATION_PREFIXES = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue", "## Call CompiledFxGraph")
+"""Annotations of the compiled runtime that cost less than others (``torch/_functorch``, ``torch/_inductor``)."""
+
+PROFILER_STEP = re.compile(r"ProfilerStep#(\d+)$")
+"""A step of torch.profiler's schedule (``torch/profiler/profiler.py``)."""
+
+COLLECTIVE_PREFIXES = ("c10d::", "nccl:")
+"""Communication called by the host (``torch/csrc/distributed/c10d``)."""
+
+VIEWS = frozenset(
+    f"aten::{name}"
+    for name in (
+        "view", "_unsafe_view", "as_strided", "transpose", "t", "permute", "expand", "squeeze", "unsqueeze", "select",
+        "slice", "narrow", "detach", "alias", "_reshape_alias", "unbind", "split",
+    )
+)  # fmt: skip
+"""Operators that only make another view of their argument's storage."""
