@@ -76,7 +76,7 @@ def _modes() -> Iterator[str]:
         yield "inference mode is on"
     if not torch.is_grad_enabled():
         yield "grad mode is off"
-    if torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled():
+    if any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda")):
         yield "autocast is on"
     if torch.get_default_dtype() is not torch.float32:
         yield f"the default dtype is {torch.get_default_dtype()}"

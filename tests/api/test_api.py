@@ -1,0 +1,179 @@
+"""What ``import overhead_lens`` offers."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+import overhead_lens as ol
+from overhead_lens import api
+from overhead_lens.errors import UsageError
+from overhead_lens.machine.process import IN_WORKER
+from overhead_lens.recorder.paired import PAIRED
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from tests.api import plain
+from tests.builders import breakdown
+from tests.captures import draw_capture
+from tests.documents import validated
+
+REFERENCE = Path(__file__).parents[2] / "traces" / "reference"
+
+
+def test_importing_it_loads_neither_torch_nor_pandas() -> None:
+    heavy = "[name for name in ('torch', 'pandas', 'numpy', 'numba', 'rich', 'typer') if name in sys.modules]"
+    code = f"import sys, overhead_lens; print(sorted(overhead_lens.__all__), {heavy})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['analyze', 'compare', 'load', 'profile'] []\n"
+
+
+def test_every_name_is_there_and_no_other() -> None:
+    assert {name: getattr(ol, name) for name in ol.__all__} == {name: getattr(api, name) for name in ol.__all__}
+    assert set(ol.__all__) <= set(dir(ol))
+    with pytest.raises(AttributeError, match="module 'overhead_lens' has no attribute 'profil'"):
+        _ = ol.profil
+
+
+@pytest.mark.measures
+@pytest.mark.parametrize("name", ol.__all__)
+def test_the_example_of_a_docstring_holds(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "reference").symlink_to(REFERENCE)
+    monkeypatch.chdir(tmp_path)
+    (found,) = doctest.DocTestFinder().find(getattr(api, name), name, globs={})
+    assert doctest.DocTestRunner().run(found) == (0, len(found.examples))
+    assert found.examples
+
+
+def test_a_result_has_all_its_forms(capsys: pytest.CaptureFixture[str]) -> None:
+    result = breakdown({}, python=600, kernel=400)
+    assert validated(result.to_json())["wall"]["ns"] == 1000.0
+    table = result.to_pandas()
+    assert list(table.index) == list(HOST_CATEGORIES)
+    assert table.loc["python"].to_dict() == {
+        "ns": 600,
+        "low_ns": 540.0,
+        "high_ns": pytest.approx(660.0),
+        "share": 0.6,
+        "evidence": "samples",
+    }
+    result.print()
+    assert "drawn, eager, cpu   1.00 µs per call" in capsys.readouterr().out
+    html = result._repr_html_()
+    assert html.startswith("<pre")
+    assert "drawn, eager, cpu   1.00 µs per call" in html
+
+
+def test_captures_are_loaded_and_compared(tmp_path: Path) -> None:
+    base, new = (draw_capture(tmp_path / name, call_ns=ns) for name, ns in (("base", 1_000), ("new", 3_000)))
+    loaded = ol.load(base)
+    assert isinstance(loaded, ol.api.Breakdown)
+    assert (loaded.wall.ns, loaded.subject.name) == (1_000, "drawn")
+    for one, other in ((base, new), (str(base), str(new)), (ol.load(base), ol.load(new))):
+        delta = ol.compare(one, other)
+        assert (delta.verdict, delta.wall_delta_ns, delta.blame) == ("slower", 2_000, ("python",))
+    table = delta.to_pandas()
+    assert (int(table["delta_ns"].sum()), table.loc["python", "verdict"]) == (2_000, "slower")
+    assert validated(delta.to_json())["verdict"] == "slower"
+
+
+def test_the_directory_of_a_comparison_is_its_difference(tmp_path: Path) -> None:
+    for name, ns in (("base", 1_000), ("new", 3_000)):
+        draw_capture(tmp_path / name, call_ns=ns)
+    (tmp_path / "delta.json").write_text("{}")
+    found = ol.load(tmp_path)
+    assert isinstance(found, api.Delta)
+    assert found.wall_delta_ns == 2_000
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ol.profile(lambda: 1, fresh=True), "fresh=True: a lambda has no name that can be imported"),
+        (
+            lambda: ol.compare(lambda: 1, lambda: 2),
+            "functions are compared in fresh processes: a lambda has no name that can be imported",
+        ),
+        (lambda: ol.compare(plain.total, "x"), "a function compares with a function, a capture with a capture"),
+        (lambda: ol.compare(1, 2), "an object of type int is no function, result or capture"),  # type: ignore[arg-type]
+        (lambda: ol.compare("a", "b", 1), "captures are compared as they are: leave the other arguments out"),
+        (lambda: ol.load("gone"), "no capture gone"),
+        (
+            lambda: ol.load(__file__),
+            f"{__file__} is a file, no directory of a capture: `analyze` reads traces",
+        ),
+        (lambda: ol.analyze("gone.json"), "cannot read gone.json: No such file or directory"),
+    ],
+)
+def test_wrong_input_is_a_line(call: Any, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as refused:
+        call()
+    assert str(refused.value) == message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_measures_nothing_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(IN_WORKER, "1")
+    with pytest.raises(UsageError, match="profile is called while a measuring process loads the file"):
+        ol.profile(len, [1])
+
+
+@pytest.mark.measures
+def test_a_callable_is_measured_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    grad = set()
+
+    def call(x: torch.Tensor, *, alpha: int) -> torch.Tensor:
+        grad.add(torch.is_grad_enabled())
+        return x.add(x, alpha=alpha)
+
+    with torch.no_grad():
+        budget = ol.profile(call, torch.ones(10), alpha=2, quick=True)
+    assert (budget.subject.kind, budget.wall.processes, grad) == ("callable", 1, {False})
+    assert sum(each.ns for each in budget.host) == budget.wall.ns > 0
+    document = validated(budget.to_json())
+    assert any(warning.startswith("measured in one process") for warning in document["warnings"])
+    assert ol.load(budget.capture) == budget
+
+
+@pytest.mark.measures
+def test_functions_are_measured_in_fresh_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(api, "paired_effort", lambda *, compiles: replace(PAIRED, processes=3, blocks=20))
+    budget = ol.profile(plain.total, list(range(100)), factor=2, quick=True)
+    subject = budget.subject
+    assert (subject.kind, subject.title, budget.wall.processes) == ("function", "tests.api.plain:total", 3)
+    assert sum(each.ns for each in budget.host) == budget.wall.ns
+    delta = ol.compare(plain.total, plain.larger, list(range(100)), factor=2)
+    assert (delta.verdict, delta.blame) == ("slower", ("python",))
+    assert isinstance(delta.to_pandas(), pd.DataFrame)
+
+
+@pytest.mark.measures
+def test_arguments_that_do_not_fit_are_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as refused:
+        ol.profile(plain.total)
+    assert str(refused.value) == ("tests.api.plain:total takes (values, factor): missing a required argument: 'values'")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.measures
+def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import overhead_lens as ol\ndef f(): return 1\nol.profile(f, fresh=True, quick=True)\n")
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ
+    )
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if "UsageError" in line]
+    assert 'it belongs below `if __name__ == "__main__":`' in line

@@ -1,0 +1,123 @@
+"""Which calls fresh processes can make as well, and why others cannot."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from overhead_lens.recorder.fresh import NotFreshError, check_state, pickled, target_of
+from overhead_lens.scenario import Arguments
+from overhead_lens.target import Target
+from tests.api import plain
+
+
+def _nested() -> Callable[[], None]:
+    def inner() -> None: ...
+
+    return inner
+
+
+def test_a_function_is_found_by_its_import() -> None:
+    assert target_of(plain.total) == Target("tests.api.plain:total", module="tests.api.plain", name="total")
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda: None, "a lambda has no name that can be imported"),
+        (plain.renamed, "a lambda has no name that can be imported"),
+        (_nested(), "_nested.<locals>.inner is defined inside a function: it cannot be imported"),
+        (plain.calling, "an object of type Calling cannot be imported by a name"),
+        (
+            plain.calling.method,
+            "tests.api.plain.Calling.method is not this function, or a method bound to an object",
+        ),
+        (torch.nn.Linear(1, 1), "an object of type Linear cannot be imported by a name"),
+    ],
+)
+def test_what_has_no_import_is_refused(function: Any, reason: str) -> None:
+    with pytest.raises(NotFreshError) as refused:
+        target_of(function)
+    assert str(refused.value) == reason
+
+
+def _main_with(monkeypatch: pytest.MonkeyPatch, **attributes: Any) -> Any:
+    module = types.ModuleType("__main__")
+    exec("def f(): ...", module.__dict__)
+    vars(module).update(attributes)
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    return module.f
+
+
+def test_a_function_of_a_script_is_found_by_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    target = target_of(_main_with(monkeypatch, __file__=str(script)))
+    assert (target.file, target.name) == (script, "f")
+
+
+def test_a_function_of_a_session_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NotFreshError, match="f is defined in an interactive session"):
+        target_of(_main_with(monkeypatch))
+
+
+class Mine: ...
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (lambda: None, "its arguments cannot be pickled: "),
+        (torch.ones(1, requires_grad=True) * 2, "its arguments belong to an autograd graph of this process"),
+    ],
+)
+def test_arguments_that_cannot_cross_are_refused(value: Any, reason: str) -> None:
+    for arguments in (Arguments((value,)), Arguments((), {"x": value})):
+        with pytest.raises(NotFreshError) as refused:
+            pickled(arguments)
+        assert str(refused.value).startswith(reason)
+
+
+def test_a_type_of_main_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("__main__")
+    exec("class Mine: ...", module.__dict__)
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    with pytest.raises(NotFreshError, match="objects of types that __main__ defines"):
+        pickled(Arguments((module.Mine(),)))
+
+
+def test_arguments_cross_as_they_are() -> None:
+    x = torch.arange(3.0, requires_grad=True)
+    found = pickle.loads(pickled(Arguments((x, 2), {"dim": 0})))
+    assert (found.by_position[0].tolist(), found.by_position[0].requires_grad) == ([0.0, 1.0, 2.0], True)
+    assert (found.by_position[1:], found.by_name) == ((2,), {"dim": 0})
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        (torch.no_grad, "grad mode is off here"),
+        (torch.inference_mode, "inference mode is on here"),
+        (lambda: torch.autocast("cpu"), "autocast is on here"),
+        (lambda: torch.device("meta"), "the default device is meta here"),
+    ],
+)
+def test_a_mode_of_this_thread_is_refused(mode: Callable[[], Any], reason: str) -> None:
+    check_state()
+    with mode(), pytest.raises(NotFreshError, match=reason):
+        check_state()
+
+
+def test_another_default_dtype_is_refused() -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        with pytest.raises(NotFreshError, match="the default dtype is torch.float64 here"):
+            check_state()
+    finally:
+        torch.set_default_dtype(torch.float32)
