@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,9 @@ COMMANDS = {
     "compiled": ["profile", "add1", "--compile"],
     "ladder": ["ladder", "add1"],
 }
+
+# torch.compile's cache is called after the user.
+_INDUCTOR = re.compile(rb"/[^\s\";]*torchinductor_\w+/")
 
 # Pictures are drawn again from the rest; logs say what the machine printed.
 _LEFT_OUT = (".pftrace", ".svg", ".log")
@@ -48,8 +52,9 @@ def keep(recorded: Path, target: Path, command: list[str]) -> None:
             continue
         copy = target / path.name
         if path.name == "meta.json":
-            copy.write_text(json.dumps(_scrubbed(json.loads(path.read_text()), command), indent=1) + "\n")
-        elif path.name.endswith(".json.gz"):
+            text = json.dumps(_scrubbed(json.loads(path.read_text()), command), indent=1) + "\n"
+            copy.write_bytes(_without_paths(text.encode(), recorded))
+        elif path.suffix == ".gz":
             copy.write_bytes(gzip.compress(_without_paths(gzip.decompress(path.read_bytes()), recorded), mtime=0))
         else:
             shutil.copy(path, copy)
@@ -65,7 +70,7 @@ def _without_paths(text: bytes, recorded: Path) -> bytes:
     folders = {str(recorded), *sys.path, sys.prefix, sys.base_prefix}
     for folder in sorted(filter(None, folders), key=len, reverse=True):
         text = text.replace(f"{folder}/".encode(), b"")
-    return text
+    return _INDUCTOR.sub(b"torchinductor/", text)
 
 
 if __name__ == "__main__":
