@@ -68,7 +68,7 @@ class Capture:
         try:
             return msgspec.convert(found, kind)
         except (msgspec.ValidationError, OverheadLensError) as error:
-            raise self.damaged(f"{META}: {_field(str(error), f'instruments.{instrument}')}") from error
+            raise self.damaged(f"{META}: {_placed(str(error), f'instruments.{instrument}')}") from error
 
     def damaged(self, fault: object) -> UsageError:
         """The error for a file of this capture that is not sound."""
@@ -218,7 +218,7 @@ def read_meta(path: Path, kind: Kind[Meta]) -> Meta:
     try:
         return msgspec.convert(kind.upgrades[schema](meta) if schema in kind.upgrades else meta, kind.meta)
     except (msgspec.ValidationError, OverheadLensError) as error:
-        raise damaged(kind.noun, path, f"{META}: {_field(str(error))}") from error
+        raise damaged(kind.noun, path, f"{META}: {error}") from error
 
 
 def damaged(noun: str, path: Path, fault: object) -> UsageError:
@@ -235,6 +235,6 @@ def schema_of(path: Path) -> object:
     return meta.get("schema") if isinstance(meta, dict) else None
 
 
-def _field(message: str, below: str = "") -> str:
+def _placed(message: str, place: str) -> str:
     """The message of msgspec with the path of the field from the top of the file."""
-    return message.replace("`$", f"`$.{below}") if below else message
+    return message.replace("`$", f"`$.{place}") if "`$" in message else f"{message} - at `$.{place}`"
