@@ -80,6 +80,10 @@ class Capture:
         return path if path.exists() else None
 
 
+# Schemas of what a study of calls stores.
+_OF_A_STUDY = re.compile(r"overhead-lens/(\w+)-capture/\d+")
+
+
 @contextmanager
 def recording_directory(output: Path | None, parent: Path, label: str) -> Iterator[Path]:
     """The directory of what is being recorded: ``output``, or a new one under ``parent`` where none is named.
@@ -195,6 +199,9 @@ def read_capture(path: Path) -> Capture:
     Raises:
         UsageError: Not a capture, an interrupted one, one of an unknown schema, or a damaged one.
     """
+    study = _OF_A_STUDY.fullmatch(str(schema_of(path)))
+    if study is not None:
+        raise UsageError(f"{path} is a {study[1]}, not the capture of a call; `overhead-lens report` shows it")
     return Capture(path, read_meta(path, CAPTURE))
 
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.peaks import worker as peaks
 from overhead_lens.instruments.calibration.record import Calibrate
 from overhead_lens.instruments.instrument import Recording, Turn
+from overhead_lens.instruments.peaks import worker as peaks
 from overhead_lens.instruments.peaks.record import MeasurePeaks
 from overhead_lens.instruments.peaks.worker import Cache, peaks_here, read_caches
 from overhead_lens.machine.operations import Operation

@@ -16,7 +16,7 @@ import pytest
 
 from overhead_lens.cli.ladder import ladder
 from overhead_lens.errors import MeasurementError, UsageError
-from overhead_lens.recorder import single as record
+from overhead_lens.machine import request
 from overhead_lens.studies.ladder import analysis as ladders
 from overhead_lens.studies.ladder import record as recorder
 from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
@@ -26,7 +26,7 @@ from tests.captures import draw_capture
 from tests.cli.run import error_line, lens, scenario
 from tests.cli.test_profile import asleep, hang, wait_until_gone
 from tests.documents import validated
-from tests.ladders import META, draw_rows, draw_stored
+from tests.ladders import draw_rows, draw_stored
 
 FEW = {
     "eager": None,
@@ -42,7 +42,7 @@ TWO = {"eager": [10.0, 11.0], "compiled": [30.0, 33.0]}
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"target": "gone.py"}, "no scenario file gone.py"),
+        ({"target": "gone.py"}, "no file gone.py"),
         ({"target": "add1", "param": ["size"]}, "-p takes NAME=VALUE, not 'size'"),
         (
             {"target": "add1", "param": ["device=cuda"], "device": "cpu"},
@@ -117,7 +117,7 @@ def test_a_ladder_is_no_capture(tmp_path: Path, arguments: list[str]) -> None:
 
 
 def test_a_capture_is_no_ladder(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"has schema 'overhead-lens/capture/1'; this version reads "):
+    with pytest.raises(UsageError, match=r"has schema 'overhead-lens/capture/2'; this version reads "):
         read_ladder(draw_capture(tmp_path / "c"))
 
 
@@ -150,11 +150,14 @@ def cut_off(path: Path) -> None:
         (cut_off, ""),
         (lambda path: (path / "ablation.parquet").unlink(), ""),
         (lambda path: (path / "meta.json").write_text("{"), ""),
-        (damage_meta(names="gone"), "meta.json: names is missing"),
-        (damage_meta(params=[]), "meta.json: params is not of type dict"),
-        (damage_meta(environment=3), "meta.json: environment is not of type dict"),
-        (damage_meta(reasons={"eager": 7}), "meta.json: reasons are {'eager': 7}"),
-        (damage_meta(published=[{"label": "x"}]), "meta.json: a published figure is {'label': 'x'}"),
+        (damage_meta(names="gone"), "meta.json: Object missing required field `names`"),
+        (damage_meta(subject=7), "meta.json: Expected `object`, got `int` - at `$.subject`"),
+        (damage_meta(environment=3), "meta.json: Expected `object`, got `int` - at `$.environment`"),
+        (damage_meta(reasons={"eager": 7}), "meta.json: Expected `str | null`, got `int` - at `$.reasons[...]`"),
+        (
+            damage_meta(published=[{"label": "x"}]),
+            "meta.json: Object missing required field `ns` - at `$.published[0]`",
+        ),
         (damage_rows(lambda rows: rows.drop(columns="kind")), "ablation.parquet has no kind"),
         (damage_rows(lambda rows: rows.drop(columns="minor_faults")), "ablation.parquet has no minor_faults"),
         (damage_rows(lambda rows: rows[:0]), "ablation.parquet has no rows"),
@@ -210,7 +213,7 @@ def test_ended_in_the_middle_leaves_no_process_and_no_ladder(tmp_path: Path, who
     else:
         for mark in tmp_path.glob("asleep-*"):
             os.kill(int(mark.name.removeprefix("asleep-")), signal.SIGKILL)
-        message, code = "ladder-0 was killed by signal SIGKILL during 'build_rungs'", 3
+        message, code = "ladder-0 was killed by signal SIGKILL during 'prepare rungs'", 3
     output, errors = process.communicate(timeout=30)
     assert (output, errors, process.returncode) == ("", f"overhead-lens: {message}\n", code)
     wait_until_gone(process.pid)
@@ -232,7 +235,7 @@ def test_a_whole_ladder_of_a_call_without_tensors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing to compile: what can be done is timed, all else says why not."""
-    monkeypatch.setattr(record, "QUICK", replace(record.QUICK, processes=2, blocks=2))
+    monkeypatch.setattr(request, "QUICK", replace(request.QUICK, processes=2, blocks=2))
     monkeypatch.setattr(ladders, "RUNGS", {name: kind for name, kind in RUNGS.items() if name in FEW})
     path = tmp_path / "out"
     ladder(str(scenario(tmp_path)), quick=True, json_=True, quiet=True, output=path)
@@ -245,4 +248,6 @@ def test_a_whole_ladder_of_a_call_without_tensors(
     show(ladder_of(path), Format.JSON)
     assert validated(capsys.readouterr().out) == document
     assert (path / "waterfall.svg").is_file()
-    assert META.keys() <= json.loads((path / "meta.json").read_text()).keys()
+    meta, rows = read_ladder(path)
+    assert (meta.names, meta.reasons) == (list(FEW), {name: FEW[name] for name in meta.reasons})
+    assert set(rows["rung"]) == {name for name, reason in FEW.items() if reason is None}
