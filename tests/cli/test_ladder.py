@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +21,8 @@ from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
 from overhead_lens.studies.ladder.stored import read_ladder
 from overhead_lens.terminal.output import Format, show
 from tests.captures import draw_capture
+from tests.cli.hanging import asleep, hang, start, wait_until_gone
 from tests.cli.run import error_line, lens, scenario
-from tests.cli.test_profile import asleep, hang, wait_until_gone
 from tests.documents import validated
 from tests.ladders import draw_rows, draw_stored
 
@@ -196,23 +194,16 @@ def test_a_damaged_or_interrupted_ladder_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
-def start(tmp_path: Path, body: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "overhead_lens", "ladder", str(scenario(tmp_path, body=body)), "-o", "out"]
-    return subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-
-
 @pytest.mark.parametrize("who", ["user", "worker"])
 def test_ended_in_the_middle_leaves_no_process_and_no_ladder(tmp_path: Path, who: str) -> None:
-    process = start(tmp_path, hang(2))
-    asleep(tmp_path, 2)
+    process = start(tmp_path, "ladder", hang(2), "-o", "out")
+    workers = asleep(tmp_path, 2)
     if who == "user":
         os.killpg(process.pid, signal.SIGINT)
         message, code = "interrupted", 130
     else:
-        for mark in tmp_path.glob("asleep-*"):
-            os.kill(int(mark.name.removeprefix("asleep-")), signal.SIGKILL)
+        for pid in workers:
+            os.kill(pid, signal.SIGKILL)
         message, code = "ladder-0 was killed by signal SIGKILL during 'prepare rungs'", 3
     output, errors = process.communicate(timeout=30)
     assert (output, errors, process.returncode) == ("", f"overhead-lens: {message}\n", code)
@@ -250,4 +241,4 @@ def test_a_whole_ladder_of_a_call_without_tensors(
     assert (path / "waterfall.svg").is_file()
     meta, rows = read_ladder(path)
     assert (meta.names, meta.reasons) == (list(FEW), {name: FEW[name] for name in meta.reasons})
-    assert set(rows["rung"]) == {name for name, reason in FEW.items() if reason is None}
+    assert set(rows[rows["kind"] == "rung"]["rung"]) == {name for name, reason in FEW.items() if reason is None}
