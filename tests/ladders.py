@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import msgspec
 import pandas as pd
 
+from overhead_lens.captures.directory import write_meta
 from overhead_lens.captures.files import ABLATION
-from overhead_lens.captures.files import META as META_FILE
 from overhead_lens.captures.tables import write_table
 from overhead_lens.studies.ladder.stored import LADDER, LadderMeta
 
@@ -69,16 +68,11 @@ def draw_stored(path: Path, rungs: Sides, steps: Sides | None = None, **meta: An
     """A complete ladder directory."""
     path.mkdir()
     write_table(path / ABLATION, draw_rows(rungs, steps))
-    document = {"schema": LADDER.schema, **_upgraded({**META, "names": list(rungs), **meta})}
-    (path / META_FILE).write_text(json.dumps(document))
+    write_meta(path, LADDER, typed({**META, "names": list(rungs), **meta}))
     return path
 
 
 def typed(meta: Mapping[str, Any]) -> LadderMeta:
     """What ``meta.json`` with the fields of ``META`` says."""
-    return msgspec.convert(_upgraded(meta), LadderMeta)
-
-
-def _upgraded(meta: Mapping[str, Any]) -> dict[str, Any]:
     (upgrade,) = LADDER.upgrades.values()
-    return upgrade(meta)
+    return msgspec.convert(upgrade(meta), LadderMeta)

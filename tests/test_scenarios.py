@@ -16,7 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.errors import UsageError
-from overhead_lens.scenario import Scenario, Work, builtin_folder, builtin_paths, load, make_params
+from overhead_lens.scenario import Scenario, Work, make_params
+from overhead_lens.target import Target, builtin_folder, builtin_paths, load_scenario
+
+
+def load(path: Path) -> Scenario:
+    return load_scenario(Target(str(path), path))
+
 
 SCENARIOS = {name: load(path) for name, path in builtin_paths().items()}
 VARIANTS = {

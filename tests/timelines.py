@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from overhead_lens.readers.kineto import read as kineto
 from overhead_lens.readers.kineto.document import decode
 from overhead_lens.readers.kineto.model import Trace
@@ -47,6 +49,12 @@ def trace_of(entries: Sequence[dict], metadata: Mapping[str, Any] | None = None)
     found = decode(memoryview(text))
     assert found is not None
     return kineto._decoded(Path("t.json"), found, len(text))
+
+
+def events(*rows: tuple[str, str, int, int]) -> pd.DataFrame:
+    """Events of one thread as a frame: name, category, start and duration in ns."""
+    frame = pd.DataFrame(list(rows), columns=["name", "cat", "start_ns", "dur_ns"], dtype=object)
+    return frame.astype({"start_ns": "int64", "dur_ns": "int64"}).assign(pid=1, tid=1)
 
 
 def analyzer_of(*entries: dict, **metadata: Any) -> Analyzer:

@@ -68,7 +68,7 @@ class Capture:
         try:
             return msgspec.convert(found, kind)
         except (msgspec.ValidationError, OverheadLensError) as error:
-            raise self.damaged(f"{META}: {_field(str(error), f'instruments.{instrument}')}") from error
+            raise self.damaged(f"{META}: {_placed(str(error), f'instruments.{instrument}')}") from error
 
     def damaged(self, fault: object) -> UsageError:
         """The error for a file of this capture that is not sound."""
@@ -78,6 +78,10 @@ class Capture:
         """The file of that name; None where there is none."""
         path = self.path / name
         return path if path.exists() else None
+
+
+# Schemas of what a study of calls stores.
+_OF_A_STUDY = re.compile(r"overhead-lens/(\w+)-capture/\d+")
 
 
 @contextmanager
@@ -195,6 +199,9 @@ def read_capture(path: Path) -> Capture:
     Raises:
         UsageError: Not a capture, an interrupted one, one of an unknown schema, or a damaged one.
     """
+    study = _OF_A_STUDY.fullmatch(str(schema_of(path)))
+    if study is not None:
+        raise UsageError(f"{path} is a {study[1]}, not the capture of a call; `overhead-lens report` shows it")
     return Capture(path, read_meta(path, CAPTURE))
 
 
@@ -218,7 +225,7 @@ def read_meta(path: Path, kind: Kind[Meta]) -> Meta:
     try:
         return msgspec.convert(kind.upgrades[schema](meta) if schema in kind.upgrades else meta, kind.meta)
     except (msgspec.ValidationError, OverheadLensError) as error:
-        raise damaged(kind.noun, path, f"{META}: {_field(str(error))}") from error
+        raise damaged(kind.noun, path, f"{META}: {error}") from error
 
 
 def damaged(noun: str, path: Path, fault: object) -> UsageError:
@@ -235,6 +242,6 @@ def schema_of(path: Path) -> object:
     return meta.get("schema") if isinstance(meta, dict) else None
 
 
-def _field(message: str, below: str = "") -> str:
+def _placed(message: str, place: str) -> str:
     """The message of msgspec with the path of the field from the top of the file."""
-    return message.replace("`$", f"`$.{below}") if below else message
+    return message.replace("`$", f"`$.{place}") if "`$" in message else f"{message} - at `$.{place}`"

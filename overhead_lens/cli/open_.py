@@ -23,10 +23,13 @@ def open_(
     from overhead_lens.captures.files import PERFETTO
     from overhead_lens.errors import MeasurementError
     from overhead_lens.export.launcher import serve
+    from overhead_lens.instruments.clock.evidence import read_blocks
 
     trace = target
     if target.is_dir():
-        trace = read_capture(target).path / PERFETTO
+        capture = read_capture(target)
+        read_blocks(capture)  # What is damaged is not shown as if it were whole.
+        trace = capture.path / PERFETTO
     if not trace.is_file():
         raise UsageError(f"no trace {trace}")
 

@@ -19,6 +19,7 @@ from overhead_lens.taxonomy.host import HostCategory, Part
 from tests.builders import breakdown
 from tests.captures import evidence
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
+from tests.timelines import events
 
 KERNEL = "at::native::AVX2::copy_kernel (libtorch_cpu.so)"
 EMPTY = "at::detail::empty_cpu (libtorch_cpu.so)"
@@ -249,11 +250,6 @@ def test_why_it_was_compiled_again() -> None:
         CompileNote("recompiled", "a.py:1", "size mismatch"),
         CompileNote("graph break", "a.py:2", "print"),
     )
-
-
-def events(*rows: tuple[str, str, int, int]) -> pd.DataFrame:
-    frame = pd.DataFrame(list(rows), columns=["name", "cat", "start_ns", "dur_ns"], dtype=object)
-    return frame.astype({"start_ns": "int64", "dur_ns": "int64"}).assign(pid=1, tid=1)
 
 
 TRACE = events(

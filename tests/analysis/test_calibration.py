@@ -27,8 +27,8 @@ from overhead_lens.correction.event_cost import (
 )
 from overhead_lens.correction.fit import event_costs
 from overhead_lens.instruments.trace.evidence import Traced
-from tests.analysis.test_breakdown import events
 from tests.stacks import CLASSIFIER
+from tests.timelines import events
 
 TIMING = Traced(calls=1, traced_wall_ns=10_000, bare_wall_ns=8_000, operator_floor_ns=10_000)
 

@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 import torch
 
-from overhead_lens.captures.directory import read_capture, write_calibration
+from overhead_lens.captures.directory import read_capture
 from overhead_lens.correction import store as calibration_store
 from overhead_lens.correction import worker as calibration
+from overhead_lens.correction.record import MeasuredCosts
 from overhead_lens.errors import UsageError
+from overhead_lens.instruments.calibration.evidence import read_calibration
+from overhead_lens.instruments.calibration.record import Calibrate
 from overhead_lens.worker.loop import make_measured_loop
 from tests.captures import draw_capture
 
@@ -35,7 +38,7 @@ def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "_CALLS", 20)
     monkeypatch.setattr(calibration, "_ROUNDS", 2)
     monkeypatch.setattr(calibration, "_CALLS_OF", {"backward": 10, "varied": 3})
-    found = calibration.measure_costs(["plain", "memory", "stack"], compiled=False)
+    found = calibration.costs_here(["plain", "memory", "stack"], compiled=False)
     assert found["reasons"] == {}
     by_name = {(row["flags"], row["name"]): row for row in found["rows"] if "bytes" not in row}
     one = by_name["plain", "resolve_conj"]
@@ -79,7 +82,7 @@ def test_a_calibration_starts_no_threads(monkeypatch: pytest.MonkeyPatch) -> Non
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        assert calibration.measure_costs(["plain"], compiled=False) == {"rows": [], "reasons": {}}
+        assert calibration.costs_here(["plain"], compiled=False) == {"rows": [], "reasons": {}}
         assert (seen, torch.get_num_threads()) == ([1], 3)
     finally:
         torch.set_num_threads(before)
@@ -89,7 +92,7 @@ def test_calls_after_what_displaces_them_from_the_caches(monkeypatch: pytest.Mon
     monkeypatch.setattr(calibration, "_CALLS", 5)
     monkeypatch.setattr(calibration, "_ROUNDS", 2)
     monkeypatch.setattr(calibration, "_DISPLACED_CALLS", 5)
-    found = calibration.measure_costs(["memory", "plain"], compiled=False)["rows"]
+    found = calibration.costs_here(["memory", "plain"], compiled=False)["rows"]
     after = [row for row in found if "bytes" in row]
     sizes = [0, 1 << 19, 1 << 20, 1 << 21, 1 << 23]
     assert [(row["flags"], row["kind"], row["name"], row["bytes"]) for row in after] == [
@@ -98,7 +101,7 @@ def test_calls_after_what_displaces_them_from_the_caches(monkeypatch: pytest.Mon
     assert {len(row[name]) for row in after for name in ("bare_ns", "traced_ns")} == {2}
     # Sixteen times as many bytes are not copied in as little time.
     assert all(after[at]["copy_ns"] > after[at - 3]["copy_ns"] > 0 for at in (4, 9, 14))
-    assert not [row for row in calibration.measure_costs(["memory"], compiled=False)["rows"] if "bytes" in row]
+    assert not [row for row in calibration.costs_here(["memory"], compiled=False)["rows"] if "bytes" in row]
 
 
 def test_the_middle_call_after_a_displacement(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,10 +161,10 @@ def test_a_file_where_the_folder_should_be(cache: Path) -> None:
 
 
 def test_one_process_after_the_other_joins_a_calibration() -> None:
-    eager = {"rows": rows("operator", "annotation"), "reasons": {"compiled": "no compiler"}}
-    compiled = {"rows": [*rows("operator", "compiled"), *rows("operator", flags="stack")], "reasons": {}}
-    kept = calibration_store.joined(None, {**eager, "peaks": {"a": 1}})
-    kept = calibration_store.joined(kept, compiled)
+    eager = MeasuredCosts(rows("operator", "annotation"), {"compiled": "no compiler"})
+    compiled = MeasuredCosts([*rows("operator", "compiled"), *rows("operator", flags="stack")], {})
+    kept = calibration_store.joined(None, eager)
+    kept = calibration_store.joined({**kept, "peaks": {"a": 1}}, compiled)
     kept = calibration_store.joined(kept, eager)
     assert [(row["process"], row["kind"]) for row in kept["rows"]] == [
         (0, "operator"),
@@ -194,11 +197,12 @@ OF_CALLS, OF_DISPLACED = (*OF_ALL, "outer", "nested", "others", "span_ns"), (*OF
 )
 def test_a_capture_with_a_damaged_calibration_is_refused(tmp_path: Path, text: str) -> None:
     path = draw_capture(tmp_path / "capture")
-    assert read_capture(path).calibration is None
+    assert read_calibration(read_capture(path)) is None
     backward = dict.fromkeys((*OF_CALLS, "evaluated")) | {"kind": "backward"}
-    whole = {"rows": [dict.fromkeys(OF_CALLS), dict.fromkeys(OF_DISPLACED), backward]}
-    write_calibration(path, whole)
-    assert read_capture(path).calibration == json.loads(json.dumps(whole))
+    calibrate = Calibrate()
+    calibrate.calibration = {"rows": [dict.fromkeys(OF_CALLS), dict.fromkeys(OF_DISPLACED), backward]}
+    calibrate.write(path)
+    assert read_calibration(read_capture(path)) == calibrate.calibration
     (path / "calibration.json").write_text(text)
     with pytest.raises(UsageError, match="is damaged"):
-        read_capture(path)
+        read_calibration(read_capture(path))

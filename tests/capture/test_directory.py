@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import functools
+import gzip
 import json
 from datetime import datetime
 from pathlib import Path
@@ -8,15 +10,18 @@ import pandas as pd
 import pytest
 
 from overhead_lens.captures.directory import (
+    CAPTURE,
     claim_directory,
     new_directory,
     read_capture,
     recording_directory,
-    write_clock,
     write_meta,
 )
 from overhead_lens.errors import MeasurementError, UsageError
-from tests.captures import META, ROW
+from overhead_lens.instruments.clock.evidence import as_table, read_blocks
+from overhead_lens.instruments.trace.evidence import read_trace
+from overhead_lens.stored import evidence_of
+from tests.captures import META, ROW, store_meta, typed
 from tests.captures import complete as fill
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)
@@ -87,15 +92,28 @@ def complete(path: Path) -> Path:
 
 def test_written_and_read_back(tmp_path: Path) -> None:
     capture = read_capture(complete(tmp_path / "c"))
-    assert capture.meta == {"schema": "overhead-lens/capture/1", **META}
-    assert capture.clock.to_dict("records") == [ROW]
-    assert [line.strip() for line in capture.folded] == [
-        "sampler 0 (py-spy:1);a (a.py:1) 3",
-        "sampler 0 (py-spy:1);b (b.py:2) 4",
-        "sampler 1 (py-spy:1);c (c.py:3) 5",
-    ]
-    assert capture.kineto is None
-    assert sorted(path.name for path in (tmp_path / "c").glob("*.log")) == ["loud.log"]
+    assert capture.meta == typed(META)
+    assert read_blocks(capture).to_dict("records") == [ROW]
+    with gzip.open(tmp_path / "c" / "stacks.txt.gz", "rt") as stacks:
+        assert stacks.read().splitlines() == [
+            "sampler 0 (py-spy:1);a (a.py:1) 3",
+            "sampler 0 (py-spy:1);b (b.py:2) 4",
+            "sampler 1 (py-spy:1);c (c.py:3) 5",
+        ]
+    assert read_trace(capture) is None
+
+
+def test_logs_that_say_nothing_go_when_the_metadata_are_written(tmp_path: Path) -> None:
+    path = complete(tmp_path / "c")
+    write_meta(path, CAPTURE, typed(META))
+    assert sorted(log.name for log in path.glob("*.log")) == ["loud.log"]
+    assert read_capture(path).meta == typed(META)
+
+
+def test_a_capture_of_the_first_schema_is_still_read(tmp_path: Path) -> None:
+    path = complete(tmp_path / "c")
+    (path / "meta.json").write_text(json.dumps({"schema": "overhead-lens/capture/1", **META}))
+    assert read_capture(path).meta == typed(META)
 
 
 def damage_meta(path: Path) -> None:
@@ -134,7 +152,7 @@ def cut_stacks(path: Path) -> None:
             r"is not a complete capture: it has no meta\.json \(was it interrupted\?\)$",
         ),
         (damage_meta, "is damaged: meta.json: "),
-        (newer, "has schema 'overhead-lens/capture/9'; this version reads 'overhead-lens/capture/1'$"),
+        (newer, "has schema 'overhead-lens/capture/9'; this version reads 'overhead-lens/capture/2'$"),
         (cut_clock, "is damaged: "),
         (cut_stacks, "is damaged: "),
         (torn_stacks, "is damaged: "),
@@ -146,7 +164,7 @@ def test_an_incomplete_capture_is_refused_by_name(tmp_path: Path, harm, message:
     path = complete(tmp_path / "c")
     harm(path)
     with pytest.raises(UsageError, match=message) as caught:
-        read_capture(path)
+        evidence_of(read_capture(path))
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -159,37 +177,54 @@ def test_no_directory_at_all(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("meta", "fault"),
     [
-        ({"scenario": None}, "scenario is not of type str"),
-        ({"params": [1]}, "params is not of type dict"),
-        ({"work": {}}, "work is {}"),
-        ({"work": {"units": 0, "flops": 0, "bytes": 0}}, "work is {'units': 0, 'flops': 0, 'bytes': 0}"),
-        ({"trace": None}, "trace is not of type dict"),
-        ({"guards": [1]}, "guards is not of type dict"),
-        ({"warnings": None}, "warnings is not of type list"),
-        ({"peaks": {"copy": []}}, "peaks are {'copy': []}"),
-        ({"page_faults": {}}, "page_faults is not of type list"),
-        ({"page_faults": [{"faults": 3, "user_ns": -1}]}, "page_faults hold {'faults': 3, 'user_ns': -1}"),
-        ({"page_faults": [7]}, "page_faults hold 7"),
+        ({"scenario": None}, "Expected `str`, got `null` - at `$.subject.name`"),
+        ({"params": [1]}, "Expected `object`, got `array` - at `$.subject.params`"),
+        (
+            {"work": {"units": 0, "flops": 0, "bytes": 0}, "work_known": True},
+            "work needs units >= 1, flops >= 0 and bytes >= shared_bytes >= 0, not Work(units=0, flops=0, bytes=0, shared_bytes=0)",
+        ),
+        ({"trace": 7}, "Expected `object`, got `int` - at `$.instruments.trace`"),
+        ({"guards": [1]}, "Expected `object`, got `array` - at `$.instruments.guards`"),
+        ({"warnings": None}, "Expected `array`, got `null` - at `$.warnings`"),
+        ({"peaks": {"copy": []}}, "Expected `array` of length >= 1 - at `$.instruments.peaks.copy`"),
+        ({"page_faults": {"a": 1}}, "Expected `array`, got `object` - at `$.instruments.page_faults.processes`"),
+        (
+            {"page_faults": [{"faults": 3, "user_ns": -1}]},
+            "Expected `int` >= 0 - at `$.instruments.page_faults.processes[0].user_ns`",
+        ),
+        ({"page_faults": [7]}, "Expected `object`, got `int` - at `$.instruments.page_faults.processes[0]`"),
         (
             {"peaks": {"copy": [{"bytes": 1, "bytes_per_s": 0}], "flops_per_s": 1}},
-            "peaks are {'copy': [{'bytes': 1, 'bytes_per_s': 0}], 'flops_per_s': 1}",
+            "Expected `float` > 0.0 - at `$.instruments.peaks.copy[0].bytes_per_s`",
         ),
     ],
 )
 def test_metadata_that_no_analysis_could_use(tmp_path: Path, meta: dict[str, object], fault: str) -> None:
     path = complete(tmp_path / "c")
-    write_meta(path, {**META, **meta})
+    store_meta(path, {**META, **meta})
     with pytest.raises(UsageError) as caught:
-        read_capture(path)
+        evidence_of(read_capture(path))
     assert str(caught.value) == f"the capture {path} is damaged: meta.json: {fault}"
 
 
-@pytest.mark.parametrize("name", ["scenario", "variant", "compile", "device", "params", "work", "trace", "samples"])
-def test_metadata_with_a_gap(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("gap", "fault"),
+    [
+        (("subject",), "`subject`"),
+        (("subject", "kind"), "`kind` - at `$.subject`"),
+        (("subject", "name"), "`name` - at `$.subject`"),
+        (("subject", "variant"), "`variant` - at `$.subject`"),
+    ],
+)
+def test_metadata_with_a_gap(tmp_path: Path, gap: tuple[str, ...], fault: str) -> None:
     path = complete(tmp_path / "c")
-    write_meta(path, {key: value for key, value in META.items() if key != name})
-    with pytest.raises(UsageError, match=f"is damaged: meta.json: {name} is missing$"):
+    meta = json.loads((path / "meta.json").read_text())
+    *outer, last = gap
+    del functools.reduce(dict.__getitem__, outer, meta)[last]
+    (path / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(UsageError) as caught:
         read_capture(path)
+    assert str(caught.value) == f"the capture {path} is damaged: meta.json: Object missing required field {fault}"
 
 
 @pytest.mark.parametrize(
@@ -200,15 +235,16 @@ def test_a_clock_that_cannot_be(tmp_path: Path, column: str, least: int) -> None
     path = complete(tmp_path / "c")
     message = f"is damaged: clock.parquet: {column} must hold integers of at least {least}$"
     sound = {"steady_ns": 1, **ROW}
-    write_clock(path, [sound, {**sound, column: least - 1}])
+    as_table([sound, {**sound, column: least - 1}]).to_parquet(path / "clock.parquet")
+    capture = read_capture(path)
     with pytest.raises(UsageError, match=message):
-        read_capture(path)
+        read_blocks(capture)
     for value in ("x", 1.5, None):
         pd.DataFrame([sound, {**sound, column: value}], dtype=None).astype(
             {column: "str" if value == "x" else "float"}
         ).to_parquet(path / "clock.parquet")
         with pytest.raises(UsageError, match=message):
-            read_capture(path)
+            read_blocks(capture)
 
 
 def test_a_name_too_long_is_no_capture() -> None:

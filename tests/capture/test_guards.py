@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
+from overhead_lens.instruments.guards.evidence import Guards
+from overhead_lens.instruments.guards.record import LIST
+from overhead_lens.machine.operations import LOAD, WARM_UP
 from overhead_lens.machine.process import Worker
+from overhead_lens.target import Target
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler"),
@@ -49,13 +53,13 @@ SCENARIO = Scenario(
 """
 
 
-def guards(folder: Path, variant: str) -> dict[str, Any]:
+def guards(folder: Path, variant: str) -> Guards:
     path = folder / "guarded.py"
     path.write_text(SCENARIO)
     with Worker("tracer", folder / "log", 300) as worker:
-        worker.ask("load", path=str(path), variant=variant, params={}, compile_options={})
-        worker.ask("warm_up")
-        return worker.ask("guards")
+        worker.ask(LOAD, target=Target(str(path), path, name=variant).to_json(), params={}, compile_options={})
+        worker.ask(WARM_UP)
+        return worker.ask(LIST)
 
 
 def torch_names_causes() -> bool:
@@ -80,36 +84,38 @@ def torch_names_causes() -> bool:
 
 def test_guards_of_a_call(tmp_path: Path) -> None:
     found = guards(tmp_path, "plain")
-    assert found["reason"] is None
-    by_name = {(each["type"], each["source"]): each for each in found["guards"]}
+    assert found.reason is None
+    by_name = {(each.type, each.source): each for each in found.guards}
     tensor = by_name["TENSOR_MATCH", "L['x']"]
     if torch_names_causes():
-        assert tensor["cause"].endswith("guarded.py:14 in forward: return x * SCALE")
+        assert tensor.cause.endswith("guarded.py:14 in forward: return x * SCALE")
     else:
-        assert tensor["cause"] is None
+        assert tensor.cause is None
     scale = by_name["EQUALS_MATCH", "G['SCALE']"]
-    assert scale["text"].startswith("G['SCALE'] == 3.0")
+    assert scale.text.startswith("G['SCALE'] == 3.0")
     assert ("TYPE_MATCH", "L['module']") in by_name
-    assert all(each["reason"] is None and len(each["warm_ns"]) == 15 for each in found["guards"])
-    assert all(each["cold_ns"] is not None for each in found["guards"])
-    assert len(found["tree"]["warm_ns"]) == 15
-    assert [each["name"] for each in found["compilations"]] == ["plain"]
-    assert found["graph_breaks"] == []
+    assert all(each.reason is None and len(each.warm_ns or ()) == 15 for each in found.guards)
+    assert all(each.cold_ns is not None for each in found.guards)
+    assert found.tree is not None
+    assert len(found.tree.warm_ns or ()) == 15
+    assert [each.name for each in found.compilations] == ["plain"]
+    assert found.graph_breaks == []
 
 
 def test_a_graph_that_breaks(tmp_path: Path) -> None:
     found = guards(tmp_path, "broken")
-    (where,) = {each["place"] for each in found["graph_breaks"]}
+    (where,) = {each.place for each in found.graph_breaks}
+    assert where is not None
     assert where.endswith("guarded.py:21")
-    assert "print" in found["graph_breaks"][0]["reason"]
-    names = [each["name"] for each in found["compilations"]]
+    assert "print" in found.graph_breaks[0].reason
+    names = [each.name for each in found.compilations]
     assert names[0] == "broken"
     assert names[1].startswith("torch_dynamo_resume_in_broken")
 
 
 def test_a_source_without_a_value() -> None:
     code = """
-        from overhead_lens.capture import guards
+        from overhead_lens.instruments.guards import worker as guards
         assert guards._value("L['x'][1]", {"L": {"x": [5, 6]}}) == (6, None)
         assert guards._value("nowhere", {}) == (None, "its source cannot be evaluated here: NameError")
         warm, cold = guards._timed({0: (lambda value: True, 7)})

@@ -13,9 +13,10 @@ import pytest
 
 from overhead_lens.budget.instructions import instruction_budget
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.instructions.record import calls_of, count_instructions
+from overhead_lens.instruments.instructions.callgrind import calls_of, count_instructions
 from overhead_lens.instruments.instructions.switch import Switch
 from overhead_lens.readers.callgrind import TRUNCATED, read_callgrind
+from overhead_lens.target import Target
 from overhead_lens.taxonomy.classifier import default_classifier
 from tests.cli.run import scenario
 
@@ -24,11 +25,26 @@ ANSWERING = """#!{python}
 import json, sys
 out = next(word.partition("=")[2] for word in sys.argv if word.startswith("--callgrind-out-file="))
 for line in sys.stdin:
-    if json.loads(line)["do"] == "count_instructions":
+    step = json.loads(line)["do"].rpartition(":")[2]
+    if step == "count":
         for number, text in enumerate({dumps!r}, 1):
             open(f"{{out}}.{{number}}", "w").write(text)
-    print(json.dumps({{"ok": {{}}}}), flush=True)
+    print(json.dumps({{"ok": {loaded!r} if step == "load" else {{}}}}), flush=True)
 """
+
+
+LOADED = {
+    "kind": "scenario",
+    "scenario": "tiny",
+    "variant": "total",
+    "device": "cpu",
+    "summary": "",
+    "params": {},
+    "default_params": {},
+    "work": {},
+    "work_known": False,
+    "published": [],
+}
 
 
 def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -41,14 +57,14 @@ def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 
 def answering(folder: Path, monkeypatch: pytest.MonkeyPatch, *dumps: str) -> None:
-    stand_in(folder, monkeypatch, ANSWERING.format(python=sys.executable, dumps=dumps))
+    stand_in(folder, monkeypatch, ANSWERING.format(python=sys.executable, dumps=dumps, loaded=LOADED))
 
 
 def count(folder: Path, timeout_s: float = 60.0, calls: int = 200) -> str | None:
     """The reason why nothing was counted of a tiny scenario."""
-    load = {"path": str(scenario(folder)), "variant": None, "params": {}, "compile_options": None}
-    counted = count_instructions(load, calls, folder, timeout_s)
-    reason: str | None = counted["reason"]
+    path = scenario(folder)
+    load = {"target": Target(str(path), path).to_json(), "params": {}, "compile_options": None}
+    reason = count_instructions(load, calls, folder, timeout_s).reason
     assert (folder / "callgrind.out.gz").exists() == (reason is None)
     return reason
 
@@ -61,7 +77,7 @@ def test_without_valgrind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_valgrind_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path, monkeypatch, "#!/bin/sh\necho 'valgrind: failed to start tool' >&2\nexit 1\n")
     assert count(tmp_path) == (
-        "the worker under valgrind ended with exit code 1 during 'start_afresh': valgrind: failed to start tool"
+        "the worker under valgrind ended with exit code 1 during 'load': valgrind: failed to start tool"
     )
 
 
@@ -73,7 +89,7 @@ def test_a_valgrind_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.M
 def test_a_valgrind_that_hangs_is_ended_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path, monkeypatch, f"#!/bin/sh\nsleep 600 &\necho $$ $! > {tmp_path}/pids\nwait\n")
     assert count(tmp_path, timeout_s=2.0) == (
-        "the worker under valgrind did not finish 'start_afresh' within 2 s and was ended (raise --timeout)"
+        "the worker under valgrind did not finish 'load' within 2 s and was ended (raise --timeout)"
     )
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     for _ in range(100):

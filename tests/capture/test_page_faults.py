@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 from overhead_lens.instruments.page_faults import worker as page_faults
+from overhead_lens.instruments.page_faults.evidence import matter
+from overhead_lens.worker.usage import fault_ns
 
 
 @pytest.mark.parametrize(
     ("faults", "wall_ns", "they_do"), [(1, 50_000, True), (1, 50_001, False), (0, 1, False), (20, 10**6, True)]
 )
 def test_faults_matter_from_two_thousandths_of_the_time(faults: int, wall_ns: int, they_do: bool) -> None:
-    assert page_faults.matter(faults, wall_ns) is they_do
+    assert matter(faults, wall_ns) is they_do
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a thread's time is accounted on Linux")
@@ -54,10 +56,10 @@ def test_a_fault_takes_what_the_fastest_fresh_round_takes_longer(monkeypatch: py
     # Fresh touches of 9 us, 480 us and 9 us, each with a warm one after it, of 7 us, 2 us and 5 us.
     readings = iter(np.cumsum([0, 9_000, 0, 7_000, 0, 480_000, 0, 2_000, 0, 9_000, 0, 5_000]).tolist())
     monkeypatch.setattr(page_faults.time, "perf_counter_ns", readings.__next__)
-    assert page_faults.fault_ns(rounds=3) == (9_000 - 2_000) / 480
+    assert fault_ns(rounds=3) == (9_000 - 2_000) / 480
 
 
 def test_no_accounting_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_faults.sys, "platform", "darwin")
     assert page_faults.measure() == {"faults": 0, "user_ns": 0}
-    assert page_faults.fault_ns() == 0
+    assert fault_ns() == 0

@@ -8,9 +8,14 @@ import pytest
 import torch
 
 from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.calibration.record import Calibrate
+from overhead_lens.instruments.instrument import Recording, Turn
 from overhead_lens.instruments.peaks import worker as peaks
-from overhead_lens.instruments.peaks.worker import Cache, measure_peaks, read_caches
-from overhead_lens.recorder import single as record
+from overhead_lens.instruments.peaks.record import MeasurePeaks
+from overhead_lens.instruments.peaks.worker import Cache, peaks_here, read_caches
+from overhead_lens.machine.operations import Operation
+from overhead_lens.machine.request import Request
+from overhead_lens.target import Target
 
 
 def draw_cache(folder: Path, index: int, **files: str) -> None:
@@ -51,7 +56,7 @@ def test_every_level_has_rates_and_the_thread_count_is_put_back(monkeypatch: pyt
     monkeypatch.setattr(peaks, "_MEMORY_BYTES", (1 << 20, 1 << 20))
     monkeypatch.setattr(peaks, "read_caches", lambda: ([Cache("L1", 32 << 10, 1), Cache("L2", 256 << 10, 1)], "sysfs"))
     before = torch.get_num_threads()
-    found = json.loads(json.dumps(measure_peaks()))
+    found = json.loads(json.dumps(peaks_here()))
     assert torch.get_num_threads() == before
     assert [level["level"] for level in found["copy"]] == ["L1", "L2", "DRAM"]
     for level in found["copy"]:
@@ -66,21 +71,21 @@ def test_every_level_has_rates_and_the_thread_count_is_put_back(monkeypatch: pyt
 class Refusing:
     """A worker that cannot measure peaks."""
 
-    def ask(self, step: str) -> dict[str, Any]:
-        raise MeasurementError(f"{step} failed: RuntimeError: no memory")
+    def ask(self, operation: Operation[Any]) -> Any:
+        raise MeasurementError(f"{operation.title} failed: RuntimeError: no memory")
 
 
 def test_a_capture_without_peaks_is_still_one(tmp_path: Path) -> None:
-    request = record.Request(
-        path=tmp_path / "s.py",
-        variant=None,
+    request = Request(
+        target=Target("s.py", tmp_path / "s.py"),
         params={},
         compile_options=None,
         output=None,
         parent=tmp_path,
         timeout_s=1.0,
     )
-    recording = record.Recording(request, cast("Any", None), tmp_path)
-    recording.measure_peaks(cast("Any", Refusing()))
-    assert recording.peaks == {}
-    assert recording.warnings == ["no roofline floor: peaks failed: RuntimeError: no memory"]
+    measured = MeasurePeaks()
+    recording = Recording(request, tmp_path, cast("Any", None), [Calibrate(), measured])
+    measured.measure(Turn(recording, 0, cast("Any", Refusing())))
+    assert measured.write(tmp_path) is None
+    assert recording.warnings == ["no roofline floor: measure peaks failed: RuntimeError: no memory"]

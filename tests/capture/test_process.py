@@ -6,12 +6,15 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.machine import process
+from overhead_lens.machine.operations import LOAD, Operation
 from overhead_lens.machine.process import Worker, in_batches
+from overhead_lens.target import Target
 from tests.cli.run import scenario
 
 STAND_IN = """
@@ -59,6 +62,11 @@ def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
     assert not left
 
 
+def said(name: str) -> Operation[dict[str, Any]]:
+    """An operation of that name, whatever it replies."""
+    return Operation(name, dict[str, Any])
+
+
 def group_of(leader: int) -> list[int]:
     """Processes of a group that still run (proc(5): state is the field after the name, the group two further)."""
     found = []
@@ -73,12 +81,12 @@ def group_of(leader: int) -> list[int]:
 
 
 def test_asked_and_answered(worker: Worker) -> None:
-    assert worker.ask("double", value=21) == {"value": 42}
+    assert worker.ask(said("double"), value=21) == {"value": 42}
     with pytest.raises(UsageError, match="^said so$"):
-        worker.ask("usage")
+        worker.ask(said("usage"))
     with pytest.raises(MeasurementError, match="^said so$"):
-        worker.ask("measurement")
-    assert worker.ask("double", value=1) == {"value": 2}
+        worker.ask(said("measurement"))
+    assert worker.ask(said("double"), value=1) == {"value": 2}
 
 
 @pytest.mark.parametrize(
@@ -89,36 +97,36 @@ def test_asked_and_answered(worker: Worker) -> None:
         ("signal", {"number": 40}, "was killed by signal 40 during 'signal'"),
         ("half", {}, "ended with exit code 7 during 'half'"),
         ("fork", {}, "ended with exit code 7 during 'fork'"),
-        ("hang_up", {}, "closed its connection and was ended during 'hang_up'"),
+        ("hang_up", {}, "closed its connection and was ended during 'hang up'"),
     ],
 )
 def test_a_death_is_told_from_every_other(worker: Worker, step: str, arguments: dict[str, int], how: str) -> None:
     with pytest.raises(MeasurementError) as caught:
-        worker.ask(step, **arguments)
+        worker.ask(said(step), **arguments)
     assert str(caught.value) == f"clock-3 {how}"
 
 
 def test_asking_the_dead(worker: Worker) -> None:
     with pytest.raises(MeasurementError):
-        worker.ask("exit")
+        worker.ask(said("exit"))
     with pytest.raises(MeasurementError, match="^clock-3 ended with exit code 7 during 'double': last words$"):
-        worker.ask("double", value=1)
+        worker.ask(said("double"), value=1)
 
 
 def test_a_step_that_takes_too_long(worker: Worker) -> None:
     worker._timeout_s = 0.25
     with pytest.raises(MeasurementError) as caught:
-        worker.ask("sleep")
+        worker.ask(said("sleep"))
     assert str(caught.value) == "clock-3 did not finish 'sleep' within 0.25 s and was ended (raise --timeout)"
     assert not group_of(worker.pid)
 
 
 def test_ended_twice(worker: Worker) -> None:
-    worker.send("sleep")
+    worker.send(said("sleep"))
     worker.end()
     worker.end()
     with pytest.raises(MeasurementError, match="was killed by signal SIGKILL"):
-        worker.send("double", value=1)
+        worker.send(said("double"), value=1)
 
 
 PARAMETERS_OF_ANY_TYPE = """
@@ -142,12 +150,14 @@ SCENARIO = Scenario(name="typed", summary="", source="", params=Params, variants
 def test_the_real_worker_keeps_its_protocol_clean(tmp_path: Path) -> None:
     path = scenario(tmp_path, text=PARAMETERS_OF_ANY_TYPE)
     with Worker("tracer", tmp_path / "log", 120.0) as worker:
-        about = worker.ask("load", path=str(path), variant=None, params={"size": "4"}, compile_options=None)
-        assert about["params"] == {"dtype": "torch.float32", "size": 4}
+        target = Target(str(path), path)
+        about = worker.ask(LOAD, target=target.to_json(), params={"size": "4"}, compile_options=None)
+        assert about.params == {"dtype": "torch.float32", "size": 4}
         assert os.getpgid(worker.pid) == worker.pid
         assert set((tmp_path / "log").read_text().splitlines()) >= {"printed at import", "written to stdout"}
-        with pytest.raises(MeasurementError, match="^no_such_step failed: AttributeError: "):
-            worker.ask("no_such_step")
+        unknown = "worker.operations:no_such_step"
+        with pytest.raises(MeasurementError, match=f"^no such step failed: LookupError: no operation {unknown}$"):
+            worker.ask(said(unknown))
 
 
 @pytest.mark.parametrize(

@@ -37,5 +37,5 @@ def test_a_call_that_the_warm_up_found_too_slow_is_timed_again(monkeypatch: pyte
     monkeypatch.setattr(profiler, "_REPEATS_NS", 0)
     loop = make_measured_loop(0)
     # Between 7.5 and 30 ms four calls are recorded; by the second that was said, one.
-    slept = Workload(None, "", None, lambda: time.sleep(0.01), None, (), loop, None, None)
+    slept = Workload(None, "", None, lambda: time.sleep(0.01), None, (), "cpu", loop, None, None)
     assert profiler.trace(slept, str(tmp_path), 1e9)["calls"] == 4

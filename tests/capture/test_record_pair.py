@@ -26,6 +26,7 @@ from overhead_lens.machine.operations import Operation, WarmUp
 from overhead_lens.machine.request import Effort, Request
 from overhead_lens.recorder import paired as record_pair
 from overhead_lens.recorder.side import Side
+from overhead_lens.target import Target, parse_target
 from overhead_lens.worker import workload
 from tests.compiler import needs_compiler
 
@@ -66,8 +67,7 @@ def step_of(operation: Operation[Any]) -> str:
 
 def side(options: Mapping[str, Any] | None, folder: Path) -> Side:
     request = Request(
-        path=Path("add1.py"),
-        variant=None,
+        target=Target("add1.py", Path("add1.py")),
         params={},
         compile_options=options,
         output=None,
@@ -368,8 +368,7 @@ def test_a_refusal_of_one_side_leaves_the_other_its_stacks(tmp_path: Path, monke
 @needs_compiler
 @pytest.mark.filterwarnings("ignore")
 def test_compiled_anew_is_other_code_with_the_same_result() -> None:
-    scenario = workload.load_scenario(str(Path(__file__).parents[2] / "scenarios" / "add1.py"))
-    first = workload.prepare(scenario, None, {}, {})
+    first = workload.load(parse_target("add1"), {}, {})
     counts = [first.compile_count()]
     workload.compile_call(first)
     counts.append(first.compile_count())

@@ -83,7 +83,7 @@ needs_filter = pytest.mark.skipif(bool(NO_FILTER), reason="this torch has no tor
 
 def workload(call: Any, *args: Any, check: Callable[..., None] | None = None, **options: Any) -> Workload:
     scenario = Scenario("t", "t", "t", Params, lambda _: args, {"t": call}, check)
-    return Workload(scenario, "t", Params(), call, call, args, make_measured_loop(len(args)), None, options)
+    return Workload(scenario, "t", Params(), call, call, args, "cpu", make_measured_loop(len(args)), None, options)
 
 
 def built(work: Workload, *names: str) -> dict[str, Rung]:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from overhead_lens.captures.directory import Capture, read_capture
+from overhead_lens.errors import UsageError
+from overhead_lens.machine.request import QUICK, STANDARD, Effort, Request
 from overhead_lens.recorder.paired import PAIRED
-from overhead_lens.recorder.single import QUICK, STANDARD, Effort
 from overhead_lens.studies.check.rerun import request_of
+from tests.captures import META as DRAWN
+from tests.captures import draw_capture, typed
 
-META = {"target": "add1", "scenario": "add1", "variant": "add1", "compile": False, "compile_options": None}
+META = {**DRAWN, "scenario": "add1", "variant": "add1", "target": "add1", "assigned": {}}
+
+
+def again(**meta: Any) -> Request:
+    """A request to record once more a capture whose ``meta.json`` says that, too."""
+    return request_of(Capture(Path("drawn"), typed({**META, **meta})), None, None, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -20,17 +30,20 @@ META = {"target": "add1", "scenario": "add1", "variant": "add1", "compile": Fals
         (asdict(QUICK), QUICK),
         (asdict(PAIRED), PAIRED),
         ({"processes": 7, "blocks": 9}, Effort(processes=7, blocks=9)),
-        (None, STANDARD),
-        ([], STANDARD),
+        ({}, STANDARD),
         ({"sampled_every": 0}, STANDARD),
-        ({"processes": "7"}, STANDARD),
-        ({"processes": True}, STANDARD),
         ({"blocks": 9, "other": 1}, STANDARD),
     ],
 )
 def test_effort(stored: Any, effort: Effort) -> None:
-    meta = {**META, "assigned": {}, "params": {}, "device": "cpu", "effort": stored}
-    assert request_of(meta, None, None, 1.0).effort == effort
+    assert again(effort=stored).effort == effort
+
+
+@pytest.mark.parametrize("stored", [[], {"processes": "7"}, {"processes": True}])
+def test_an_effort_that_is_none_damages_a_capture(stored: Any, tmp_path: Path) -> None:
+    path = draw_capture(tmp_path / "c", effort=stored)
+    with pytest.raises(UsageError, match=r"is damaged: meta\.json: Expected `\w+`, got `\w+` - at `\$\.effort"):
+        read_capture(path)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +57,5 @@ def test_effort(stored: Any, effort: Effort) -> None:
     ],
 )
 def test_instructions_are_counted_again_in_as_many_calls(stored: Any, asked: tuple[bool, int | None]) -> None:
-    meta = {**META, "assigned": {}, "params": {}, "device": "cpu", "instructions": stored}
-    request = request_of(meta, None, None, 1.0)
+    request = again(instructions=stored)
     assert (request.instructions, request.counted_calls) == asked

@@ -164,6 +164,6 @@ def test_a_damaged_capture_is_named_by_every_command(tmp_path: Path) -> None:
     (path / "meta.json").write_text('{"schema": "overhead-lens/capture/9"}')
     done = lens("report", path, cwd=tmp_path)
     assert error_line(done) == (
-        f"the capture {path} has schema 'overhead-lens/capture/9'; this version reads 'overhead-lens/capture/1'"
+        f"the capture {path} has schema 'overhead-lens/capture/9'; this version reads 'overhead-lens/capture/2'"
     )
     assert done.returncode == 2

@@ -84,8 +84,8 @@ def test_an_updated_baseline_keeps_the_old_one(folder: Path) -> None:
         ),
         (["check", "base", "--junit", "there.xml"], "there.xml exists; nothing is overwritten, name another --junit"),
         (["check", "base"], "no scenario 'drawn'"),
-        (["check", "base", "gone.py"], "no scenario file gone.py"),
-        (["baseline", "update", "base", "gone.py"], "no scenario file gone.py"),
+        (["check", "base", "gone.py"], "no file gone.py"),
+        (["baseline", "update", "base", "gone.py"], "no file gone.py"),
     ],
 )
 def test_bad_input_changes_nothing(tmp_path: Path, arguments: list[str], message: str) -> None:

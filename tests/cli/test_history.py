@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from overhead_lens import __version__
-from overhead_lens.captures.directory import LADDER_SCHEMA, write_meta
 from overhead_lens.cli.history import read as read_history
 from overhead_lens.documents.history import history_document
 from overhead_lens.studies.history import store as summary_store
+from overhead_lens.studies.ladder.stored import LADDER
 from overhead_lens.terminal.progress import progress
 from tests.captures import draw_capture
 from tests.cli.run import error_line, lens
@@ -126,7 +126,7 @@ def test_everything_else_is_counted_with_a_reason(tmp_path: Path) -> None:
     (draw(tmp_path, 3) / "meta.json").write_text("{")
     draw(tmp_path, 4, started="soon")
     ladder = draw(tmp_path, 5)
-    write_meta(ladder, {}, LADDER_SCHEMA)
+    (ladder / "meta.json").write_text(json.dumps({"schema": LADDER.schema}))
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "todo.txt").write_text("")
     (tmp_path / ".git" / "objects").mkdir(parents=True)
@@ -140,7 +140,7 @@ def test_everything_else_is_counted_with_a_reason(tmp_path: Path) -> None:
     }  # fmt: skip
     assert found["c001"][1] == "it has no meta.json (was it interrupted?)"
     assert found["c004"][1] == "meta.json: started is no time: 'soon'"
-    assert found["c005"][1] == f"it has schema '{LADDER_SCHEMA}'"
+    assert found["c005"][1] == f"it has schema '{LADDER.schema}'"
     text = lens("history", tmp_path, cwd=tmp_path).stdout
     assert "skipped: 3 damaged, 2 foreign, 1 incomplete" in text
     assert "1 more (--json lists them)" in text
@@ -164,18 +164,26 @@ def test_hostile_names(tmp_path: Path) -> None:
     assert (tmp_path / "p.svg").read_text().rstrip().endswith("</svg>")
     (tmp_path / "p.svg").unlink()
     document = read(tmp_path)
-    assert document["series"][0]["params"]["nan"] == "nan"
+    assert document["series"][0]["subject"]["params"]["nan"] == "nan"
     assert len(document["series"][0]["segments"][0]["change_points"]) == 1
 
 
-@pytest.mark.parametrize(
-    "started", ["9" * 400, 10**400, None, [], "2026-13-01", "0001-01-01T00:00:00+23:00"], ids=range(6)
-)
-def test_a_time_that_is_none(tmp_path: Path, started: Any) -> None:
+@pytest.mark.parametrize("started", ["9" * 400, "2026-13-01", "0001-01-01T00:00:00+23:00"], ids=range(3))
+def test_a_time_that_is_none(tmp_path: Path, started: str) -> None:
     draw(tmp_path, 0)
     draw(tmp_path, 1, started=started)
     (skipped,) = read(tmp_path)["skipped"]
     assert skipped["reason"].startswith("meta.json: started is no time: ")
+
+
+@pytest.mark.parametrize("started", [10**400, None, []], ids=range(3))
+def test_a_time_that_is_no_text(tmp_path: Path, started: Any) -> None:
+    draw(tmp_path, 0)
+    path = draw(tmp_path, 1, started=started)
+    (skipped,) = read(tmp_path)["skipped"]
+    assert skipped["kind"] == "damaged"
+    assert skipped["reason"].startswith(f"the capture {path} is damaged: meta.json: Expected `str`, got ")
+    assert skipped["reason"].endswith(" - at `$.started`")
 
 
 def test_times_are_compared_across_zones(tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,17 +14,17 @@ import pytest
 
 from overhead_lens.cli.ladder import ladder
 from overhead_lens.errors import MeasurementError, UsageError
-from overhead_lens.recorder import single as record
+from overhead_lens.machine import request
 from overhead_lens.studies.ladder import analysis as ladders
 from overhead_lens.studies.ladder import record as recorder
 from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
 from overhead_lens.studies.ladder.stored import read_ladder
 from overhead_lens.terminal.output import Format, show
 from tests.captures import draw_capture
+from tests.cli.hanging import asleep, hang, start, wait_until_gone
 from tests.cli.run import error_line, lens, scenario
-from tests.cli.test_profile import asleep, hang, wait_until_gone
 from tests.documents import validated
-from tests.ladders import META, draw_rows, draw_stored
+from tests.ladders import draw_rows, draw_stored
 
 FEW = {
     "eager": None,
@@ -42,7 +40,7 @@ TWO = {"eager": [10.0, 11.0], "compiled": [30.0, 33.0]}
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"target": "gone.py"}, "no scenario file gone.py"),
+        ({"target": "gone.py"}, "no file gone.py"),
         ({"target": "add1", "param": ["size"]}, "-p takes NAME=VALUE, not 'size'"),
         (
             {"target": "add1", "param": ["device=cuda"], "device": "cpu"},
@@ -117,7 +115,7 @@ def test_a_ladder_is_no_capture(tmp_path: Path, arguments: list[str]) -> None:
 
 
 def test_a_capture_is_no_ladder(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"has schema 'overhead-lens/capture/1'; this version reads "):
+    with pytest.raises(UsageError, match=r"has schema 'overhead-lens/capture/2'; this version reads "):
         read_ladder(draw_capture(tmp_path / "c"))
 
 
@@ -150,11 +148,14 @@ def cut_off(path: Path) -> None:
         (cut_off, ""),
         (lambda path: (path / "ablation.parquet").unlink(), ""),
         (lambda path: (path / "meta.json").write_text("{"), ""),
-        (damage_meta(names="gone"), "meta.json: names is missing"),
-        (damage_meta(params=[]), "meta.json: params is not of type dict"),
-        (damage_meta(environment=3), "meta.json: environment is not of type dict"),
-        (damage_meta(reasons={"eager": 7}), "meta.json: reasons are {'eager': 7}"),
-        (damage_meta(published=[{"label": "x"}]), "meta.json: a published figure is {'label': 'x'}"),
+        (damage_meta(names="gone"), "meta.json: Object missing required field `names`"),
+        (damage_meta(subject=7), "meta.json: Expected `object`, got `int` - at `$.subject`"),
+        (damage_meta(environment=3), "meta.json: Expected `object`, got `int` - at `$.environment`"),
+        (damage_meta(reasons={"eager": 7}), "meta.json: Expected `str | null`, got `int` - at `$.reasons[...]`"),
+        (
+            damage_meta(published=[{"label": "x"}]),
+            "meta.json: Object missing required field `ns` - at `$.published[0]`",
+        ),
         (damage_rows(lambda rows: rows.drop(columns="kind")), "ablation.parquet has no kind"),
         (damage_rows(lambda rows: rows.drop(columns="minor_faults")), "ablation.parquet has no minor_faults"),
         (damage_rows(lambda rows: rows[:0]), "ablation.parquet has no rows"),
@@ -193,24 +194,17 @@ def test_a_damaged_or_interrupted_ladder_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
-def start(tmp_path: Path, body: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "overhead_lens", "ladder", str(scenario(tmp_path, body=body)), "-o", "out"]
-    return subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-
-
 @pytest.mark.parametrize("who", ["user", "worker"])
 def test_ended_in_the_middle_leaves_no_process_and_no_ladder(tmp_path: Path, who: str) -> None:
-    process = start(tmp_path, hang(2))
-    asleep(tmp_path, 2)
+    process = start(tmp_path, "ladder", hang(2), "-o", "out")
+    workers = asleep(tmp_path, 2)
     if who == "user":
         os.killpg(process.pid, signal.SIGINT)
         message, code = "interrupted", 130
     else:
-        for mark in tmp_path.glob("asleep-*"):
-            os.kill(int(mark.name.removeprefix("asleep-")), signal.SIGKILL)
-        message, code = "ladder-0 was killed by signal SIGKILL during 'build_rungs'", 3
+        for pid in workers:
+            os.kill(pid, signal.SIGKILL)
+        message, code = "ladder-0 was killed by signal SIGKILL during 'prepare rungs'", 3
     output, errors = process.communicate(timeout=30)
     assert (output, errors, process.returncode) == ("", f"overhead-lens: {message}\n", code)
     wait_until_gone(process.pid)
@@ -232,7 +226,7 @@ def test_a_whole_ladder_of_a_call_without_tensors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing to compile: what can be done is timed, all else says why not."""
-    monkeypatch.setattr(record, "QUICK", replace(record.QUICK, processes=2, blocks=2))
+    monkeypatch.setattr(request, "QUICK", replace(request.QUICK, processes=2, blocks=2))
     monkeypatch.setattr(ladders, "RUNGS", {name: kind for name, kind in RUNGS.items() if name in FEW})
     path = tmp_path / "out"
     ladder(str(scenario(tmp_path)), quick=True, json_=True, quiet=True, output=path)
@@ -245,4 +239,6 @@ def test_a_whole_ladder_of_a_call_without_tensors(
     show(ladder_of(path), Format.JSON)
     assert validated(capsys.readouterr().out) == document
     assert (path / "waterfall.svg").is_file()
-    assert META.keys() <= json.loads((path / "meta.json").read_text()).keys()
+    meta, rows = read_ladder(path)
+    assert (meta.names, meta.reasons) == (list(FEW), {name: FEW[name] for name in meta.reasons})
+    assert set(rows[rows["kind"] == "rung"]["rung"]) == {name for name, reason in FEW.items() if reason is None}

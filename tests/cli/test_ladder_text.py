@@ -17,7 +17,7 @@ from overhead_lens.report.ladder_text import print_ladder
 from overhead_lens.report.waterfall import draw_ladder
 from overhead_lens.studies.ladder.analysis import RUNGS, STEPS, Ladder, make_ladder
 from overhead_lens.subject import Subject
-from tests.cli.test_text import expect
+from tests.cli.goldens import expect
 from tests.documents import validated
 from tests.ladders import META, frame, published, typed
 

@@ -10,8 +10,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from overhead_lens.errors import MeasurementError
 from overhead_lens.recorder import single as record
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.captures import draw_capture
+from tests.cli.hanging import asleep, hang, start, wait_until_gone, workers_of
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
 
@@ -149,56 +148,10 @@ def test_without_permission_to_sample_the_trace_decides(tmp_path: Path) -> None:
     assert any(warning.startswith("no samples (no permission to attach py-spy") for warning in document["warnings"])
 
 
-def children_of(parent: str) -> list[str]:
-    """Command lines of the workers of process ``parent``, which is their argument (proc(5))."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().decode(errors="replace").split("\0")
-        except OSError:
-            continue
-        if len(words) > 2 and words[1].endswith("worker.py") and words[2] == parent:
-            found.append(" ".join(words))
-    return found
-
-
-def start(tmp_path: Path, body: str, *more: str) -> subprocess.Popen[str]:
-    """``profile`` of a scenario with that body, in a process group of its own as a shell would start it."""
-    command = [sys.executable, "-m", "overhead_lens", "profile", str(scenario(tmp_path, body=body)), *more]
-    return subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    for _ in range(600):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{what} within a minute")
-
-
-def wait_until_gone(pid: int) -> None:
-    wait_for(lambda: not children_of(str(pid)), f"workers of {pid} were not gone")
-
-
-def hang(at_call: int) -> str:
-    """A body that leaves a file and sleeps from its ``at_call``-th call on: the first is the check, the rest warm up."""
-    return (
-        "import os, time; count = total.__dict__['count'] = total.__dict__.get('count', 0) + 1\n"
-        f"    if count >= {at_call}: open(f'asleep-{{os.getpid()}}', 'w').close(); time.sleep(600)"
-    )
-
-
-def asleep(folder: Path, count: int) -> None:
-    """Wait until that many workers sleep in the middle of their call."""
-    wait_for(lambda: len(list(folder.glob("asleep-*"))) >= count, f"{count} workers did not reach their call")
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
 def test_ended_during_warm_up_leaves_no_process_and_no_capture(tmp_path: Path, number: int, code: int) -> None:
-    process = start(tmp_path, hang(2), "-o", "out")
-    asleep(tmp_path, 2)
+    process = start(tmp_path, "profile", hang(2), "-o", "out")
+    assert set(asleep(tmp_path, 2)) == set(workers_of(process.pid))
     os.killpg(process.pid, number)
     output, errors = process.communicate(timeout=30)
     assert process.returncode == code
@@ -209,9 +162,9 @@ def test_ended_during_warm_up_leaves_no_process_and_no_capture(tmp_path: Path, n
     )
 
 
-@pytest.mark.parametrize(("at_call", "step"), [(1, "load"), (2, "warm_up")])
+@pytest.mark.parametrize(("at_call", "step"), [(1, "load"), (2, "warm up")])
 def test_a_worker_that_hangs_is_ended(tmp_path: Path, at_call: int, step: str) -> None:
-    process = start(tmp_path, hang(at_call), "--timeout", "10", "-o", "out")
+    process = start(tmp_path, "profile", hang(at_call), "--timeout", "10", "-o", "out")
     output, errors = process.communicate(timeout=120)
     assert errors == f"overhead-lens: tracer did not finish '{step}' within 10 s and was ended (raise --timeout)\n"
     assert (output, process.returncode) == ("", 3)
@@ -221,7 +174,7 @@ def test_a_worker_that_hangs_is_ended(tmp_path: Path, at_call: int, step: str) -
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
 def test_a_worker_that_dies_is_named(tmp_path: Path, number: signal.Signals) -> None:
-    process = start(tmp_path, f"import os; os.kill(os.getpid(), {number})", "-o", "out")
+    process = start(tmp_path, "profile", f"import os; os.kill(os.getpid(), {number})", "-o", "out")
     _, errors = process.communicate(timeout=120)
     assert errors == f"overhead-lens: tracer was killed by signal {number.name} during 'load'\n"
     assert process.returncode == 3
@@ -229,17 +182,16 @@ def test_a_worker_that_dies_is_named(tmp_path: Path, number: signal.Signals) -> 
 
 
 def test_a_worker_killed_from_outside_is_named(tmp_path: Path) -> None:
-    process = start(tmp_path, hang(2), "-o", "out")
-    asleep(tmp_path, 2)
-    for mark in tmp_path.glob("asleep-*"):
-        os.kill(int(mark.name.removeprefix("asleep-")), signal.SIGKILL)
+    process = start(tmp_path, "profile", hang(2), "-o", "out")
+    for pid in asleep(tmp_path, 2):
+        os.kill(pid, signal.SIGKILL)
     _, errors = process.communicate(timeout=30)
-    assert errors == "overhead-lens: tracer was killed by signal SIGKILL during 'warm_up'\n"
+    assert errors == "overhead-lens: tracer was killed by signal SIGKILL during 'warm up'\n"
     assert process.returncode == 3
 
 
 def test_runs_that_start_together_do_not_meet(tmp_path: Path) -> None:
-    both = [start(tmp_path, hang(1)) for _ in range(2)]
+    both = [start(tmp_path, "profile", hang(1)) for _ in range(2)]
     asleep(tmp_path, 4)
     for process in both:
         process.send_signal(signal.SIGINT)

@@ -55,7 +55,7 @@ def test_an_output_of_few_letters(tmp_path: Path) -> None:
 def test_controls_in_a_name_stay_text(tmp_path: Path) -> None:
     name = "a\x1b[31m\n\u202eb.py"
     done = lens("profile", f"./{name}", cwd=tmp_path)
-    assert error_line(done) == "no scenario file ./a\\x1b[31m \\u202eb.py"
+    assert error_line(done) == "no file ./a\\x1b[31m \\u202eb.py"
     assert done.returncode == 2
     hostile = draw_capture(tmp_path / "c", scenario="x\x1b]0;title\x07", params={"a\nb": "\x1b[2J"})
     text = lens("report", hostile, cwd=tmp_path).stdout

@@ -6,7 +6,6 @@ import io
 import json
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -33,10 +32,9 @@ from overhead_lens.scenario import Published
 from overhead_lens.taxonomy.host import Frame
 from overhead_lens.units import format_ns
 from tests.builders import breakdown
-from tests.compare.test_factors import sides
+from tests.cli.goldens import expect
+from tests.compare.layers import sides
 from tests.documents import validated
-
-GOLDEN = Path(__file__).with_name("golden")
 
 
 def printed(made: Breakdown | Delta) -> str:
@@ -47,13 +45,6 @@ def printed(made: Breakdown | Delta) -> str:
         print_breakdown(console, made)
     text: str = console.file.getvalue()
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
-
-
-def expect(name: str, text: str) -> None:
-    golden = GOLDEN / name
-    if not golden.exists() or golden.read_text(encoding="utf-8") != text:
-        golden.with_name(f"{name}.got").write_text(text, encoding="utf-8")
-    assert golden.read_text(encoding="utf-8") == text
 
 
 def reading(ns: float, spread_ns: float) -> Reading:

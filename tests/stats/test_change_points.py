@@ -50,20 +50,24 @@ def test_the_place_of_a_small_step_is_a_range_that_holds_it() -> None:
         for cut in find_cuts(values, errors)[:1]:
             assert cut.first <= cut.position <= cut.last
             found, exact, held = found + 1, exact + (cut.position == 20), held + (cut.first <= 20 <= cut.last)
-    assert found >= 195
-    assert 80 <= exact < held
+    assert 200 - found <= about_5_percent(200)
+    # Were every place held, the ranges would be too wide; were each exact, no range were needed.
+    assert exact < held < found
     assert found - held <= about_5_percent(200)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_a_noisy_step_is_found_and_the_series_that_made_it(seed: int) -> None:
-    values, errors = series(seed, 24)
-    values[1, 12:] += 80.0
-    (cut,) = find_cuts(values, errors)
-    assert (cut.position, cut.series) == (12, 1)
-    (shifts,) = shifts_at(values, errors, [12])
-    assert [shift.moved for shift in shifts] == [False, True, False]
-    assert shifts[1].ci95[0] < 80.0 < shifts[1].ci95[1]
+def test_a_noisy_step_is_found_and_the_series_that_made_it() -> None:
+    blamed = missed = 0
+    for seed in range(100):
+        values, errors = series(seed, 24)
+        values[1, 12:] += 80.0
+        assert (12, 1) in [(cut.position, cut.series) for cut in find_cuts(values, errors)]
+        ((first, moved, last),) = shifts_at(values, errors, [12])
+        assert moved.moved
+        blamed += first.moved or last.moved
+        missed += not moved.ci95[0] < 80.0 < moved.ci95[1]
+    assert blamed <= about_5_percent(100)
+    assert missed <= about_5_percent(100)
 
 
 # The captures state no error of their own, so their scatter has to say it.
@@ -95,7 +99,7 @@ def test_steps_up_and_down_are_all_found() -> None:
 @pytest.mark.parametrize("count", [12, 30])
 def test_noise_has_a_change_no_more_often_than_stated(count: int, heavy: bool) -> None:
     found = sum(bool(positions(*series(seed, count, heavy=heavy))) for seed in range(200))
-    assert 1 <= found <= about_5_percent(200)
+    assert 0 < found <= about_5_percent(200)
 
 
 def test_after_a_change_the_rest_is_cut_no_more_often_either() -> None:

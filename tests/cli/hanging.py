@@ -1,0 +1,67 @@
+"""Commands whose scenario hangs in the middle of a call, and the workers that they leave or do not leave."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.run import scenario
+
+
+def start(folder: Path, command: str, body: str, *more: str) -> subprocess.Popen[str]:
+    """A command on a scenario with that body, in a process group of its own as a shell would start it."""
+    words = [sys.executable, "-m", "overhead_lens", command, str(scenario(folder, body=body)), *more]
+    return subprocess.Popen(
+        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def hang(at_call: int) -> str:
+    """A body that leaves a file and sleeps from its ``at_call``-th call on: the first is the check, the rest warm up."""
+    return (
+        "import os, time; count = total.__dict__['count'] = total.__dict__.get('count', 0) + 1\n"
+        f"    if count >= {at_call}: open(f'asleep-{{os.getpid()}}', 'w').close(); time.sleep(600)"
+    )
+
+
+def asleep(folder: Path, count: int) -> list[int]:
+    """Wait until that many workers sleep in the middle of their call; returns their process ids."""
+    _wait_for(lambda: len(_marks(folder)) >= count, f"{count} workers did not reach their call")
+    return [int(mark.name.removeprefix("asleep-")) for mark in _marks(folder)]
+
+
+def wait_until_gone(pid: int) -> None:
+    """Wait until no worker of a process is left."""
+    _wait_for(lambda: not workers_of(pid), f"workers of {pid} were not gone")
+
+
+def workers_of(pid: int) -> list[int]:
+    """Workers of a process, which is their argument (proc(5))."""
+    pids = [int(path.name) for path in Path("/proc").glob("[0-9]*")]
+    return [each for each in pids if _is_worker_of(_command_line(each), pid)]
+
+
+def _is_worker_of(words: list[str], pid: int) -> bool:
+    return len(words) > 2 and words[1].endswith("worker/serve.py") and words[2] == str(pid)
+
+
+def _marks(folder: Path) -> list[Path]:
+    return list(folder.glob("asleep-*"))
+
+
+def _command_line(pid: int) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
+def _wait_for(condition: Callable[[], object], what: str) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{what} within a minute")
