@@ -24,7 +24,7 @@ contracts: $(INSTALLED)
 	$(BIN)/lint-imports
 
 docs: $(INSTALLED)
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 schemas: $(INSTALLED)
 	for name in $$($(BIN)/overhead-lens schema | cut -d' ' -f1); do \

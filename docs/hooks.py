@@ -14,6 +14,7 @@ Whatever is missing or fails ends the build.
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import os
@@ -24,6 +25,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from mkdocs.exceptions import PluginError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -52,8 +55,8 @@ _TOML_WIDTH = 90
 _WHOLE = 1_000
 
 
-class MissingError(Exception):
-    """A page asks for what is not there."""
+class MissingError(PluginError):
+    """A page asks for what is not there; mkdocs says so and ends."""
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -136,35 +139,13 @@ def _command_lines(path: tuple[str, ...], command: Any) -> Iterator[str]:
         for name, each in command.commands.items():
             yield from _command_lines((*path, name), each)
         return
-    parameters = [each for each in command.params if each.name != "help"]
-    options = [each for each in parameters if each.param_type_name == "option"]
-    arguments = [each for each in parameters if each.param_type_name == "argument"]
-    usage = " ".join(["overhead-lens", *path, *(["[OPTIONS]"] if options else []), *map(_argument, arguments)])
+    context = command.make_context(" ".join(path), [], resilient_parsing=True)
+    usage = " ".join(["overhead-lens", *path, *command.collect_usage_pieces(context)])
     yield from (f"## {' '.join(path)}", "", command.help, "", f"```text\n{usage}\n```", "")
-    rows = [(f"`{_argument(each)}`", each.help or "") for each in arguments]
-    rows += [(f"`{_option(each)}`", _help(each)) for each in options]
+    records = [each.get_help_record(context) for each in command.params]
+    rows = [(f"`{name}`", said) for name, said in filter(None, records) if "--help" not in name]
     if rows:
         yield from (*table(("argument or option", "what it does"), rows), "")
-
-
-def _argument(argument: Any) -> str:
-    name = (argument.metavar or argument.name).strip("{}[].").upper()
-    many = "..." if argument.nargs == -1 else ""
-    return f"{name}{many}" if argument.required else f"[{name}{many}]"
-
-
-def _option(option: Any) -> str:
-    names = ", ".join(sorted(option.opts, key=len, reverse=True))
-    if option.secondary_opts:
-        return f"{names} / {option.secondary_opts[0]}"
-    choices = "|".join(getattr(option.type, "choices", ()))
-    return names if option.is_flag else f"{names} {option.metavar or choices or option.name.strip('_').upper()}"
-
-
-def _help(option: Any) -> str:
-    default = option.default
-    said = option.help or ""
-    return f"{said} Default: {default:g}." if isinstance(default, float) and not option.is_flag else said
 
 
 # ---------------------------------------------------------------- JSON documents
@@ -264,10 +245,21 @@ def _with_output(command: str) -> str:
     """The command and what it prints; the command alone while the captures that it reads are not recorded."""
     if not CAPTURES.is_dir():
         return f"```console\n$ {command}\n```"
+    done = executed(command)
+    # 1 is a regression that was found, which may be what the page shows.
+    if done.returncode not in {0, 1}:
+        raise MissingError(f"`{command}` ended with {done.returncode}: {done.stderr.strip()}")
+    output = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    return f"```console\n$ {command}\n{output}\n```"
+
+
+@functools.cache
+def executed(command: str) -> subprocess.CompletedProcess[str]:
+    """What became of a command of this program, run in the checkout; once for all pages."""
     program, *arguments = shlex.split(command)
     if program != "overhead-lens":
         raise MissingError(f"only overhead-lens is run at build time, not {command!r}")
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-m", "overhead_lens", *arguments],
         cwd=ROOT,
         env={**os.environ, "COLUMNS": str(_WIDTH)},
@@ -275,11 +267,6 @@ def _with_output(command: str) -> str:
         text=True,
         check=False,
     )
-    # 1 is a regression that was found, which may be what the page shows.
-    if done.returncode not in {0, 1}:
-        raise MissingError(f"`{command}` ended with {done.returncode}: {done.stderr.strip()}")
-    output = "\n".join(line.rstrip() for line in done.stdout.splitlines())
-    return f"```console\n$ {command}\n{output}\n```"
 
 
 # ---------------------------------------------------------------- Markdown

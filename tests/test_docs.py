@@ -36,19 +36,20 @@ PAGES = (README, *sorted((ROOT / "docs").rglob("*.md")))
 CAPTURES = ROOT / "traces" / "reference"
 
 _BLOCK = re.compile(
-    r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|python|toml)(?: run)?(?: title=[^\n]+)?\n(?P<text>.*?)^```$",
+    r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|python|toml)(?P<shown> run)?\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block of a page; ``mark`` is what the comment before it says."""
+    """A fenced block of a page; ``mark`` is what the comment before it says, ``shown`` whether the site shows its output."""
 
     page: Path
     line: int
     mark: str
     language: str
+    shown: bool
     text: str
 
     @property
@@ -84,6 +85,7 @@ def blocks(page: Path) -> list[Block]:
             text.count("\n", 0, found.start("language")) + 1,
             found["mark"] or "",
             found["language"],
+            bool(found["shown"]),
             found["text"],
         )
         for found in _BLOCK.finditer(text)
@@ -99,7 +101,7 @@ def named(chosen: list[Block]) -> list[Any]:
 
 
 def pages_with(mark: str) -> list[Any]:
-    """Pages on which something is run at all, the most by one test of its own."""
+    """Pages on which a block with that mark is run."""
     return [
         pytest.param(page, id=str(page.relative_to(ROOT)))
         for page in PAGES
@@ -141,20 +143,20 @@ def require(block: Block) -> None:
 
 
 def run(block: Block, folder: Path) -> None:
+    """Run the commands of a block, or its code; what the site shows is run once for all pages."""
+    for command in block.commands or [block.text]:
+        done = hooks.executed(command) if block.shown else started(block.language, command, folder)
+        expected = 1 if block.mark == "exit 1" and command == block.commands[-1] else 0
+        assert done.returncode == expected, f"{block.name}: {command}\n{done.stdout}{done.stderr}"
+
+
+def started(language: str, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    env = {
-        **os.environ,
-        "PATH": path,
-        "PYTHONPATH": str(ROOT),
-        "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(folder / ".cache")),
-    }
-    runs = [["bash", "-euo", "pipefail", "-c", command] for command in block.commands] or [
-        [sys.executable, "-c", block.text]
-    ]
-    for number, command in enumerate(runs, 1):
-        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=240, check=False)
-        expected = 1 if block.mark == "exit 1" and number == len(runs) else 0
-        assert done.returncode == expected, f"{block.name}: {command[-1]}\n{done.stdout}{done.stderr}"
+    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / ".cache")}
+    return subprocess.run(
+        [*program, command], cwd=folder, env=env, capture_output=True, text=True, timeout=240, check=False
+    )
 
 
 @pytest.mark.parametrize("block", named([each for each in EVERY_BLOCK if any(each.of_the_program)]))
@@ -165,9 +167,6 @@ def test_the_options_of_a_command_exist(block: Block) -> None:
 
 def parse(command: Any, arguments: list[str]) -> None:
     """Raises what a wrong command line raises; nothing is run."""
-    for help_option in ("--help", "-h", "--version"):
-        if help_option in arguments:
-            return
     if not hasattr(command, "commands"):
         command.make_context(command.name, list(arguments))
         return

@@ -23,7 +23,7 @@ _SET_UP_SHARE = 0.03
 _MOST_SET_UP_NS = 3_000
 _FAULT_SHARE = 0.01
 _DRIFT_SHARE = 0.05
-# What the correction reaches in calls that it was not calibrated with (docs/measurements.md).
+# What the correction reaches in calls that it was not calibrated with (docs/methodology/correction.md).
 _TRACE_SHARE = 0.05
 _LEAST_FAULT_NS = 100
 # Peaks differ by so much from one measurement to the next on a machine that others use.
