@@ -1,7 +1,7 @@
 """What ``mkdocs build`` writes into a page where an HTML comment asks for it.
 
 =====================================  =================================================================
-``<!-- result: known-costs -->``       ``docs/results/known-costs.json``: command, where it was measured, table
+``<!-- result: known-costs -->``       ``docs/results/known-costs.json``: method, command, table
 ``<!-- commands -->``                  every command, from the program's own ``--help``
 ``<!-- schemas -->``                   every JSON document, from ``docs/reference/NAME.json``
 ``<!-- rules -->``                     ``overhead_lens/taxonomy/rules.toml`` with its sources
@@ -77,7 +77,7 @@ def _rendered(asked: re.Match[str]) -> str:
 
 # ---------------------------------------------------------------- a figure that was measured
 def result_text(name: str) -> str:
-    """The command, the machine and the table of a claim.
+    """The method, the command, the machine and the table of a claim.
 
     Raises:
         MissingError: There is no such file.
@@ -97,6 +97,8 @@ def result_text(name: str) -> str:
     rows = [[_measured(value, unit) for value, unit in zip(row, units, strict=True)] for row in result["rows"]]
     return "\n".join(
         [
+            result["method"],
+            "",
             f"```bash\n{result['command']}\n```",
             "",
             f"Measured on {result['measured_on']}: {result['machine']}{'; ' if versions else ''}{versions}.",

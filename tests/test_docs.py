@@ -241,7 +241,9 @@ def test_every_result_is_on_a_page_and_every_page_has_its_result() -> None:
     assert sorted(asked) == sorted(path.stem for path in (ROOT / "docs" / "results").glob("*.json"))
 
 
-def test_a_result_is_its_command_its_machine_and_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_is_its_method_its_command_its_machine_and_its_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result = {
         "claim": "sums",
         "question": "Do sums close?",
@@ -259,6 +261,8 @@ def test_a_result_is_its_command_its_machine_and_its_table(tmp_path: Path, monke
     (tmp_path / "sums.json").write_text(json.dumps(result))
     assert hooks.on_page_markdown("Before\n<!-- result: sums -->\nafter").splitlines() == [
         "Before",
+        "They are added up.",
+        "",
         "```bash",
         "python -m scripts.sums",
         "```",
