@@ -5,7 +5,7 @@
 ``<!-- commands -->``                  every command, from the program's own ``--help``
 ``<!-- schemas -->``                   every JSON document, from ``docs/reference/NAME.json``
 ``<!-- rules -->``                     ``overhead_lens/taxonomy/rules.toml`` with its sources
-``<!-- reproduction -->``              ``docs/reproduction/*.json`` beside the published figures
+``<!-- results: reproduction -->``     every ``docs/results/reproduction-*.json``, each below its question
 =====================================  =================================================================
 
 A block ```` ```console run ```` holds one command after ``$``: what it prints is added.
@@ -36,15 +36,12 @@ else:
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 SCHEMAS = ROOT / "docs" / "reference"
-REPRODUCTION = ROOT / "docs" / "reproduction"
 CAPTURES = ROOT / "traces" / "reference"
 
-# What the scripts and the program are imported from, wherever mkdocs was started.
+# The program is this checkout's, wherever mkdocs was started.
 sys.path.insert(0, str(ROOT))
 
-_ASKED = re.compile(
-    r"^<!-- (?P<what>result|commands|schemas|rules|reproduction)(?:: (?P<name>[\w-]+))? -->$", re.MULTILINE
-)
+_ASKED = re.compile(r"^<!-- (?P<what>result|results|commands|schemas|rules)(?:: (?P<name>[\w-]+))? -->$", re.MULTILINE)
 _RUN = re.compile(r"^```console run\n\$ (?P<command>.+)\n```$", re.MULTILINE)
 
 # Letters of a line of output, and of a list in a rule, in the site's column.
@@ -67,10 +64,10 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def _rendered(asked: re.Match[str]) -> str:
     write: Mapping[str, Callable[[], str]] = {
         "result": lambda: result_text(asked["name"]),
+        "results": lambda: results_text(asked["name"]),
         "commands": commands_text,
         "schemas": schemas_text,
         "rules": rules_text,
-        "reproduction": reproduction_text,
     }
     return write[asked["what"]]()
 
@@ -108,6 +105,19 @@ def result_text(name: str) -> str:
             *(f"- {note}" for note in result.get("notes", ())),
         ]
     )
+
+
+def results_text(prefix: str) -> str:
+    """Every result whose name begins so.
+
+    Raises:
+        MissingError: There is none.
+    """
+    paths = sorted(RESULTS.glob(f"{prefix}-*.json"))
+    if not paths:
+        raise MissingError(f"a page asks for {(RESULTS / prefix).relative_to(ROOT)}-*.json, of which there is none")
+    questions = {path.stem: json.loads(path.read_text(encoding="utf-8"))["question"] for path in paths}
+    return "\n\n".join(f"## {question}\n\n{result_text(name)}" for name, question in questions.items())
 
 
 def _measured(value: Any, unit: str) -> str:
@@ -230,16 +240,6 @@ def _toml(value: Any) -> str:
         return f"'{value}'"
     line = f"[{', '.join(map(_toml, value))}]"
     return line if len(line) <= _TOML_WIDTH else "\n  ".join(["[", *(f"{_toml(each)}," for each in value)]) + "\n]"
-
-
-# ---------------------------------------------------------------- published figures, measured again
-def reproduction_text() -> str:
-    """Every table of published figures beside ours, without its title."""
-    from scripts.reproduction.document import PARTS, document_text
-    from scripts.reproduction.storing import read_stored
-
-    text = document_text({part.name: read_stored(part, REPRODUCTION) for part in PARTS})
-    return text[text.index("Measured on:") :]
 
 
 # ---------------------------------------------------------------- output of commands

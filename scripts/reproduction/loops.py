@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead_lens.target import load, parse_target
+from overhead_lens.scenario import load, parse_target
 from scripts.reproduction.measuring import profiled
 from scripts.reproduction.outcomes import Call, Outcomes, Part, outcome_of, ratio
 from scripts.reproduction.published import FORUM
@@ -24,7 +24,7 @@ LINEAR_SPEED_UP = 77.0
 
 def render_linear(outcomes: Outcomes) -> list[str]:
     """Batched against one by one, as asked (the layer's weight requires a gradient) and without gradients."""
-    scenario = load(parse_target("linear_loop"))
+    scenario = load(parse_target("linear_loop").path)
     assert scenario.work is not None
     flops = scenario.work(scenario.params()).flops
     rows, sentences = [], []

@@ -18,7 +18,7 @@ import pandas as pd
 from overhead_lens.budget.wall import estimate_per_call, undisturbed
 from overhead_lens.errors import OverheadLensError
 from overhead_lens.machine.process import Worker
-from overhead_lens.target import parse_target
+from overhead_lens.scenario import parse_target
 from scripts.reproduction.outcomes import Call, Unit
 
 # Wall time only: processes, and in each of them blocks of about so long until this much time is spent.

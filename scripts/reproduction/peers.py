@@ -45,7 +45,7 @@ def render_peers(outcomes: Outcomes) -> list[str]:
     return [
         *table(TIME_HEADER, rows),
         *table(RATIO_HEADER, ratios),
-        "How fast traces are read is a page of its own (methodology); GPU stacks need a GPU (`scripts/gpu_check.sh`).",
+        "Figures of trace readers are in `docs/measurements.md`; GPU stacks need a GPU (`scripts/gpu_check.sh`).",
         "",
     ]
 
