@@ -3,7 +3,7 @@
 Readings are made comparable first, or are known to err in one way:
 
 - ``guard``: the trace's event begins after the backend match, and filtering guards leaves it in: it is taken out of the samples.
-  Without guards other functions of the call are faster, too (docs/measurements.md), so that reading is an upper bound.
+  Without guards other functions of the call are faster, too: that reading is an upper bound (docs/methodology/cross-checks.md).
 - ``allocation``: leaving it out means that the generated code's buffers are kept from call to call, which leaves out Python's
   call of the allocator as well (some 150 ns each, ``python`` in the budget): that reading is an upper bound.
 - ``kernel``: kernels called alone still cross the binding, so that is one too. But they write to memory that

@@ -24,7 +24,7 @@ UNATTRIBUTED_SHARE = 0.02
 """More of the wall time that no rule claims is said."""
 
 CORRECTED_TRACE_SHARE = 0.05
-"""The corrected trace reaches this in calls that it was not calibrated with."""
+"""The corrected trace reaches this in calls that it was not calibrated with (docs/methodology/correction.md)."""
 
 SET_UP_SHARE = 0.03
 """A function that sets operators up takes less of the call than this,"""

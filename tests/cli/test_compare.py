@@ -12,8 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
 from overhead_lens.cli.sides import by_side, parse_side, workload_of
+
 from overhead_lens.errors import UsageError
 from overhead_lens.machine import cores
 from tests.captures import draw_capture

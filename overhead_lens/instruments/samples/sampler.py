@@ -19,7 +19,7 @@ from overhead_lens.machine.cores import put_back, set_apart
 
 # A stack takes some 2 ms, and the target then runs for as long: a higher rate is not reached, and its stacks take longer than the
 # seconds asked for. On a quiet machine one stack of twenty is the one before once more, at any rate; while another process
-# holds the other core of two, half of them are (docs/accuracy.md).
+# holds the other core of two, half of them are (docs/methodology/sampling.md).
 _RATE_HZ = 300
 
 # Reading libtorch's symbols takes seconds before the first sample, and each sample pauses the target for 1 to 2 ms.
@@ -126,7 +126,7 @@ def _shared_core(pid: int, core: int | None) -> Iterator[int | None]:
     The target and py-spy are to share one, so that one runs while the other does not: beside the target, on a core that shares a
     cache or execution units with the target's, py-spy slows it down just before it stops it, and not all code by as much.
     Spinning for 10.3 us in a call of 24.1 us was given 4.1 us at 1000 Hz and 9.2 us at 300 Hz; on one core 10.5 and 10.6 us
-    (docs/accuracy.md).
+    (docs/methodology/sampling.md).
     """
     before: dict[int, set[int]] = {}
     try:
@@ -160,7 +160,7 @@ def _not_preempting(thread: int) -> Iterator[None]:
 
     py-spy stops all threads and lets the main one go first. If that one took the core from py-spy, it would wait at its next
     barrier for threads that are still stopped, and be sampled there: of 100 us of Python code beside a sine on two threads
-    81 were found, at 50 Hz (docs/accuracy.md). One that waits for nobody may: whether that matters is open.
+    81 were found, at 50 Hz (docs/methodology/sampling.md). One that waits for nobody may: whether that matters is open.
     """
     before = None
     try:

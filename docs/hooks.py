@@ -1,0 +1,289 @@
+"""What ``mkdocs build`` writes into a page where an HTML comment asks for it.
+
+=====================================  =================================================================
+``<!-- result: known-costs -->``       ``docs/results/known-costs.json``: method, command, table
+``<!-- commands -->``                  every command, from the program's own ``--help``
+``<!-- schemas -->``                   every JSON document, from ``docs/reference/NAME.json``
+``<!-- rules -->``                     ``overhead_lens/taxonomy/rules.toml`` with its sources
+``<!-- results: reproduction -->``     every ``docs/results/reproduction-*.json``, each below its question
+=====================================  =================================================================
+
+A block ```` ```console run ```` holds one command after ``$``: what it prints is added.
+Whatever is missing or fails ends the build.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+SCHEMAS = ROOT / "docs" / "reference"
+CAPTURES = ROOT / "traces" / "reference"
+
+# The program is this checkout's, wherever mkdocs was started.
+sys.path.insert(0, str(ROOT))
+
+_ASKED = re.compile(r"^<!-- (?P<what>result|results|commands|schemas|rules)(?:: (?P<name>[\w-]+))? -->$", re.MULTILINE)
+_RUN = re.compile(r"^```console run\n\$ (?P<command>.+)\n```$", re.MULTILINE)
+
+# Letters of a line of output, and of a list in a rule, in the site's column.
+_WIDTH = 104
+_TOML_WIDTH = 90
+
+# From here on a measured number has no decimals.
+_WHOLE = 1_000
+
+
+class MissingError(PluginError):
+    """A page asks for what is not there; mkdocs says so and ends."""
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """The page with everything that it asks for (an event of mkdocs)."""
+    return _RUN.sub(lambda found: _with_output(found["command"]), _ASKED.sub(_rendered, markdown))
+
+
+def _rendered(asked: re.Match[str]) -> str:
+    write: Mapping[str, Callable[[], str]] = {
+        "result": lambda: result_text(asked["name"]),
+        "results": lambda: results_text(asked["name"]),
+        "commands": commands_text,
+        "schemas": schemas_text,
+        "rules": rules_text,
+    }
+    return write[asked["what"]]()
+
+
+# ---------------------------------------------------------------- a figure that was measured
+def result_text(name: str) -> str:
+    """The method, the command, the machine and the table of a claim.
+
+    Raises:
+        MissingError: There is no such file.
+    """
+    path = RESULTS / f"{name}.json"
+    if not path.is_file():
+        raise MissingError(f"a page asks for {path.relative_to(ROOT)}, which is not there")
+    result = json.loads(path.read_text(encoding="utf-8"))
+    versions = ", ".join(
+        f"{what} {result[key]}" for key, what in (("torch", "torch"), ("python", "Python")) if result.get(key)
+    )
+    units = [each.get("unit", "") for each in result["columns"]]
+    headings = [
+        f"{each['name']}, {unit}" if unit not in {"", "share"} else each["name"]
+        for each, unit in zip(result["columns"], units, strict=True)
+    ]
+    rows = [[_measured(value, unit) for value, unit in zip(row, units, strict=True)] for row in result["rows"]]
+    return "\n".join(
+        [
+            result["method"],
+            "",
+            f"```bash\n{result['command']}\n```",
+            "",
+            f"Measured on {result['measured_on']}: {result['machine']}{'; ' if versions else ''}{versions}.",
+            "",
+            *table(headings, rows),
+            "",
+            *(f"- {note}" for note in result.get("notes", ())),
+        ]
+    )
+
+
+def results_text(prefix: str) -> str:
+    """Every result whose name begins so.
+
+    Raises:
+        MissingError: There is none.
+    """
+    paths = sorted(RESULTS.glob(f"{prefix}-*.json"))
+    if not paths:
+        raise MissingError(f"a page asks for {(RESULTS / prefix).relative_to(ROOT)}-*.json, of which there is none")
+    questions = {path.stem: json.loads(path.read_text(encoding="utf-8"))["question"] for path in paths}
+    return "\n\n".join(f"## {question}\n\n{result_text(name)}" for name, question in questions.items())
+
+
+def _measured(value: Any, unit: str) -> str:
+    """A cell of a result; a share in percent, an interval with its ends."""
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return f"{_measured(value[0], unit)} .. {_measured(value[1], unit)}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if unit == "share":
+        return f"{100 * value:.3g} %"
+    return f"{value:,.4g}" if isinstance(value, float) and abs(value) < _WHOLE else f"{value:,.0f}"
+
+
+# ---------------------------------------------------------------- the program
+def commands_text() -> str:
+    """Every command with its arguments and options."""
+    import typer
+
+    from overhead_lens.__main__ import app
+
+    return "\n".join(_command_lines((), typer.main.get_command(app)))
+
+
+def _command_lines(path: tuple[str, ...], command: Any) -> Iterator[str]:
+    """A command; of a group its commands, in the order of ``--help``."""
+    if hasattr(command, "commands"):
+        for name, each in command.commands.items():
+            yield from _command_lines((*path, name), each)
+        return
+    context = command.make_context(" ".join(path), [], resilient_parsing=True)
+    usage = " ".join(["overhead-lens", *path, *command.collect_usage_pieces(context)])
+    yield from (f"## {' '.join(path)}", "", command.help, "", f"```text\n{usage}\n```", "")
+    records = [each.get_help_record(context) for each in command.params]
+    rows = [(f"`{name}`", said) for name, said in filter(None, records) if "--help" not in name]
+    if rows:
+        yield from (*table(("argument or option", "what it does"), rows), "")
+
+
+# ---------------------------------------------------------------- JSON documents
+def schemas_text() -> str:
+    """Every document: what prints it, its schema's file, and its types with their fields."""
+    from overhead_lens.documents.registry import SUMMARIES
+
+    return "\n".join(line for name, summary in SUMMARIES.items() for line in _schema_lines(name, summary))
+
+
+def _schema_lines(name: str, summary: str) -> Iterator[str]:
+    path = SCHEMAS / f"{name}.json"
+    if not path.is_file():
+        raise MissingError(f"{path.relative_to(ROOT)} is not there: run `make schemas`")
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    what, _, command = summary.partition(" (")
+    yield from (f"## {name}", "", f"{_capital(what)}. Printed by {command.removesuffix(')')}.", "")
+    yield from (f'`"schema": "{schema["$id"]}"`, [{name}.json]({name}.json)', "")
+    for title, kind in schema["$defs"].items():
+        described, fields = _described(kind.get("description", ""))
+        if "properties" not in kind:
+            continue
+        yield from (f"### {title} {{#{name}-{title.lower()}}}", "", described, "")
+        rows = [(f"`{key}`", _type(name, value), fields.get(key, "")) for key, value in kind["properties"].items()]
+        headings = ("field", "type", "what it says")
+        yield from (*(table(headings, rows) if fields else table(headings[:2], [row[:2] for row in rows])), "")
+
+
+def _described(docstring: str) -> tuple[str, dict[str, str]]:
+    """A type's docstring in Markdown, and what it says of each attribute."""
+    text, _, attributes = docstring.replace("``", "`").partition("Attributes:")
+    fields: dict[str, str] = {}
+    for line in re.sub(r"\n {12,}", " ", attributes).splitlines():
+        names, colon, said = line.strip().partition(": ")
+        fields.update(dict.fromkeys(names.split(", "), said) if colon else {})
+    return " ".join(text.split()), fields
+
+
+def _type(document: str, value: Mapping[str, Any]) -> str:
+    """A JSON schema's type in words, types of the document linked."""
+    match value:
+        case {"$ref": reference}:
+            title = reference.rpartition("/")[2]
+            said = f"[{title}](#{document}-{title.lower()})"
+        case {"anyOf": kinds}:
+            said = " or ".join(_type(document, each) for each in kinds)
+        case {"enum": values}:
+            said = " or ".join(f"`{json.dumps(each)}`" for each in values)
+        case {"prefixItems": kinds}:
+            said = f"[{', '.join(_type(document, each) for each in kinds)}]"
+        case {"type": "array", "items": {} as kind}:
+            said = f"list of {_type(document, kind)}"
+        case {"additionalProperties": {} as kind}:
+            said = f"object of {_type(document, kind)}"
+        case _:
+            said = str(value.get("type", "any"))
+    return said
+
+
+# ---------------------------------------------------------------- rules of the classifier
+def rules_text() -> str:
+    """The rules in their order, each with what it matches and the source that justifies it."""
+    rules = tomllib.loads((ROOT / "overhead_lens" / "taxonomy" / "rules.toml").read_text(encoding="utf-8"))["rule"]
+    return "\n".join(line for number, rule in enumerate(rules, 1) for line in _rule_lines(number, rule))
+
+
+def _rule_lines(number: int, rule: Mapping[str, Any]) -> Iterator[str]:
+    claim = "/".join(filter(None, (rule["category"], rule.get("part"))))
+    yield from (f"### {number}. {claim} {{#rule-{number}}}", "", f"Source: {html.escape(rule['source'])}", "")
+    conditions = {key: value for key, value in rule.items() if key not in {"category", "part", "source"}}
+    yield "```toml"
+    yield from (f"{key} = {_toml(value)}" for key, value in conditions.items())
+    yield from ("```", "")
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"'{value}'"
+    line = f"[{', '.join(map(_toml, value))}]"
+    return line if len(line) <= _TOML_WIDTH else "\n  ".join(["[", *(f"{_toml(each)}," for each in value)]) + "\n]"
+
+
+# ---------------------------------------------------------------- output of commands
+def _with_output(command: str) -> str:
+    """The command and what it prints; the command alone while the captures that it reads are not recorded."""
+    if not CAPTURES.is_dir():
+        return f"```console\n$ {command}\n```"
+    done = executed(command)
+    # 1 is a regression that was found, which may be what the page shows.
+    if done.returncode not in {0, 1}:
+        raise MissingError(f"`{command}` ended with {done.returncode}: {done.stderr.strip()}")
+    output = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    return f"```console\n$ {command}\n{output}\n```"
+
+
+@functools.cache
+def executed(command: str) -> subprocess.CompletedProcess[str]:
+    """What became of a command of this program, run in the checkout; once for all pages."""
+    program, *arguments = shlex.split(command)
+    if program != "overhead-lens":
+        raise MissingError(f"only overhead-lens is run at build time, not {command!r}")
+    return subprocess.run(
+        [sys.executable, "-m", "overhead_lens", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": str(_WIDTH)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+# ---------------------------------------------------------------- Markdown
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table; columns of numbers stand to the right."""
+    cells = [[each.replace("|", "\\|") for each in row] for row in rows]
+    numeric = [all(_is_number(row[column]) for row in cells) for column in range(len(headings))]
+    yield f"| {' | '.join(headings)} |"
+    yield f"| {' | '.join('---:' if each else '---' for each in numeric)} |"
+    yield from (f"| {' | '.join(row)} |" for row in cells)
+
+
+def _is_number(cell: str) -> bool:
+    return not cell or cell[0] in "+-−0123456789"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,303 @@
+"""README and site: every command and snippet is executed, and what they say of the program is what it is.
+
+Blocks are fenced as ``console`` (lines after ``$`` are run by a shell) or ``python``. A Python or TOML block whose first line is
+``# NAME`` is that file, for the blocks after it. A comment in the line before a block says what is special about it::
+
+    <!-- exit 1 -->            its last command ends with 1
+    <!-- measures -->          it records a workload: only options are checked, unless tests marked ``measures`` run
+    <!-- not run: REASON -->   only options are checked
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import overhead_lens
+from docs import hooks
+from overhead_lens.__main__ import app
+from overhead_lens.documents.registry import SUMMARIES, json_schema
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+PAGES = (README, *sorted((ROOT / "docs").rglob("*.md")))
+CAPTURES = ROOT / "traces" / "reference"
+
+_BLOCK = re.compile(
+    r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|python|toml)(?P<shown> run)?\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block of a page; ``mark`` is what the comment before it says, ``shown`` whether the site shows its output."""
+
+    page: Path
+    line: int
+    mark: str
+    language: str
+    shown: bool
+    text: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+    @property
+    def file(self) -> str | None:
+        """The file that it is; None for one that is run."""
+        found = re.match(r"# (\S+\.(?:py|toml))\n", self.text)
+        return found[1] if found else None
+
+    @property
+    def commands(self) -> list[str]:
+        return (
+            [line[2:] for line in self.text.splitlines() if line.startswith("$ ")] if self.language == "console" else []
+        )
+
+    @property
+    def of_the_program(self) -> Iterator[list[str]]:
+        """Arguments of every call of overhead-lens."""
+        for command in self.commands:
+            words = shlex.split(command, comments=True)
+            if words and words[0] == "overhead-lens":
+                yield words[1 : words.index("|") if "|" in words else None]
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(
+            page,
+            text.count("\n", 0, found.start("language")) + 1,
+            found["mark"] or "",
+            found["language"],
+            bool(found["shown"]),
+            found["text"],
+        )
+        for found in _BLOCK.finditer(text)
+    ]
+
+
+EVERY_BLOCK = [block for page in PAGES for block in blocks(page)]
+NOT_RUN = [block for block in EVERY_BLOCK if block.mark.startswith("not run")]
+
+
+def named(chosen: list[Block]) -> list[Any]:
+    return [pytest.param(each, id=each.name) for each in chosen]
+
+
+def pages_with(mark: str) -> list[Any]:
+    """Pages on which a block with that mark is run."""
+    return [
+        pytest.param(page, id=str(page.relative_to(ROOT)))
+        for page in PAGES
+        if any(each.mark == mark and (each.commands or not each.file) for each in blocks(page))
+    ]
+
+
+# ---------------------------------------------------------------- blocks
+@pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES if blocks(page)])
+def test_what_a_page_runs_works(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path, measuring=False)
+
+
+@pytest.mark.measures
+@pytest.mark.parametrize("page", pages_with("measures"))
+def test_what_a_page_measures_works(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path, measuring=True)
+
+
+def run_page(page: Path, folder: Path, *, measuring: bool) -> None:
+    """Run the page's blocks in their order, in one folder that has the reference captures."""
+    (folder / "traces").mkdir()
+    (folder / "traces" / "reference").symlink_to(CAPTURES)
+    for block in blocks(page):
+        if block.file:
+            (folder / block.file).write_text(block.text, encoding="utf-8")
+        elif block.language == "toml" or block.mark.startswith("not run") or (block.mark == "measures") != measuring:
+            continue
+        else:
+            require(block)
+            run(block, folder)
+
+
+def require(block: Block) -> None:
+    if "traces/reference" in block.text and not CAPTURES.is_dir():
+        pytest.skip("no captures in traces/reference")
+    if "overhead_lens as ol" in block.text and not hasattr(overhead_lens, "profile"):
+        pytest.skip("overhead_lens has no profile() yet")
+
+
+def run(block: Block, folder: Path) -> None:
+    """Run the commands of a block, or its code; what the site shows is run once for all pages."""
+    for command in block.commands or [block.text]:
+        done = hooks.executed(command) if block.shown else started(block.language, command, folder)
+        expected = 1 if block.mark == "exit 1" and command == block.commands[-1] else 0
+        assert done.returncode == expected, f"{block.name}: {command}\n{done.stdout}{done.stderr}"
+
+
+def started(language: str, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / ".cache")}
+    return subprocess.run(
+        [*program, command], cwd=folder, env=env, capture_output=True, text=True, timeout=240, check=False
+    )
+
+
+@pytest.mark.parametrize("block", named([each for each in EVERY_BLOCK if any(each.of_the_program)]))
+def test_the_options_of_a_command_exist(block: Block) -> None:
+    for arguments in block.of_the_program:
+        parse(typer.main.get_command(app), arguments)
+
+
+def parse(command: Any, arguments: list[str]) -> None:
+    """Raises what a wrong command line raises; nothing is run."""
+    if not hasattr(command, "commands"):
+        command.make_context(command.name, list(arguments))
+        return
+    assert arguments[0] in command.commands, f"no command {arguments[0]}"
+    parse(command.commands[arguments[0]], arguments[1:])
+
+
+@pytest.mark.parametrize("block", named(NOT_RUN))
+def test_a_block_that_is_not_run_says_why(block: Block) -> None:
+    pytest.skip(block.mark.removeprefix("not run: "))
+
+
+# ---------------------------------------------------------------- what pages say
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_the_readme_has_every_command() -> None:
+    rows = re.findall(r"^\| \[?`([a-z ]+)", README.read_text(encoding="utf-8"), re.MULTILINE)
+    commands = {name for name in rows if name not in HOST_CATEGORIES}
+    assert {each.split()[0] for each in commands} == set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("page", [README, ROOT / "docs" / "reference" / "categories.md"], ids=["README", "categories"])
+def test_every_category_is_explained_in_order(page: Path) -> None:
+    rows = re.findall(r"^\| `([a-z]+)` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [each for each in rows if each in HOST_CATEGORIES] == list(HOST_CATEGORIES)
+
+
+def test_every_part_is_explained_in_order() -> None:
+    text = (ROOT / "docs" / "reference" / "categories.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z]+)/([a-z_]+)` \|", text, re.MULTILINE)
+    assert rows == [(category, part) for category, parts in PARTS.items() for part in parts]
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", README.read_text(encoding="utf-8"))
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_code_names_pages_that_exist() -> None:
+    sources = [path for folder in ("overhead_lens", "scenarios") for path in (ROOT / folder).rglob("*.py")]
+    found = {page for path in sources for page in re.findall(r"docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))}
+    assert sorted(page for page in found if not (ROOT / page).is_file()) == []
+
+
+# ---------------------------------------------------------------- what the site renders
+def test_every_document_has_its_schema_stored() -> None:
+    stored = {path.stem: path for path in (ROOT / "docs" / "reference").glob("*.json")}
+    assert sorted(stored) == sorted(SUMMARIES)
+    for name, path in stored.items():
+        assert plain(json.loads(path.read_text(encoding="utf-8"))) == plain(json_schema(name)), (
+            f"run `make schemas`: {name}"
+        )
+
+
+def plain(schema: Any) -> Any:
+    """A schema without the white space of docstrings, which Python 3.13 dedents."""
+    if isinstance(schema, dict):
+        return {
+            key: " ".join(value.split()) if key == "description" and isinstance(value, str) else plain(value)
+            for key, value in schema.items()
+        }
+    return [plain(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def test_every_result_is_on_a_page_and_every_page_has_its_result() -> None:
+    asked = re.findall(
+        r"^<!-- (results?): ([\w-]+) -->$", "".join(page.read_text(encoding="utf-8") for page in PAGES), re.MULTILINE
+    )
+    patterns = [name if what == "result" else f"{name}-*" for what, name in asked]
+    shown = [path.name for pattern in patterns for path in (ROOT / "docs" / "results").glob(f"{pattern}.json")]
+    assert sorted(shown) == sorted(path.name for path in (ROOT / "docs" / "results").glob("*.json"))
+
+
+def test_a_result_is_its_method_its_command_its_machine_and_its_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = {
+        "claim": "sums",
+        "question": "Do sums close?",
+        "method": "They are added up.",
+        "command": "python -m scripts.sums",
+        "measured_on": "2026-11-23",
+        "machine": "AMD EPYC, 2 cores",
+        "torch": "2.13.0",
+        "python": "3.11.7",
+        "columns": [{"name": "call", "unit": ""}, {"name": "wall", "unit": "ns"}, {"name": "off", "unit": "share"}],
+        "rows": [["a|b", 1234.5, 0.0316], ["c", None, -0.5]],
+        "notes": ["One of two."],
+    }
+    monkeypatch.setattr(hooks, "RESULTS", tmp_path)
+    (tmp_path / "sums.json").write_text(json.dumps(result))
+    assert hooks.on_page_markdown("Before\n<!-- result: sums -->\nafter").splitlines() == [
+        "Before",
+        "They are added up.",
+        "",
+        "```bash",
+        "python -m scripts.sums",
+        "```",
+        "",
+        "Measured on 2026-11-23: AMD EPYC, 2 cores; torch 2.13.0, Python 3.11.7.",
+        "",
+        "| call | wall, ns | off |",
+        "| --- | ---: | ---: |",
+        "| a\\|b | 1,234 | 3.16 % |",
+        "| c |  | -50 % |",
+        "",
+        "- One of two.",
+        "after",
+    ]
+
+
+def test_a_result_that_is_missing_ends_the_build() -> None:
+    with pytest.raises(hooks.MissingError, match="docs/results/unheard-of.json"):
+        hooks.on_page_markdown("<!-- result: unheard-of -->")
+
+
+def test_a_command_that_fails_ends_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hooks, "CAPTURES", ROOT)
+    with pytest.raises(hooks.MissingError, match="ended with 2: overhead-lens: "):
+        hooks.on_page_markdown("```console run\n$ overhead-lens report no-such-capture\n```")
+
+
+def test_every_option_is_in_the_reference() -> None:
+    text = hooks.commands_text()
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        if hasattr(command, "commands"):
+            continue
+        section = text.split(f"## {name}\n")[1].split("\n## ")[0]
+        for option in command.params:
+            if option.param_type_name == "option" and option.name != "help":
+                assert option.opts[0] in section
