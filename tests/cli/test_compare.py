@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
@@ -12,10 +13,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from overhead_lens.cli.sides import by_side, parse_side, workload_of
 
+from overhead_lens.cli.compare import compare
+from overhead_lens.cli.profile import profile
 from overhead_lens.errors import UsageError
 from overhead_lens.machine import cores
+from overhead_lens.terminal.call import by_side, call_options, parse_side
 from tests.captures import draw_capture
 from tests.cli.run import TINY, error_line, lens, scenario
 from tests.documents import validated
@@ -114,8 +117,8 @@ def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> No
         (["nope", "add1"], "no scenario 'nope'"),
         (["add1", "add1:nope"], "scenario add1 has no variant 'nope'"),
         (["add1", "add1 -p size=0"], "scenario add1: bad parameters: size must be at least 1, not 0"),
-        (["add1", "add1 -p"], "in 'add1 -p': argument -p/--param: expected one argument"),
-        (["add1", "add1 --frob"], "in 'add1 --frob': unrecognized arguments: --frob"),
+        (["add1", "add1 -p"], "in 'add1 -p': Option '-p' requires an argument."),
+        (["add1", "add1 --frob"], "in 'add1 --frob': No such option: --frob"),
         (["add1", "add1 'x"], 'in "add1 \'x": No closing quotation'),
         (["add1", "add1 --mode default"], "--mode belongs to --compile"),
         (["add1", "add1", "--python", "python3"], "--python takes old=... or new=..., not 'python3'"),
@@ -123,7 +126,7 @@ def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> No
         (["add1", "add1", "--python", "old=/nonexistent/python"], "no interpreter /nonexistent/python"),
         (["add1", "add1", "--python", "old=/bin/true"], "/bin/true is not a Python interpreter that works"),
         (["add1", "add1", "--python", "new=bare"], "has no torch; install it there or name another interpreter"),
-        (["add1", "add1", "--rev", "new=HEAD"], "--rev is for a .py file of your own; add1 is built in"),
+        (["add1", "add1", "--rev", "new=HEAD"], "--rev is for a .py file of your own, not for add1"),
         (["tiny.py", "tiny.py", "--rev", "new=HEAD"], "tiny.py is not in a git repository"),
         (["add1", "add1", "--rounds", "2"], "Invalid value for '--rounds': "),
         (["add1", "add1", "-o", "tiny.py"], "tiny.py is taken; nothing is overwritten, name another --output"),
@@ -174,16 +177,23 @@ def test_diff_refuses_captures_of_different_machines(tmp_path: Path) -> None:
 
 
 def test_options_of_a_side_come_before_those_of_both() -> None:
-    common = parse_side("- -p size=1 -p dtype=float64 --compile")
-    own = parse_side("add1 --mode reduce-overhead --device cuda -p size=3")
-    assert workload_of(own, common) == (
-        {"size": "3", "dtype": "float64", "device": "cuda"},
-        {"mode": "reduce-overhead"},
-    )
-    assert workload_of(parse_side("add1"), parse_side("-")) == ({}, None)
+    _, both = parse_side("- -p size=1 -p dtype=float64 --compile --inputs make")
+    target, own = parse_side("add1 --mode reduce-overhead --device cuda -p size=3")
+    call = own.over(both)
+    assert (target, call.inputs) == ("add1", "make")
+    assert call.params == {"size": "3", "dtype": "float64", "device": "cuda"}
+    assert call.compile_options == {"mode": "reduce-overhead"}
+    _, nothing = parse_side("add1")
+    assert (nothing.params, nothing.compile_options, nothing.over(both)) == ({}, None, both)
     with pytest.raises(UsageError, match="parameter size is given twice"):
-        workload_of(parse_side("add1 -p size=1 -p size=2"), common)
+        parse_side("add1 -p size=1 -p size=2")
     assert by_side("--rev", ["new=a=b", "old=c"]) == {"new": "a=b", "old": "c"}
+
+
+def test_every_option_of_a_call_is_one_of_profile_and_compare() -> None:
+    offered = set(inspect.signature(call_options).parameters)
+    for command in (profile, compare):
+        assert offered <= set(inspect.signature(command).parameters)
 
 
 def test_the_quietest_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
