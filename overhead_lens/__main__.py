@@ -32,7 +32,7 @@ from overhead_lens.cli import (
     sweep,
 )
 from overhead_lens.errors import EXIT_MEASUREMENT, EXIT_USAGE, OverheadLensError
-from overhead_lens.report.plain import plain
+from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.call import CommandLineError
 
 _INTERRUPTED = 130

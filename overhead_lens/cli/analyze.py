@@ -121,7 +121,7 @@ def _analyzed(
 
 
 def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
-    from overhead_lens.export.perfetto_analysis import write_analysis_perfetto
+    from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
     from overhead_lens.readers.kineto.read import read_trace
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.traces.analyzer import Analyzer
@@ -157,7 +157,7 @@ def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Pat
 def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, form: Format) -> None:
     from overhead_lens.export.query import Analyzed, run_query
     from overhead_lens.readers.kineto.read import read_trace
-    from overhead_lens.report.table_text import print_rows
+    from overhead_lens.report.text.rows import print_rows
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import show_rows
     from overhead_lens.traces.analyzer import Analyzer

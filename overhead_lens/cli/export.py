@@ -48,12 +48,12 @@ def export(
         write_picture(capture, target, breakdown, classifier)
     elif to is Format.chrome:
         from overhead_lens.export.chrome import write_chrome
-        from overhead_lens.export.evidence import Evidence
+        from overhead_lens.export.lanes.drawn import Drawn
 
         source = stored.existing(KINETO_STACK) or stored.existing(KINETO)
         if source is None:
             raise UsageError(f"{capture} holds no trace to export")
-        write_chrome(target, breakdown, Evidence(read_events(source)))
+        write_chrome(target, breakdown, Drawn(read_events(source)))
     else:
         from overhead_lens.export.speedscope import write_speedscope
 

@@ -27,7 +27,7 @@ def history(
     quiet: Quiet = False,
 ) -> None:
     """Show how captures changed over time, and between which commits."""
-    from overhead_lens.report.history_picture import draw_history
+    from overhead_lens.report.pictures.history import draw_history
     from overhead_lens.terminal.output import Format, show
     from overhead_lens.terminal.progress import progress
 

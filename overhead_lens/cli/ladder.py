@@ -41,7 +41,7 @@ def ladder(
 ) -> None:
     """Time a call with one thing after another left out: guards, eval frame, allocation, wrapper."""
     from overhead_lens.machine.request import QUICK, STANDARD, Request
-    from overhead_lens.report.waterfall import draw_ladder
+    from overhead_lens.report.pictures.ladder import draw_ladder
     from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
     from overhead_lens.studies.ladder.record import record_ladder
     from overhead_lens.target import parse_target

@@ -47,7 +47,7 @@ def sweep(
     quiet: Quiet = False,
 ) -> None:
     """Time variants over sizes and fit time = overhead + n / rate."""
-    from overhead_lens.report.sweep_picture import draw_sweep
+    from overhead_lens.report.pictures.sweep import draw_sweep
     from overhead_lens.studies.sweep.analysis import sweep_of
     from overhead_lens.studies.sweep.record import QUICK, STANDARD, SweepRequest, record_sweep
     from overhead_lens.terminal.output import Format, failure_of, show

@@ -11,8 +11,8 @@ from overhead_lens.budget.model import Breakdown
 from overhead_lens.budget.trace import category_lane
 from overhead_lens.captures.directory import read_capture
 from overhead_lens.captures.files import KINETO, KINETO_STACK, PERFETTO
-from overhead_lens.export.evidence import Evidence
-from overhead_lens.export.perfetto import write_perfetto
+from overhead_lens.export.lanes.drawn import Drawn
+from overhead_lens.export.perfetto.trace import write_perfetto
 from overhead_lens.instruments.clock.evidence import read_blocks
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.readers.kineto.read import read_events
@@ -37,7 +37,7 @@ def write_picture(path: Path, target: Path, breakdown: Breakdown, classifier: Cl
         thread = events.loc[events["name"] == LOOP_NAME, ["pid", "tid"]].head(1)
         categories = lane.assign(pid=thread["pid"].iloc[0], tid=thread["tid"].iloc[0]) if len(thread) else None
     stacks = read_samples(capture).stacks
-    drawn = Evidence(
+    drawn = Drawn(
         events,
         categories,
         read_blocks(capture),

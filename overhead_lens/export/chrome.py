@@ -13,12 +13,12 @@ from itertools import count
 from pathlib import Path
 
 from overhead_lens.budget.model import Breakdown
-from overhead_lens.export.budget_lane import budget_lane
-from overhead_lens.export.counters import CLOCK, clock_counters
-from overhead_lens.export.event_lanes import event_lanes
-from overhead_lens.export.evidence import Evidence
-from overhead_lens.export.identities import Identities
-from overhead_lens.export.lanes import Begin, Lane, Slice, Value, nest
+from overhead_lens.export.lanes.budget import budget_lane
+from overhead_lens.export.lanes.counters import CLOCK, clock_counters
+from overhead_lens.export.lanes.drawn import Drawn
+from overhead_lens.export.lanes.events import event_lanes
+from overhead_lens.export.lanes.identities import Identities
+from overhead_lens.export.lanes.model import Begin, Lane, Slice, Value, nest
 from overhead_lens.export.names import readable
 from overhead_lens.export.output import replacing_text
 from overhead_lens.units import NS_PER_US
@@ -26,7 +26,7 @@ from overhead_lens.units import NS_PER_US
 _Event = dict[str, Value]
 
 
-def write_chrome(path: Path, breakdown: Breakdown | None, evidence: Evidence | None = None) -> None:
+def write_chrome(path: Path, breakdown: Breakdown | None, evidence: Drawn | None = None) -> None:
     """Write a JSON trace with the lanes, arrows and counters of the native one; compressed for a name in ``.gz``.
 
     Args:
@@ -37,7 +37,7 @@ def write_chrome(path: Path, breakdown: Breakdown | None, evidence: Evidence | N
     Raises:
         UsageError: The file cannot be written, or the events' timestamps are damaged.
     """
-    shown = evidence or Evidence()
+    shown = evidence or Drawn()
     lanes = ([budget_lane(breakdown)] if breakdown is not None else []) + event_lanes(shown)
     with replacing_text(path) as file:
         file.write('{"displayTimeUnit":"ns","traceEvents":[')
@@ -48,7 +48,7 @@ def write_chrome(path: Path, breakdown: Breakdown | None, evidence: Evidence | N
         file.write("\n]}\n")
 
 
-def _events(lanes: list[Lane], evidence: Evidence) -> Iterator[str]:
+def _events(lanes: list[Lane], evidence: Drawn) -> Iterator[str]:
     numbers = Identities(lane.thread for lane in lanes if lane.thread is not None)
     processes: dict[str, int] = {}
     rows = count(1)
@@ -90,7 +90,7 @@ def _slice(each: Slice, process: int, thread: int) -> Iterator[str]:
         yield _timed({"ph": "f", "bp": "e", "id": number, **arrow}, ts=each.start_ns)
 
 
-def _counters(evidence: Evidence, process: int) -> Iterator[str]:
+def _counters(evidence: Drawn, process: int) -> Iterator[str]:
     for index, counter in enumerate(clock_counters(evidence.clock)):
         if index == 0:
             yield from _named("process", CLOCK, process, process, 0)

@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode, urlsplit
 
 from overhead_lens.errors import UsageError
-from overhead_lens.export.budget_lane import BUDGET_LANE
+from overhead_lens.export.lanes.budget import BUDGET_LANE
 
 PERFETTO_UI = "https://ui.perfetto.dev"
 

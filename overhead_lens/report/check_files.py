@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.comparison.model import Delta
-from overhead_lens.report.plain import plain
+from overhead_lens.report.text.plain import plain
 from overhead_lens.studies.check.limits import BROKEN, CountFinding, Finding
 from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
 from overhead_lens.units import format_ns, format_signed_ns

@@ -32,30 +32,32 @@ class Form:
 
 _FORMS = {
     "budget.model.Breakdown": Form(
-        "documents.breakdown:breakdown_document", "report.text:print_breakdown", "report.tables:breakdown_table"
+        "documents.breakdown:breakdown_document",
+        "report.text.breakdown:print_breakdown",
+        "report.tables:breakdown_table",
     ),
     "comparison.model.Delta": Form(
-        "documents.delta:delta_document", "report.delta_text:print_delta", "report.tables:delta_table"
+        "documents.delta:delta_document", "report.text.delta:print_delta", "report.tables:delta_table"
     ),
     "studies.ladder.analysis.Ladder": Form(
-        "documents.ladder:ladder_document", "report.ladder_text:print_ladder", "report.tables:ladder_table"
+        "documents.ladder:ladder_document", "report.text.ladder:print_ladder", "report.tables:ladder_table"
     ),
     "studies.sweep.analysis.Sweep": Form(
-        "documents.sweep:sweep_document", "report.sweep_text:print_sweep", "report.tables:sweep_table"
+        "documents.sweep:sweep_document", "report.text.sweep:print_sweep", "report.tables:sweep_table"
     ),
-    "studies.history.analysis.History": Form("documents.history:history_document", "report.history_text:print_history"),
+    "studies.history.analysis.History": Form("documents.history:history_document", "report.text.history:print_history"),
     "traces.model.TraceAnalysis": Form(
-        "documents.analysis:trace_document", "report.analysis_text:print_analysis", "report.tables:analysis_table"
+        "documents.analysis:trace_document", "report.text.analysis:print_analysis", "report.tables:analysis_table"
     ),
-    "traces.ranks.Job": Form("documents.analysis:job_document", "report.analysis_text:print_job"),
+    "traces.ranks.Job": Form("documents.analysis:job_document", "report.text.analysis:print_job"),
     "traces.structure.model.StructureDelta": Form(
-        "documents.structure:structure_document", "report.structure_text:print_structure"
+        "documents.structure:structure_document", "report.text.structure:print_structure"
     ),
     "recorder.calibrate.Calibrated": Form(
-        "documents.calibration:calibration_document", "report.calibration_text:print_calibration"
+        "documents.calibration:calibration_document", "report.text.calibration:print_calibration"
     ),
-    "studies.check.outcome.TimeOutcome": Form("documents.delta:checked_document", "report.check_text:print_outcome"),
-    "studies.check.outcome.CountOutcome": Form("documents.counts:counts_document", "report.check_text:print_outcome"),
+    "studies.check.outcome.TimeOutcome": Form("documents.delta:checked_document", "report.text.check:print_outcome"),
+    "studies.check.outcome.CountOutcome": Form("documents.counts:counts_document", "report.text.check:print_outcome"),
 }
 
 

@@ -22,8 +22,8 @@ from overhead_lens.errors import OverheadLensError
 from overhead_lens.readers.kineto import read, stream
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.source import opened
-from overhead_lens.report.analysis_text import print_analysis
 from overhead_lens.report.forms import to_json
+from overhead_lens.report.text.analysis import print_analysis
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.model import TraceAnalysis

@@ -13,7 +13,7 @@ from rich.console import Console
 from overhead_lens.budget.device import device_share
 from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.errors import InvariantError
-from overhead_lens.report.text import print_breakdown
+from overhead_lens.report.text.breakdown import print_breakdown
 from overhead_lens.subject import Subject
 from tests.builders import breakdown
 from tests.documents import validated

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.report.ranks_text import sentence
+from overhead_lens.report.text.ranks import sentence
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.ranks import RanksAnalysis, compare_ranks
 from tests.timelines import analyzer_of, timed

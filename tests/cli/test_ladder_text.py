@@ -13,8 +13,8 @@ from rich.console import Console
 
 from overhead_lens.documents.ladder import ladder_document
 from overhead_lens.errors import MeasurementError
-from overhead_lens.report.ladder_text import print_ladder
-from overhead_lens.report.waterfall import draw_ladder
+from overhead_lens.report.pictures.ladder import draw_ladder
+from overhead_lens.report.text.ladder import print_ladder
 from overhead_lens.studies.ladder.analysis import RUNGS, STEPS, Ladder, make_ladder
 from overhead_lens.subject import Subject
 from tests.cli.goldens import expect

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from overhead_lens.report.plain import plain
+from overhead_lens.report.text.plain import plain
 from tests.captures import draw_capture
 from tests.cli.run import error_line, lens
 

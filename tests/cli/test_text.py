@@ -25,9 +25,9 @@ from overhead_lens.comparison.factors import make_factors
 from overhead_lens.comparison.model import Change, Delta, Move
 from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.documents.delta import delta_document
-from overhead_lens.report.blocks import bar
-from overhead_lens.report.delta_text import print_delta
-from overhead_lens.report.text import print_breakdown
+from overhead_lens.report.text.blocks import bar
+from overhead_lens.report.text.breakdown import print_breakdown
+from overhead_lens.report.text.delta import print_delta
 from overhead_lens.scenario import Published
 from overhead_lens.taxonomy.host import Frame
 from overhead_lens.units import format_ns

@@ -10,7 +10,7 @@ from rich.console import Console
 from overhead_lens.documents.structure import structure_document
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.read import read_trace
-from overhead_lens.report.structure_text import print_structure
+from overhead_lens.report.text.structure import print_structure
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.structure.compare import compare_structure, stable_name
 from overhead_lens.traces.structure.model import Change, StructureDelta, Swap

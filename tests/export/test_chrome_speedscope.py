@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.export.chrome import write_chrome
-from overhead_lens.export.evidence import Evidence
+from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.speedscope import write_speedscope
 from overhead_lens.stack import Stack, StackFrame
 from tests.builders import breakdown
@@ -19,7 +19,7 @@ from tests.export.trace_processor import Program
 def test_chrome_keeps_crossing_events_and_nanoseconds(tmp_path: Path, trace_processor: Program) -> None:
     rows = [("A", "cpu_op", 41, 42, 1_000, 10_001), ("B", "cpu_op", 41, 42, 5_000, 10_003)]
     events = pd.DataFrame(rows, columns=["name", "cat", "pid", "tid", "start_ns", "dur_ns"])
-    write_chrome(tmp_path / "t.json.gz", breakdown(python=700, kernel=41), Evidence(events=events))
+    write_chrome(tmp_path / "t.json.gz", breakdown(python=700, kernel=41), Drawn(events=events))
     loaded = trace_processor.load(tmp_path / "t.json.gz")
     assert loaded.losses() == []
     named = loaded.query("select name, dur from slice where name in ('A', 'B', 'python', 'kernel') order by name")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 
 from overhead_lens.errors import UsageError
-from overhead_lens.export.evidence import Evidence
-from overhead_lens.export.perfetto import write_perfetto
+from overhead_lens.export.lanes.drawn import Drawn
+from overhead_lens.export.perfetto.trace import write_perfetto
 from overhead_lens.stack import Stack, StackFrame
 from tests.builders import breakdown
 from tests.export.trace_processor import Program
@@ -59,7 +59,7 @@ def trace_processor_rows(loaded, sql: str):
 
 
 def test_official_classes_know_every_field(tmp_path: Path) -> None:
-    drawn = Evidence(
+    drawn = Drawn(
         events=events(("aten::add", "cpu_op", 0, 10), ("f", "python_function", 0, 20)),
         clock=pd.DataFrame(
             [{"process": 0, "block": 0, "calls": 2, "wall_ns": 10, "reference_ns": 5, "minor_faults": 4}]
@@ -87,7 +87,7 @@ def test_every_event_is_there_with_its_times(
 ) -> None:
     """Crossing, touching, equal and empty events: none lost, none shortened, whatever the clock's zero."""
     shifted = [(name, cat, start + offset, dur) for name, cat, start, dur in rows]
-    write_perfetto(tmp_path / "t.pftrace", None, Evidence(events=events(*shifted)))
+    write_perfetto(tmp_path / "t.pftrace", None, Drawn(events=events(*shifted)))
     loaded = trace_processor.load(tmp_path / "t.pftrace")
     assert loaded.losses() == []
     zero = min(start for _, _, start, _ in rows)
@@ -98,7 +98,7 @@ def test_every_event_is_there_with_its_times(
 
 def test_crossing_events_keep_their_length(tmp_path: Path, trace_processor: Program) -> None:
     crossing = events(("A", "cpu_op", 0, 10), ("B", "cpu_op", 5, 10))
-    write_perfetto(tmp_path / "t.pftrace", None, Evidence(events=crossing))
+    write_perfetto(tmp_path / "t.pftrace", None, Drawn(events=crossing))
     loaded = trace_processor.load(tmp_path / "t.pftrace")
     assert trace_processor_rows(loaded, "select name, dur, depth from slice order by name") == [
         ("A", 10, 0),
@@ -114,7 +114,7 @@ def test_launch_and_kernel_are_linked(tmp_path: Path, trace_processor: Program) 
         device=[-1, 0],
         stream=[-1, 3],
     )
-    write_perfetto(tmp_path / "t.pftrace", None, Evidence(events=launched))
+    write_perfetto(tmp_path / "t.pftrace", None, Drawn(events=launched))
     loaded = trace_processor.load(tmp_path / "t.pftrace")
     sql = "select a.name as launch, b.name as work from flow join slice a on slice_out = a.id join slice b on slice_in = b.id"
     assert trace_processor_rows(loaded, sql) == [("cudaLaunchKernel", "gemm")]
@@ -127,7 +127,7 @@ def test_counters_are_exact(tmp_path: Path, trace_processor: Program) -> None:
             {"process": 0, "block": 1, "calls": 4, "wall_ns": 6_000, "reference_ns": 100, "minor_faults": 0},
         ]
     )
-    write_perfetto(tmp_path / "t.pftrace", None, Evidence(clock=clock))
+    write_perfetto(tmp_path / "t.pftrace", None, Drawn(clock=clock))
     loaded = trace_processor.load(tmp_path / "t.pftrace")
     assert loaded.losses() == []
     sql = (
@@ -143,7 +143,7 @@ def test_samples_make_a_flamegraph(tmp_path: Path, trace_processor: Program) -> 
         Stack((outer, StackFrame("at::add", "libtorch_cpu.so", 0, native=True)), 3),
         Stack((outer,), 2),
     ]
-    write_perfetto(tmp_path / "t.pftrace", None, Evidence(stacks=stacks))
+    write_perfetto(tmp_path / "t.pftrace", None, Drawn(stacks=stacks))
     loaded = trace_processor.load(tmp_path / "t.pftrace")
     assert loaded.losses() == []
     sql = (

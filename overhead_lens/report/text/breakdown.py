@@ -11,8 +11,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from overhead_lens.budget.model import Breakdown, Operator, Reading
-from overhead_lens.report.blocks import BAR_WIDTH, bar, call_title, cut, interval_text, print_footnotes, section
-from overhead_lens.report.plain import plain
+from overhead_lens.report.text.blocks import BAR_WIDTH, bar, call_title, cut, interval_text, print_footnotes, section
+from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name

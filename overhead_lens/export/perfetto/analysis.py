@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from overhead_lens.export.budget_lane import BUDGET_GROUP
-from overhead_lens.export.counters import Counter
-from overhead_lens.export.event_lanes import event_lanes
-from overhead_lens.export.evidence import Evidence
-from overhead_lens.export.lanes import Lane, Slice, Value
-from overhead_lens.export.perfetto import write_lanes
+from overhead_lens.export.lanes.budget import BUDGET_GROUP
+from overhead_lens.export.lanes.counters import Counter
+from overhead_lens.export.lanes.drawn import Drawn
+from overhead_lens.export.lanes.events import event_lanes
+from overhead_lens.export.lanes.model import Lane, Slice, Value
+from overhead_lens.export.perfetto.trace import write_lanes
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.traces.model import Step, TraceAnalysis
 from overhead_lens.traces.pieces import TracePieces
@@ -29,7 +29,7 @@ def write_analysis_perfetto(path: Path, trace: Trace, analysis: TraceAnalysis, p
     Raises:
         UsageError: The file cannot be written, or the timestamps are damaged.
     """
-    evidence = Evidence(events=trace.events, categories=pieces.host, thread_names=trace.thread_names)
+    evidence = Drawn(events=trace.events, categories=pieces.host, thread_names=trace.thread_names)
     lanes = [_steps_lane(analysis)] if analysis.steps else []
     lanes += [_idle_lane(device, pieces) for device in sorted(set(pieces.idle["device"].tolist()))]
     counters = [_queue_counter(device, pieces) for device in sorted(set(pieces.queue["device"].tolist()))]

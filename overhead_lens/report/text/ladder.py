@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.plain import plain
+from overhead_lens.report.text.plain import plain
 from overhead_lens.stats.values import Interval
 from overhead_lens.studies.ladder.analysis import Ladder, Rung, layers
 from overhead_lens.units import format_ns, format_signed_ns

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.report.plain import literal
+from overhead_lens.report.text.plain import literal
 from overhead_lens.studies.sweep.analysis import DOES_NOT_FIT, Sweep
 
 _SIZE_IN = (9.0, 6.0)

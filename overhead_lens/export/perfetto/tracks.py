@@ -8,9 +8,9 @@ from typing import Any
 
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto  # type: ignore[import-untyped, unused-ignore]
 
-from overhead_lens.export.counters import Counter
-from overhead_lens.export.lanes import Begin, End, Lane, Slice, Value, nest
-from overhead_lens.export.perfetto_writer import PacketSequence
+from overhead_lens.export.lanes.counters import Counter
+from overhead_lens.export.lanes.model import Begin, End, Lane, Slice, Value, nest
+from overhead_lens.export.perfetto.packets import PacketSequence
 
 _BEGIN = proto.TrackEvent.TYPE_SLICE_BEGIN
 _END = proto.TrackEvent.TYPE_SLICE_END

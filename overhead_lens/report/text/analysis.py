@@ -9,9 +9,9 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.blocks import bar, cut, print_footnotes, section
-from overhead_lens.report.plain import plain
-from overhead_lens.report.ranks_text import print_ranks
+from overhead_lens.report.text.blocks import bar, cut, print_footnotes, section
+from overhead_lens.report.text.plain import plain
+from overhead_lens.report.text.ranks import print_ranks
 from overhead_lens.taxonomy.categories import CATEGORIES, COLORS, QUEUE
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name

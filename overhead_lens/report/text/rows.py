@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.plain import plain
+from overhead_lens.report.text.plain import plain
 
 
 def print_rows(console: Console, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from overhead_lens.export.placement import OPERATORS_LANE, STREAM
+from overhead_lens.export.lanes.placement import OPERATORS_LANE, STREAM
 from overhead_lens.taxonomy import torch_names
 
 # torch/csrc/autograd/engine.cpp names the event of a backward node after this.

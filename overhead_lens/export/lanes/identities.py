@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from overhead_lens.export.lanes import ThreadKey
+from overhead_lens.export.lanes.model import ThreadKey
 
 _INT32_MAX = 2**31 - 1
 _FIRST_STAND_IN = 1_000_000_000

@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from overhead_lens.budget.model import Breakdown
-from overhead_lens.report.plain import plain
+from overhead_lens.report.text.plain import plain
 from overhead_lens.units import format_ns
 
 BAR_WIDTH = 24

@@ -10,17 +10,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from overhead_lens.budget.model import Breakdown
-from overhead_lens.export.budget_lane import budget_lane
-from overhead_lens.export.counters import CLOCK, Counter, clock_counters
-from overhead_lens.export.event_lanes import event_lanes
-from overhead_lens.export.evidence import Evidence
-from overhead_lens.export.identities import Identities
-from overhead_lens.export.lanes import Lane, ThreadKey
+from overhead_lens.export.lanes.budget import budget_lane
+from overhead_lens.export.lanes.counters import CLOCK, Counter, clock_counters
+from overhead_lens.export.lanes.drawn import Drawn
+from overhead_lens.export.lanes.events import event_lanes
+from overhead_lens.export.lanes.identities import Identities
+from overhead_lens.export.lanes.model import Lane, ThreadKey
 from overhead_lens.export.names import readable
 from overhead_lens.export.output import replacing
-from overhead_lens.export.perfetto_samples import write_samples
-from overhead_lens.export.perfetto_tracks import Tracks
-from overhead_lens.export.perfetto_writer import PacketSequence, PacketSink
+from overhead_lens.export.perfetto.packets import PacketSequence, PacketSink
+from overhead_lens.export.perfetto.samples import write_samples
+from overhead_lens.export.perfetto.tracks import Tracks
 
 SAMPLES = "Sampled stacks"
 
@@ -28,7 +28,7 @@ _EVENT_SEQUENCE = 1
 _SAMPLE_SEQUENCE = 2
 
 
-def write_perfetto(path: Path, breakdown: Breakdown | None, evidence: Evidence | None = None) -> None:
+def write_perfetto(path: Path, breakdown: Breakdown | None, evidence: Drawn | None = None) -> None:
     """Write a trace that ui.perfetto.dev and trace_processor read.
 
     Every part starts at the timeline's zero: the budget of one call, the traced events, the clock's measured time and
@@ -42,12 +42,12 @@ def write_perfetto(path: Path, breakdown: Breakdown | None, evidence: Evidence |
     Raises:
         UsageError: The file cannot be written, or the events' timestamps are damaged.
     """
-    shown = evidence or Evidence()
+    shown = evidence or Drawn()
     lanes = ([budget_lane(breakdown)] if breakdown is not None else []) + event_lanes(shown)
     write_lanes(path, lanes, {CLOCK: tuple(clock_counters(shown.clock))}, shown)
 
 
-def write_lanes(path: Path, lanes: list[Lane], counters: Mapping[str, Sequence[Counter]], shown: Evidence) -> None:
+def write_lanes(path: Path, lanes: list[Lane], counters: Mapping[str, Sequence[Counter]], shown: Drawn) -> None:
     """Write lanes, counters under their headings, and the sampled stacks of ``shown``.
 
     Raises:
@@ -64,7 +64,7 @@ def write_lanes(path: Path, lanes: list[Lane], counters: Mapping[str, Sequence[C
         sink.flush()
 
 
-def _write_lanes(tracks: Tracks, lanes: list[Lane], numbers: Identities, shown: Evidence) -> None:
+def _write_lanes(tracks: Tracks, lanes: list[Lane], numbers: Identities, shown: Drawn) -> None:
     process_name = readable(shown.process_name)
     processes: set[str] = set()
     threads: dict[ThreadKey, int] = {}
@@ -98,7 +98,7 @@ def _write_counters(tracks: Tracks, counters: Mapping[str, Sequence[Counter]]) -
             tracks.counter(counter, group)
 
 
-def _write_samples(sink: PacketSink, tracks: Tracks, evidence: Evidence, number: int) -> None:
+def _write_samples(sink: PacketSink, tracks: Tracks, evidence: Drawn, number: int) -> None:
     tracks.process(number, SAMPLES)
     tracks.thread(number, number, SAMPLES)
     write_samples(PacketSequence(sink, _SAMPLE_SEQUENCE), evidence.stacks, evidence.sample_period_ns, number)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from overhead_lens.budget.model import Breakdown
-from overhead_lens.export.lanes import Lane, Slice, Value
+from overhead_lens.export.lanes.model import Lane, Slice, Value
 from overhead_lens.export.names import readable
 from overhead_lens.taxonomy.host import HostCategory
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.report.plain import literal
+from overhead_lens.report.text.plain import literal
 from overhead_lens.studies.history.analysis import WALL, History, Segment
 from overhead_lens.taxonomy.categories import CATEGORIES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from overhead_lens.export.evidence import Evidence
+from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.names import readable
 from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES
 
@@ -22,7 +22,7 @@ ANNOTATION_CATEGORIES = ("gpu_user_annotation", "cuda_sync")
 _COLUMNS = ["name", "cat", "pid", "tid", "kind", "start_ns", "dur_ns", "correlation", "sequence"]
 
 
-def placed_rows(evidence: Evidence) -> pd.DataFrame:
+def placed_rows(evidence: Drawn) -> pd.DataFrame:
     """Every event and category interval, in file order.
 
     Returns:

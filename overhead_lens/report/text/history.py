@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.plain import plain
+from overhead_lens.report.text.plain import plain
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, Level
 from overhead_lens.studies.history.analysis import History, Segment, Series
 from overhead_lens.taxonomy.categories import COLORS

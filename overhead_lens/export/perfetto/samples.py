@@ -7,7 +7,7 @@ from typing import Any
 
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto  # type: ignore[import-untyped, unused-ignore]
 
-from overhead_lens.export.perfetto_writer import PacketSequence
+from overhead_lens.export.perfetto.packets import PacketSequence
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.units import NS_PER_S
 

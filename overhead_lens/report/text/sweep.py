@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.plain import plain
+from overhead_lens.report.text.plain import plain
 from overhead_lens.studies.sweep.analysis import (
     DOES_NOT_FIT,
     TOLERANCE_SHARE,

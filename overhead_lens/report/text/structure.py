@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.blocks import section
-from overhead_lens.report.plain import plain
+from overhead_lens.report.text.blocks import section
+from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Change, Side, StructureDelta
 from overhead_lens.units import format_ns

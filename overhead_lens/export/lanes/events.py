@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from overhead_lens.errors import UsageError
-from overhead_lens.export.evidence import Evidence
-from overhead_lens.export.flows import Flows, find_flows
-from overhead_lens.export.lanes import Lane, Slice, ThreadKey, Value
+from overhead_lens.export.lanes.drawn import Drawn
+from overhead_lens.export.lanes.flows import Flows, find_flows
+from overhead_lens.export.lanes.model import Lane, Slice, ThreadKey, Value
+from overhead_lens.export.lanes.placement import ANNOTATIONS, LANE_KINDS, STREAM, placed_rows
 from overhead_lens.export.names import readable
-from overhead_lens.export.placement import ANNOTATIONS, LANE_KINDS, STREAM, placed_rows
 
 DEVICES = "Devices"
 
@@ -25,7 +25,7 @@ _Positions: TypeAlias = npt.NDArray[np.int64]
 _Key: TypeAlias = tuple[str, str, str]
 
 
-def event_lanes(evidence: Evidence) -> list[Lane]:
+def event_lanes(evidence: Drawn) -> list[Lane]:
     """Lanes of the events and of the categories over them: threads in order of appearance, then device streams.
 
     The earliest start among them becomes the zero of the timeline.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from overhead_lens.report.delta_text import print_delta, print_instruction_delta
+from overhead_lens.report.text.delta import print_delta, print_instruction_delta
 from overhead_lens.studies.check.limits import BROKEN
 from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.report.plain import literal
+from overhead_lens.report.text.plain import literal
 from overhead_lens.studies.ladder.analysis import Ladder, layers
 
 _WIDTH_IN = 12.0
