@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from overhead_lens.errors import UsageError
 from overhead_lens.scenario import Scenario, Work, make_params
-from overhead_lens.target import Target, builtin_folder, builtin_paths, load_scenario
+from overhead_lens.target import Target, builtin_folder, builtin_paths
+from overhead_lens.worker.load import load_scenario
 
 
 def load(path: Path) -> Scenario:

@@ -11,8 +11,9 @@ import pytest
 
 from overhead_lens import target as module
 from overhead_lens.errors import UsageError
-from overhead_lens.scenario import Scenario, make_params
-from overhead_lens.target import Target, builtin_folder, builtin_paths, load, parse_target
+from overhead_lens.scenario import Arguments, Scenario, make_params
+from overhead_lens.target import Target, builtin_folder, builtin_paths, parse_target
+from overhead_lens.worker.load import load
 from tests.complaint import complaint
 
 
@@ -313,7 +314,7 @@ class TestFunctions:
         scenario = self.of("mine.py:nothing")
         assert (scenario.kind, scenario.name, list(scenario.variants)) == ("function", "mine", ["nothing"])
         assert (scenario.summary, scenario.source) == ("Does nothing.", "mine.py:nothing")
-        assert scenario.inputs(make_params(scenario, {})) == ()
+        assert scenario.inputs(make_params(scenario, {})) == Arguments()
         assert complaint(make_params, scenario, {"device": "cuda"}) == (
             "a function has no parameters: leave -p and --device out, its inputs say it all"
         )
@@ -325,14 +326,14 @@ class TestFunctions:
     @pytest.mark.parametrize("inputs", ["pair", "mine.py:pair"])
     def test_inputs_of_the_same_file_are_of_the_same_module(self, inputs):
         scenario = self.of("mine.py:two", inputs)
-        assert scenario.inputs(None) == (1, 2)
+        assert scenario.inputs(None) == Arguments((1, 2))
         assert scenario.inputs.args[2].__globals__ is scenario.variants["two"].__globals__
 
     def test_inputs_of_a_file_of_the_same_name(self, folder):
         (folder / "sub").mkdir()
         write(folder / "sub" / "mine.py", "class Number(int): ...\ndef make():\n    return (Number(5),)\n")
         scenario = self.of("mine.py:two", "sub/mine.py:make")
-        (number,) = scenario.inputs(None)
+        (number,) = scenario.inputs(None).values
         assert (number, sys.modules[type(number).__module__].Number) == (5, type(number))
         assert sys.modules[scenario.variants["two"].__module__].two is scenario.variants["two"]
 
@@ -356,7 +357,7 @@ class TestFunctions:
         scenario = self.of("mine.py:box", "args.py:make")
         assert type(scenario.variants["box"]).__name__ == "Box"
         assert scenario.summary == ""
-        assert scenario.inputs(None) == (1,)
+        assert scenario.inputs(None) == Arguments((1,))
 
     @pytest.mark.parametrize(
         ("text", "inputs", "message"),
@@ -377,7 +378,7 @@ class TestFunctions:
                 None,
                 "mine.py:zzz: there is no 'zzz' (it has: nothing, two, pair, one, many, failing, generate, wait, ...)",
             ),
-            ("mine.py:Box.metod", None, "mine.py:Box.metod: there is no 'metod'; did you mean 'method'?"),
+            ("mine.py:Box.methd", None, "mine.py:Box.metod: there is no 'metod'; did you mean 'method'?"),
             ("mine.py:two", "mine.py:pare", "mine.py:pare: there is no 'pare'; did you mean 'pair'?"),
             ("mine.py:Box.size", None, "mine.py:Box.size is of type int, which cannot be called"),
             ("mine.py:two", "mine.py:Box.size", "mine.py:Box.size is of type int, which cannot be called"),

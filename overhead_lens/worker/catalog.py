@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from overhead_lens.errors import UsageError
-from overhead_lens.target import Target, load_scenario
+from overhead_lens.target import Target
+from overhead_lens.worker.load import load_scenario
 
 
 def describe_all(paths: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -14,10 +14,11 @@ from typing import Any
 import torch
 
 from overhead_lens import scenario as scenarios
-from overhead_lens import target as targets
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.scenario import Arguments
-from overhead_lens.target import Target
+from overhead_lens.target import Target, name_of, summary_of
+from overhead_lens.worker.load import load as load_target
+from overhead_lens.worker.load import load_scenario as load_scenario_of
 from overhead_lens.worker.loop import MeasuredLoop, make_measured_loop
 
 SEED = 20_240_229
@@ -88,7 +89,7 @@ def load(target: Target, assignments: Mapping[str, str], compile_options: Mappin
         MeasurementError: The device is not there.
     """
     _search_beside(target)
-    return prepare(targets.load(target), target.name, assignments, compile_options)
+    return prepare(load_target(target), target.name, assignments, compile_options)
 
 
 def load_scenario(target: Target) -> scenarios.Scenario:
@@ -98,7 +99,7 @@ def load_scenario(target: Target) -> scenarios.Scenario:
         UsageError: The file is wrong.
     """
     _search_beside(target)
-    return targets.load_scenario(target)
+    return load_scenario_of(target)
 
 
 def _search_beside(target: Target) -> None:
@@ -128,10 +129,10 @@ def of_callable(
     Raises:
         UsageError: The call fails.
     """
-    name = targets.name_of(function)
+    name = name_of(function)
     scenario = scenarios.Scenario(
         name=name,
-        summary=targets.summary_of(function),
+        summary=summary_of(function),
         source=str(getattr(function, "__module__", "")),
         params=scenarios.NoParams,
         inputs=lambda _params: arguments,

@@ -20,7 +20,7 @@ class Drawn:
     """Measurements of one capture or trace; whatever is absent is not drawn.
 
     Attributes:
-        events: Event frame of ``readers.kineto.model``. Optional int64 columns, -1 where absent: ``correlation`` (a launch and its
+        events: Event frame of ``readers.kineto``. Optional int64 columns, -1 where absent: ``correlation`` (a launch and its
             device events), ``sequence`` (a forward operator and its backward), ``device`` and ``stream``.
         categories: Host categories over the same time: ``start_ns`` and ``dur_ns`` (int64, the events' zero),
             ``category``, ``tid`` and optionally ``pid`` (of the first event of that ``tid`` where absent).

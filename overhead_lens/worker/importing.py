@@ -1,0 +1,117 @@
+"""Modules of targets, run from a file or imported by name; what goes wrong is one line that names the line at fault.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from overhead_lens.errors import OverheadLensError, UsageError
+from overhead_lens.target import Target
+
+
+def module_of(target: Target) -> ModuleType:
+    """The module that a target is in.
+
+    Raises:
+        UsageError: It cannot be imported.
+    """
+    if target.file is not None:
+        return _execute(target.file.absolute())
+    with _searching(target.folder):
+        try:
+            return importlib.import_module(target.module)
+        except (Exception, SystemExit) as error:
+            raise UsageError(_why_not_imported(error, target.module)) from error
+
+
+def _execute(path: Path) -> ModuleType:
+    # A module name of its own: Dynamo, dataclasses and typing look a function's or class's module up in sys.modules.
+    module_name = f"overhead_lens_scenario_{re.sub(r'[^0-9A-Za-z_]', '_', path.stem)}"
+    while getattr(sys.modules.get(module_name), "__file__", str(path)) != str(path):
+        module_name += "_"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    with _searching(path.parent):
+        try:
+            spec.loader.exec_module(module)
+        except (Exception, SystemExit) as error:
+            del sys.modules[module_name]
+            raise UsageError(_why_not_executed(error, path)) from error
+    return module
+
+
+@contextlib.contextmanager
+def _searching(folder: Path) -> Iterator[None]:
+    """Have imports look into a folder first."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(str(folder))
+
+
+def _why_not_imported(error: BaseException, module: str) -> str:
+    """One line that names the file and line at fault, or says that there is no such module."""
+    if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
+        return f"no module {module!r}, neither in {Path.cwd()} nor where Python finds packages: {error}"
+    path = _first_file_in(error)
+    if path is not None:
+        return _why_not_executed(error, path)
+    if isinstance(error, SyntaxError) and error.filename:
+        return _why_not_executed(error, Path(error.filename))
+    return f"module {module!r} cannot be imported: {type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def _why_not_executed(error: BaseException, path: Path) -> str:
+    """One line that names the line of ``path`` at fault, also where the error is from a file that ``path`` imports."""
+    line = _line_in(error, path)
+    message = " ".join(str(error).split())
+    if isinstance(error, SyntaxError) and line is None:
+        return f"{path}:{error.lineno or 1}: syntax error: {error.msg}"
+    if isinstance(error, OSError) and line is None:
+        return f"cannot read {path}: {error.strerror or message}"
+    if isinstance(error, SystemExit):
+        guard = 'if __name__ == "__main__":'
+        return (
+            f"{path}:{line or 1}: it ended the process while it was loaded: what a script runs belongs below `{guard}`"
+        )
+    if isinstance(error, OverheadLensError):
+        return f"{path}:{line or 1}: {message}"
+    return f"{path}:{line or 1}: {type(error).__name__}: {message}"
+
+
+def _line_in(error: BaseException, path: Path) -> int | None:
+    """The last line of ``path`` in the error's traceback, None if no frame of it is there."""
+    lines = [line for file, line in _frames(error) if file == str(path)]
+    return lines[-1] if lines else None
+
+
+def _first_file_in(error: BaseException) -> Path | None:
+    """The first file that the import ran; None if it did not come so far."""
+    files = [file for file, _ in _frames(error) if file != __file__ and not _is_importlib(file)]
+    return Path(files[0]) if files else None
+
+
+def _is_importlib(file: str) -> bool:
+    return file.startswith("<frozen") or Path(file).parent.name == "importlib"
+
+
+def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
+    """File and line of each frame of the traceback, outermost first."""
+    trace = error.__traceback__
+    while trace is not None:
+        yield trace.tb_frame.f_code.co_filename, trace.tb_lineno
+        trace = trace.tb_next

@@ -1,0 +1,170 @@
+"""A target loaded: the scenario that its file defines, or one made of a plain function.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from overhead_lens.errors import UsageError
+from overhead_lens.scenario import Arguments, NoParams, Scenario, nearest
+from overhead_lens.target import Target, summary_of
+from overhead_lens.worker.importing import module_of
+
+
+def load(target: Target) -> Scenario:
+    """Run the target's file, or import its module, and make a scenario of what it names.
+
+    Raises:
+        UsageError: The code cannot be run, it has nothing of that name, or the function does not fit its arguments.
+    """
+    module = module_of(target)
+    return _defined_scenario(target, module) or _scenario_of_function(target, module)
+
+
+def load_scenario(target: Target) -> Scenario:
+    """The scenario that the target's file defines.
+
+    Raises:
+        UsageError: The file cannot be run or defines none.
+    """
+    scenario = _defined_scenario(target, module_of(target))
+    if scenario is None:
+        raise UsageError(f"{target.file} defines no SCENARIO = Scenario(...) (import it from overhead_lens.scenario)")
+    return scenario
+
+
+def _defined_scenario(target: Target, module: ModuleType) -> Scenario | None:
+    scenario = None if target.file is None else getattr(module, "SCENARIO", None)
+    if scenario is None:
+        return None
+    if not isinstance(scenario, Scenario):
+        raise UsageError(
+            f"{target.file}: SCENARIO is of type {type(scenario).__name__}, not a Scenario (from overhead_lens.scenario)"
+        )
+    if target.inputs is not None:
+        raise UsageError(f"{target.file} defines SCENARIO, which makes its own inputs: leave --inputs out")
+    return scenario
+
+
+def _scenario_of_function(target: Target, module: ModuleType) -> Scenario:
+    """A scenario whose only variant is the function that ``target`` names."""
+    if target.name is None:
+        raise UsageError(
+            f"{target.file} defines no SCENARIO = Scenario(...): name one of its functions, "
+            f"{target.text}:f{nearest('', _functions_of(module))}"
+        )
+    function = _function(target, module)
+    arguments = _source_of_arguments(target, module)
+    if arguments is None:
+        _check_fit(function, Arguments(), target)
+    return Scenario(
+        name=target.source,
+        summary=summary_of(function),
+        source=target.text,
+        params=NoParams,
+        inputs=functools.partial(_arguments, target, function, arguments),
+        variants={target.name: function},
+        kind="function",
+    )
+
+
+def _source_of_arguments(target: Target, module: ModuleType) -> Callable[[], Any] | None:
+    """What gives a function's arguments; None of one that gets none."""
+    if target.arguments is not None:
+        return functools.partial(_unpickled, target.arguments)
+    return None if target.inputs is None else _maker(target, module)
+
+
+def _unpickled(path: Path) -> Any:
+    return pickle.loads(path.read_bytes())  # noqa: S301 - the recorder has just written it
+
+
+def _maker(target: Target, module: ModuleType) -> Callable[..., Any]:
+    """The function that makes the arguments, from the module that is loaded already where it is the same."""
+    inputs = target.inputs
+    assert inputs is not None
+    same = (inputs.file, inputs.module) == (target.file, target.module)
+    return _function(inputs, module if same else module_of(inputs))
+
+
+def _function(target: Target, module: ModuleType) -> Callable[..., Any]:
+    """What the target names in its module.
+
+    Raises:
+        UsageError: There is nothing of that name, or calling it does not run it.
+    """
+    found: Any = module
+    assert target.name is not None
+    for part in target.name.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"{target.text}: there is no {part!r}{nearest(part, _functions_of(found))}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise UsageError(f"{target.text} is of type {type(found).__name__}, which cannot be called")
+    if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found) or inspect.isgeneratorfunction(found):
+        raise UsageError(
+            f"{target.text} is a coroutine or generator function, whose call runs nothing: name one that runs it"
+        )
+    result: Callable[..., Any] = found
+    return result
+
+
+def _functions_of(owner: Any) -> list[str]:
+    """Names of what can be called in a module or an object, without what a module imports."""
+    public = {name: value for name, value in getattr(owner, "__dict__", {}).items() if not name.startswith("_")}
+    return [name for name, value in public.items() if callable(value) and _is_own(value, owner)]
+
+
+def _is_own(value: Any, owner: Any) -> bool:
+    return not isinstance(owner, ModuleType) or getattr(value, "__module__", None) in (None, owner.__name__)
+
+
+def _arguments(
+    target: Target, function: Callable[..., Any], make: Callable[[], Any] | None, _params: object
+) -> Arguments:
+    """The arguments of one call.
+
+    Raises:
+        UsageError: Making them failed, or the function does not take them.
+    """
+    if make is None:
+        return Arguments()
+    named = "unpickling its arguments" if target.inputs is None else target.inputs.text
+    try:
+        made = make()
+    except Exception as error:
+        raise UsageError(f"{named} failed: {type(error).__name__}: {' '.join(str(error).split())}") from error
+    if isinstance(made, tuple):
+        made = Arguments(made)
+    if not isinstance(made, Arguments):
+        raise UsageError(f"{named} must return a tuple of the arguments, not {type(made).__name__}: return (x,)")
+    _check_fit(function, made, target)
+    return made
+
+
+def _check_fit(function: Callable[..., Any], arguments: Arguments, target: Target) -> None:
+    """Refuse arguments that the function's signature does not take; one that has none is called to find out."""
+    try:
+        # A torch.nn.Module takes what its forward takes.
+        signature = inspect.signature(getattr(function, "forward", function))
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*arguments.by_position, **arguments.by_name)
+    except TypeError as error:
+        names = ", ".join(signature.parameters)
+        if target.arguments is not None:
+            line = f"{target.text} takes ({names}): {error}"
+        elif target.inputs is None:
+            line = f"{target.text} takes arguments ({names}): name a function that returns them in a tuple, --inputs my.py:make"
+        else:
+            line = f"{target.text} takes ({names}), not the {len(arguments.values)} that {target.inputs.text} returns: {error}"
+        raise UsageError(line) from None
