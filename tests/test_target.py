@@ -378,7 +378,7 @@ class TestFunctions:
                 None,
                 "mine.py:zzz: there is no 'zzz' (it has: nothing, two, pair, one, many, failing, generate, wait, ...)",
             ),
-            ("mine.py:Box.methd", None, "mine.py:Box.metod: there is no 'metod'; did you mean 'method'?"),
+            ("mine.py:Box.xmethod", None, "mine.py:Box.xmethod: there is no 'xmethod'; did you mean 'method'?"),
             ("mine.py:two", "mine.py:pare", "mine.py:pare: there is no 'pare'; did you mean 'pair'?"),
             ("mine.py:Box.size", None, "mine.py:Box.size is of type int, which cannot be called"),
             ("mine.py:two", "mine.py:Box.size", "mine.py:Box.size is of type int, which cannot be called"),
