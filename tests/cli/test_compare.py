@@ -17,7 +17,7 @@ from overhead_lens.cli.sides import by_side, parse_side, workload_of
 from overhead_lens.errors import UsageError
 from overhead_lens.machine import cores
 from tests.captures import draw_capture
-from tests.cli.run import TINY, error_line, lens, scenario
+from tests.cli.run import TINY, error_line, lens, lens_apart, scenario
 from tests.documents import validated
 
 SLOW = "for _ in range(200): pass"
@@ -123,7 +123,7 @@ def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> No
         (["add1", "add1", "--python", "old=/nonexistent/python"], "no interpreter /nonexistent/python"),
         (["add1", "add1", "--python", "old=/bin/true"], "/bin/true is not a Python interpreter that works"),
         (["add1", "add1", "--python", "new=bare"], "has no torch; install it there or name another interpreter"),
-        (["add1", "add1", "--rev", "new=HEAD"], "--rev is for a .py file of your own; add1 is built in"),
+        (["add1", "add1", "--rev", "new=HEAD"], "--rev is for a .py file of your own, not for add1"),
         (["tiny.py", "tiny.py", "--rev", "new=HEAD"], "tiny.py is not in a git repository"),
         (["add1", "add1", "--rounds", "2"], "Invalid value for '--rounds': "),
         (["add1", "add1", "-o", "tiny.py"], "tiny.py is taken; nothing is overwritten, name another --output"),
@@ -137,7 +137,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, arguments: lis
     scenario(tmp_path)
     before = sorted(tmp_path.iterdir())
     texts = [text.replace("new=bare", f"new={bare}") for text in arguments]
-    done = lens("compare", *texts, cwd=tmp_path, env={"TMPDIR": str(tmp_path), "GIT_CEILING_DIRECTORIES": "/"})
+    done = lens_apart("compare", *texts, cwd=tmp_path, env={"TMPDIR": str(tmp_path), "GIT_CEILING_DIRECTORIES": "/"})
     assert message in error_line(done)
     assert done.returncode == 2
     assert sorted(tmp_path.iterdir()) == before
