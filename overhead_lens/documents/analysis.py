@@ -90,7 +90,7 @@ class Trace(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=False
 
     path: str
     rank: int | None
-    world_size: int | UnsetType | None
+    world_size: int | None
     events: int | None
     error: str | None
     issues: dict[str, int]
@@ -137,7 +137,7 @@ def trace_document(analysis: model.TraceAnalysis) -> AnalysisDocument:
 
 def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
     if isinstance(result, model.TraceFailure):
-        return Trace(result.path, None, UNSET, None, result.error, {}, None, [], [], [], [])
+        return Trace(result.path, None, None, None, result.error, {}, None, [], [], [], [])
     return Trace(
         result.path,
         result.rank,

@@ -1,11 +1,20 @@
-"""Running the program as a user does, in a process of its own."""
+"""Running the program on a command line."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from overhead_lens.__main__ import main
 
 TINY = """
 from dataclasses import dataclass
@@ -38,20 +47,57 @@ def scenario(folder: Path, body: str = "pass", text: str = TINY) -> Path:
     return path
 
 
-def lens(
-    *arguments: object, cwd: Path, env: dict[str, str] | None = None, timeout: float = 240
+def lens(*arguments: object, cwd: Path, env: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+    """Run ``overhead-lens ARGUMENTS`` in this process, which has everything imported; never raises for its exit code."""
+    words = ["overhead-lens", *map(str, arguments)]
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with (
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+        mock.patch.object(sys, "argv", words),
+        mock.patch.dict(os.environ, env),
+        _inside(cwd),
+        _own_handlers(),
+        pytest.raises(SystemExit) as end,
+    ):
+        main()
+    return subprocess.CompletedProcess(words, end.value.code or 0, stdout.getvalue(), stderr.getvalue())
+
+
+def lens_apart(
+    *arguments: object, cwd: Path, env: Mapping[str, str] = {}, timeout: float = 240
 ) -> subprocess.CompletedProcess[str]:
-    """Run ``overhead-lens ARGUMENTS``; never raises for its exit code."""
-    command = [sys.executable, "-m", "overhead_lens", *map(str, arguments)]
+    """The same in a process of its own, as a user does."""
     return subprocess.run(
-        command,
+        [sys.executable, "-m", "overhead_lens", *map(str, arguments)],
         cwd=cwd,
-        env={**os.environ, **(env or {})},
+        env={**os.environ, **env},
         capture_output=True,
         text=True,
         timeout=timeout,
         check=False,
     )
+
+
+@contextlib.contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+@contextlib.contextmanager
+def _own_handlers() -> Iterator[None]:
+    """Put back what the program sets for signals."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def error_line(done: subprocess.CompletedProcess[str]) -> str:

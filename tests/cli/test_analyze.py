@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.run import error_line, lens
+from tests.cli.run import error_line, lens, lens_apart
 from tests.documents import validated
 from tests.export.trace_processor import Program
 from tests.public_traces import public_traces
@@ -195,7 +195,7 @@ def test_rules_of_the_user(tmp_path: Path) -> None:
 def test_dask_gives_the_same(tmp_path: Path) -> None:
     paths = [job(tmp_path, rank, f"{rank}.json") for rank in range(2)] + [written(tmp_path, "nothing", "bad.json")]
     here = validated(lens("analyze", "--json", *paths, cwd=tmp_path).stdout)
-    done = lens("analyze", "--json", "--dask", "local", *[path.name for path in paths], cwd=tmp_path)
+    done = lens_apart("analyze", "--json", "--dask", "local", *[path.name for path in paths], cwd=tmp_path)
     there = validated(done.stdout)
     assert done.stderr == ""
     for one, other in zip(here["traces"], there["traces"], strict=True):
@@ -303,7 +303,7 @@ def test_diff(tmp_path: Path) -> None:
 
 
 def test_analyze_imports_no_torch(tmp_path: Path) -> None:
-    done = lens("analyze", job(tmp_path), cwd=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"})
+    done = lens_apart("analyze", job(tmp_path), cwd=tmp_path, env={"PYTHONPROFILEIMPORTTIME": "1"})
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     assert "pandas" in imported
     assert {"torch", "numba", "duckdb", "distributed"} & imported == set()

@@ -20,7 +20,7 @@ from overhead_lens.errors import UsageError
 from overhead_lens.machine import cores
 from overhead_lens.terminal.call import by_side, call_options, parse_side
 from tests.captures import draw_capture
-from tests.cli.run import TINY, error_line, lens, scenario
+from tests.cli.run import TINY, error_line, lens, lens_apart, scenario
 from tests.documents import validated
 
 SLOW = "for _ in range(200): pass"
@@ -140,7 +140,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, arguments: lis
     scenario(tmp_path)
     before = sorted(tmp_path.iterdir())
     texts = [text.replace("new=bare", f"new={bare}") for text in arguments]
-    done = lens("compare", *texts, cwd=tmp_path, env={"TMPDIR": str(tmp_path), "GIT_CEILING_DIRECTORIES": "/"})
+    done = lens_apart("compare", *texts, cwd=tmp_path, env={"TMPDIR": str(tmp_path), "GIT_CEILING_DIRECTORIES": "/"})
     assert message in error_line(done)
     assert done.returncode == 2
     assert sorted(tmp_path.iterdir()) == before

@@ -99,7 +99,7 @@ def test_a_profile_a_report_and_a_check_against_it(mine: Path) -> None:
     assert json.loads(lens("report", "out", "--json", cwd=mine).stdout)["host"] == document["host"]
     checked = lens("check", "out", "--max", "total=100ms", "--json", cwd=mine)
     assert checked.returncode == 0, checked.stderr
-    assert json.loads(checked.stdout)["new"]["variant"] == "total"
+    assert json.loads(checked.stdout)["new"]["subject"]["variant"] == "total"
 
 
 def test_two_functions_compared(mine: Path) -> None:

@@ -89,7 +89,9 @@ def test_counts_that_are_gone_and_counts_that_do_not_add_up(tmp_path: Path) -> N
 
 def test_damaged_metadata_is_refused(tmp_path: Path) -> None:
     stored = counted(tmp_path / "c", calls=0)
-    assert "instructions are" in error_line(lens("report", stored, cwd=tmp_path))
+    assert error_line(lens("report", stored, cwd=tmp_path)) == (
+        f"the capture {stored} is damaged: meta.json: Expected `int` >= 1 - at `$.instruments.instructions.calls`"
+    )
 
 
 def test_profile_without_valgrind_is_whole_otherwise(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from overhead_lens.report.text.plain import plain
 from tests.captures import draw_capture
-from tests.cli.run import error_line, lens
+from tests.cli.run import error_line, lens, lens_apart
 
 LENS = f"{sys.executable} -m overhead_lens"
 
@@ -47,7 +47,7 @@ def test_closed_streams_are_not_mistaken_for_files(tmp_path: Path, closed: str) 
 
 def test_an_output_of_few_letters(tmp_path: Path) -> None:
     draw_capture(tmp_path / "c")
-    done = lens("report", "c", cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"})
+    done = lens_apart("report", "c", cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("drawn, eager, cpu   1.00 ?s per call")
 
