@@ -1,6 +1,6 @@
 """Is the profiler's cost taken out of a trace? Every scenario, none of which the calibration has seen.
 
-    python scripts/bench_correction.py [--processes N] [TARGET ...]
+    python -m scripts.validation.correction [--processes N] [TARGET ...]
 
 A TARGET is as for ``profile``; ``+`` before it compiles it, ``-p`` parameters follow after commas:
 ``+linear_loop:loop,vectors=100``. As many processes calibrate as for ``overhead-lens calibrate``. Then every scenario runs in N
@@ -11,23 +11,48 @@ uninstrumented run.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from overhead_lens.budget.trace import trace_budget
-from overhead_lens.correction.event_cost import Costs
+from overhead_lens.captures.files import KINETO
+from overhead_lens.correction.event_cost import Costs, EventCost
 from overhead_lens.correction.fit import event_costs
+from overhead_lens.correction.record import MEASURE_COSTS, PLAIN
 from overhead_lens.correction.store import PROCESSES, joined
+from overhead_lens.instruments.trace.record import RECORD
+from overhead_lens.machine.operations import LOAD, WARM_UP
 from overhead_lens.machine.process import Worker
+from overhead_lens.machine.request import Request
 from overhead_lens.readers.kineto.read import read_events
-from overhead_lens.scenario import parse_target
+from overhead_lens.target import parse_target
 from overhead_lens.taxonomy.categories import default_classifier
+from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
 
+CLAIM = Claim(
+    claim="correction",
+    question="Is the profiler's own cost taken out of a trace?",
+    method=(
+        "Calibration calls that are no scenario say what recording an event costs. "
+        "Every scenario is timed bare and recorded in turns in fresh processes. "
+        "The corrected total of the trace is held against the bare time of the same process."
+    ),
+    command="python -m scripts.validation.correction",
+    columns=(
+        Column("call"),
+        Column("bare", "ns"),
+        Column("recorded", "ns"),
+        Column("corrected", "ns"),
+        Column("corrected less bare, median", "share"),
+        Column("lowest of the processes", "share"),
+        Column("highest", "share"),
+    ),
+)
+
+TRAINING = "scripts/validation/held_out/training.py"
 TARGETS = (
     "add1",
     "add1,requires_grad=true",
@@ -49,67 +74,79 @@ TARGETS = (
     "+split_stack:split_stack",
     "+split_stack:combined",
     "+sum_elements:torch",
-    "scripts/held_out/training.py:forward",
-    "scripts/held_out/training.py:autocast",
-    "scripts/held_out/training.py:gradients",
-    "scripts/held_out/training.py:step",
-    "+scripts/held_out/training.py:forward",
-    "+scripts/held_out/training.py:gradients",
+    f"{TRAINING}:forward",
+    f"{TRAINING}:autocast",
+    f"{TRAINING}:gradients",
+    f"{TRAINING}:step",
+    f"+{TRAINING}:forward",
+    f"+{TRAINING}:gradients",
 )
 
+_GOAL = 0.05
 _TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """One recording: bare, recorded and corrected time of a call in ns, and its events."""
+class Recorded:
+    """One recording: bare, recorded and corrected time of a call in ns."""
 
     bare_ns: float
     traced_ns: float
     corrected_ns: float
-    events: float
+
+    @property
+    def miss(self) -> float:
+        """The corrected time over the bare one, less 1."""
+        return self.corrected_ns / self.bare_ns - 1
 
 
 def main() -> None:
-    """Calibrate, record, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Calibrate, record, print the table and write the result."""
+    parser = CLAIM.parser(__doc__)
     parser.add_argument("targets", nargs="*", default=TARGETS)
     parser.add_argument("--processes", type=int, default=5)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        costs = calibrated(Path(folder))
-        for name, cost in costs.items():
-            after = ", ".join(f"{more:.0f} more after {time / 1e3:.1f} µs" for time, more in cost.displaced_ns)
-            print(
-                f"{name}: {cost.total_ns:.0f} ns, {cost.inside_ns:.0f} ns of it inside, spread {cost.spread_ns:.0f} ns",
-                f"; {after} of kernels" if after else "",
-                sep="",
-            )
-        print(
-            "| scenario | bare | recorded | corrected | corrected less bare | of all processes |\n|---|---|---|---|---|---|"
-        )
-        inside = []
+    rows: list[list[Cell]] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        costs = calibrated(folder)
+        print_heading(CLAIM.columns)
         for target in options.targets:
-            held = [recorded(target, costs, Path(folder)) for _ in range(options.processes)]
-            away = sorted(each.corrected_ns / each.bare_ns - 1 for each in held)
-            middle = statistics.median(away)
-            inside.append(abs(middle) <= 0.05)
-            bare, traced, corrected = (
-                statistics.median(getattr(each, name) for each in held) / 1e3
-                for name in ("bare_ns", "traced_ns", "corrected_ns")
-            )
-            print(
-                f"| `{shown(target)}` | {bare:,.2f} µs | {traced:,.2f} µs ({traced / bare - 1:+.1%}) | {corrected:,.2f} µs "
-                f"| {middle:+.1%} | {away[0]:+.1%} .. {away[-1]:+.1%} |",
-                flush=True,
-            )
-    print(f"\nwithin 5 %: {sum(inside)} of {len(inside)}")
+            rows.append(row_of(target, [record(target, costs, folder) for _ in range(options.processes)]))
+            print_row(rows[-1])
+    notes = [within_goal(rows), *(f"{kind}: {in_words(cost)}" for kind, cost in costs.items())]
+    print("", *notes, sep="\n")
+    write_result(options.result, CLAIM.answered(rows, notes))
 
 
-def shown(target: str) -> str:
+def row_of(target: str, recorded: Sequence[Recorded]) -> list[Cell]:
+    """Medians over the processes of one target, and how far the processes lie apart."""
+    misses = sorted(each.miss for each in recorded)
+    return [
+        as_typed(target),
+        round(statistics.median(each.bare_ns for each in recorded)),
+        round(statistics.median(each.traced_ns for each in recorded)),
+        round(statistics.median(each.corrected_ns for each in recorded)),
+        *(round(miss, 4) for miss in (statistics.median(misses), misses[0], misses[-1])),
+    ]
+
+
+def within_goal(rows: Sequence[Sequence[Cell]]) -> str:
+    """How many of the calls are within the goal."""
+    medians = [row[4] for row in rows]
+    inside = sum(isinstance(median, float) and abs(median) <= _GOAL for median in medians)
+    return f"{inside} of {len(rows)} within {_GOAL:.0%}."
+
+
+def as_typed(target: str) -> str:
     """A target as the command line takes it."""
     name, *params = target.lstrip("+").split(",")
-    return " ".join([name, *(f"-p {each}" for each in params), *(["--compile"] if target.startswith("+") else [])])
+    return " ".join([name, *(f"-p {param}" for param in params), *(["--compile"] if target.startswith("+") else [])])
+
+
+def in_words(cost: EventCost) -> str:
+    """What recording one event of a class costs."""
+    return f"{cost.total_ns:.0f} ns an event, {cost.inside_ns:.0f} of it inside its span"
 
 
 def calibrated(folder: Path) -> Costs:
@@ -117,23 +154,32 @@ def calibrated(folder: Path) -> Costs:
     calibration = None
     for _ in range(PROCESSES):
         with Worker("calibrator", folder / "log", _TIMEOUT_S) as worker:
-            calibration = joined(calibration, worker.ask("calibrate", flags=["plain"], compiled=True))
-    return event_costs((calibration or {})["rows"], "plain")
+            calibration = joined(calibration, worker.ask(MEASURE_COSTS, flags=[PLAIN], compiled=True))
+    return event_costs((calibration or {})["rows"], PLAIN)
 
 
-def recorded(target: str, costs: Costs, folder: Path) -> Held:
-    """One fresh process."""
+def record(target: str, costs: Costs, folder: Path) -> Recorded:
+    """Record a target in one fresh process."""
+    request = request_of(target, folder)
+    with Worker("tracer", folder / "log", request.timeout_s) as worker:
+        worker.ask(LOAD, **request.load_arguments())
+        worker.ask(WARM_UP)
+        timing = worker.ask(RECORD, folder=str(folder))
+    budget = trace_budget(read_events(folder / KINETO), timing, default_classifier(), costs)
+    return Recorded(budget.bare_ns, timing.traced_wall_ns / timing.calls, budget.sum_ns)
+
+
+def request_of(target: str, folder: Path) -> Request:
+    """What a worker is told to load."""
     name, *params = target.lstrip("+").split(",")
-    found = parse_target(name)
-    assigned: Mapping[str, str] = dict(each.split("=", 1) for each in params)
-    with Worker("tracer", folder / "log", _TIMEOUT_S) as worker:
-        options = {} if target.startswith("+") else None
-        worker.ask("load", path=str(found.path), variant=found.variant, params=assigned, compile_options=options)
-        worker.ask("warm_up")
-        timing: dict[str, Any] = worker.ask("trace", folder=str(folder))
-    budget = trace_budget(read_events(folder / "kineto.json.gz"), timing, default_classifier(), costs)
-    calls = timing["calls"]
-    return Held(budget.bare_ns, timing["traced_wall_ns"] / calls, budget.sum_ns, timing["events"] / calls)
+    return Request(
+        target=parse_target(name),
+        params=dict(param.split("=", 1) for param in params),
+        compile_options={} if target.startswith("+") else None,
+        output=folder,
+        parent=folder,
+        timeout_s=_TIMEOUT_S,
+    )
 
 
 if __name__ == "__main__":

@@ -1,26 +1,43 @@
 """Do the rules know a kernel when they see one? Operators on so much data that hardly anything else can take time.
 
-    python scripts/survey_operators.py [--stacks 300] [OPERATOR ...]
+    python -m scripts.validation.operators [--stacks 300] [OPERATOR ...]
 
 An operator that takes a millisecond has its arguments checked and its kernel chosen in some microseconds, by many functions: a
 single frame that is neither kernel nor allocation and yet takes much of it is a kernel's that the rules do not know. Each
-operator of ``scripts/laboratory/surveyed`` is timed and sampled in one process; the table has those with such a frame,
+operator of ``laboratory/surveyed`` is timed and sampled in one process; the table has those with such a frame,
 Python's own aside, and what the rules gave to whom.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections import Counter
 from dataclasses import dataclass
 
 from overhead_lens.errors import MeasurementError
+from overhead_lens.machine.operations import WARM_UP
 from overhead_lens.stack import Stack
 from overhead_lens.taxonomy.categories import Classifier, default_classifier
 from overhead_lens.taxonomy.names import display_name
-from scripts.known_costs.bench import warmed_up
-from scripts.known_costs.sites import LABORATORY, Site
+from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.validation.known_costs.bench import warmed_up
+from scripts.validation.known_costs.sites import Site
+
+CLAIM = Claim(
+    claim="operators",
+    question="Do the rules know a kernel when they see one?",
+    method=(
+        "Some 550 operators are called on so much data that hardly anything but their kernels can take time. "
+        "Each is timed and sampled in one process. "
+        "A single frame outside of kernels and allocation that takes more than 3 % is a kernel that no rule knows."
+    ),
+    command="python -m scripts.validation.operators",
+    columns=(
+        Column("operator"),
+        Column("call", "ms"),
+        Column("neither kernel nor allocation", "share"),
+        Column("given to"),
+    ),
+)
 
 SITE = Site("operators", "operators", "kernel")
 
@@ -57,13 +74,12 @@ class Found:
         )
         return max(counts, default=0) > SET_UP_SHARE * self.stacks
 
-    def line(self) -> str:
+    def row(self) -> list[Cell]:
         """The row of the table."""
         frames = ", ".join(
-            f"{category}: `{frame}` {count / self.stacks:.0%}"
-            for (category, frame), count in self.others.most_common(3)
+            f"{category}: {frame} {count / self.stacks:.0%}" for (category, frame), count in self.others.most_common(3)
         )
-        return f"| {self.name} | {self.call_ns / 1e6:.2f} | {self.share:.1%} | {frames} |"
+        return [self.name, round(self.call_ns / 1e6, 2), round(self.share, 4), frames]
 
 
 def look_at(name: str, call_ns: float, stacks: list[Stack], classifier: Classifier) -> Found:
@@ -78,38 +94,37 @@ def look_at(name: str, call_ns: float, stacks: list[Stack], classifier: Classifi
 
 
 def main() -> None:
-    """Sample every operator and print those of which the rules know too little."""
-    sys.path.insert(0, str(LABORATORY))
-    from surveyed import all_calls
+    """Sample every operator, print those of which the rules know too little, and write the result."""
+    from scripts.validation.laboratory.surveyed import all_calls
 
     names = list(all_calls())
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = CLAIM.parser(__doc__)
     parser.add_argument("operators", nargs="*", metavar="OPERATOR", help="default: all")
     parser.add_argument("--stacks", type=int, default=300)
     options = parser.parse_args()
     if unknown := sorted(set(options.operators) - set(names)):
         parser.error(f"no operator {', '.join(unknown)}; there are: {', '.join(names)}")
-    classifier = default_classifier()
-    print("| operator | ms | neither kernel nor allocation | given to |\n|---|---|---|---|")
+    print_heading(CLAIM.columns)
     found, missed = [], []
     with warmed_up(SITE, 1) as bench:
         for name in options.operators or names:
             number = names.index(name)
             bench.switch.set(number)
-            call_ns = bench.workers[0][0].ask("warm_up")["call_ns"]
+            call_ns = bench.workers[0][0].ask(WARM_UP).call_ns
             try:
                 (stacks,) = bench.sample([0], number, options.stacks)
             except MeasurementError as error:
                 missed.append(f"{name} ({error})")
                 continue
-            found.append(look_at(name, call_ns, stacks, classifier))
+            found.append(look_at(name, call_ns, stacks, default_classifier()))
             if found[-1].unknown:
-                print(found[-1].line(), flush=True)
-    print(
-        f"\n{sum(each.unknown for each in found)} of {len(found)} operators have a kernel that the rules do not know."
-    )
+                print_row(found[-1].row())
+    unknown_rows = [each.row() for each in found if each.unknown]
+    notes = [f"{len(unknown_rows)} of {len(found)} operators have a kernel that the rules do not know."]
     if missed:
-        print(f"Not sampled: {', '.join(missed)}.")
+        notes.append(f"Not sampled: {', '.join(missed)}.")
+    print("", *notes, sep="\n")
+    write_result(options.result, CLAIM.answered(unknown_rows, notes))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,18 @@
 """How often is a verdict wrong? Live comparisons of one thing with itself, and many more that are drawn from their rounds.
 
-    python scripts/bench_verdicts.py FOLDER [--target add1] [--live 10] [--load] [--comparisons 1000]
+    python -m scripts.validation.verdicts FOLDER [--target add1] [--live 10] [--load] [--comparisons 1000]
 
 ``overhead-lens compare TARGET TARGET`` is run ``--live`` times into FOLDER (what is there is kept and used again); ``--load``
-keeps another process busy meanwhile. Their verdicts are the live result, and their rounds, raw blocks and stacks of two fresh
+keeps another process busy meanwhile. Their verdicts are the live result, and their rounds, blocks and stacks of two fresh
 processes each, are the pool. A comparison drawn from it takes rounds without repetition and tosses a coin for each which process
-is the base. A slow-down of 1, 2 and 5 % of the wall time is added to every block of the new side, and as many of its stacks are
-given to one frame: of a function that was not there before, in any category that the call has, or of one that was, drawn in
-proportion to its time. Beside it, on the same blocks: the t-test of pyperf (three values a process, all processes pooled) and the
-medians of torch.utils.benchmark, told apart beyond 1 %.
+is the base; both sides' budgets are made by the product. A slow-down of 1, 2 and 5 % of the wall time is added to every block of
+the new side, and as many of its stacks are given to one function: to one that was not there before, in any category that the call
+has, or to one that was, drawn in proportion to its time. Beside it, on the same blocks: the t-test of pyperf (three values a
+process, all processes pooled) and the medians of torch.utils.benchmark, told apart beyond 1 %.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
@@ -23,23 +22,52 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pandas as pd
-from overhead_lens.cli.store import stacks_per_process
 
-from overhead_lens.budget.make import Budget
-from overhead_lens.budget.model import Breakdown, Closure, HostCategory, Wall
-from overhead_lens.budget.shares import shares_of_stacks
+from overhead_lens.budget.evidence import Evidence
+from overhead_lens.budget.make import Budget, make_budget
 from overhead_lens.budget.wall import time_column
 from overhead_lens.captures.directory import read_capture
+from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.compare.difference import compare_budgets
+from overhead_lens.instruments.samples.evidence import Samples
+from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.stats.distributions import t_quantile
 from overhead_lens.stats.values import Floats
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, default_classifier
-from overhead_lens.units import round_to_sum
+from overhead_lens.stored import evidence_of
+from overhead_lens.taxonomy.categories import Classifier, default_classifier
+from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
 
+CLAIM = Claim(
+    claim="verdicts",
+    question="How often is the verdict of a comparison wrong, and how often does it blame the right category?",
+    method=(
+        "A call is compared with itself, live, and the rounds of these comparisons are pooled. "
+        "Comparisons are drawn from the pool, a slow-down is given to one function of one side, and the product judges them. "
+        "Two other tools judge the same blocks."
+    ),
+    command="python -m scripts.validation.verdicts FOLDER",
+    columns=(
+        Column("slow-down", "share"),
+        Column("in"),
+        Column("by"),
+        Column("slower", "share"),
+        Column("faster", "share"),
+        Column("same", "share"),
+        Column("inconclusive", "share"),
+        Column("right one blamed first", "share"),
+        Column("a wrong one blamed", "share"),
+    ),
+)
+
+OWN = "overhead-lens"
+PYPERF = "t-test of pyperf"
+MEDIANS = "medians beyond 1 %"
 PYPERF_VALUES = 3
 SEED = 7
 SLOW_DOWNS = (0.01, 0.02, 0.05)
@@ -47,29 +75,32 @@ SLOW_DOWNS = (0.01, 0.02, 0.05)
 # A category of less is not there to be blamed.
 LEAST_SHARE = 0.05
 
-# The frame of a function that was not there before.
-ADDED = "(added)"
+# What a function that was not there before is called, by category; the rules say to which it belongs.
+ADDED = "added_to_{}"
+RULES = Path(__file__).with_name("verdicts.toml")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Process:
-    """One recorded process.
+    """One recorded process: its blocks, and its stacks, none if it was not sampled."""
 
-    Attributes:
-        blocks_ns: Steady time per call of each block.
-        means_ns: Mean time per call of each block.
-        compilations: Which of the process's compilations each block is of.
-        counts: Sampled stacks per frame of the pool; all 0 if it was not sampled.
-    """
+    clock: pd.DataFrame
+    stacks: Sequence[Stack]
 
-    blocks_ns: Floats
-    means_ns: Floats
-    compilations: Floats
-    counts: Floats
+    @cached_property
+    def call_ns(self) -> Floats:
+        """Steady time per call of each block."""
+        per_call: Floats = (self.clock[time_column(self.clock)] / self.clock["calls"]).to_numpy(np.float64)
+        return per_call
+
+    @cached_property
+    def mean_ns(self) -> Floats:
+        """Mean time per call of each block."""
+        per_call: Floats = (self.clock["wall_ns"] / self.clock["calls"]).to_numpy(np.float64)
+        return per_call
 
 
 Round = tuple[Process, Process]
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +108,53 @@ class Pool:
     """What was recorded.
 
     Attributes:
-        keys: Category and frame of each count; one ``ADDED`` of every category is among them.
-        rounds: All of them.
+        meta: Of the captures, as recorded in turns.
+        rounds: Of all comparisons.
         verdicts: Of the live comparisons.
-        size: Rounds of each: sampled ones and others.
+        classifier: Fitted to the stacks of all rounds.
     """
 
-    keys: Sequence[Key]
+    meta: CaptureMeta
     rounds: Sequence[Round]
     verdicts: Counter[str]
-    size: tuple[int, int]
+    classifier: Classifier
+
+    @property
+    def sampled(self) -> list[Round]:
+        """Rounds whose processes were sampled."""
+        return [pair for pair in self.rounds if pair[0].stacks]
+
+    @property
+    def not_sampled(self) -> list[Round]:
+        """The others."""
+        return [pair for pair in self.rounds if not pair[0].stacks]
+
+    def draw(self, random: np.random.Generator) -> list[Round]:
+        """As many rounds of either kind as one comparison has, the sampled ones first, each one's sides by lot."""
+        comparisons = max(1, self.verdicts.total())
+        drawn = [
+            of_kind[index]
+            for of_kind in (self.sampled, self.not_sampled)
+            for index in random.choice(len(of_kind), len(of_kind) // comparisons, replace=False)
+        ]
+        return [pair if random.random() < 0.5 else pair[::-1] for pair in drawn]
+
+    def budget(self, processes: Sequence[Process]) -> Budget:
+        """The product's budget of one side."""
+        clock = pd.concat(
+            [process.clock.assign(process=number) for number, process in enumerate(processes)], ignore_index=True
+        )
+        samples = Samples([process.stacks for process in processes if process.stacks])
+        return make_budget(Evidence("drawn", self.meta, clock, samples), self.classifier)
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """Functions that a slow-down may hit, as the stacks that it adds to, with their categories and how often each is drawn."""
+
+    stacks: Sequence[Stack]
+    categories: Sequence[str]
+    weights: Floats
 
 
 def record(folder: Path, target: str, live: int, *, load: bool) -> None:
@@ -119,118 +187,87 @@ def busy_neighbour(*, load: bool) -> Iterator[None]:
 
 def read_pool(folder: Path) -> Pool:
     """Every round of every comparison."""
-    classifier = default_classifier(None)
     verdicts: Counter[str] = Counter()
-    blocks: list[list[tuple[Floats, Floats, Floats]]] = []
-    counts: list[list[Counter[Key]]] = []
-    for path in sorted(folder.iterdir()):
+    rounds: list[Round] = []
+    metas = []
+    for path in sorted(each for each in folder.iterdir() if each.is_dir()):
         verdicts[json.loads((path / "delta.json").read_text(encoding="utf-8"))["verdict"]] += 1
-        captures = [read_capture(path / side) for side in ("base", "new")]
-        for side, capture in enumerate(captures):
-            found = [
-                (
-                    steady_ns(rows),
-                    (rows["wall_ns"] / rows["calls"]).to_numpy(np.float64),
-                    rows["compilation"].to_numpy(np.float64),
-                )
-                for _, rows in capture.clock.groupby("process", sort=True)
-            ]
-            shares = shares_of_stacks(stacks_per_process(capture.folded), classifier)
-            every = capture.meta["effort"]["sampled_every"]
-            seen = [
-                Counter({key: each[number // every] for key, each in shares.counts.items()})
-                if number % every == 0
-                else Counter()
-                for number in range(len(found))
-            ]
-            if side == 0:
-                blocks += [[each] for each in found]
-                counts += [[each] for each in seen]
-            else:
-                for number in range(len(found)):
-                    blocks[number - len(found)].append(found[number])
-                    counts[number - len(found)].append(seen[number])
-    known = {key for pair in counts for each in pair for key in each}
-    keys = sorted({*known, *((category, ADDED) for category, _ in known)})
-    rounds = [
-        (
-            Process(*pair[0], np.array([seen[0][key] for key in keys])),
-            Process(*pair[1], np.array([seen[1][key] for key in keys])),
-        )
-        for pair, seen in zip(blocks, counts, strict=True)
+        sides = [evidence_of(read_capture(path / side)) for side in ("base", "new")]
+        rounds += zip(*map(processes_of, sides), strict=True)
+        metas.append(sides[0].meta)
+    meta = msgspec.structs.replace(metas[0], warnings=[], recorded_with="pool")
+    stacks = (stack for pair in rounds for process in pair for stack in process.stacks)
+    return Pool(meta, rounds, verdicts, default_classifier(RULES).fitted(stacks))
+
+
+def processes_of(evidence: Evidence) -> list[Process]:
+    """The timed processes of a capture, of which the first of so many was sampled."""
+    every = evidence.meta.effort["sampled_every"]
+    stacks = iter(evidence.samples.processes)
+    return [
+        Process(rows, next(stacks) if number % every == 0 else ())
+        for number, (_, rows) in enumerate(evidence.clock.groupby("process", sort=True))
     ]
-    comparisons = max(1, verdicts.total())
-    of_sampled = sum(process.counts.any() for process, _ in rounds) // comparisons
-    return Pool(keys, rounds, verdicts, (of_sampled, len(rounds) // comparisons - of_sampled))
 
 
-def steady_ns(rows: pd.DataFrame) -> Floats:
-    """What the comparison takes for the time of a block, per call."""
-    per_call: Floats = (rows[time_column(rows)] / rows["calls"]).to_numpy(np.float64)
-    return per_call
-
-
-def slowed(process: Process, share: float, frame: int, random: np.random.Generator) -> Process:
-    """The process had every call taken ``share`` longer, in ``frame``."""
-    added_ns = share * float(np.median(process.blocks_ns))
-    moved = random.binomial(process.counts.astype(int), share / (1 + share))
-    counts = process.counts - moved
-    counts[frame] += moved.sum()
-    return replace(process, blocks_ns=process.blocks_ns + added_ns, means_ns=process.means_ns + added_ns, counts=counts)
-
-
-def budget(keys: Sequence[Key], processes: Sequence[Process]) -> Budget:
-    """The budget of a side, as the analysis makes it from clock and stacks."""
-    wall_ns = round(float(np.median([np.median(each.blocks_ns) for each in processes])))
-    by_frame = np.array([each.counts for each in processes if each.counts.any()])
-    columns = np.array([HOST_CATEGORIES.index(category) for category, _ in keys])
-    counts = np.stack([by_frame[:, columns == index].sum(axis=1) for index in range(len(HOST_CATEGORIES))], axis=1)
-    pooled = counts.sum(axis=0) / counts.sum()
-    sizes = round_to_sum((pooled * wall_ns).tolist(), wall_ns)
-    host = tuple(
-        HostCategory(n, ns, (ns, ns), ns / wall_ns, "samples") for n, ns in zip(HOST_CATEGORIES, sizes, strict=True)
-    )
-    calls = sum(len(each.blocks_ns) for each in processes)
-    made = Breakdown(
-        scenario="pool",
-        variant="pool",
-        compile=False,
-        device_kind="cpu",
-        params={},
-        wall=Wall(wall_ns, (wall_ns, wall_ns), len(processes), calls, calls, 0.0),
-        host=host,
-        closure=Closure(wall_ns, 0, None, None, None),
-    )
-    rows = [
-        pd.DataFrame({"call_ns": each.blocks_ns, "mean_ns": each.means_ns, "compilation": each.compilations})
-        .rename_axis("block")
-        .reset_index()
-        .assign(process=process, reference_ns=1, undisturbed=True)
-        for process, each in enumerate(processes)
+def slowed(process: Process, share: float, function: Stack, random: np.random.Generator) -> Process:
+    """The process if every call had taken ``share`` longer, in ``function``."""
+    if not share:
+        return process
+    added_ns = (share * float(np.median(process.call_ns)) * process.clock["calls"]).round().astype("int64")
+    columns = {name: process.clock[name] + added_ns for name in ("wall_ns", "steady_ns") if name in process.clock}
+    clock = process.clock.assign(**columns)
+    if not process.stacks:
+        return Process(clock, ())
+    taken = random.binomial([stack.count for stack in process.stacks], share / (1 + share)).tolist()
+    left = [
+        replace(stack, count=stack.count - count)
+        for stack, count in zip(process.stacks, taken, strict=True)
+        if stack.count > count
     ]
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    unused = np.zeros((1, len(HOST_CATEGORIES)))
-    stacks = {key: by_frame[:, index] for index, key in enumerate(keys) if by_frame[:, index].any()}
-    return Budget(made, unused[:, 0], unused, {}, pd.concat(rows), shares, stacks, "pool")
+    return Process(clock, [*left, replace(function, count=sum(taken))] if sum(taken) else left)
+
+
+def added_functions(pool: Pool) -> Functions:
+    """A function that was not there before, in each category that is large enough to be blamed."""
+    of_category: Counter[str] = Counter()
+    for stack in _all_stacks(pool):
+        of_category[pool.classifier.classify(stack).claim.category] += stack.count
+    large = [name for name, count in of_category.items() if count >= LEAST_SHARE * of_category.total()]
+    loop = _all_stacks(pool)[0].frames[0]
+    stacks = [Stack((loop, StackFrame(ADDED.format(name), "added.so", 0, native=True)), 1) for name in large]
+    return Functions(stacks, large, np.full(len(large), 1 / len(large)))
+
+
+def known_functions(pool: Pool) -> Functions:
+    """Every function that was there, by its share of the stacks."""
+    stacks = _all_stacks(pool)
+    counts = np.array([stack.count for stack in stacks], dtype=np.float64)
+    categories = [pool.classifier.classify(stack).claim.category for stack in stacks]
+    return Functions(stacks, categories, counts / counts.sum())
+
+
+def _all_stacks(pool: Pool) -> list[Stack]:
+    return [stack for pair in pool.rounds for process in pair for stack in process.stacks]
 
 
 def pyperf_verdict(base: Sequence[Process], new: Sequence[Process]) -> str:
     """Student's t-test of pyperf's ``compare_to``: values of all processes, pooled variance, two-sided 95 %."""
     old, recent = (
-        np.array([part.mean() for each in side for part in np.array_split(each.blocks_ns, PYPERF_VALUES)])
+        np.array([part.mean() for each in side for part in np.array_split(each.call_ns, PYPERF_VALUES)])
         for side in (base, new)
     )
-    freedom = len(old) + len(recent) - 2
-    pooled = ((len(old) - 1) * old.var(ddof=1) + (len(recent) - 1) * recent.var(ddof=1)) / freedom
+    degrees_of_freedom = len(old) + len(recent) - 2
+    pooled = ((len(old) - 1) * old.var(ddof=1) + (len(recent) - 1) * recent.var(ddof=1)) / degrees_of_freedom
     t = float((recent.mean() - old.mean()) / np.sqrt(pooled * (1 / len(old) + 1 / len(recent))))
-    if abs(t) < t_quantile(0.025, freedom):
+    if abs(t) < t_quantile(0.025, degrees_of_freedom):
         return "same"
     return "slower" if t > 0 else "faster"
 
 
 def medians_verdict(base: Sequence[Process], new: Sequence[Process]) -> str:
     """What a reader of torch.utils.benchmark.Compare does: medians over all blocks, told apart beyond 1 %."""
-    old, recent = (float(np.median(np.concatenate([each.blocks_ns for each in side]))) for side in (base, new))
+    old, recent = (float(np.median(np.concatenate([each.call_ns for each in side]))) for side in (base, new))
     if abs(recent / old - 1) <= 0.01:
         return "same"
     return "slower" if recent > old else "faster"
@@ -241,47 +278,36 @@ class Tally:
     """Verdicts by tool, and of the own ones how often the right category was named first, and how often a wrong one at all."""
 
     verdicts: dict[str, Counter[str]] = field(
-        default_factory=lambda: {name: Counter() for name in ("overhead-lens", "pyperf", "medians")}
+        default_factory=lambda: {name: Counter() for name in (OWN, PYPERF, MEDIANS)}
     )
     right: int = 0
     wrong: int = 0
 
-
-def frames_to_slow(pool: Pool, *, added: bool) -> tuple[list[int], Floats]:
-    """Frames that a slow-down may hit, and how often each does."""
-    total = np.sum([process.counts for pair in pool.rounds for process in pair], axis=0)
-    of_category: Counter[str] = Counter()
-    for (category, _), count in zip(pool.keys, total.tolist(), strict=True):
-        of_category[category] += count
-    if added:
-        large = [name for name, count in of_category.items() if count >= LEAST_SHARE * total.sum()]
-        frames = [pool.keys.index((name, ADDED)) for name in large]
-        return frames, np.full(len(frames), 1 / len(frames))
-    return list(range(len(total))), total / total.sum()
+    def rows(self, share: float, where: str) -> list[list[Cell]]:
+        """A row for each tool."""
+        rows = []
+        for tool, counts in self.verdicts.items():
+            total = counts.total()
+            blame = [self.right / total if share else None, self.wrong / total] if tool == OWN else [None, None]
+            rates = [counts[verdict] / total for verdict in ("slower", "faster", "same", "inconclusive")]
+            rows.append([share, where, tool, *rates, *blame])
+        return rows
 
 
-def resample(pool: Pool, comparisons: int, share: float, *, added: bool) -> Tally:
-    """Verdicts of many comparisons with a slow-down of ``share`` in a frame, added or not."""
+def resample(pool: Pool, comparisons: int, share: float, functions: Functions) -> Tally:
+    """Verdicts of many comparisons with a slow-down of ``share`` in one of ``functions``."""
     random = np.random.default_rng(SEED)
-    frames, weights = frames_to_slow(pool, added=added)
     tally = Tally()
-    sampled = [pair for pair in pool.rounds if pair[0].counts.any()]
-    others = [pair for pair in pool.rounds if not pair[0].counts.any()]
     for _ in range(comparisons):
-        drawn = [
-            of_kind[index]
-            for of_kind, count in zip((sampled, others), pool.size, strict=True)
-            for index in random.choice(len(of_kind), count, replace=False)
-        ]
-        ordered = [pair if random.random() < 0.5 else pair[::-1] for pair in drawn]
-        base = [pair[0] for pair in ordered]
-        frame = int(random.choice(frames, p=weights))
-        category = pool.keys[frame][0]
-        new = [slowed(pair[1], share, frame, random) for pair in ordered]
-        delta = compare_budgets(budget(pool.keys, base), budget(pool.keys, new))
-        tally.verdicts["overhead-lens"][delta.verdict] += 1
-        tally.verdicts["pyperf"][pyperf_verdict(base, new)] += 1
-        tally.verdicts["medians"][medians_verdict(base, new)] += 1
+        drawn = pool.draw(random)
+        at = int(random.choice(len(functions.weights), p=functions.weights))
+        base = [pair[0] for pair in drawn]
+        new = [slowed(pair[1], share, functions.stacks[at], random) for pair in drawn]
+        delta = compare_budgets(pool.budget(base), pool.budget(new))
+        tally.verdicts[OWN][delta.verdict] += 1
+        tally.verdicts[PYPERF][pyperf_verdict(base, new)] += 1
+        tally.verdicts[MEDIANS][medians_verdict(base, new)] += 1
+        category = functions.categories[at]
         tally.right += delta.verdict == "slower" and delta.blame[:1] == (category,)
         tally.wrong += bool(set(delta.blame) - ({category} if share else set()))
     return tally
@@ -289,21 +315,38 @@ def resample(pool: Pool, comparisons: int, share: float, *, added: bool) -> Tall
 
 def spreads(pool: Pool) -> tuple[float, float]:
     """Standard deviation of a round's difference as a share of the call: by the blocks' steady times, and by their means."""
-    found = []
-    for name in ("blocks_ns", "means_ns"):
-        shifts = []
-        for pair in pool.rounds:
-            old, new = (getattr(process, name) for process in pair)
-            count = min(len(old), len(new))
-            of_blocks = pd.Series(new[:count] - old[:count]).groupby(pair[0].compilations[:count])
-            shifts.append(of_blocks.median().mean() / np.median(old))
-        found.append(float(np.std(shifts, ddof=1)))
-    return found[0], found[1]
+    steady: list[float] = []
+    means: list[float] = []
+    for base, new in pool.rounds:
+        level_ns = float(np.median(base.call_ns))
+        compilation = base.clock["compilation"].to_numpy()
+        for found, old, recent in ((steady, base.call_ns, new.call_ns), (means, base.mean_ns, new.mean_ns)):
+            count = min(len(old), len(recent))
+            of_blocks = pd.Series(recent[:count] - old[:count]).groupby(compilation[:count])
+            found.append(float(of_blocks.median().mean()) / level_ns)
+    return statistics.stdev(steady), statistics.stdev(means)
+
+
+def notes_on(pool: Pool, folder: Path, comparisons: int) -> list[str]:
+    """What was recorded, and how the live comparisons ended."""
+    processes = [process for pair in pool.rounds for process in pair]
+    level_ns = statistics.median(float(np.median(process.call_ns)) for process in processes)
+    stacks = statistics.mean(sum(stack.count for stack in each.stacks) for each in processes if each.stacks)
+    seconds = [float(path.read_text(encoding="ascii")) for path in folder.glob("*/seconds")]
+    steady, means = spreads(pool)
+    live = ", ".join(f"{count} {name}" for name, count in sorted(pool.verdicts.items()))
+    return [
+        f"{len(processes)} processes in {len(pool.rounds)} rounds, {level_ns:.0f} ns per call.",
+        f"{stacks:.0f} stacks a sampled process; {statistics.median(seconds or [0]):.0f} s a comparison.",
+        f"Live, against itself: {live}.",
+        f"Spread of a round's difference: {steady:.2%} by the steady times of blocks, {means:.2%} by their means.",
+        f"{comparisons} comparisons drawn for each slow-down, seed {SEED}.",
+    ]
 
 
 def main() -> None:
-    """Record what is missing, resample, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Record what is missing, resample, print the table and write the result."""
+    parser = CLAIM.parser(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--target", default="add1")
     parser.add_argument("--live", type=int, default=10, help="comparisons to run")
@@ -312,32 +355,22 @@ def main() -> None:
     options = parser.parse_args()
     record(options.folder, options.target, options.live, load=options.load)
     pool = read_pool(options.folder)
-    processes = [process for pair in pool.rounds for process in pair]
-    level_ns = statistics.median(float(np.median(process.blocks_ns)) for process in processes)
-    stacks = statistics.mean(process.counts.sum() for process in processes if process.counts.any())
-    seconds = [float(path.read_text(encoding="ascii")) for path in options.folder.glob("*/seconds")]
-    print(
-        f"{options.target}: {len(processes)} processes in {len(pool.rounds)} rounds, {level_ns:.0f} ns per call,",
-        end=" ",
-    )
-    print(f"{stacks:.0f} stacks a sampled process, {statistics.median(seconds or [0]):.0f} s a comparison")
-    print(f"live, against itself: {', '.join(f'{count} {name}' for name, count in sorted(pool.verdicts.items()))}")
-    steady, means = spreads(pool)
-    print(f"spread of a round's difference: {steady:.2%} by the steady times of blocks, {means:.2%} by their means")
-    print(f"{options.comparisons} comparisons of {sum(pool.size)} rounds, seed {SEED}")
-    print(
-        "| slow-down | in | by | slower | faster | same | inconclusive | right one blamed first | a wrong one blamed |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
-    for share, added in ((0.0, True), *((share, added) for added in (True, False) for share in SLOW_DOWNS)):
-        tally = resample(pool, options.comparisons, share, added=added)
-        where = ("a new function" if added else "a function there was") if share else ""
-        for tool, counts in tally.verdicts.items():
-            own = tool == "overhead-lens"
-            rates = [counts[verdict] for verdict in ("slower", "faster", "same", "inconclusive")]
-            blame = [tally.right if share else None, tally.wrong] if own else [None, None]
-            cells = ["" if each is None else f"{each / options.comparisons:.1%}" for each in (*rates, *blame)]
-            print(f"| {share:.0%} | {where} | {tool} | {' | '.join(cells)} |", flush=True)
+    notes = notes_on(pool, options.folder, options.comparisons)
+    print(*notes, "", sep="\n")
+    print_heading(CLAIM.columns)
+    rows: list[list[Cell]] = []
+    added, known = added_functions(pool), known_functions(pool)
+    plan = [(0.0, "", added)]
+    plan += [(share, "a new function", added) for share in SLOW_DOWNS]
+    plan += [(share, "a function there was", known) for share in SLOW_DOWNS]
+    for share, where, functions in plan:
+        found = resample(pool, options.comparisons, share, functions).rows(share, where)
+        rows += found
+        for row in found:
+            print_row(row)
+    beside = " --load" if options.load else ""
+    claim = replace(CLAIM, command=f'{CLAIM.command} --target "{options.target}" --live {options.live}{beside}')
+    write_result(options.result, claim.answered(rows, notes))
 
 
 if __name__ == "__main__":

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from overhead_lens.cli.store import stacks_per_process
-
+from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.samples.sampler import Sampling
+from overhead_lens.instruments.clock.record import TIME_BLOCKS
+from overhead_lens.instruments.page_faults.evidence import Touched
+from overhead_lens.instruments.page_faults.record import MEASURE as MEASURE_PAGE_FAULTS
+from overhead_lens.instruments.samples.evidence import stacks_per_process
+from overhead_lens.instruments.samples.record import SampleStacks
 from overhead_lens.machine.cores import idle_cores
-from overhead_lens.machine.process import Worker
+from overhead_lens.machine.operations import LOAD, WARM_UP
+from overhead_lens.machine.process import Worker, ask_all
+from overhead_lens.machine.request import Request
+from overhead_lens.recorder.side import subject_of
 from overhead_lens.stack import Stack
-from scripts.known_costs.cell import TOLERATED_NS, TOLERATED_SHARE
-from scripts.known_costs.sites import LABORATORY, Site
-from scripts.laboratory.known_cost import CELL_BYTES
+from overhead_lens.target import Target
+from scripts.validation.known_costs.cell import TOLERATED_NS, TOLERATED_SHARE
+from scripts.validation.known_costs.sites import LABORATORY, Site
+from scripts.validation.laboratory.known_cost import CELL_BYTES
 
 PROCESSES = 12
 _ROUNDS = 20
@@ -41,10 +46,14 @@ _TURNS = 3
 
 @dataclass(slots=True)
 class Readings:
-    """What was measured at one cost: block rows, and per process the sampled stacks of the measured loop."""
+    """What was measured at one cost: block rows, and per process the sampled stacks of the measured loop.
+
+    ``page_faults`` are the same at every cost.
+    """
 
     rows: list[dict[str, int]] = field(default_factory=list)
     stacks: list[list[Stack]] = field(default_factory=list)
+    page_faults: list[Touched] = field(default_factory=list)
 
 
 class Switch:
@@ -70,14 +79,14 @@ class Bench:
         folder: For logs and the sampler's output.
         switch: Sets the cost.
         workers: Each with ns per call without a cost.
-        about: What the first worker says of its workload.
+        meta: What the first worker says of its workload.
     """
 
     site: Site
     folder: Path
     switch: Switch
     workers: Sequence[tuple[Worker, float]]
-    about: dict[str, Any]
+    meta: CaptureMeta
 
     def time(self, process: int, costs_ns: Sequence[int], rounds: range) -> dict[int, list[dict[str, int]]]:
         """Rows of blocks per cost, one block per cost and round; a round that is thrown away comes first."""
@@ -97,7 +106,7 @@ class Bench:
         """
         worker, block_ns = self._at(process, cost_ns)
         pieces = {"piece_ns": max(1, block_ns // _PIECES)} if self.site.steady else {}
-        row: dict[str, int] = worker.ask("clock", block_ns=block_ns, blocks=1, budget_ns=0, **pieces)["rows"][0]
+        (row,) = worker.ask(TIME_BLOCKS, block_ns=block_ns, blocks=1, budget_ns=0, **pieces).rows
         wanted = self.site.calls_per_block(self.workers[process][1], cost_ns)
         if cost_ns and self.site.event_ns and row["calls"] != wanted:
             raise MeasurementError(
@@ -117,23 +126,25 @@ class Bench:
     def _sample_at_once(
         self, processes: Sequence[int], cost_ns: int, count: int, cores: Sequence[int | None]
     ) -> list[list[Stack]]:
+        self.switch.set(cost_ns)
+        samples = SampleStacks()
         with ExitStack() as stack:
-            samplings = []
-            for process, core in zip(processes, cores, strict=False):
-                worker, chunk_ns = self._at(process, cost_ns)
-                spinning = worker.ask("spin", chunk_ns=chunk_ns, tracer_pid=os.getpid())
-                stack.callback(worker.stop_spinning)
-                sampling = Sampling(spinning["pid"], count, self.folder, worker.name, core, threads=self.site.threads)
-                samplings.append(stack.enter_context(sampling))
-            runs = [sampling.finish() for sampling in samplings]
+            samplings = [
+                samples.start(stack, self.folder, self.workers[process][0], count, core, threads=self.site.threads)
+                for process, core in zip(processes, cores, strict=False)
+            ]
+            for sampling in samplings:
+                samples.keep(sampling)
+        if samples.taken.reason:
+            raise MeasurementError(samples.taken.reason)
         return [
-            [each for stacks in stacks_per_process(tuple(run.folded.splitlines())) for each in stacks] for run in runs
+            [each for stacks in stacks_per_process(folded.splitlines()) for each in stacks] for folded in samples.folded
         ]
 
-    def measure_page_faults(self, process: int) -> dict[str, int]:
+    def measure_page_faults(self, process: int) -> Touched:
         """What they take beside the operating system's own time; budgets of calls without any make no use of it."""
-        worker, _ = self.workers[process]
-        return {"process": process, **worker.ask("page_faults")}
+        touched = self.workers[process][0].ask(MEASURE_PAGE_FAULTS)
+        return Touched(touched.faults, touched.user_ns, process)
 
     def _at(self, process: int, cost_ns: int) -> tuple[Worker, int]:
         """A worker with the cost set, and the length of a block as it counts: by what a call took while it warmed up."""
@@ -145,29 +156,31 @@ class Bench:
 @contextmanager
 def warmed_up(site: Site, processes: int) -> Iterator[Bench]:
     """Fresh workers of a site; they end with the block."""
-    with tempfile.TemporaryDirectory(prefix="overhead_laboratory_") as name:
+    with tempfile.TemporaryDirectory(prefix="overhead_laboratory_") as name, ExitStack() as stack:
         folder = Path(name)
         switch = Switch(folder / "cell")
-        workers: list[Worker] = []
-        try:
-            workers += [
-                Worker(f"clock-{number}", folder / f"{number}.log", _STEP_TIMEOUT_S) for number in range(processes)
-            ]
-            for worker in workers:
-                worker.send(
-                    "load",
-                    path=str(LABORATORY / f"{site.file}.py"),
-                    variant=site.variant,
-                    params={"cell": str(switch.path)},
-                    compile_options={} if site.compiled else None,
-                )
-            about, *_ = [worker.receive("load") for worker in workers]
-            # One at a time: side by side they would find calls several times as long as they are.
-            call_ns = [worker.ask("warm_up")["call_ns"] for worker in workers]
-            yield Bench(site, folder, switch, list(zip(workers, call_ns, strict=True)), about)
-        finally:
-            for worker in workers:
-                worker.end()
+        request = request_of(site, switch, folder)
+        workers = [
+            stack.enter_context(Worker(f"clock-{number}", folder / f"{number}.log", request.timeout_s))
+            for number in range(processes)
+        ]
+        workload, *_ = ask_all(workers, LOAD, **request.load_arguments())
+        meta = CaptureMeta(subject=subject_of(workload, compiles=site.compiled), recorded_with=site.name)
+        # One at a time: side by side they would find calls several times as long as they are.
+        call_ns = [worker.ask(WARM_UP).call_ns for worker in workers]
+        yield Bench(site, folder, switch, list(zip(workers, call_ns, strict=True)), meta)
+
+
+def request_of(site: Site, switch: Switch, folder: Path) -> Request:
+    """What the workers of a site are told."""
+    return Request(
+        target=Target(site.name, LABORATORY / f"{site.file}.py", name=site.variant),
+        params={"cell": str(switch.path)},
+        compile_options={} if site.compiled else None,
+        output=folder,
+        parent=folder,
+        timeout_s=_STEP_TIMEOUT_S,
+    )
 
 
 def plan_samples(call_ns: float, costs_ns: Sequence[int], seconds: float) -> dict[int, int]:
@@ -199,27 +212,36 @@ def _stacks(wall_ns: float, cost_ns: int) -> float:
     return float(2 * (0.5 * wall_ns / (tolerated_ns / 3)) ** 2)
 
 
-def measure(site: Site, costs_ns: Sequence[int], seconds: float) -> tuple[dict[int, Readings], dict[str, Any]]:
+def measure(site: Site, costs_ns: Sequence[int], seconds: float) -> tuple[dict[int, Readings], CaptureMeta]:
     """Time and sample a site without a cost (key 0) and with each of ``costs_ns``; also what its worker says of itself."""
-    readings = {cost_ns: Readings() for cost_ns in (0, *costs_ns)}
-    faults = []
+    faults: list[Touched] = []
+    readings = {cost_ns: Readings(page_faults=faults) for cost_ns in (0, *costs_ns)}
     with warmed_up(site, PROCESSES) as bench:
         counts = plan_samples(statistics.median(call_ns for _, call_ns in bench.workers), costs_ns, seconds)
         for first in range(0, PROCESSES, _AT_ONCE):
             group = range(first, min(first + _AT_ONCE, PROCESSES))
             before = [bench.time(process, list(readings), range(_ROUNDS // 2)) for process in group]
-            stacks: dict[int, list[list[Stack]]] = {cost_ns: [[] for _ in group] for cost_ns in readings}
-            for turn in range(_TURNS):
-                for cost_ns in readings:
-                    if count := of_turn(counts[cost_ns], turn):
-                        for kept, found in zip(stacks[cost_ns], bench.sample(group, cost_ns, count), strict=True):
-                            kept.extend(found)
+            stacks = _sample_in_turns(bench, group, counts, list(readings))
             after = [bench.time(process, list(readings), range(_ROUNDS // 2, _ROUNDS)) for process in group]
-            for cost_ns, each in readings.items():
-                each.stacks += stacks[cost_ns]
-                for rows in zip(before, after, strict=True):
-                    each.rows += [row for half in rows for row in half[cost_ns]]
+            for cost_ns, of_cost in readings.items():
+                of_cost.stacks += stacks[cost_ns]
+                of_cost.rows += [
+                    row for halves in zip(before, after, strict=True) for half in halves for row in half[cost_ns]
+                ]
             for process in group:
                 faults.append(bench.measure_page_faults(process))
                 bench.workers[process][0].end()
-    return readings, {**bench.about, "page_faults": faults}
+    return readings, bench.meta
+
+
+def _sample_in_turns(
+    bench: Bench, group: Sequence[int], counts: dict[int, int], costs_ns: Sequence[int]
+) -> dict[int, list[list[Stack]]]:
+    """Stacks of each process of a group, at each cost."""
+    stacks: dict[int, list[list[Stack]]] = {cost_ns: [[] for _ in group] for cost_ns in costs_ns}
+    for turn in range(_TURNS):
+        for cost_ns in costs_ns:
+            if count := of_turn(counts[cost_ns], turn):
+                for kept, found in zip(stacks[cost_ns], bench.sample(group, cost_ns, count), strict=True):
+                    kept.extend(found)
+    return stacks

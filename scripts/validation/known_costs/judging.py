@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
-from overhead_lens.budget.make import Budget, Evidence, make_budget
+from overhead_lens.budget.evidence import Evidence
+from overhead_lens.budget.make import Budget, make_budget
 from overhead_lens.budget.wall import estimate_per_call, undisturbed
+from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.compare.difference import compare_budgets
+from overhead_lens.instruments.clock.evidence import as_table
+from overhead_lens.instruments.page_faults.evidence import PageFaults
+from overhead_lens.instruments.samples.evidence import Samples
 from overhead_lens.stats.distributions import t_quantile
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, Classifier, default_classifier
-from scripts.known_costs.bench import Readings, measure
-from scripts.known_costs.cell import Cell
-from scripts.known_costs.sites import RULES, Site
+from scripts.validation.known_costs.bench import Readings, measure
+from scripts.validation.known_costs.cell import Cell
+from scripts.validation.known_costs.sites import RULES, Site
 
 # What a normal variable exceeds, either way, in 5 % of cases.
 _NORMAL = 1.96
@@ -26,19 +30,24 @@ def judge_site(site: Site, costs_ns: Sequence[int], seconds: float) -> list[Cell
     possible = [cost_ns for cost_ns in costs_ns if site.least_ns <= cost_ns <= site.most_ns]
     if not possible:
         return []
-    readings, about = measure(site, possible, seconds)
+    readings, meta = measure(site, possible, seconds)
     every = (stack for each in readings.values() for stacks in each.stacks for stack in stacks)
     classifier = default_classifier(RULES).fitted(every)
-    budgets = {cost_ns: budget_of(site, each, about, classifier) for cost_ns, each in readings.items()}
+    budgets = {cost_ns: budget_of(site, each, meta, classifier) for cost_ns, each in readings.items()}
     return [
         judge(site, cost_ns, (readings[0], readings[cost_ns]), (budgets[0], budgets[cost_ns])) for cost_ns in possible
     ]
 
 
-def budget_of(site: Site, readings: Readings, about: dict[str, Any], classifier: Classifier) -> Budget:
+def budget_of(site: Site, readings: Readings, meta: CaptureMeta, classifier: Classifier) -> Budget:
     """The product's budget of what was measured at one cost."""
-    meta = {**about, "compile": site.compiled, "device": "cpu", "recorded_with": site.name}
-    evidence = Evidence(meta, pd.DataFrame(readings.rows), readings.stacks, None, site.name)
+    evidence = Evidence(
+        name=site.name,
+        meta=meta,
+        clock=as_table(readings.rows),
+        samples=Samples(readings.stacks),
+        page_faults=PageFaults(readings.page_faults),
+    )
     return make_budget(evidence, classifier)
 
 

@@ -1,11 +1,11 @@
-"""The places for a cost, in ``scripts/laboratory``."""
+"""The places for a cost, in ``scripts/validation/laboratory``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts.laboratory.known_cost import COMPILE_NS, KEPT_SHAPES
+from scripts.validation.laboratory.known_cost import COMPILE_NS, KEPT_SHAPES
 
 LABORATORY = Path(__file__).resolve().parents[1] / "laboratory"
 RULES = LABORATORY / "rules.toml"

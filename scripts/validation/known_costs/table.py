@@ -1,4 +1,4 @@
-"""Cells as a table, and kept in a file."""
+"""Cells as rows of the result, and kept in a file."""
 
 from __future__ import annotations
 
@@ -8,51 +8,71 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from scripts.known_costs.cell import Cell
-from scripts.known_costs.sites import SITES
+from scripts.results import Cell as TableCell
+from scripts.results import Column
+from scripts.validation.known_costs.cell import Cell
+from scripts.validation.known_costs.sites import SITES
 
-HEADER = """\
-| site | cost, ns | bare difference, ns | moved most | right one moved, ns | error, ns | other that moved most, ns | samples | |\
- compared: blamed | by, ns | |
-|---|---|---|---|---|---|---|---|---|---|---|---|"""
+COLUMNS = (
+    Column("site"),
+    Column("cost", "ns"),
+    Column("bare difference", "ns"),
+    Column("low", "ns"),
+    Column("high", "ns"),
+    Column("right category"),
+    Column("moved most"),
+    Column("right one moved", "ns"),
+    Column("±", "ns"),
+    Column("other that moved most"),
+    Column("other moved", "ns"),
+    Column("other ±", "ns"),
+    Column("stacks without"),
+    Column("stacks with"),
+    Column("verdict"),
+    Column("comparison blames"),
+    Column("blamed by", "ns"),
+    Column("comparison's verdict"),
+)
 
 
-def row_of(cell: Cell) -> str:
-    """The cell as a row of the Markdown table."""
-    low, high = cell.bare_ci95_ns
-    first = cell.first if cell.right else f"**{cell.first}**, not {cell.category}"
-    blamed = cell.blamed or "none"
-    if cell.blamed not in (cell.category, None):
-        blamed = f"**{cell.blamed}**"
-    fields = [
+def row_of(cell: Cell) -> tuple[TableCell, ...]:
+    """The cell as a row of the table."""
+    return (
         cell.site,
-        f"{cell.cost_ns:,}",
-        f"{cell.bare_ns:,.0f} [{low:,.0f}, {high:,.0f}]",
-        first,
-        f"{cell.moved_ns:,} ± {cell.sampling_ns:,.0f}",
-        f"{cell.moved_ns - cell.bare_ns:+,.0f}",
-        f"{cell.other} {cell.other_ns:+,} ± {cell.other_sampling_ns:,.0f}",
-        f"{cell.samples[0]:,} / {cell.samples[1]:,}",
+        cell.cost_ns,
+        round(cell.bare_ns),
+        *map(round, cell.bare_ci95_ns),
+        cell.category,
+        cell.first,
+        cell.moved_ns,
+        round(cell.sampling_ns),
+        cell.other,
+        cell.other_ns,
+        round(cell.other_sampling_ns),
+        *cell.samples,
         cell.verdict,
-        blamed,
-        f"{cell.blamed_ns:+,}" if cell.blamed else "",
+        cell.blamed,
+        cell.blamed_ns if cell.blamed else None,
         "pass" if cell.found else "FAIL",
-    ]
-    return f"| {' | '.join(fields)} |"
+    )
 
 
-def summary(cells: Sequence[Cell]) -> str:
-    """The last line."""
+def summary(cells: Sequence[Cell]) -> tuple[str, str]:
+    """How many cells pass, by the budget and by the comparison."""
     from_200 = [cell for cell in cells if cell.cost_ns >= 200]
     verdicts = Counter(cell.verdict for cell in cells)
     blamed = sum(cell.blamed == cell.category for cell in from_200)
     wrongly = sum(cell.blamed not in (cell.category, None) for cell in from_200)
     right = sum(cell.right for cell in from_200)
     return (
-        f"The right category moved most in {right} of {len(from_200)} cells from 200 ns up; of all "
-        f"{len(cells)} cells {verdicts['pass']} pass, {verdicts['FAIL']} fail and {verdicts['unresolved']} are unresolved.\n"
-        f"The comparison blames the right one first in {blamed} of {len(from_200)}, another one in {wrongly}; "
-        f"{sum(cell.found for cell in cells)} of all {len(cells)} cells pass."
+        (
+            f"The right category moved most in {right} of {len(from_200)} cells from 200 ns up; of all {len(cells)} cells "
+            f"{verdicts['pass']} pass, {verdicts['FAIL']} fail and {verdicts['unresolved']} are unresolved."
+        ),
+        (
+            f"The comparison blames the right one first in {blamed} of {len(from_200)}, another one in {wrongly}; "
+            f"{sum(cell.found for cell in cells)} of all {len(cells)} cells pass."
+        ),
     )
 
 
@@ -75,7 +95,7 @@ def read_cells(path: Path | None) -> list[Cell]:
 
 
 def write_cells(path: Path | None, cells: Sequence[Cell]) -> None:
-    """Replace the file as a whole: a run that is broken off leaves what was there."""
+    """Replace the file as a whole: an interrupted run leaves what was there."""
     if path is None:
         return
     rows = [{**asdict(cell), "right": cell.right, "passed": cell.passed, "verdict": cell.verdict} for cell in cells]

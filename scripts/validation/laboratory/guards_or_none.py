@@ -1,6 +1,6 @@
 """``x + 1`` compiled, with its guards and without any: what do guards cost beside their own time?
 
-overhead-lens compare scripts/laboratory/guards_or_none.py:none scripts/laboratory/guards_or_none.py:all
+overhead-lens compare scripts/validation/laboratory/guards_or_none.py:none scripts/validation/laboratory/guards_or_none.py:all
 """
 
 from __future__ import annotations

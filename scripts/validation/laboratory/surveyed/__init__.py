@@ -10,7 +10,7 @@ Call = Callable[[], Any]
 
 def all_calls() -> dict[str, Call]:
     """Name to call; each takes a tenth of a millisecond or more. Each module has inputs of its own."""
-    from surveyed import algebra, backward, compiled, networks, tensors
+    from . import algebra, backward, compiled, networks, tensors
 
     found: dict[str, Call] = {}
     for module in (tensors, networks, algebra, backward, compiled):

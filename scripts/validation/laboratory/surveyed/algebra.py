@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from surveyed import Call
+from . import Call
 
 
 def calls() -> dict[str, Call]:

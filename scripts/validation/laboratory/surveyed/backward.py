@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (as everyone calls it)
 from torch import Tensor, nn
 
-from surveyed import Call
+from . import Call
 
 
 def calls() -> dict[str, Call]:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 (as everyone calls it)
 from torch import nn
 
-from surveyed import Call
+from . import Call
 
 
 def calls() -> dict[str, Call]:
