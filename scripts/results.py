@@ -32,6 +32,33 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """When and where something was measured.
+
+    Attributes:
+        measured_on: Date, ISO 8601.
+        machine: Processor and cores.
+        torch, python: Versions.
+    """
+
+    measured_on: str
+    machine: str
+    torch: str
+    python: str
+
+    @classmethod
+    def here(cls) -> Origin:
+        """Today and on this machine."""
+        about = describe_machine()
+        return cls(
+            measured_on=datetime.now(timezone.utc).date().isoformat(),
+            machine=f"{about['cpu']}, {about['cores']} cores",
+            torch=metadata.version("torch"),
+            python=platform.python_version(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """Answers to one question, as measured on one machine.
 
@@ -40,9 +67,7 @@ class Result:
         question: What is asked.
         method: How it was answered, in three sentences.
         command: What measures it again, from the root of the checkout.
-        measured_on: Date of the measurement, ISO 8601.
-        machine: Processor and cores.
-        torch, python: Versions.
+        measured_on, machine, torch, python: As of ``Origin``.
         columns: One for each cell of a row.
         rows: The table; None is a cell that was not measured.
         notes: What the table does not say.
@@ -75,18 +100,20 @@ class Claim:
     command: str
     columns: tuple[Column, ...] = field(default=())
 
-    def answered(self, rows: Sequence[Sequence[Cell]], notes: Sequence[str] = ()) -> Result:
-        """The result, measured here and today."""
-        about = describe_machine()
+    def answered(
+        self, rows: Sequence[Sequence[Cell]], notes: Sequence[str] = (), origin: Origin | None = None
+    ) -> Result:
+        """The result, measured here and today where no other origin is named."""
+        where = origin or Origin.here()
         return Result(
             claim=self.claim,
             question=self.question,
             method=self.method,
             command=self.command,
-            measured_on=datetime.now(timezone.utc).date().isoformat(),
-            machine=f"{about['cpu']}, {about['cores']} cores",
-            torch=metadata.version("torch"),
-            python=platform.python_version(),
+            measured_on=where.measured_on,
+            machine=where.machine,
+            torch=where.torch,
+            python=where.python,
             columns=self.columns,
             rows=tuple(map(tuple, rows)),
             notes=tuple(notes),

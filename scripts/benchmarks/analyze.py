@@ -1,6 +1,6 @@
 """Reading and analyzing traces beside HolisticTraceAnalysis 0.5.0, in one run.
 
-    python scripts/bench_analyze.py FOLDER [--gpu-trace FILE] [--repeat N] [--sizes 10,100,1000] [--hta-limit SECONDS]
+    python -m scripts.benchmarks.analyze FOLDER [--gpu-trace FILE] [--repeat N] [--sizes MB ...] [--hta-limit SECONDS] [--no-hta]
 
 FOLDER keeps what is made once: a virtual environment with HTA (it needs pandas below 3), and the inputs. The CPU traces are
 a real training loop under torch.profiler, recorded for as many steps as the size takes (raw JSON, gzipped). HTA's analyses need
@@ -15,7 +15,6 @@ trace of the host alone grows faster than the trace.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import os
@@ -26,10 +25,35 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+from scripts.results import ROOT, Cell, Claim, Column, print_heading, print_row, write_result
+
+CLAIM = Claim(
+    claim="analyze",
+    question="How fast are traces read and analyzed, and in how much memory?",
+    method=(
+        "Recorded and tiled traces of several sizes are read and analyzed in fresh processes, in turns with HTA 0.5.0. "
+        "Figures are counted from after the compiled scanner is loaded, and from the imports on. "
+        "Memory is the peak of the resident set above what the imports hold, as a share of the raw JSON."
+    ),
+    command="python -m scripts.benchmarks.analyze FOLDER --gpu-trace FILE",
+    columns=(
+        Column("input"),
+        Column("events"),
+        Column("what"),
+        Column("unit"),
+        Column("scanner loaded"),
+        Column("from imports"),
+        Column("HTA 0.5.0"),
+        Column("HTA over scanner loaded"),
+        Column("HTA over from imports"),
+    ),
+)
 
 HTA = ("HolisticTraceAnalysis==0.5.0", "pandas<3")
 
@@ -132,93 +156,103 @@ recording.export_chrome_trace(sys.argv[1])
 
 
 def main() -> None:
-    """Make what is missing, measure, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Make what is missing, measure, print the table and write the result."""
+    parser = CLAIM.parser(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--gpu-trace", type=Path)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--sizes", default="10,100,1000", help="MB of raw JSON, comma-separated")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100, 1_000], help="MB of raw JSON")
     parser.add_argument("--hta-limit", type=float, default=600)
+    parser.add_argument("--no-hta", action="store_true", help="measure this package alone")
     options = parser.parse_args()
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    hta = hta_python(folder)
-    sizes = [int(size) for size in options.sizes.split(",")]
-    cpu = {size: cpu_trace(folder, size) for size in sizes}
-    print("| input | what | overhead-lens | HTA 0.5.0 | ratio |\n|---|---|---|---|---|")
-    for size, path in cpu.items():
-        rows(f"CPU, {size} MB", path, hta, "load", options.repeat, options.hta_limit)
+    hta = None if options.no_hta else hta_python(folder)
+    inputs = [(f"CPU, {size} MB", cpu_trace(folder, size), "load") for size in options.sizes]
     if options.gpu_trace:
-        for size in sizes[1:]:
-            path = gpu_trace(folder, size, options.gpu_trace)
-            rows(f"GPU, {size} MB", path, hta, "whole", options.repeat, options.hta_limit)
-    command_line(cpu[min(sizes)])
-    events, rate = subprocess.run(
-        [sys.executable, "-c", _SWEEP, cpu[max(sizes)]], capture_output=True, text=True, check=True
-    ).stdout.split()
-    print(f"| largest thread, {int(events):,} events | self-time pass | {float(rate) / 1e6:.1f} M events/s | | |")
+        inputs += [
+            (f"GPU, {size} MB", gpu_trace(folder, size, options.gpu_trace), "whole") for size in options.sizes[1:]
+        ]
+    rows: list[list[Cell]] = []
+    notes = []
+    print_heading(CLAIM.columns)
+    for label, path, what in inputs:
+        alternated = alternately(path, hta, what, options.repeat, options.hta_limit)
+        rows += rows_of(label, alternated)
+        if alternated.reason:
+            notes.append(f"{label}: HTA {alternated.reason}.")
+    (_, smallest, _), *_ = inputs
+    rows += command_line(options.sizes[0], smallest)
+    rows.append(self_time(cpu_trace(folder, options.sizes[-1])))
+    for row in rows:
+        print_row(row)
+    print("", *notes, sep="\n")
+    write_result(options.result, CLAIM.answered(rows, notes))
 
 
-def rows(label: str, path: Path, hta: Path, what: str, repeat: int, limit_s: float) -> None:
-    """Rows for one trace: reading it, its memory, and the whole analysis where ``what`` is "whole"."""
-    warm, cold, theirs = alternately(path, hta, what, repeat, limit_s)
-    raw, events = warm[0]["raw"], warm[0]["events"]
-    late = "late" in theirs[0]
-    for count, ours in (("scanner loaded", warm), ("from imports", cold)):
-        own, peak = middle(ours, "load_s"), middle(ours, "peak")
-        other, ratio = against(own, theirs, "load_s")
-        print(f"| {label}, {events:,} events | file to frame, {count} | {own:.2f} s | {other} | {ratio} |")
-        memory = "" if late else f"{middle(theirs, 'peak') / raw:.2f}"
-        print(f"| | peak memory of the frame, {count} | {peak / raw:.2f} of the raw size | {memory} | |")
-        print(f"| | per event | {own / events * 1e9:.0f} ns, {peak / events:.0f} bytes | | |")
-        other, ratio = against(middle(ours, "whole_s"), theirs, "whole_s") if what == "whole" else ("", "")
-        print(f"| | the whole analysis, {count} | {middle(ours, 'whole_s'):.2f} s | {other} | {ratio} |")
-        print(f"| | its peak memory | {middle(ours, 'peak_whole') / raw:.2f} of the raw size | | |", flush=True)
+@dataclass(frozen=True, slots=True)
+class Alternated:
+    """Results of ours with the scanner loaded, of ours from imports and of HTA, and why HTA gave none."""
+
+    warm: Sequence[dict[str, Any]]
+    cold: Sequence[dict[str, Any]]
+    theirs: Sequence[dict[str, Any]]
+    reason: str | None
 
 
-def against(own_s: float, theirs: list[dict[str, Any]], key: str) -> tuple[str, str]:
-    """The peer's time and the ratio to ours, as text."""
-    if "late" in theirs[0]:
-        return theirs[0]["late"], f"over {theirs[0]['load_s'] / own_s:.0f}x"
-    if theirs[0]["error"] and key == "whole_s":
-        return theirs[0]["error"], ""
-    other = middle(theirs, key)
-    return f"{other:.2f} s", f"{other / own_s:.1f}x"
+def rows_of(label: str, found: Alternated) -> list[list[Cell]]:
+    """Rows for one trace: reading it, the whole analysis, and the memory of both."""
+    raw, events = found.warm[0]["raw"], found.warm[0]["events"]
+    rows: list[list[Cell]] = []
+    for what, key, unit, over in (
+        ("file to frame", "load_s", "s", 1),
+        ("peak memory of the frame", "peak", "of the raw size", raw),
+        ("the whole analysis", "whole_s", "s", 1),
+        ("its peak memory", "peak_whole", "of the raw size", raw),
+    ):
+        ours = [middle(side, key) for side in (found.warm, found.cold)]
+        known = [each for each in found.theirs if each.get(key) is not None]
+        other = middle(known, key) if known else None
+        ratios = [round(other / own, 1) if other is not None else None for own in ours]
+        sizes = [None if each is None else round(each / over, 2) for each in (*ours, other)]
+        rows.append([label, events, what, unit, *sizes, *ratios])
+    return rows
 
 
-def alternately(
-    path: Path, hta: Path, what: str, repeat: int, limit_s: float
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
-    """Results of ours with the scanner loaded, of ours from imports, and of HTA, one after the other in fresh processes."""
+def alternately(path: Path, hta: Path | None, what: str, repeat: int, limit_s: float) -> Alternated:
+    """Run all sides one after the other, each in a fresh process; HTA is given up where it takes too long."""
     warm, cold, theirs = [], [], []
+    reason = None
     run(sys.executable, _OURS, path, "warm")  # compiles, where the cache is empty
     for _ in range(repeat):
         warm.append(run(sys.executable, _OURS, path, "warm"))
         cold.append(run(sys.executable, _OURS, path, "cold"))
+        if hta is None or reason:
+            continue
         try:
             theirs.append(run(str(hta), _THEIRS, path, what, limit_s))
+            reason = theirs[-1]["error"]
         except subprocess.TimeoutExpired:
-            late = f"did not end in {limit_s:.0f} s"
-            return warm, cold, [{"load_s": limit_s, "whole_s": None, "peak": 0, "error": late, "late": late}]
-    return warm, cold, theirs
+            theirs, reason = [], f"did not end in {limit_s:.0f} s"
+    return Alternated(warm, cold, theirs, reason)
 
 
 def run(python: str, code: str, path: Path, what: str, limit_s: float | None = None) -> dict[str, Any]:
     """One fresh process."""
     command = [python, "-c", code, str(path), what]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit_s)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit_s, cwd=ROOT)
     if done.returncode:
         raise SystemExit(done.stderr)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 
 
-def middle(results: list[dict[str, Any]], key: str) -> float:
+def middle(results: Sequence[dict[str, Any]], key: str) -> float:
     """The median of a figure."""
     return float(statistics.median(result[key] for result in results))
 
 
-def command_line(path: Path) -> None:
+def command_line(size_mb: int, path: Path) -> list[list[Cell]]:
     """The time of the command itself, the first time (nothing compiled, nothing cached) and later."""
     command = [sys.executable, "-m", "overhead_lens", "analyze", str(path)]
     first, later = [], []
@@ -226,14 +260,25 @@ def command_line(path: Path) -> None:
         with tempfile.TemporaryDirectory() as empty:
             first.append(timed(command, {**os.environ, "NUMBA_CACHE_DIR": empty}))
         later.append(timed(command, dict(os.environ)))
-    print(f"| {path.name} | command line, first run | {statistics.median(first):.2f} s (max {max(first):.2f}) | | |")
-    print(f"| | command line, later | {statistics.median(later):.2f} s (max {max(later):.2f}) | | |", flush=True)
+    label = f"CPU, {size_mb} MB"
+    return [
+        [label, None, f"command line, {when}", "s", None, round(statistics.median(seconds), 2), None, None, None]
+        for when, seconds in (("first run", first), ("later", later))
+    ]
+
+
+def self_time(path: Path) -> list[Cell]:
+    """The rate of the self-time pass over the largest thread."""
+    command = [sys.executable, "-c", _SWEEP, str(path)]
+    events, rate = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
+    millions = round(float(rate) / 1e6, 1)
+    return ["largest thread", int(events), "self-time pass", "million events/s", millions, None, None, None, None]
 
 
 def timed(command: list[str], env: dict[str, str]) -> float:
     """Seconds of a command."""
     begin = time.perf_counter()
-    subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True, cwd=ROOT)
     return time.perf_counter() - begin
 
 

@@ -2,15 +2,15 @@
 # One command for any CUDA machine: profiles the published workloads on the GPU, analyzes their traces, prints a table beside the
 # published figures, keeps small reference captures. Writes under one folder only and ends within eight minutes.
 #
-#     scripts/gpu_check.sh OUT
+#     scripts/gpu/gpu_check.sh OUT
 #
 # PYTHON names the interpreter; what it has installed, torch above all, is used (a virtual environment that sees it). What is
 # missing is installed from the package index where one can be reached; where not, that is said and the rest is tried. A part that
 # fails is a row with its reason. Without a CUDA device: one line, exit 3, and nothing is installed.
 set -uo pipefail
-cd "$(dirname "$0")/.." || exit 2
+cd "$(dirname "$0")/../.." || exit 2
 
-out=${1:?usage: scripts/gpu_check.sh OUT}
+out=${1:?usage: scripts/gpu/gpu_check.sh OUT}
 python=${PYTHON:-python3}
 budget_s=${GPU_CHECK_BUDGET_S:-440}
 part_s=${GPU_CHECK_PART_S:-75}
@@ -133,4 +133,4 @@ for target in split_stack:split_stack split_stack:combined gelu add1; do
   profile "$name-reduce-overhead" "$target" --compile --mode reduce-overhead
 done
 
-"$python" scripts/gpu_table.py "$out" | tee "$out/table.md"
+"$python" scripts/gpu/gpu_table.py "$out" | tee "$out/table.md"

@@ -1,6 +1,6 @@
 """The table of ``gpu_check.sh``, and its small reference captures.
 
-    python scripts/gpu_table.py OUT
+    python -m scripts.gpu.gpu_table OUT
 
 Reads ``OUT/captures/NAME.json`` (budgets) and ``OUT/analyses/NAME.json``, prints a row for each beside the published figures, and
 copies traces below 200 kB to ``OUT/reference``, without host names and folders of the machine.

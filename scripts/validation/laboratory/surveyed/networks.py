@@ -195,8 +195,8 @@ def _steps() -> dict[str, Call]:
         weights = [torch.randn(1_000_000, requires_grad=True) for _ in range(2)]
         for weight in weights:
             weight.grad = torch.randn(1_000_000)
-        made = kind(weights, **options)
-        return made.step
+        step: Call = kind(weights, **options).step
+        return step
 
     clipped = [torch.randn(1_000_000, requires_grad=True) for _ in range(2)]
     for each in clipped:
