@@ -8,6 +8,10 @@
 # missing is installed from the package index where one can be reached; where not, that is said and the rest is tried. A part that
 # fails is a row with its reason. Without a CUDA device: one line, exit 3, and nothing is installed.
 set -uo pipefail
+if [ "${1:-}" = --help ]; then
+  sed -n '2,9s/^# \{0,1\}//p' "$0"
+  exit 0
+fi
 cd "$(dirname "$0")/../.." || exit 2
 
 out=${1:?usage: scripts/gpu/gpu_check.sh OUT}

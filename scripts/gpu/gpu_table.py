@@ -8,6 +8,7 @@ copies traces below 200 kB to ``OUT/reference``, without host names and folders 
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import re
@@ -124,4 +125,6 @@ def _without_folders(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, metavar="OUT")
+    sys.exit(main(parser.parse_args().out))
