@@ -1,4 +1,4 @@
-"""``scripts/gpu_check.sh`` with a stand-in for the program: the table, failed parts, the scrubbed captures."""
+"""``scripts/gpu/gpu_check.sh`` with a stand-in for the program: the table, failed parts, the scrubbed captures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_table_and_what_is_kept(tmp_path: Path) -> None:
     program.chmod(0o755)
     out = tmp_path / "out"
     done = subprocess.run(
-        [ROOT / "scripts" / "gpu_check.sh", out],
+        [ROOT / "scripts" / "gpu" / "gpu_check.sh", out],
         env={**os.environ, "OVERHEAD_LENS": str(program), "PYTHON": sys.executable},
         capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
@@ -66,7 +66,7 @@ def test_the_table_and_what_is_kept(tmp_path: Path) -> None:
 def test_without_time_the_rest_is_said_to_be_missing(tmp_path: Path) -> None:
     env = {**os.environ, "OVERHEAD_LENS": "/bin/true", "PYTHON": sys.executable, "GPU_CHECK_BUDGET_S": "0"}
     done = subprocess.run(
-        [ROOT / "scripts" / "gpu_check.sh", tmp_path / "out"],
+        [ROOT / "scripts" / "gpu" / "gpu_check.sh", tmp_path / "out"],
         env=env,
         capture_output=True,
         text=True,
@@ -96,7 +96,7 @@ def check_without_cuda(folder: Path, *, torch: bool) -> subprocess.CompletedProc
         (commands / name).symlink_to(shutil.which(name) or f"/bin/{name}")
     python = stand_in_python(folder, torch=torch)
     return subprocess.run(
-        [ROOT / "scripts" / "gpu_check.sh", folder / "out"],
+        [ROOT / "scripts" / "gpu" / "gpu_check.sh", folder / "out"],
         env={"PATH": str(commands), "PYTHON": str(python)},
         capture_output=True,
         text=True,
@@ -118,7 +118,11 @@ def test_without_a_device_it_says_so_and_installs_nothing(tmp_path: Path, torch:
 def test_an_earlier_check_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "out" / "captures").mkdir(parents=True)
     done = subprocess.run(
-        [ROOT / "scripts" / "gpu_check.sh", tmp_path / "out"], capture_output=True, text=True, check=False, timeout=60
+        [ROOT / "scripts" / "gpu" / "gpu_check.sh", tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 2
     assert done.stderr == f"gpu_check: {tmp_path / 'out'} holds a check already; name another folder\n"

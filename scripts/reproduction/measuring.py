@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -13,19 +12,22 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from overhead_lens.budget.wall import estimate_per_call, undisturbed
 from overhead_lens.errors import OverheadLensError
-from overhead_lens.machine.process import Worker
-from overhead_lens.scenario import parse_target
+from overhead_lens.instruments.clock.evidence import as_table
+from overhead_lens.instruments.clock.record import Clock
+from overhead_lens.instruments.instrument import When
+from overhead_lens.machine.operations import WARM_UP
+from overhead_lens.machine.process import in_batches
+from overhead_lens.machine.request import Effort, Request
+from overhead_lens.recorder.side import Side
+from overhead_lens.stats.bootstrap import Estimate
+from overhead_lens.target import parse_target
+from overhead_lens.terminal.progress import progress
 from scripts.reproduction.outcomes import Call, Unit
 
-# Wall time only: processes, and in each of them blocks of about so long until this much time is spent.
-PROCESSES = 4
-BLOCKS = 15
-BLOCK_NS = 20_000_000
-BUDGET_NS = 400_000_000
+# Of calls that are timed only.
+EFFORT = Effort(processes=4, blocks=15, clock_budget_ns=400_000_000)
 TIMEOUT_S = 200.0
 
 
@@ -79,59 +81,65 @@ def clock(calls: Sequence[Call], needed_bytes: int = 0) -> Callable[[argparse.Na
         if available is not None and available < needed_bytes:
             reason = f"it takes {needed_bytes / 1e9:.1f} GB of memory, {available / 1e9:.1f} GB are free"
             return {call.name: reason for call in calls}
-        rows: dict[str, list[dict[str, int]]] = {call.name: [] for call in calls}
         failed: dict[str, str] = {}
-        jobs = [(process, call) for process in range(PROCESSES) for call in calls]
-        side_by_side = max(1, os.cpu_count() or 1)
         with tempfile.TemporaryDirectory() as folder:
-            for at in range(0, len(jobs), side_by_side):
-                batch = [job for job in jobs[at : at + side_by_side] if job[1].name not in failed]
-                _time_batch(batch, Path(folder), rows, failed)
-        return {call.name: failed.get(call.name) or from_rows(rows[call.name]) for call in calls}
+            sides = {call.name: _side(call, Path(folder)) for call in calls}
+            for batch in in_batches([(process, call.name) for process in range(EFFORT.processes) for call in calls]):
+                _time_batch([job for job in batch if job[1] not in failed], sides, failed)
+        return {name: failed.get(name) or from_blocks(side) for name, side in sides.items()}
 
     return measure
 
 
-def _time_batch(
-    batch: Sequence[tuple[int, Call]], folder: Path, rows: dict[str, list[dict[str, int]]], failed: dict[str, str]
-) -> None:
-    """Warm workers up side by side, then let one at a time measure."""
+def _side(call: Call, folder: Path) -> Side:
+    """A recording of which nothing but the clock is kept."""
+    request = Request(
+        target=parse_target(call.target),
+        params=call.params,
+        compile_options={} if call.compile else None,
+        output=folder,
+        parent=folder,
+        timeout_s=TIMEOUT_S,
+        effort=EFFORT,
+    )
+    with progress(quiet=True) as listener:
+        return Side.of(request, folder, listener, [Clock()])
+
+
+def _time_batch(batch: Sequence[tuple[int, str]], sides: Mapping[str, Side], failed: dict[str, str]) -> None:
+    """Warm workers up side by side, then let one at a time measure; why a call could not be timed goes to ``failed``."""
+
+    def attempt(name: str, step: Callable[..., None], *arguments: Any) -> None:
+        if name in failed:
+            return
+        try:
+            step(*arguments)
+        except OverheadLensError as error:
+            failed[name] = str(error)
+
     with ExitStack() as stack:
-        workers = [stack.enter_context(Worker(call.name, folder / f"{call.name}.log", TIMEOUT_S)) for _, call in batch]
-        for worker, (_, call) in zip(workers, batch, strict=True):
-            target = parse_target(call.target)
-            compile_options: dict[str, Any] | None = {} if call.compile else None
-            worker.send(
-                "load",
-                path=str(target.path),
-                variant=target.variant,
-                params=dict(call.params),
-                compile_options=compile_options,
-            )
-            worker.send("warm_up")
-        ready = [_is_warm(worker, call, failed) for worker, (_, call) in zip(workers, batch, strict=True)]
-        for worker, (process, call), warm in zip(workers, batch, ready, strict=True):
-            if warm:
-                done = worker.ask("clock", block_ns=BLOCK_NS, blocks=BLOCKS, budget_ns=BUDGET_NS)
-                rows[call.name] += [{"process": process, **row} for row in done["rows"]]
+        jobs = [(process, name, stack.enter_context(sides[name].start(f"{name}-{process}"))) for process, name in batch]
+        for _, name, worker in jobs:
+            attempt(name, sides[name].send_load, worker)
+        for _, name, worker in jobs:
+            attempt(name, sides[name].note_load, worker)
+        for _, name, worker in jobs:
+            attempt(name, worker.send, WARM_UP)
+        for _, name, worker in jobs:
+            attempt(name, sides[name].note_warm_up, worker)
+        for process, name, worker in jobs:
+            attempt(name, sides[name].give_turns, When.TIMED, process, worker)
 
 
-def _is_warm(worker: Worker, call: Call, failed: dict[str, str]) -> bool:
-    """Wait for a worker to be warm; why it will not be goes to ``failed``."""
-    try:
-        worker.receive("load")
-        worker.receive("warm_up")
-    except OverheadLensError as error:
-        failed[call.name] = str(error)
-        return False
-    return True
+def from_blocks(side: Side) -> dict[str, Any]:
+    """The stored form of a call's timed blocks."""
+    blocks = as_table(side.recording.of(Clock).rows)
+    return from_estimate(estimate_per_call(undisturbed(blocks), "wall_ns"), int(blocks["process"].nunique()))
 
 
-def from_rows(rows: Sequence[Mapping[str, int]]) -> dict[str, Any]:
-    """The stored form of blocks: rows with ``process``, ``calls``, ``wall_ns`` and ``reference_ns``."""
-    estimate = estimate_per_call(undisturbed(pd.DataFrame(rows)), "wall_ns")
+def from_estimate(estimate: Estimate, processes: int) -> dict[str, Any]:
+    """The stored form of an estimate, ns per call."""
     low_ns, high_ns = estimate.interval()
-    processes = len({row["process"] for row in rows})
     return {"ns": estimate.value, "low_ns": low_ns, "high_ns": high_ns, "processes": processes}
 
 

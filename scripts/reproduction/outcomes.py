@@ -45,11 +45,6 @@ class Measured:
         """Whether the interval spans more than a factor of two: nothing is to be concluded from such a figure."""
         return self.high_ns > 2 * self.low_ns
 
-    def categories(self) -> dict[str, float]:
-        """Nanoseconds of each category that has any, largest first."""
-        whole = {name: ns for name, ns in self.host_ns.items() if "/" not in name and ns > 0}
-        return dict(sorted(whole.items(), key=lambda item: -item[1]))
-
 
 # What became of a call: its figures, or why there are none.
 Outcome = Measured | str
@@ -75,9 +70,6 @@ class Ratio:
     low: float
     high: float
 
-    def __str__(self) -> str:
-        return f"{format_ratio(self.value)} ({format_ratio(self.low)} .. {format_ratio(self.high)})"
-
 
 def ratio(top: Measured, bottom: Measured) -> Ratio:
     """``top`` over ``bottom``, taken to be independent: their distances to the bounds add in quadrature, on a log scale."""
@@ -100,18 +92,41 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeRow:
+    """A published time of a call, None if there is none, beside what it takes here."""
+
+    label: str
+    source: str
+    published_ns: float | None
+    here: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class RatioRow:
+    """How many times faster ``fast`` is than ``slow``, published (None if nowhere) and here."""
+
+    label: str
+    source: str
+    published: float | None
+    slow: Outcome
+    fast: Outcome
+
+
+def no_times(_outcomes: Outcomes) -> list[TimeRow]:
+    """Rows of a part that has none."""
+    return []
+
+
+def no_ratios(_outcomes: Outcomes) -> list[RatioRow]:
+    """Rows of a part that has none."""
+    return []
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
-    """A table of the document with the units it is made of; ``render`` gets every call's outcome by ``UNIT/CALL``."""
+    """A workload: what is measured of it, and its rows from every call's outcome by ``UNIT/CALL``."""
 
     name: str
-    title: str
     units: tuple[Unit, ...]
-    render: Callable[[Outcomes], list[str]]
-
-
-def format_ratio(value: float) -> str:
-    """A ratio with three digits and an ``x``."""
-    if math.isinf(value):
-        return "any"
-    digits = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 2
-    return f"{value:.{min(digits, 4)}f}x"
+    times: Callable[[Outcomes], list[TimeRow]] = no_times
+    ratios: Callable[[Outcomes], list[RatioRow]] = no_ratios

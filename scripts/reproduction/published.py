@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from overhead_lens.scenario import Published, load, parse_target
+from overhead_lens.scenario import Published
+from overhead_lens.target import parse_target
+from overhead_lens.worker.load import load_scenario
 
 FORUM = 'forum question "Batching Question", discuss.pytorch.org topic 102632'
 NOTEBOOK = "ZOSIA 2026 talk notebook; machine not stated"
@@ -13,8 +15,8 @@ NOTEBOOK = "ZOSIA 2026 talk notebook; machine not stated"
 def published_of(target: str, *, compile: bool, params: Mapping[str, str] | None = None) -> list[Published]:
     """The scenario's figures for a call; ``params`` are texts as on the command line."""
     named = parse_target(target)
-    scenario = load(named.path)
-    variant = scenario.variant(named.variant)
+    scenario = load_scenario(named)
+    variant = scenario.variant(named.name)
     wanted = {name: value.lower() for name, value in (params or {}).items()}
     return [
         each
@@ -27,4 +29,4 @@ def published_of(target: str, *, compile: bool, params: Mapping[str, str] | None
 
 def scenario_published(name: str) -> tuple[Published, ...]:
     """All of a scenario's figures."""
-    return load(parse_target(name).path).published
+    return load_scenario(parse_target(name)).published

@@ -1,18 +1,16 @@
-"""Measured units on disk: one JSON file each, of the machine and of every call's outcome."""
+"""Measured units on disk: one JSON file each, of where it was measured and of every call's outcome."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
-import platform
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.machine.environment import describe_machine
 from scripts.reproduction.outcomes import Measured, Outcomes, Part
+from scripts.results import Origin
 
 
 def measure_missing(part: Part, options: argparse.Namespace) -> None:
@@ -23,7 +21,7 @@ def measure_missing(part: Part, options: argparse.Namespace) -> None:
         if not wanted or _is_complete(path):
             continue
         print(f"measuring {part.name}.{unit.name}", file=sys.stderr, flush=True)
-        document = {"machine": machine(), "calls": unit.measure(options)}
+        document = {**asdict(Origin.here()), "calls": unit.measure(options)}
         part_file = path.with_suffix(".part")
         part_file.write_text(json.dumps(document, indent=1), encoding="utf-8")
         part_file.rename(path)
@@ -36,31 +34,24 @@ def _is_complete(path: Path) -> bool:
     )
 
 
-def machine() -> str:
-    """The machine and versions in words, without its name."""
-    about = describe_machine()
-    torch, numpy = (importlib.metadata.version(package) for package in ("torch", "numpy"))
-    system = f"{platform.system()} {platform.release()}"
-    return f"{about['cpu']}, {about['cores']} cores, {system}; torch {torch}, NumPy {numpy}, Python {platform.python_version()}"
-
-
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What FOLDER holds of a part: outcomes by ``UNIT/CALL`` and the machines they are of."""
+    """What FOLDER holds of a part: outcomes by ``UNIT/CALL`` and where they were measured."""
 
     outcomes: Outcomes
-    machines: frozenset[str]
+    origins: frozenset[Origin]
 
 
 def read_stored(part: Part, folder: Path) -> Stored:
     """The part's stored units."""
     outcomes: dict[str, Any] = {}
-    machines = set()
+    origins = set()
     for unit in part.units:
         path = folder / f"{part.name}.{unit.name}.json"
         if path.exists():
             document = json.loads(path.read_text(encoding="utf-8"))
-            machines.add(document["machine"])
-            for name, value in document["calls"].items():
+            calls = document.pop("calls")
+            origins.add(Origin(**document))
+            for name, value in calls.items():
                 outcomes[f"{unit.name}/{name}"] = Measured(**value) if isinstance(value, dict) else value
-    return Stored(outcomes, frozenset(machines))
+    return Stored(outcomes, frozenset(origins))

@@ -7,8 +7,8 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 
+from overhead_lens.scenario import Published
 from overhead_lens.stats.line_fit import Line, crossing, fit_line
-from overhead_lens.units import format_ns
 from scripts.reproduction.measuring import clock, profile
 from scripts.reproduction.outcomes import (
     NOT_YET,
@@ -17,24 +17,15 @@ from scripts.reproduction.outcomes import (
     Outcome,
     Outcomes,
     Part,
+    RatioRow,
+    TimeRow,
     Unit,
-    format_ratio,
     is_sound,
     outcome_of,
 )
 from scripts.reproduction.published import NOTEBOOK, scenario_published
-from scripts.reproduction.wording import (
-    RATIO_HEADER,
-    TIME_HEADER,
-    bandwidth_sentence,
-    budget_sentence,
-    here,
-    paragraph,
-    ratio_row,
-    table,
-    time_row,
-)
 
+# How many times faster rows are than columns: in PyTorch, in NumPy.
 ROWS_FASTER_BY = {
     "25000x25000": (3.58, 1.02),
     "10000x10000": (1.79, 0.99),
@@ -46,69 +37,68 @@ ROWS_FASTER_BY = {
 SUM_VARIANTS = ("torch", "numpy", "numpy_numba", "numba", "builtin", "python")
 SUM_SIZES = (100, 10_000, 1_000_000, 10_000_000)
 ROW_COL_VARIANTS = ("torch_rows", "torch_cols", "numpy_rows", "numpy_cols")
+LARGEST = "25000x25000"
+
+# Of each implementation, published and here.
+Fits = dict[str, tuple[Line, Line]]
+
+# Sizes and times of each implementation.
+Points = Mapping[str, Sequence[tuple[int, float]]]
 
 
-def render_sum(outcomes: Outcomes) -> list[str]:
-    """Every implementation at every size, and the lines fitted to both."""
-    published = {(each.variant, int(each.params.get("n", 10_000))): each for each in scenario_published("sum_elements")}
-    measured = {
-        (variant, n): outcome_of(outcomes, f"{n}/{variant}")
-        for n, variant in itertools.product(SUM_SIZES, SUM_VARIANTS)
-    }
+def sum_times(outcomes: Outcomes) -> list[TimeRow]:
+    """Every implementation at every size."""
+    published = _published_sums()
     rows = []
     for n, variant in itertools.product(SUM_SIZES, SUM_VARIANTS):
-        label, outcome = f"{variant}, n = {n:,}", measured[variant, n]
         figure = published.get((variant, n))
-        cut_off = [label, NOTEBOOK, "cut off", here(outcome), ""]
-        rows.append(cut_off if figure is None else time_row(label, NOTEBOOK, figure.ns, outcome))
-    theirs = {v: [(n, published[v, n].ns) for n in SUM_SIZES if (v, n) in published] for v in SUM_VARIANTS}
-    ours = {v: [(n, found.ns) for n in SUM_SIZES if is_sound(found := measured[v, n])] for v in SUM_VARIANTS}
-    exact = {key: Measured(each.ns, each.ns, each.ns, 0) for key, each in published.items()}
-    fastest = [[f"{n:,}", fastest_at(n, exact), fastest_at(n, measured)] for n in SUM_SIZES]
-    header = ("n", "fastest published", "fastest here, as far as intervals tell")
-    return [*table(TIME_HEADER, rows), *table(header, fastest), *lines_of_fits(theirs, ours)]
+        here = outcome_of(outcomes, f"{n}/{variant}")
+        rows.append(TimeRow(f"{variant}, n = {n:,}", NOTEBOOK, None if figure is None else figure.ns, here))
+    return rows
 
 
-def lines_of_fits(
-    theirs: Mapping[str, Sequence[tuple[int, float]]], ours: Mapping[str, Sequence[tuple[int, float]]]
-) -> list[str]:
-    """Overhead and rate of each implementation, published and here, and where the lines cross."""
-    lines = {
+def _published_sums() -> dict[tuple[str, int], Published]:
+    return {(each.variant, int(each.params.get("n", 10_000))): each for each in scenario_published("sum_elements")}
+
+
+def sum_points(outcomes: Outcomes) -> tuple[Points, Points]:
+    """Sizes and times of each implementation, published and here."""
+    published = _published_sums()
+    theirs, ours = {}, {}
+    for variant in SUM_VARIANTS:
+        found = {n: outcome_of(outcomes, f"{n}/{variant}") for n in SUM_SIZES}
+        theirs[variant] = [(n, published[variant, n].ns) for n in SUM_SIZES if (variant, n) in published]
+        ours[variant] = [(n, each.ns) for n, each in found.items() if is_sound(each)]
+    return theirs, ours
+
+
+def fits_of(theirs: Points, ours: Points) -> Fits:
+    """Lines through the published times and those of here, of implementations that have two points of both."""
+    return {
         name: (fit_line(theirs[name]), fit_line(ours[name]))
         for name in ours
         if min(len(theirs[name]), len(ours[name])) > 1
     }
-    rows = []
-    for name, (their, our) in lines.items():
-        # Without a point at which the overhead is most of the time, a fit says little about it.
-        small = [min(n for n, _ in points[name]) == SUM_SIZES[0] for points in (theirs, ours)]
-        overheads = [
-            format_ns(line.overhead_ns) if known else "" for line, known in zip((their, our), small, strict=True)
-        ]
-        rates = [f"{1 / line.element_ns:.3g}" for line in (their, our)]
-        worst = [f"{line.worst_share:.0%}" for line in (their, our)]
-        rows.append([name, *overheads, *rates, format_ratio(their.element_ns / our.element_ns), *worst])
-    header = (
-        "fit",
-        "overhead published",
-        "here",
-        "elements per ns published",
-        "here",
-        "here / published",
-        "worst error",
-        "here",
-    )
-    met = []
-    for left, right in itertools.combinations(lines, 2):
-        at = [crossing(lines[left][side], lines[right][side]) for side in (0, 1)]
-        if any(at) and not {left, right} & {"builtin", "python"}:
-            met.append([f"{left}, {right}", *(f"{n:,.0f}" if n else "none" for n in at)])
-    from_small = [name for name in lines if theirs[name][0][0] == ours[name][0][0] == SUM_SIZES[0]]
-    return [
-        *table(header, rows),
-        *table(("fitted lines cross at n", "published", "here"), met),
-        *paragraph(_fit_sentence(lines, [name for name in from_small if lines[name][0].overhead_ns > 0])),
-    ]
+
+
+def crossings_of(fits: Fits) -> list[tuple[str, str, float | None, float | None]]:
+    """Where two lines cross, published and here; loops of Python, which cross nothing of interest, are left out."""
+    found = []
+    for left, right in itertools.combinations(fits, 2):
+        theirs, ours = (crossing(fits[left][side], fits[right][side]) for side in (0, 1))
+        if (theirs or ours) and not {left, right} & {"builtin", "python"}:
+            found.append((left, right, theirs, ours))
+    return found
+
+
+def fastest(outcomes: Outcomes) -> list[tuple[int, str, str]]:
+    """The fastest implementations at each size, published and here."""
+    exact = {key: Measured(each.ns, each.ns, each.ns, 0) for key, each in _published_sums().items()}
+    measured = {
+        (variant, n): outcome_of(outcomes, f"{n}/{variant}")
+        for n, variant in itertools.product(SUM_SIZES, SUM_VARIANTS)
+    }
+    return [(n, fastest_at(n, exact), fastest_at(n, measured)) for n in SUM_SIZES]
 
 
 def fastest_at(n: int, outcomes: Mapping[tuple[str, int], Outcome]) -> str:
@@ -118,45 +108,22 @@ def fastest_at(n: int, outcomes: Mapping[tuple[str, int], Outcome]) -> str:
     return ", ".join(name for name, each in at.items() if each.low_ns <= least_ns) or NOT_YET
 
 
-def _fit_sentence(lines: Mapping[str, tuple[Line, Line]], with_overhead: Sequence[str]) -> list[str]:
-    if not lines or not with_overhead:
-        return []
-    overheads = {name: lines[name][1].overhead_ns / lines[name][0].overhead_ns for name in with_overhead}
-    rates = {name: their.element_ns / our.element_ns for name, (their, our) in lines.items()}
-    sentence = (
-        f"Where overhead decides, {_range(overheads)} of the published overhead is paid here; "
-        f"where throughput decides, {_range(rates)} of the published rate is reached."
-    )
-    return [sentence]
+def row_col_times(outcomes: Outcomes) -> list[TimeRow]:
+    """The largest matrix, whose times are published."""
+    return [
+        TimeRow(f"{each.variant}, {LARGEST}", NOTEBOOK, each.ns, outcome_of(outcomes, f"{LARGEST}/{each.variant}"))
+        for each in scenario_published("row_col_sum")
+    ]
 
 
-def _range(values: Mapping[str, float]) -> str:
-    low, high = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
-    return f"{format_ratio(values[low])} ({low}) to {format_ratio(values[high])} ({high})"
-
-
-def render_row_col(outcomes: Outcomes) -> list[str]:
+def row_col_ratios(outcomes: Outcomes) -> list[RatioRow]:
     """Rows against columns, in PyTorch and in NumPy."""
-    rows, compared, here_faster, there_faster = [], 0, 0, 0
+    rows = []
     for shape, both in ROWS_FASTER_BY.items():
         for library, published in zip(("torch", "numpy"), both, strict=True):
             fast, slow = (outcome_of(outcomes, f"{shape}/{library}_{side}") for side in ("rows", "cols"))
-            rows.append(ratio_row(f"{library} rows over columns, {shape}", NOTEBOOK, published, slow, fast))
-            if library == "torch" and is_sound(fast) and is_sound(slow):
-                compared += 1
-                here_faster += slow.ns > fast.ns
-                there_faster += published > 1
-    figures = {each.variant: each.ns for each in scenario_published("row_col_sum")}
-    largest = {variant: outcome_of(outcomes, f"25000x25000/{variant}") for variant in figures}
-    times = [time_row(f"{name}, 25000x25000", NOTEBOOK, ns, largest[name]) for name, ns in figures.items()]
-    profiled = [f"{side}-{shape}" for shape in ("100x100", "10000x10000") for side in ("torch_rows", "torch_cols")]
-    sentences = [budget_sentence(f"`{name}`", outcome_of(outcomes, f"profile-{name}/{name}")) for name in profiled]
-    bandwidth = bandwidth_sentence(4 * 25_000**2, figures, largest)
-    count = (
-        f"PyTorch's rows are the faster ones in {here_faster} of {compared} undisturbed shapes here, "
-        f"published in {there_faster} of them."
-    )
-    return [*table(RATIO_HEADER, rows), *table(TIME_HEADER, times), *paragraph([count], bandwidth, *sentences)]
+            rows.append(RatioRow(f"{library} rows over columns, {shape}", NOTEBOOK, published, slow, fast))
+    return rows
 
 
 def _sum_unit(n: int) -> Unit:
@@ -182,11 +149,6 @@ def _row_col_profiles() -> tuple[Unit, ...]:
 
 
 PARTS = (
-    Part("sum_elements", "`sum_elements`: six implementations", tuple(map(_sum_unit, SUM_SIZES)), render_sum),
-    Part(
-        "row_col_sum",
-        "`row_col_sum`: rows over columns",
-        (*map(_row_col_unit, ROWS_FASTER_BY), *_row_col_profiles()),
-        render_row_col,
-    ),
+    Part("sum_elements", tuple(map(_sum_unit, SUM_SIZES)), sum_times),
+    Part("row_col_sum", (*map(_row_col_unit, ROWS_FASTER_BY), *_row_col_profiles()), row_col_times, row_col_ratios),
 )

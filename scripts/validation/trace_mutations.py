@@ -60,7 +60,7 @@ Mutation = Callable[[Random, bytes, Sequence[bytes]], bytes]
 def mutated(random: Random, seeds: Sequence[bytes]) -> tuple[bytes, tuple[str, ...]]:
     """A damaged trace and the names of what was done to it, in order."""
     text = random.choice(seeds)
-    done = []
+    done: list[str] = []
     while not done or (random.random() < _ONCE_MORE and len(text) < _MOST_BYTES):
         name = "replace_value" if random.random() < _REPLACED else random.choice(tuple(MUTATIONS))
         done.append(name)
@@ -204,7 +204,7 @@ def _behead(random: Random, text: bytes, _: Sequence[bytes]) -> bytes:
 
 def _flip_bits(random: Random, text: bytes, _: Sequence[bytes]) -> bytes:
     changed = bytearray(text)
-    for _ in range(random.choice((1, 1, 2, 8, 64)) if text else 0):
+    for _number in range(random.choice((1, 1, 2, 8, 64)) if text else 0):
         changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
     return bytes(changed)
 

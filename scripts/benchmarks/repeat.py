@@ -1,0 +1,114 @@
+"""Do captures of the same thing agree? Profile one target many times and count overlapping intervals.
+
+    python -m scripts.benchmarks.repeat FOLDER [--captures N] [TARGET ...options of profile]
+
+Captures go to FOLDER/0, FOLDER/1, ... and are kept; those already there are not made again. The pooled value is the mean of the
+estimates of all captures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+
+CLAIM = Claim(
+    claim="repeat",
+    question="Do captures of the same call agree?",
+    method=(
+        "One call is captured many times, one capture after the other. "
+        "Pairs of captures whose 95 % intervals meet are counted, of all pairs and of consecutive ones. "
+        "So are captures whose interval contains the mean of all."
+    ),
+    command="python -m scripts.benchmarks.repeat FOLDER",
+    columns=(
+        Column("of a budget"),
+        Column("captures"),
+        Column("median", "ns"),
+        Column("lowest", "ns"),
+        Column("highest", "ns"),
+        Column("pairs that overlap", "share"),
+        Column("consecutive pairs", "share"),
+        Column("contain the pooled value", "share"),
+    ),
+)
+
+_WALL = "wall"
+
+# An estimate and its interval, ns.
+Estimated = tuple[float, Sequence[float]]
+
+
+def main() -> None:
+    """Make or read the captures, print the table and write the result."""
+    parser = CLAIM.parser(__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--captures", type=int, default=20)
+    parser.add_argument("target", nargs=argparse.REMAINDER, help="default: add1")
+    options = parser.parse_args()
+    target = options.target or ["add1"]
+    documents = [capture(options.folder / str(number), target) for number in range(options.captures)]
+    rows = [
+        row_of(name, estimates) for name, estimates in by_category(documents).items() if any(ns for ns, _ in estimates)
+    ]
+    print_heading(CLAIM.columns)
+    for row in rows:
+        print_row(row)
+    asked = replace(CLAIM, command=f"{CLAIM.command} --captures {options.captures} {' '.join(target)}")
+    write_result(options.result, asked.answered(rows))
+
+
+def capture(path: Path, target: Sequence[str]) -> dict[str, Any]:
+    """The breakdown of one capture, recorded if it is not there."""
+    made = (path / "meta.json").exists()
+    asked = ["report", str(path)] if made else ["profile", *target, "--quiet", "-o", str(path)]
+    command = [sys.executable, "-m", "overhead_lens", *asked, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def by_category(documents: Sequence[dict[str, Any]]) -> dict[str, list[Estimated]]:
+    """Estimates of all captures, of the wall and of each category."""
+    found = {_WALL: [(each["wall"]["ns"], each["wall"]["ci95_ns"]) for each in documents]}
+    for rows in zip(*(document["host"] for document in documents), strict=True):
+        found[rows[0]["category"]] = [(row["ns"], row["ci95_ns"]) for row in rows]
+    return found
+
+
+def row_of(name: str, estimates: Sequence[Estimated]) -> list[Cell]:
+    """Spread of the estimates, and how often their intervals meet and contain the pooled value."""
+    values = [value for value, _ in estimates]
+    intervals = [interval for _, interval in estimates]
+    pooled = statistics.fmean(values)
+    return [
+        name,
+        len(estimates),
+        *(round(value) for value in (statistics.median(values), min(values), max(values))),
+        _share(overlap(*pair) for pair in itertools.combinations(intervals, 2)),
+        _share(overlap(*pair) for pair in itertools.pairwise(intervals)),
+        _share(low <= pooled <= high for low, high in intervals),
+    ]
+
+
+def overlap(left: Sequence[float], right: Sequence[float]) -> bool:
+    """Whether two intervals meet."""
+    return left[0] <= right[1] and right[0] <= left[1]
+
+
+def _share(answers: Iterable[bool]) -> float | None:
+    known = list(answers)
+    return round(statistics.fmean(known), 4) if known else None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""The tables: rows of every part, published and measured figures beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from scripts.reproduction import add1, fusion, loops, peers, sums
+from scripts.reproduction.outcomes import Measured, Outcome, Outcomes, Part, RatioRow, TimeRow, ratio
+from scripts.reproduction.storing import Stored
+from scripts.results import Cell, Claim, Column, Origin, Result
+
+PARTS: tuple[Part, ...] = (*add1.PARTS, *loops.PARTS, *sums.PARTS, *fusion.PARTS, *peers.PARTS)
+
+COMMAND = "python -m scripts.reproduction"
+METHOD = (
+    "Each figure is of fresh processes: the median over processes of their median block, with a 95 % interval from a bootstrap "
+    "over processes. Published figures are of other hardware and mostly of older versions: a ratio is no pass mark. "
+    "A figure is disturbed if its interval spans more than a factor of two, and nothing is concluded from it."
+)
+
+TIMES = Claim(
+    claim="published-times",
+    question="How long do calls take here whose times others have published?",
+    method=METHOD,
+    command=COMMAND,
+    columns=(
+        Column("workload"),
+        Column("call"),
+        Column("source"),
+        Column("published", "ns"),
+        Column("here", "ns"),
+        Column("low", "ns"),
+        Column("high", "ns"),
+        Column("here over published"),
+        Column("remark"),
+    ),
+)
+RATIOS = Claim(
+    claim="published-ratios",
+    question="How many times faster is one call than another, published and here?",
+    method=METHOD,
+    command=COMMAND,
+    columns=(
+        Column("workload"),
+        Column("ratio of times"),
+        Column("source"),
+        Column("published"),
+        Column("here"),
+        Column("low"),
+        Column("high"),
+        Column("here over published"),
+        Column("remark"),
+    ),
+)
+BUDGETS = Claim(
+    claim="published-budgets",
+    question="Where does the time of the published workloads go here?",
+    method=METHOD,
+    command=COMMAND,
+    columns=(
+        Column("workload"),
+        Column("call"),
+        Column("wall", "ns"),
+        *(Column(name, "ns") for name in HOST_CATEGORIES),
+    ),
+)
+TRACES = Claim(
+    claim="published-traces",
+    question="How far is a corrected trace from the bare call, in the published workloads?",
+    method=METHOD,
+    command=COMMAND,
+    columns=(
+        Column("workload"),
+        Column("call"),
+        Column("corrected trace less the bare call of its process", "share"),
+        Column("less the wall of other processes", "share"),
+        Column("wall, low", "share"),
+        Column("wall, high", "share"),
+    ),
+)
+FITS = Claim(
+    claim="published-fits",
+    question="What are overhead and rate of each way to sum numbers, published and here?",
+    method=METHOD,
+    command=COMMAND,
+    columns=(
+        Column("implementation"),
+        Column("overhead published", "ns"),
+        Column("overhead here", "ns"),
+        Column("rate published", "elements/ns"),
+        Column("rate here", "elements/ns"),
+        Column("rate here over published"),
+        Column("worst error published", "share"),
+        Column("worst error here", "share"),
+    ),
+)
+CROSSINGS = Claim(
+    claim="published-crossings",
+    question="At how many elements do two ways to sum them take the same time, published and here?",
+    method=METHOD,
+    command=COMMAND,
+    columns=(Column("left"), Column("right"), Column("published", "elements"), Column("here", "elements")),
+)
+FASTEST = Claim(
+    claim="published-fastest",
+    question="Which way to sum numbers is the fastest, published and here?",
+    method=METHOD,
+    command=COMMAND,
+    columns=(Column("numbers"), Column("fastest published"), Column("fastest here, as far as intervals tell")),
+)
+CLAIMS = (TIMES, RATIOS, BUDGETS, TRACES, FITS, CROSSINGS, FASTEST)
+
+
+def results_of(stored: Mapping[str, Stored]) -> Iterator[Result]:
+    """All tables that anything was measured for."""
+    origin = _joined([each for part in stored.values() for each in part.origins])
+    if origin is None:
+        return
+    rows: dict[Claim, list[list[Cell]]] = {claim: [] for claim in CLAIMS}
+    for part in PARTS:
+        outcomes = stored[part.name].outcomes
+        rows[TIMES] += [time_row(part.name, row) for row in part.times(outcomes)]
+        rows[RATIOS] += [ratio_row(part.name, row) for row in part.ratios(outcomes)]
+        rows[BUDGETS] += budget_rows(part.name, outcomes)
+        rows[TRACES] += trace_rows(part.name, outcomes)
+    sum_outcomes = stored["sum_elements"].outcomes
+    points = sums.sum_points(sum_outcomes)
+    rows[FITS] = fit_rows(*points)
+    rows[CROSSINGS] = crossing_rows(*points)
+    rows[FASTEST] = [list(row) for row in sums.fastest(sum_outcomes)]
+    for claim in CLAIMS:
+        yield claim.answered(rows[claim], origin=origin)
+
+
+def _joined(origins: list[Origin]) -> Origin | None:
+    """Where all of it was measured, and when the last of it; None of nothing."""
+    if not origins:
+        return None
+    machine, torch, python = (
+        "; ".join(sorted({getattr(each, name) for each in origins})) for name in ("machine", "torch", "python")
+    )
+    return Origin(measured_on=max(each.measured_on for each in origins), machine=machine, torch=torch, python=python)
+
+
+def time_row(workload: str, row: TimeRow) -> list[Cell]:
+    """A row of ``TIMES``."""
+    over = None
+    if isinstance(row.here, Measured) and row.published_ns is not None:
+        over = significant(row.here.ns / row.published_ns)
+    return [workload, row.label, row.source, row.published_ns, *_figure(row.here), over, _remark(row.here)]
+
+
+def ratio_row(workload: str, row: RatioRow) -> list[Cell]:
+    """A row of ``RATIOS``."""
+    published = None if row.published is None else significant(row.published)
+    cells: list[Cell] = [workload, row.label, row.source, published]
+    if not isinstance(row.slow, Measured) or not isinstance(row.fast, Measured):
+        return [*cells, None, None, None, None, _remark(row.fast if isinstance(row.slow, Measured) else row.slow)]
+    here = ratio(row.slow, row.fast)
+    over = None if row.published is None else significant(here.value / row.published)
+    disturbed = row.slow.is_disturbed or row.fast.is_disturbed
+    return [*cells, *map(significant, (here.value, here.low, here.high)), over, "disturbed" if disturbed else None]
+
+
+def budget_rows(workload: str, outcomes: Outcomes) -> list[list[Cell]]:
+    """Rows of ``BUDGETS``: the calls that were profiled."""
+    return [
+        [workload, name, found.ns, *(found.host_ns.get(category, 0.0) for category in HOST_CATEGORIES)]
+        for name, found in _profiled(outcomes)
+    ]
+
+
+def trace_rows(workload: str, outcomes: Outcomes) -> list[list[Cell]]:
+    """Rows of ``TRACES``: the calls whose trace was corrected in a process that was timed bare as well."""
+    return [
+        [
+            workload,
+            name,
+            found.trace_bare_share,
+            found.trace_residual_share,
+            *(round(bound_ns / found.ns - 1, 4) for bound_ns in (found.low_ns, found.high_ns)),
+        ]
+        for name, found in _profiled(outcomes)
+        if found.trace_bare_share is not None
+    ]
+
+
+def fit_rows(theirs: sums.Points, ours: sums.Points) -> list[list[Cell]]:
+    """Rows of ``FITS``; without a point at which the overhead is most of the time a fit does not tell it."""
+    return [
+        [
+            name,
+            *(
+                round(line.overhead_ns) if points[0][0] == sums.SUM_SIZES[0] else None
+                for line, points in zip(lines, (theirs[name], ours[name]), strict=True)
+            ),
+            *(significant(1 / line.element_ns) for line in lines),
+            significant(lines[0].element_ns / lines[1].element_ns),
+            *(round(line.worst_share, 2) for line in lines),
+        ]
+        for name, lines in sums.fits_of(theirs, ours).items()
+    ]
+
+
+def crossing_rows(theirs: sums.Points, ours: sums.Points) -> list[list[Cell]]:
+    """Rows of ``CROSSINGS``."""
+    return [
+        [left, right, *(None if n is None else round(n) for n in both)]
+        for left, right, *both in sums.crossings_of(sums.fits_of(theirs, ours))
+    ]
+
+
+def significant(value: float) -> float:
+    """The value to three digits."""
+    return float(f"{value:.3g}")
+
+
+def _profiled(outcomes: Outcomes) -> list[tuple[str, Measured]]:
+    return [
+        (name.split("/")[1], found) for name, found in outcomes.items() if isinstance(found, Measured) and found.host_ns
+    ]
+
+
+def _figure(outcome: Outcome) -> list[Cell]:
+    if not isinstance(outcome, Measured):
+        return [None, None, None]
+    return [round(ns, 1) for ns in (outcome.ns, outcome.low_ns, outcome.high_ns)]
+
+
+def _remark(outcome: Outcome) -> str | None:
+    if isinstance(outcome, str):
+        return outcome
+    return "disturbed" if outcome.is_disturbed else None

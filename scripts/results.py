@@ -1,0 +1,163 @@
+"""The result of a script: one question, how it was asked, and the answers as one table, stored as JSON.
+
+Each script defines its ``CLAIM``, prints the table while it measures and writes ``docs/results/CLAIM.json`` at its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+
+import msgspec
+
+from overhead_lens.machine.environment import describe_machine
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "results"
+
+Cell = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a result; without a unit it holds texts or pure numbers, ``share`` is of 1."""
+
+    name: str
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """When and where something was measured.
+
+    Attributes:
+        measured_on: Date, ISO 8601.
+        machine: Processor and cores.
+        torch, python: Versions.
+    """
+
+    measured_on: str
+    machine: str
+    torch: str
+    python: str
+
+    @classmethod
+    def here(cls) -> Origin:
+        """Today and on this machine."""
+        about = describe_machine()
+        return cls(
+            measured_on=datetime.now(timezone.utc).date().isoformat(),
+            machine=f"{about['cpu']}, {about['cores']} cores",
+            torch=metadata.version("torch"),
+            python=platform.python_version(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Answers to one question, as measured on one machine.
+
+    Attributes:
+        claim: Name of the result, and of its file.
+        question: What is asked.
+        method: How it was answered, in three sentences.
+        command: What measures it again, from the root of the checkout.
+        measured_on, machine, torch, python: As of ``Origin``.
+        columns: One for each cell of a row.
+        rows: The table; None is a cell that was not measured.
+        notes: What the table does not say.
+    """
+
+    claim: str
+    question: str
+    method: str
+    command: str
+    measured_on: str
+    machine: str
+    torch: str
+    python: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if wrong := [row for row in self.rows if len(row) != len(self.columns)]:
+            raise ValueError(f"{self.claim}: {len(self.columns)} columns, but a row {wrong[0]}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a script asks and how: a result without its answers. Fields as of ``Result``."""
+
+    claim: str
+    question: str
+    method: str
+    command: str
+    columns: tuple[Column, ...] = field(default=())
+
+    def answered(
+        self, rows: Sequence[Sequence[Cell]], notes: Sequence[str] = (), origin: Origin | None = None
+    ) -> Result:
+        """The result, measured here and today where no other origin is named."""
+        where = origin or Origin.here()
+        return Result(
+            claim=self.claim,
+            question=self.question,
+            method=self.method,
+            command=self.command,
+            measured_on=where.measured_on,
+            machine=where.machine,
+            torch=where.torch,
+            python=where.python,
+            columns=self.columns,
+            rows=tuple(map(tuple, rows)),
+            notes=tuple(notes),
+        )
+
+    def parser(self, description: str | None) -> argparse.ArgumentParser:
+        """An argument parser that knows ``--result``."""
+        parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+        place = RESULTS / f"{self.claim}.json"
+        parser.add_argument(
+            "--result", type=Path, default=place, metavar="FILE", help=f"default: {place.relative_to(ROOT)}"
+        )
+        return parser
+
+
+def write_result(path: Path, result: Result) -> None:
+    """Write a result as JSON, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")
+    partial.replace(path)
+
+
+def read_result(path: Path) -> Result:
+    """Read a stored result.
+
+    Raises:
+        msgspec.ValidationError: It is none.
+    """
+    return msgspec.json.decode(path.read_bytes(), type=Result)
+
+
+def print_heading(columns: Sequence[Column]) -> None:
+    """Print the head of a Markdown table."""
+    names = [f"{column.name}, {column.unit}" if column.unit else column.name for column in columns]
+    print(f"| {' | '.join(names)} |\n|{'---|' * len(names)}", flush=True)
+
+
+def print_row(row: Sequence[Cell]) -> None:
+    """Print a row of a Markdown table."""
+    print(f"| {' | '.join(map(_shown, row))} |", flush=True)
+
+
+def _shown(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell).replace("|", "/")

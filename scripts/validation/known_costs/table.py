@@ -1,0 +1,104 @@
+"""Cells as rows of the result, and kept in a file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from scripts.results import Cell as TableCell
+from scripts.results import Column
+from scripts.validation.known_costs.cell import Cell
+from scripts.validation.known_costs.sites import SITES
+
+COLUMNS = (
+    Column("site"),
+    Column("cost", "ns"),
+    Column("bare difference", "ns"),
+    Column("low", "ns"),
+    Column("high", "ns"),
+    Column("right category"),
+    Column("moved most"),
+    Column("right one moved", "ns"),
+    Column("±", "ns"),
+    Column("other that moved most"),
+    Column("other moved", "ns"),
+    Column("other ±", "ns"),
+    Column("stacks without"),
+    Column("stacks with"),
+    Column("verdict"),
+    Column("comparison blames"),
+    Column("blamed by", "ns"),
+    Column("comparison's verdict"),
+)
+
+
+def row_of(cell: Cell) -> tuple[TableCell, ...]:
+    """The cell as a row of the table."""
+    return (
+        cell.site,
+        cell.cost_ns,
+        round(cell.bare_ns),
+        *map(round, cell.bare_ci95_ns),
+        cell.category,
+        cell.first,
+        cell.moved_ns,
+        round(cell.sampling_ns),
+        cell.other,
+        cell.other_ns,
+        round(cell.other_sampling_ns),
+        *cell.samples,
+        cell.verdict,
+        cell.blamed,
+        cell.blamed_ns if cell.blamed else None,
+        "pass" if cell.found else "FAIL",
+    )
+
+
+def summary(cells: Sequence[Cell]) -> tuple[str, str]:
+    """How many cells pass, by the budget and by the comparison."""
+    from_200 = [cell for cell in cells if cell.cost_ns >= 200]
+    verdicts = Counter(cell.verdict for cell in cells)
+    blamed = sum(cell.blamed == cell.category for cell in from_200)
+    wrongly = sum(cell.blamed not in (cell.category, None) for cell in from_200)
+    right = sum(cell.right for cell in from_200)
+    return (
+        (
+            f"The right category moved most in {right} of {len(from_200)} cells from 200 ns up; of all {len(cells)} cells "
+            f"{verdicts['pass']} pass, {verdicts['FAIL']} fail and {verdicts['unresolved']} are unresolved."
+        ),
+        (
+            f"The comparison blames the right one first in {blamed} of {len(from_200)}, another one in {wrongly}; "
+            f"{sum(cell.found for cell in cells)} of all {len(cells)} cells pass."
+        ),
+    )
+
+
+def in_order(cells: Sequence[Cell]) -> list[Cell]:
+    """By site as in ``SITES``, then by cost."""
+    names = [site.name for site in SITES]
+    return sorted(cells, key=lambda cell: (names.index(cell.site), cell.cost_ns))
+
+
+def read_cells(path: Path | None) -> list[Cell]:
+    """The cells that an earlier run has left; none of a file that is not there."""
+    if path is None or not path.exists():
+        return []
+    names = {each.name for each in fields(Cell)}
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    kept = ({name: value for name, value in row.items() if name in names} for row in rows)
+    return [
+        Cell(**row | {"bare_ci95_ns": tuple(row["bare_ci95_ns"]), "samples": tuple(row["samples"])}) for row in kept
+    ]
+
+
+def write_cells(path: Path | None, cells: Sequence[Cell]) -> None:
+    """Replace the file as a whole: an interrupted run leaves what was there."""
+    if path is None:
+        return
+    rows = [{**asdict(cell), "right": cell.right, "passed": cell.passed, "verdict": cell.verdict} for cell in cells]
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    fresh.replace(path)

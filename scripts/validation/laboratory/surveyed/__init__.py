@@ -1,0 +1,21 @@
+"""Operators on so much data that nearly all of their time is the kernel's, by subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Call = Callable[[], Any]
+
+
+def all_calls() -> dict[str, Call]:
+    """Name to call; each takes a tenth of a millisecond or more. Each module has inputs of its own."""
+    from . import algebra, backward, compiled, networks, tensors
+
+    found: dict[str, Call] = {}
+    for module in (tensors, networks, algebra, backward, compiled):
+        calls = module.calls()
+        if twice := found.keys() & calls.keys():
+            raise ValueError(f"two operators have one name: {', '.join(sorted(twice))}")
+        found |= calls
+    return found

@@ -1,0 +1,131 @@
+"""Do the rules know a kernel when they see one? Operators on so much data that hardly anything else can take time.
+
+    python -m scripts.validation.operators [--stacks 300] [OPERATOR ...]
+
+An operator that takes a millisecond has its arguments checked and its kernel chosen in some microseconds, by many functions: a
+single frame that is neither kernel nor allocation and yet takes much of it is a kernel's that the rules do not know. Each
+operator of ``laboratory/surveyed`` is timed and sampled in one process; the table has those with such a frame,
+Python's own aside, and what the rules gave to whom.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from overhead_lens.errors import MeasurementError
+from overhead_lens.machine.operations import WARM_UP
+from overhead_lens.stack import Stack
+from overhead_lens.taxonomy.classifier import Classifier, default_classifier
+from overhead_lens.taxonomy.names import display_name
+from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.validation.known_costs.bench import warmed_up
+from scripts.validation.known_costs.sites import Site
+
+CLAIM = Claim(
+    claim="operators",
+    question="Do the rules know a kernel when they see one?",
+    method=(
+        "Some 550 operators are called on so much data that hardly anything but their kernels can take time. "
+        "Each is timed and sampled in one process. "
+        "A single frame outside of kernels and allocation that takes more than 3 % is a kernel that no rule knows."
+    ),
+    command="python -m scripts.validation.operators",
+    columns=(
+        Column("operator"),
+        Column("call", "ms"),
+        Column("neither kernel nor allocation", "share"),
+        Column("given to"),
+    ),
+)
+
+SITE = Site("operators", "operators", "kernel")
+
+# What some operators do over and over, for each row of their data: it is what it is called, however long it takes.
+KNOWN_SET_UP = ("at::native::DispatchStubImpl::", "at::native::select_symint")
+
+# The most that one function which sets an operator up may take of it.
+SET_UP_SHARE = 0.03
+
+_WORK = frozenset({"kernel", "allocation"})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One operator: ns per call, stacks, and stacks by category and frame outside of kernels and allocation."""
+
+    name: str
+    call_ns: float
+    stacks: int
+    others: Counter[tuple[str, str]]
+
+    @property
+    def share(self) -> float:
+        """Share of the call that is neither kernel nor allocation."""
+        return sum(self.others.values()) / self.stacks
+
+    @property
+    def unknown(self) -> bool:
+        """Whether a frame that is not Python's takes more than setting an operator up can."""
+        counts = (
+            count
+            for (category, frame), count in self.others.items()
+            if category != "python" and not frame.startswith(KNOWN_SET_UP)
+        )
+        return max(counts, default=0) > SET_UP_SHARE * self.stacks
+
+    def row(self) -> list[Cell]:
+        """The row of the table."""
+        frames = ", ".join(
+            f"{category}: {frame} {count / self.stacks:.0%}" for (category, frame), count in self.others.most_common(3)
+        )
+        return [self.name, round(self.call_ns / 1e6, 2), round(self.share, 4), frames]
+
+
+def look_at(name: str, call_ns: float, stacks: list[Stack], classifier: Classifier) -> Found:
+    """Classify the stacks of one operator."""
+    others: Counter[tuple[str, str]] = Counter()
+    classifier = classifier.fitted(stacks)
+    for stack in stacks:
+        verdict = classifier.classify(stack)
+        if verdict.claim.category not in _WORK:
+            others[verdict.claim.category, display_name(verdict.frame)] += stack.count
+    return Found(name, call_ns, sum(stack.count for stack in stacks), others)
+
+
+def main() -> None:
+    """Sample every operator, print those of which the rules know too little, and write the result."""
+    from scripts.validation.laboratory.surveyed import all_calls
+
+    names = list(all_calls())
+    parser = CLAIM.parser(__doc__)
+    parser.add_argument("operators", nargs="*", metavar="OPERATOR", help="default: all")
+    parser.add_argument("--stacks", type=int, default=300)
+    options = parser.parse_args()
+    if unknown := sorted(set(options.operators) - set(names)):
+        parser.error(f"no operator {', '.join(unknown)}; there are: {', '.join(names)}")
+    print_heading(CLAIM.columns)
+    found, missed = [], []
+    with warmed_up(SITE, 1) as bench:
+        for name in options.operators or names:
+            number = names.index(name)
+            bench.switch.set(number)
+            call_ns = bench.workers[0][0].ask(WARM_UP).call_ns
+            try:
+                (stacks,) = bench.sample([0], number, options.stacks)
+            except MeasurementError as error:
+                missed.append(f"{name} ({error})")
+                continue
+            found.append(look_at(name, call_ns, stacks, default_classifier()))
+            if found[-1].unknown:
+                print_row(found[-1].row())
+    unknown_rows = [each.row() for each in found if each.unknown]
+    notes = [f"{len(unknown_rows)} of {len(found)} operators have a kernel that the rules do not know."]
+    if missed:
+        notes.append(f"Not sampled: {', '.join(missed)}.")
+    print("", *notes, sep="\n")
+    write_result(options.result, CLAIM.answered(unknown_rows, notes))
+
+
+if __name__ == "__main__":
+    main()

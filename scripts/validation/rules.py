@@ -1,0 +1,104 @@
+"""How much of each scenario's wall time no rule claims: every variant, eager and compiled, without and with grad.
+
+    python -m scripts.validation.rules FOLDER [--only TARGET ...]
+
+Profiles with --quick into FOLDER; captures that are there already are only analyzed again.
+The compiled loop of linear_loop runs 100 vectors: compiling the unrolled loop over 10,000 takes five minutes per process.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+
+CLAIM = Claim(
+    claim="rules",
+    question="How much of a call's wall time does no rule claim?",
+    method=(
+        "Every variant of every built-in scenario is profiled, eager and compiled. "
+        "Time that no rule claims is unattributed in its budget. "
+        "The table is in falling order of that share."
+    ),
+    command="python -m scripts.validation.rules FOLDER",
+    columns=(
+        Column("call"),
+        Column("wall", "ns"),
+        Column("unattributed", "share"),
+        Column("largest category"),
+        Column("its share", "share"),
+    ),
+)
+
+TORCH = ("add1", "linear_loop:loop", "linear_loop:batched", "gelu", "split_stack:split_stack", "split_stack:combined")
+TORCH_NO_GRAD = ("sum_elements:torch", "row_col_sum:torch_rows", "row_col_sum:torch_cols")
+OTHERS = (
+    "elementwise_sqrt:loop",
+    "elementwise_sqrt:whole",
+    "sum_elements:numpy",
+    "sum_elements:numpy_numba",
+    "sum_elements:numba",
+    "sum_elements:builtin",
+    "sum_elements:python",
+    "row_col_sum:numpy_rows",
+    "row_col_sum:numpy_cols",
+)
+
+
+def main() -> None:
+    """Profile what is missing, print the table and write the result."""
+    parser = CLAIM.parser(__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", nargs="+", metavar="TARGET", help="default: all")
+    options = parser.parse_args()
+    rows: list[list[Cell]] = []
+    notes = []
+    for run in runs():
+        if options.only and run[0] not in options.only:
+            continue
+        try:
+            rows.append(row_of(run, options.folder))
+        except subprocess.CalledProcessError as error:
+            notes.append(f"{' '.join(run)} failed: {error.stderr.strip()}")
+    rows.sort(key=lambda row: -float(row[2] or 0))
+    print_heading(CLAIM.columns)
+    for row in rows:
+        print_row(row)
+    print("", *notes, sep="\n")
+    write_result(options.result, CLAIM.answered(rows, notes))
+
+
+def runs() -> list[list[str]]:
+    """The command lines of all runs."""
+    eager = [[target] for target in (*TORCH, *TORCH_NO_GRAD, *OTHERS)]
+    compiled = [[target, "--compile", *_fewer(target)] for target in (*TORCH, *TORCH_NO_GRAD)]
+    grad = [[*run, "-p", "requires_grad=true"] for run in (*eager, *compiled) if run[0] in TORCH]
+    return [*eager, *compiled, *grad]
+
+
+def _fewer(target: str) -> list[str]:
+    return ["-p", "vectors=100"] if target == "linear_loop:loop" else []
+
+
+def row_of(run: Sequence[str], folder: Path) -> list[Cell]:
+    """The budget of one run as a row.
+
+    Raises:
+        subprocess.CalledProcessError: It could not be profiled.
+    """
+    path = folder / "-".join(run).replace(":", "-").replace("--", "").replace("=", "")
+    made = (path / "meta.json").exists()
+    asked = ["report", str(path)] if made else ["profile", *run, "--quick", "--quiet", "-o", str(path)]
+    command = [sys.executable, "-m", "overhead_lens", *asked, "--json"]
+    document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    host = {each["category"]: each["share"] for each in document["host"]}
+    largest = max(host, key=lambda name: host[name])
+    return [" ".join(run), document["wall"]["ns"], host["unattributed"], largest, host[largest]]
+
+
+if __name__ == "__main__":
+    main()
