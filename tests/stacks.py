@@ -20,7 +20,7 @@ def stack(*frames: str, count: int = 1) -> Stack:
     return found
 
 
-def claim(*frames: str) -> str:
+def attribution(*frames: str) -> str:
     """Category and part of a stack below the measured loop, ``python/user``."""
-    found = CLASSIFIER.classify(stack(*frames)).claim
+    found = CLASSIFIER.classify(stack(*frames)).attribution
     return found.category if found.part is None else f"{found.category}/{found.part}"

@@ -8,7 +8,7 @@ from overhead_lens.errors import UsageError
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.taxonomy.rules import load_rules, without_return_type
-from tests.stacks import BINDING, CLASSIFIER, ENTRY, LOOP, USER, claim, stack
+from tests.stacks import BINDING, CLASSIFIER, ENTRY, LOOP, USER, attribution, stack
 
 EVAL_FRAME = "dynamo__custom_eval_frame (libtorch_python.so)"
 LOOKUP = "lookup (libtorch_python.so)"
@@ -154,7 +154,7 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
     ],
 )
 def test_claims(frames: tuple[str, ...], expected: str) -> None:
-    assert claim(*frames) == expected
+    assert attribution(*frames) == expected
 
 
 COPY = (USER, BINDING, ENTRY, "at::native::copy_impl (libtorch_cpu.so)")
@@ -171,14 +171,14 @@ def test_a_copy_is_a_kernel_where_it_takes_most_of_its_time_itself(
 ) -> None:
     sides = [stack(*COPY, count=own), stack(*COPY, UNRESOLVED, count=in_libc), stack(*COPY, ITERATOR, count=others)]
     fitted = CLASSIFIER.fitted([*sides, stack(USER, count=1_000)])
-    assert [fitted.classify(each).claim.category for each in sides] == [category, category, "dispatcher"]
+    assert [fitted.classify(each).attribution.category for each in sides] == [category, category, "dispatcher"]
 
 
 def test_each_function_is_looked_at_by_itself() -> None:
     sides = [stack(*LOGSPACE, count=900), stack(*COPY, count=1), stack(*COPY, ITERATOR, count=2)]
     fitted = CLASSIFIER.fitted(sides)
-    assert [fitted.classify(each).claim.category for each in sides] == ["kernel", "dispatcher", "dispatcher"]
-    assert [CLASSIFIER.classify(each).claim.category for each in sides] == ["dispatcher"] * 3
+    assert [fitted.classify(each).attribution.category for each in sides] == ["kernel", "dispatcher", "dispatcher"]
+    assert [CLASSIFIER.classify(each).attribution.category for each in sides] == ["dispatcher"] * 3
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_who_may_do_the_work_itself(symbol: str, works: bool) -> None:  # noqa: 
     alone = stack(USER, BINDING, ENTRY, f"at::native::{symbol} (libtorch_cpu.so)")
     assert CLASSIFIER.may_work(alone.frames[-1]) == works
     fitted = CLASSIFIER.fitted([alone])
-    assert fitted.classify(alone).claim.category == ("kernel" if works else "dispatcher")
+    assert fitted.classify(alone).attribution.category == ("kernel" if works else "dispatcher")
 
 
 @pytest.mark.parametrize(
@@ -263,15 +263,15 @@ def test_every_rule_is_justified_and_of_the_taxonomy() -> None:
     assert len(rules) > 30
     for rule in rules:
         assert rule.source
-        assert rule.claim.category in (*HOST_CATEGORIES, "neutral")
-        assert rule.claim.part in PARTS.get(rule.claim.category, (None,))
+        assert rule.attribution.category in (*HOST_CATEGORIES, "neutral")
+        assert rule.attribution.part in PARTS.get(rule.attribution.category, (None,))
 
 
 def test_own_rules_come_first(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('[[rule]]\ncategory = "wait"\nmodule = "somebody"\nsource = "mine"\n')
     frames = stack(USER, "secret_work (somebody_elses.so)")
-    assert default_classifier(own).classify(frames).claim.category == "wait"
+    assert default_classifier(own).classify(frames).attribution.category == "wait"
 
 
 GOOD = 'category = "wait"\nnative = "x"\nsource = "s"\n'

@@ -21,7 +21,7 @@ from overhead_lens.budget.model import Bound, CrossCheck, Reading
 from overhead_lens.budget.shares import PAGE_FAULT
 from overhead_lens.budget.trace import TraceBudget
 from overhead_lens.budget.wall import undisturbed
-from overhead_lens.stats.bootstrap import Sides, paired_sides
+from overhead_lens.stats.bootstrap import PairedSides, paired_sides
 from overhead_lens.stats.values import Interval
 from overhead_lens.taxonomy.host import HostCategory
 
@@ -107,18 +107,18 @@ def _traced(category: str, traced: TraceBudget | None) -> Reading | None:
     """Its interval is that of the recorded process: what others differ by, a trace does not know."""
     if traced is None:
         return None
-    ns = sum(of for claim, of in traced.claims.items() if claim.category == category)
+    ns = sum(of for attribution, of in traced.attributions.items() if attribution.category == category)
     spread_ns = traced.spread_ns.get(category, 0.0)
     return Reading(ns, (ns - spread_ns, ns + spread_ns)) if ns else None
 
 
-def _kernel(walls: Sides | None) -> Reading | None:
+def _kernel(walls: PairedSides | None) -> Reading | None:
     if walls is None or "kernel_binding" not in walls.values:
         return None
     estimate = walls.estimate("kernel_binding")
     return Reading(estimate.value, estimate.interval())
 
 
-def _step(walls: Sides | None, upper: str, lower: str) -> Reading | None:
+def _step(walls: PairedSides | None, upper: str, lower: str) -> Reading | None:
     found = None if walls is None else walls.difference(upper, lower)
     return None if found is None else Reading(*found)

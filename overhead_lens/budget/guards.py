@@ -39,7 +39,7 @@ def guard_costs(
     """
     seen: Counter[str] = Counter()
     for stack, verdict in zip(stacks, verdicts, strict=True):
-        if verdict.claim.category == "guard":
+        if verdict.attribution.category == "guard":
             seen[_guard_class(stack.frames)] += stack.count
     instances = Counter(each.type for each in found.guards)
     costs = [

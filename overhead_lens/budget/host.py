@@ -62,9 +62,9 @@ def _parts(name: str, ns: int, shares: Shares) -> tuple[Part, ...]:
     if name not in PARTS or ns == 0:
         return ()
     raw = dict.fromkeys(PARTS[name], 0.0)
-    for claim, weight in shares.claims.items():
-        if claim.category == name and claim.part is not None:
-            raw[claim.part] += weight
+    for attribution, weight in shares.attributions.items():
+        if attribution.category == name and attribution.part is not None:
+            raw[attribution.part] += weight
     total = sum(raw.values())
     whole = round_to_sum([value * ns / total for value in raw.values()], ns) if total else [0] * len(raw)
     return tuple(Part(part, part_ns) for part, part_ns in zip(raw, whole, strict=True))

@@ -35,7 +35,7 @@ from overhead_lens.stack import StackFrame
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
 from overhead_lens.taxonomy.classifier import Carried, Classifier
 from overhead_lens.taxonomy.names import display_name
-from overhead_lens.taxonomy.rules import Claim
+from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.units import round_to_sum
 
 INTERPRETER = "interpreter"
@@ -64,14 +64,16 @@ def instruction_budget(graph: CallGraph, calls: int, classifier: Classifier) -> 
         raise MeasurementError("callgrind's output is cut off")
     if graph.total_count == 0:
         raise MeasurementError("callgrind counted no instruction in the measured loop")
-    counts: Counter[Claim] = Counter()
+    counts: Counter[Attribution] = Counter()
     frames: dict[str, Counter[str]] = {name: Counter() for name in HOST_CATEGORIES}
     for function, own, shares in zip(graph.functions, graph.self_counts, spread(graph, classifier), strict=True):
         for carried, share in shares.items():
-            counts[carried.claim] += own * share  # type: ignore[assignment]
-            frames[carried.claim.category][display_name(_native(function))] += own * share  # type: ignore[assignment]
+            counts[carried.attribution] += own * share  # type: ignore[assignment]
+            frames[carried.attribution.category][display_name(_native(function))] += own * share  # type: ignore[assignment]
     count = per_call(graph.total_count, calls)
-    by_category = [sum(value for claim, value in counts.items() if claim.category == name) for name in HOST_CATEGORIES]
+    by_category = [
+        sum(value for attribution, value in counts.items() if attribution.category == name) for name in HOST_CATEGORIES
+    ]
     whole = _whole(by_category, count)
     host = tuple(
         InstructionCategory(name, whole_count, _parts(name, whole_count, counts), _frames_per_call(frames[name], calls))
@@ -208,14 +210,14 @@ def _whole(values: Sequence[float], total: int) -> list[int]:
     return round_to_sum([value * total / whole for value in values], total) if whole else [0] * len(values)
 
 
-def _parts(category: str, count: int, counts: Mapping[Claim, float]) -> tuple[InstructionPart, ...]:
+def _parts(category: str, count: int, counts: Mapping[Attribution, float]) -> tuple[InstructionPart, ...]:
     if category not in PARTS or count == 0:
         return ()
     names = [part for part in PARTS[category] if part != "framework"] if category == "python" else list(PARTS[category])
     raw = dict.fromkeys(names, 0.0)
-    for claim, value in counts.items():
-        if claim.category == category:
-            part = names[0] if claim.part not in raw else claim.part
+    for attribution, value in counts.items():
+        if attribution.category == category:
+            part = names[0] if attribution.part not in raw else attribution.part
             raw[part] += value
     labels = [INTERPRETER if name == "user" else name for name in raw]
     return tuple(

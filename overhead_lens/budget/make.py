@@ -149,7 +149,7 @@ def _shares(evidence: Evidence, traced: TraceBudget | None, wall: Estimate, clas
     if evidence.stacks:
         return shares_of_stacks(evidence.samples.processes, classifier)
     if traced is not None:
-        return shares_of_time(traced.claims, traced.frames, _trace_spread(traced, wall.value))
+        return shares_of_time(traced.attributions, traced.frames, _trace_spread(traced, wall.value))
     raise MeasurementError(f"{evidence.name} holds neither samples nor a trace: nothing says how its time divides")
 
 

@@ -56,8 +56,8 @@ def operator_tree(
         node = top
         for step in operator_path(stack.frames, known_names):
             node = node.children.setdefault(step, _Node())
-        moved = fault_share * stack.count if verdict.claim.category == "kernel" else 0.0
-        node.weights[verdict.claim.category] += stack.count - moved
+        moved = fault_share * stack.count if verdict.attribution.category == "kernel" else 0.0
+        node.weights[verdict.attribution.category] += stack.count - moved
         if moved:
             node.weights["allocation"] += moved
     return _freeze((root, ""), top, wall_ns)

@@ -18,12 +18,12 @@ from overhead_lens.stack import Stack
 from overhead_lens.stats.bootstrap import REPLICATES
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from overhead_lens.taxonomy.classifier import UNCLAIMED, Classifier
+from overhead_lens.taxonomy.classifier import UNATTRIBUTED, Classifier
 from overhead_lens.taxonomy.names import display_name
-from overhead_lens.taxonomy.rules import Claim
+from overhead_lens.taxonomy.rules import Attribution
 
-KERNEL = Claim("kernel")
-PAGE_FAULT = Claim("allocation", "page_fault")
+KERNEL = Attribution("kernel")
+PAGE_FAULT = Attribution("allocation", "page_fault")
 
 _SEED = 20_240_301
 
@@ -48,7 +48,7 @@ class Shares:
 
     evidence: str
     weight: float
-    claims: Mapping[Claim, float]
+    attributions: Mapping[Attribution, float]
     frames: Mapping[str, Mapping[str, float]]
     memory_calls: float
     replicates: Floats
@@ -57,7 +57,10 @@ class Shares:
 
     def share(self, category: str) -> float:
         """Share of a category, 0 to 1."""
-        return sum(weight for claim, weight in self.claims.items() if claim.category == category) / self.weight
+        return (
+            sum(weight for attribution, weight in self.attributions.items() if attribution.category == category)
+            / self.weight
+        )
 
     def frames_ns(self, wall_ns: float) -> dict[str, dict[str, float]]:
         """Time per category and frame, in ns per call, of a call that takes ``wall_ns``."""
@@ -69,7 +72,7 @@ class Shares:
 
 def shares_of_stacks(samples: Sequence[Sequence[Stack]], classifier: Classifier) -> Shares:
     """Shares of the stacks of several processes; there must be at least one stack."""
-    claims: Counter[Claim] = Counter()
+    attributions: Counter[Attribution] = Counter()
     frames: dict[str, Counter[str]] = {}
     memory_calls = 0
     counts = np.zeros((len(samples), len(HOST_CATEGORIES)))
@@ -77,15 +80,17 @@ def shares_of_stacks(samples: Sequence[Sequence[Stack]], classifier: Classifier)
     for process, stacks in enumerate(samples):
         for stack in stacks:
             verdict = classifier.classify(stack)
-            claims[verdict.claim] += stack.count
-            category, frame = verdict.claim.category, display_name(verdict.frame)
+            attributions[verdict.attribution] += stack.count
+            category, frame = verdict.attribution.category, display_name(verdict.frame)
             frames.setdefault(category, Counter())[frame] += stack.count
             by_frame[category, frame][process] += stack.count
             memory_calls += stack.count * (stack.frames[-1].function in _MEMORY_CALLS)
             counts[process, HOST_CATEGORIES.index(category)] += stack.count
-    total = sum(claims.values())
+    total = sum(attributions.values())
     per_process = counts / counts.sum(axis=1, keepdims=True)
-    return Shares("samples", total, claims, frames, memory_calls / total, _draw(counts), per_process, dict(by_frame))
+    return Shares(
+        "samples", total, attributions, frames, memory_calls / total, _draw(counts), per_process, dict(by_frame)
+    )
 
 
 def with_page_faults(shares: Shares, moved_share: float) -> Shares:
@@ -98,7 +103,10 @@ def with_page_faults(shares: Shares, moved_share: float) -> Shares:
     if moved_share == 0:
         return shares
     moved = shares.share("kernel") * shares.weight * moved_share
-    claims = {claim: weight * (1 - moved_share * (claim == KERNEL)) for claim, weight in shares.claims.items()}
+    attributions = {
+        attribution: weight * (1 - moved_share * (attribution == KERNEL))
+        for attribution, weight in shares.attributions.items()
+    }
     frames = {category: dict(seen) for category, seen in shares.frames.items()}
     frames["kernel"] = {frame: weight * (1 - moved_share) for frame, weight in frames["kernel"].items()}
     frames.setdefault("allocation", {})["page faults: first touch of fresh memory"] = moved
@@ -106,10 +114,12 @@ def with_page_faults(shares: Shares, moved_share: float) -> Shares:
     kernel, allocation = HOST_CATEGORIES.index("kernel"), HOST_CATEGORIES.index("allocation")
     per_process[:, allocation] += moved_share * per_process[:, kernel]
     per_process[:, kernel] *= 1 - moved_share
-    return replace(shares, claims={**claims, PAGE_FAULT: moved}, frames=frames, per_process=per_process)
+    return replace(shares, attributions={**attributions, PAGE_FAULT: moved}, frames=frames, per_process=per_process)
 
 
-def shares_of_time(claims: Mapping[Claim, float], frames: Mapping[str, Mapping[str, float]], spread: float) -> Shares:
+def shares_of_time(
+    attributions: Mapping[Attribution, float], frames: Mapping[str, Mapping[str, float]], spread: float
+) -> Shares:
     """Shares of trace time.
 
     Args:
@@ -117,7 +127,7 @@ def shares_of_time(claims: Mapping[Claim, float], frames: Mapping[str, Mapping[s
         frames: ns per category and event name.
         spread: Relative uncertainty of each category's share (one standard deviation), from the correction's residual.
     """
-    known = dict(claims) or {UNCLAIMED: 1.0}
+    known = dict(attributions) or {UNATTRIBUTED: 1.0}
     counts = np.array(_by_category(known), dtype=np.float64)
     random = np.random.default_rng(_SEED)
     drawn = counts * np.exp(random.normal(0.0, spread, (REPLICATES, len(counts))))
@@ -125,10 +135,10 @@ def shares_of_time(claims: Mapping[Claim, float], frames: Mapping[str, Mapping[s
     return Shares("trace", sum(known.values()), known, frames, 0.0, replicates, np.empty((0, len(counts))), {})
 
 
-def _by_category(claims: Mapping[Claim, float]) -> list[float]:
+def _by_category(attributions: Mapping[Attribution, float]) -> list[float]:
     by_category: Counter[str] = Counter()
-    for claim, weight in claims.items():
-        by_category[claim.category] += weight  # type: ignore[assignment]
+    for attribution, weight in attributions.items():
+        by_category[attribution.category] += weight  # type: ignore[assignment]
     return [by_category[category] for category in HOST_CATEGORIES]
 
 

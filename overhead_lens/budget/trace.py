@@ -31,13 +31,13 @@ from overhead_lens.stats.distributions import t_quantile
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.taxonomy.rules import Claim
+from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.timeline import Segments, parents, sweep
 
 LOOP_EVENT = "measured_loop"
 
-_LOOP = Claim("python", "user")
-_KERNEL = Claim("kernel")
+_LOOP = Attribution("python", "user")
+_KERNEL = Attribution("kernel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class TraceBudget:
         kernel_calls: Calls, per measured call, of the event whose kernels take most; 0 where none has any.
     """
 
-    claims: Mapping[Claim, float]
+    attributions: Mapping[Attribution, float]
     frames: Mapping[str, Mapping[str, float]]
     sum_ns: float
     bare_ns: float
@@ -90,8 +90,12 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     classes, self_ns = _event_classes(host, parent), segments.self_ns(len(host))
     reuse_distance = rms_reuse_distance(host["name"].tolist())
     kernels_ns = [
-        sum(ns for part, ns in _split(claim, own_ns, timing.operator_floor_ns) if part.category == _KERNEL.category)
-        for claim, own_ns in zip(claimed, self_ns.tolist(), strict=True)
+        sum(
+            ns
+            for part, ns in _split(attribution, own_ns, timing.operator_floor_ns)
+            if part.category == _KERNEL.category
+        )
+        for attribution, own_ns in zip(claimed, self_ns.tolist(), strict=True)
     ]
     regions = classes.count(COMPILED_REGION)
     apart_ns = (window[1] - window[0] - sum(kernels_ns)) / regions if regions else 0.0
@@ -100,15 +104,17 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     inside, outside = (np.array([getattr(each, name) for each in of_event]) for name in ("inside_ns", "outside_ns"))
     outside = outside + _after_kernels_ns(classes, kernels_ns, costs) + _first_ns(classes, parent, costs)
     own, around = corrected_self_ns(self_ns, parent, segments.uncovered_ns(), inside, outside, faults_ns)
-    claims: defaultdict[Claim, float] = defaultdict(float, {_LOOP: around})
+    attributions: defaultdict[Attribution, float] = defaultdict(float, {_LOOP: around})
     frames: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     frames[_LOOP.category]["outside of any event"] = around
     spread: defaultdict[str, float] = defaultdict(float)
     by_call: defaultdict[str, Floats] = defaultdict(lambda: np.zeros(calls))
-    for index, (name, claim, ns, cost) in enumerate(zip(host["name"], claimed, own.tolist(), of_event, strict=True)):
-        spread[claim.category] += (cost.inside_ns + cost.spread_ns) / calls
-        for part, part_ns in _split(claim, ns, timing.operator_floor_ns):
-            claims[part] += part_ns
+    for index, (name, attribution, ns, cost) in enumerate(
+        zip(host["name"], claimed, own.tolist(), of_event, strict=True)
+    ):
+        spread[attribution.category] += (cost.inside_ns + cost.spread_ns) / calls
+        for part, part_ns in _split(attribution, ns, timing.operator_floor_ns):
+            attributions[part] += part_ns
             frames[part.category][name] += part_ns
             # As many events to each call: where a call begins, the trace does not say.
             by_call[part.category][index * calls // len(host)] += part_ns
@@ -116,9 +122,9 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     operators = host["name"].str.startswith(torch_names.OPERATOR_PREFIX)
     costliest = max(kernels, key=lambda name: kernels[name], default=None)
     return TraceBudget(
-        {claim: ns / calls for claim, ns in claims.items()},
+        {attribution: ns / calls for attribution, ns in attributions.items()},
         {category: {name: ns / calls for name, ns in names.items()} for category, names in frames.items()},
-        sum(claims.values()) / calls,
+        sum(attributions.values()) / calls,
         timing.bare_wall_ns / calls,
         float(inside.sum() + outside.sum()) / calls,
         {category: math.hypot(spread[category], _of_mean_ns(call_ns)) for category, call_ns in by_call.items()},
@@ -197,14 +203,14 @@ def category_lane(events: pd.DataFrame, classifier: Classifier) -> tuple[pd.Data
     """The category of every instant of the loop's window as traced: ``start_ns``, ``dur_ns``, ``category``."""
     host, window = loop_events(events)
     segments = sweep(host["start_ns"].to_numpy(), host["dur_ns"].to_numpy(), window)
-    claims = [
+    attributions = [
         classifier.classify_event(name, cat).category for name, cat in zip(host["name"], host["cat"], strict=True)
     ]
-    categories = [claims[owner] if owner >= 0 else _LOOP.category for owner in segments.owner.tolist()]
+    categories = [attributions[owner] if owner >= 0 else _LOOP.category for owner in segments.owner.tolist()]
     return pd.DataFrame({"start_ns": segments.start_ns, "dur_ns": segments.dur_ns, "category": categories}), segments
 
 
-def _split(claim: Claim, ns: float, operator_floor_ns: float) -> list[tuple[Claim, float]]:
-    if claim != Claim("dispatcher", "dispatch") or ns <= operator_floor_ns:
-        return [(claim, ns)]
-    return [(claim, operator_floor_ns), (_KERNEL, ns - operator_floor_ns)]
+def _split(attribution: Attribution, ns: float, operator_floor_ns: float) -> list[tuple[Attribution, float]]:
+    if attribution != Attribution("dispatcher", "dispatch") or ns <= operator_floor_ns:
+        return [(attribution, ns)]
+    return [(attribution, operator_floor_ns), (_KERNEL, ns - operator_floor_ns)]

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from overhead_lens.recorder.requirements import Finding
+    from overhead_lens.recorder.requirements import Requirement
 
 
 def doctor(
@@ -26,7 +26,7 @@ def doctor(
     show_rows(rows, Format.asked(json=json_), lambda console: _print(console, findings))
 
 
-def _print(console: Console, findings: Sequence[Finding]) -> None:
+def _print(console: Console, findings: Sequence[Requirement]) -> None:
     from rich.text import Text
 
     for finding in findings:

@@ -1,4 +1,4 @@
-"""Two budgets on one footing: how far they are apart by which process, and both stretched so that they differ by just that.
+"""Two budgets aligned: their difference by process, and both rescaled to walls that differ by just that.
 
 Captures that were recorded in turns are compared round by round; others process by process, each side's times scaled by the
 reference loop to one speed of the machine.
@@ -15,7 +15,7 @@ import pandas as pd
 
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown, DeviceShare
-from overhead_lens.stats.overdispersion import clumps
+from overhead_lens.stats.overdispersion import overdispersion
 from overhead_lens.stats.shift import Shift, at, level, paired_shift, unpaired_shift
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
@@ -30,11 +30,11 @@ _RARE_LEVEL = 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Footing:
+class Aligned:
     """What two budgets are compared by.
 
     Attributes:
-        base, new: The budgets' breakdowns, stretched so that ``new`` less ``base`` is the estimated difference.
+        base, new: The budgets' breakdowns, rescaled so that ``new`` less ``base`` is the estimated difference.
         wall: The difference of the wall time.
         host: The differences of the categories, in the taxonomy's order; the estimates sum to the wall's.
         drift: How much slower the reference loop was in the new capture, as a share; 0 for captures recorded in turns.
@@ -49,7 +49,7 @@ class Footing:
     rare_ns: float = 0.0
 
 
-def on_one_footing(base: Budget, new: Budget) -> Footing:
+def aligned_budgets(base: Budget, new: Budget) -> Aligned:
     """Compare two budgets; rounds are paired where both were recorded in turns."""
     if base.recorded_with is not None and base.recorded_with == new.recorded_with:
         (wall, host, levels, rare_ns), drift = _paired(base, new), 0.0
@@ -59,10 +59,10 @@ def on_one_footing(base: Budget, new: Budget) -> Footing:
     # Swapped sides give the same two numbers.
     delta_ns = round(wall.ns)
     base_ns = max((total_ns - delta_ns) // 2, 0, -delta_ns)
-    old, recent = stretched(base.breakdown, base_ns), stretched(new.breakdown, base_ns + delta_ns)
+    old, recent = rescaled(base.breakdown, base_ns), rescaled(new.breakdown, base_ns + delta_ns)
     deltas = [after.ns - before.ns for before, after in zip(old.host, recent.host, strict=True)]
     placed = tuple(at(shift, delta) for shift, delta in zip(host, deltas, strict=True))
-    return Footing(old, recent, at(wall, delta_ns), placed, drift, rare_ns)
+    return Aligned(old, recent, at(wall, delta_ns), placed, drift, rare_ns)
 
 
 def call_ns_per_process(budget: Budget) -> Floats:
@@ -149,9 +149,9 @@ def _sampled(base: Budget, new: Budget, level_ns: float, wall: Shift) -> list[Sh
         for budget in (base, new)
     ]
     totals = [float(counts.sum()) for counts in sides]
-    freedom = sum(counts.shape[1] - 1 for counts in sides)
+    degrees_of_freedom = sum(counts.shape[1] - 1 for counts in sides)
     found = []
-    for *rows, clump in zip(*sides, clumps(sides), strict=True):
+    for *rows, clump in zip(*sides, overdispersion(sides), strict=True):
         own = [float(row.sum()) for row in rows]
         if not any(own):
             found.append(Shift(0.0, 0.0, 1.0, wall.count))
@@ -161,7 +161,7 @@ def _sampled(base: Budget, new: Budget, level_ns: float, wall: Shift) -> list[Sh
         share = sum(sorted(shares)) / 2
         variances = of_counts * level_ns**2, (share * wall.error_ns) ** 2
         error_freedom = sum(variances) ** 2 / (
-            variances[0] ** 2 / freedom + variances[1] ** 2 / wall.degrees_of_freedom
+            variances[0] ** 2 / degrees_of_freedom + variances[1] ** 2 / wall.degrees_of_freedom
         )
         ns = level_ns * (own[1] / totals[1] - own[0] / totals[0]) + share * wall.ns
         found.append(Shift(ns, math.sqrt(sum(variances)), max(1.0, error_freedom), wall.count))
@@ -186,7 +186,7 @@ def _log_drift(base: Budget, new: Budget) -> tuple[float, float]:
     return shift.ns, shift.error_ns
 
 
-def stretched(breakdown: Breakdown, wall_ns: int) -> Breakdown:
+def rescaled(breakdown: Breakdown, wall_ns: int) -> Breakdown:
     """The same budget for a wall time of ``wall_ns``: every category in proportion, to whole ns that sum."""
     scale = wall_ns / breakdown.wall.ns if breakdown.wall.ns else 0.0
     if scale == 1.0 or (breakdown.wall.ns == 0 and wall_ns == 0):

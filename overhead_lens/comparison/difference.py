@@ -21,12 +21,12 @@ from collections.abc import Mapping, Sequence
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import InstructionBudget
 from overhead_lens.captures.model import CaptureMeta
-from overhead_lens.comparison.budgets import Footing, on_one_footing
+from overhead_lens.comparison.budgets import Aligned, aligned_budgets
 from overhead_lens.comparison.contributors import count_in_words, more_guards, moves
 from overhead_lens.comparison.factors import make_factors
 from overhead_lens.comparison.frames import frame_shifts, net_shifts_ns
 from overhead_lens.comparison.instructions import InstructionDelta, compare_instructions
-from overhead_lens.comparison.model import Change, Delta, Move
+from overhead_lens.comparison.model import CategoryChange, Delta, Move
 from overhead_lens.stats.holm import holm
 from overhead_lens.stats.shift import LEVEL, Shift
 from overhead_lens.stats.values import Interval
@@ -48,23 +48,23 @@ _EVERY_LEVEL = 1 - (1 - LEVEL) / len(HOST_CATEGORIES)
 
 def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHARE) -> Delta:
     """The difference of two budgets of comparable captures."""
-    footing = on_one_footing(base, new)
-    margin_ns = margin_share * footing.base.wall.ns
-    wall = footing.wall
+    aligned = aligned_budgets(base, new)
+    margin_ns = margin_share * aligned.base.wall.ns
+    wall = aligned.wall
     verdict = wall_verdict(wall, margin_ns)
-    verdicts = category_verdicts(footing.host, margin_ns)
-    walls_ns = (footing.base.wall.ns, footing.new.wall.ns)
+    verdicts = category_verdicts(aligned.host, margin_ns)
+    walls_ns = (aligned.base.wall.ns, aligned.new.wall.ns)
     shifts = frame_shifts(base, new, walls_ns, _HALF_LEVEL)
     nets_ns = net_shifts_ns(shifts)
     changes = tuple(
         _change(name, shift, found, nets_ns.get(name), moves(name, base, new, walls_ns, shifts))
-        for name, shift, found in zip(HOST_CATEGORIES, footing.host, verdicts, strict=True)
+        for name, shift, found in zip(HOST_CATEGORIES, aligned.host, verdicts, strict=True)
     )
     blame = blamed(changes, verdict)
     low, high = wall.interval()
     return Delta(
-        base=footing.base,
-        new=footing.new,
+        base=aligned.base,
+        new=aligned.new,
         verdict=verdict,
         margin_share=margin_share,
         wall_delta_ns=round(wall.ns),
@@ -72,10 +72,10 @@ def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHAR
         ratio=walls_ns[1] / walls_ns[0] if walls_ns[0] else None,
         host=changes,
         blame=blame,
-        sentence=_sentence(footing, verdict, changes, blame, margin_ns),
+        sentence=_sentence(aligned, verdict, changes, blame, margin_ns),
         detectable_share=(high - low) / 2 / max(walls_ns[0], 1),
-        warnings=_warnings(base, new, footing),
-        factors=make_factors(footing.base, footing.new),
+        warnings=_warnings(base, new, aligned),
+        factors=make_factors(aligned.base, aligned.new),
         instructions=_instructions(base.breakdown.instructions, new.breakdown.instructions),
     )
 
@@ -100,21 +100,21 @@ def category_verdicts(host: Sequence[Shift], margin_ns: float) -> list[str]:
     return verdicts
 
 
-def blamed(changes: Sequence[Change], verdict: str) -> tuple[str, ...]:
+def blamed(changes: Sequence[CategoryChange], verdict: str) -> tuple[str, ...]:
     """The categories that moved in the verdict's direction by a nanosecond at least, largest first."""
     moved = [change for change in changes if change.size_ns and change.verdict == verdict]
     guilty = moved if verdict in ("slower", "faster") else []
     return tuple(change.category for change in sorted(guilty, key=lambda change: -abs(change.size_ns)))
 
 
-def _change(name: str, shift: Shift, verdict: str, net_ns: float | None, moved: tuple[Move, ...]) -> Change:
+def _change(name: str, shift: Shift, verdict: str, net_ns: float | None, moved: tuple[Move, ...]) -> CategoryChange:
     """A category's change; what its own difference does not show, its frames may."""
     if net_ns is None or not round(net_ns):
-        return Change(name, round(shift.ns), shift.interval(), verdict, moved)
+        return CategoryChange(name, round(shift.ns), shift.interval(), verdict, moved)
     of_frames = "slower" if net_ns > 0 else "faster"
     shown = verdict if verdict in ("slower", "faster") else of_frames
     low, high = shift.interval(_EVERY_LEVEL)
-    return Change(name, round(shift.ns), shift.interval(), shown, moved, round(net_ns), low <= net_ns <= high)
+    return CategoryChange(name, round(shift.ns), shift.interval(), shown, moved, round(net_ns), low <= net_ns <= high)
 
 
 def differences(base: CaptureMeta, new: CaptureMeta) -> list[str]:
@@ -144,8 +144,10 @@ def _direction(interval: Interval, ns: float) -> str:
     return "slower" if ns > 0 else "faster"
 
 
-def _sentence(footing: Footing, verdict: str, changes: Sequence[Change], blame: Sequence[str], margin_ns: float) -> str:
-    wall = footing.wall
+def _sentence(
+    aligned: Aligned, verdict: str, changes: Sequence[CategoryChange], blame: Sequence[str], margin_ns: float
+) -> str:
+    wall = aligned.wall
     if verdict == "same":
         return f"no difference beyond the margin of {format_ns(margin_ns)}: {format_signed_ns(wall.ns)}"
     if verdict == "inconclusive":
@@ -156,14 +158,14 @@ def _sentence(footing: Footing, verdict: str, changes: Sequence[Change], blame: 
         return f"inconclusive: {format_signed_ns(wall.ns)}, interval {between}; {needed} would decide"
     by_name = {change.category: change for change in changes}
     reasons = [
-        f"{name} {format_signed_ns(by_name[name].size_ns)}{_guards(name, verdict, footing) or _frames(by_name[name])}"
+        f"{name} {format_signed_ns(by_name[name].size_ns)}{_guards(name, verdict, aligned) or _frames(by_name[name])}"
         for name in blame
     ]
     why = ", ".join(reasons) if reasons else "no single category moved clearly"
     return f"{format_ns(abs(wall.ns))} {verdict}: {why}"
 
 
-def _frames(change: Change) -> str:
+def _frames(change: CategoryChange) -> str:
     """`` in spin, free``: where the size comes from."""
     frames = [move.name for move in change.moved if move.clear]
     if not change.in_frames or not frames:
@@ -171,12 +173,12 @@ def _frames(change: Change) -> str:
     return f" in {', '.join(frames[:_FRAMES_NAMED])}{', ...' if len(frames) > _FRAMES_NAMED else ''}"
 
 
-def _guards(category: str, verdict: str, footing: Footing) -> str:
+def _guards(category: str, verdict: str, aligned: Aligned) -> str:
     """`` (36 more TENSOR_MATCH)``: kinds whose number changed in the verdict's direction."""
     if category != "guard":
         return ""
     sign = 1 if verdict == "slower" else -1
-    kinds = [count_in_words(*change) for change in more_guards(footing.base, footing.new) if sign * change[1] > 0]
+    kinds = [count_in_words(*change) for change in more_guards(aligned.base, aligned.new) if sign * change[1] > 0]
     return f" ({', '.join(kinds[:_GUARD_KINDS])})" if kinds else ""
 
 
@@ -184,19 +186,19 @@ def _instructions(base: InstructionBudget | None, new: InstructionBudget | None)
     return None if base is None or new is None else compare_instructions(base, new)
 
 
-def _warnings(base: Budget, new: Budget, footing: Footing) -> tuple[str, ...]:
+def _warnings(base: Budget, new: Budget, aligned: Aligned) -> tuple[str, ...]:
     sides = (("base", base), ("new", new))
     own = tuple(f"{side}: {warning}" for side, budget in sides for warning in budget.breakdown.warnings)
-    if footing.rare_ns:
-        rare = f"{format_signed_ns(footing.rare_ns)} of the difference are of calls that take longer every now and then"
+    if aligned.rare_ns:
+        rare = f"{format_signed_ns(aligned.rare_ns)} of the difference are of calls that take longer every now and then"
         own = (f"{rare}: the means of blocks are compared, not their steady time", *own)
     if len({budget.breakdown.environment.get("reference") for budget in (base, new)}) > 1:
         return (
             "the two captures timed different reference loops: what the machine's speed changed is not taken out",
             *own,
         )
-    if not footing.drift:
+    if not aligned.drift:
         return own
-    how = "slower" if footing.drift > 0 else "faster"
-    speed = f"the reference loop ran {abs(footing.drift):.1%} {how} beside the new capture"
+    how = "slower" if aligned.drift > 0 else "faster"
+    speed = f"the reference loop ran {abs(aligned.drift):.1%} {how} beside the new capture"
     return (f"{speed}: both sides are taken to one speed of the machine", *own)

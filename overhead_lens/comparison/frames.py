@@ -22,7 +22,7 @@ import numpy as np
 from overhead_lens.budget.make import Budget
 from overhead_lens.stats.distributions import binomial_upper_tail
 from overhead_lens.stats.holm import holm
-from overhead_lens.stats.overdispersion import clumps
+from overhead_lens.stats.overdispersion import overdispersion
 from overhead_lens.stats.values import Floats, Interval
 
 _TWO_SIDED_95 = 1.96
@@ -77,7 +77,7 @@ def frame_shifts(base: Budget, new: Budget, walls_ns: tuple[int, int], level: fl
     if any(side.shape[1] < 2 for side in sides) or not all(walls_ns):
         return {}
     per_ns = [float(side.sum()) / wall_ns for side, wall_ns in zip(sides, walls_ns, strict=True)]
-    sizes = clumps(sides)
+    sizes = overdispersion(sides)
     counts = [side.sum(axis=1) for side in sides]
     shifts = {
         key: _shift((float(old), float(recent)), (per_ns[0], per_ns[1]), float(clump))

@@ -38,7 +38,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CategoryChange:
     """How one category changed, in ns per call, new less base.
 
     Attributes:
@@ -90,7 +90,7 @@ class Delta(Result):
     wall_delta_ns: int
     wall_ci95_ns: Interval
     ratio: float | None
-    host: tuple[Change, ...]
+    host: tuple[CategoryChange, ...]
     blame: tuple[str, ...]
     sentence: str
     detectable_share: float

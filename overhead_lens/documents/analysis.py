@@ -189,7 +189,7 @@ def _device(device: model.DeviceBudget) -> Device:
     )
 
 
-def _step(step: model.Step) -> Step:
+def _step(step: model.TraceStep) -> Step:
     devices = [_device(each) for each in step.devices]
     return Step(step.step, step.window.start_ns, step.window.wall_ns, _host(step.host), devices)
 

@@ -14,7 +14,7 @@ from overhead_lens.comparison.factors import KernelSplit
 from overhead_lens.comparison.instructions import InstructionMove
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
 from overhead_lens.documents.common import Document, Interval, rounded, tenths
-from overhead_lens.studies.check.limits import CountFinding, Finding
+from overhead_lens.studies.check.limits import CountFinding, LimitFinding
 from overhead_lens.studies.check.outcome import TimeOutcome
 
 
@@ -165,9 +165,9 @@ def checked_document(outcome: TimeOutcome) -> DeltaDocument:
     return delta_document(outcome.delta, [limit(each) for each in outcome.findings], regressed=outcome.regressed)
 
 
-def limit(finding: Finding | CountFinding) -> Limit:
+def limit(finding: LimitFinding | CountFinding) -> Limit:
     """A limit and what was found."""
-    if isinstance(finding, Finding):
+    if isinstance(finding, LimitFinding):
         return Limit(
             name=finding.limit.name,
             allowed_ns=round(finding.allowed_ns, 1),
@@ -200,7 +200,7 @@ def count_delta(delta: counting.InstructionDelta) -> CountDelta:
     )
 
 
-def _category(change: model.Change) -> CategoryDelta:
+def _category(change: model.CategoryChange) -> CategoryDelta:
     return CategoryDelta(
         change.category,
         float(change.delta_ns),

@@ -127,7 +127,7 @@ def _point(point: analysis.Point) -> Point:
     )
 
 
-def _change(change: analysis.Change) -> ChangePoint:
+def _change(change: analysis.HistoryChange) -> ChangePoint:
     before, after, likely = (Place(each.path, each.commit) for each in (change.before, change.after, change.likely))
     return ChangePoint(
         change.position,

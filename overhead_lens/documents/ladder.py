@@ -97,7 +97,7 @@ def _rung(rung: analysis.Rung) -> Rung:
     )
 
 
-def _step(step: analysis.Step) -> Step:
+def _step(step: analysis.LadderStep) -> Step:
     kind = step.kind
     return Step(
         kind.pair,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from overhead_lens.documents.common import Document
-from overhead_lens.traces.structure.model import Change, Side, StructureDelta, Swap
+from overhead_lens.traces.structure.model import Side, StructureChange, StructureDelta, Swap
 
 
 class StructureDocument(Document, frozen=True, kw_only=True):
@@ -16,7 +16,7 @@ class StructureDocument(Document, frozen=True, kw_only=True):
     base: Side
     new: Side
     per_step: bool
-    changes: list[Change]
+    changes: list[StructureChange]
     swaps: list[Swap]
 
 

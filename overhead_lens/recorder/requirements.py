@@ -20,7 +20,7 @@ _SLEEPER = "import time\ndef overhead_lens_probe():\n    print(flush=True)\n    
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Requirement:
     """One requirement: whether it is met, what was seen, what is lost without it, and how to get it."""
 
     name: str
@@ -30,7 +30,7 @@ class Finding:
     remedy: str
 
 
-def examine() -> list[Finding]:
+def examine() -> list[Requirement]:
     """Look for everything an instrument needs."""
     runtime = _runtime()
     return [
@@ -51,21 +51,23 @@ def _runtime() -> dict[str, object] | str:
         return str(error)
 
 
-def _torch(runtime: dict[str, object] | str) -> Finding:
+def _torch(runtime: dict[str, object] | str) -> Requirement:
     detail = (
         runtime
         if isinstance(runtime, str)
         else f"torch {runtime['torch']}, Python {runtime['python']}, {runtime['threads']} threads"
     )
-    return Finding("torch", not isinstance(runtime, str), str(detail), "nothing can be profiled", "pip install torch")
+    return Requirement(
+        "torch", not isinstance(runtime, str), str(detail), "nothing can be profiled", "pip install torch"
+    )
 
 
-def _sampling() -> Finding:
+def _sampling() -> Requirement:
     """Attach py-spy to a process that is not its child, as a recording does."""
     without, remedy = "budgets rest on the corrected trace (evidence: trace)", "pip install py-spy"
     executable = find_sampler()
     if executable is None:
-        return Finding("samples", False, "py-spy is not installed", without, remedy)
+        return Requirement("samples", False, "py-spy is not installed", without, remedy)
     target = subprocess.Popen([sys.executable, "-c", _allowing_parent() + _SLEEPER], stdout=subprocess.PIPE)
     try:
         # py-spy refuses an interpreter that is still starting.
@@ -79,16 +81,16 @@ def _sampling() -> Finding:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("samples", False, f"py-spy cannot run: {error}", without, remedy)
+        return Requirement("samples", False, f"py-spy cannot run: {error}", without, remedy)
     finally:
         target.kill()
         target.communicate()
     if done.returncode == 0:
-        return Finding("samples", True, f"py-spy may attach ({executable})", without, remedy)
+        return Requirement("samples", True, f"py-spy may attach ({executable})", without, remedy)
     remedy = "Run as root, give the container --cap-add=SYS_PTRACE"
     if _YAMA.exists():
         remedy += f", or set {_YAMA} to 1 or 0 (it is {_YAMA.read_text().strip()})"
-    return Finding("samples", False, explain_failure(done.stderr + done.stdout), without, remedy)
+    return Requirement("samples", False, explain_failure(done.stderr + done.stdout), without, remedy)
 
 
 def _allowing_parent() -> str:
@@ -97,42 +99,42 @@ def _allowing_parent() -> str:
     )
 
 
-def _compiler() -> Finding:
+def _compiler() -> Requirement:
     names = [os.environ.get("CXX", ""), "g++", "clang++"]
     found = next((path for name in names if name and (path := shutil.which(name))), None)
     remedy = "Install g++ or clang++ (apt-get install g++), or set CXX"
-    return Finding(
+    return Requirement(
         "C++ compiler", found is not None, found or "no g++ or clang++", "--compile cannot work on a CPU", remedy
     )
 
 
-def _valgrind() -> Finding:
+def _valgrind() -> Requirement:
     """Instruction counts need callgrind, which a valgrind may lack the files of."""
     without, remedy = "no instruction counts (profile --instructions)", "Install it (apt-get install valgrind)"
     path = shutil.which("valgrind")
     if path is None:
-        return Finding("valgrind", False, "no valgrind", without, remedy)
+        return Requirement("valgrind", False, "no valgrind", without, remedy)
     command = [path, "--tool=callgrind", "--callgrind-out-file=/dev/null", "--quiet", "true"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding("valgrind", False, f"valgrind cannot run: {error}", without, remedy)
+        return Requirement("valgrind", False, f"valgrind cannot run: {error}", without, remedy)
     if done.returncode:
         lines = (done.stderr + done.stdout).strip().splitlines()
-        return Finding("valgrind", False, lines[0] if lines else f"{path} fails", without, remedy)
-    return Finding("valgrind", True, f"{path}: instruction counts (profile --instructions)", without, remedy)
+        return Requirement("valgrind", False, lines[0] if lines else f"{path} fails", without, remedy)
+    return Requirement("valgrind", True, f"{path}: instruction counts (profile --instructions)", without, remedy)
 
 
-def _browser() -> Finding:
+def _browser() -> Requirement:
     names = ("chromium", "chromium-browser", "google-chrome", "firefox")
     path = next((found for name in names if (found := shutil.which(name))), None)
     remedy = "Any browser on this machine will do; captures hold trace.pftrace for https://ui.perfetto.dev"
-    return Finding("browser", path is not None, path or "none found", "`open` cannot show a trace here", remedy)
+    return Requirement("browser", path is not None, path or "none found", "`open` cannot show a trace here", remedy)
 
 
-def _gpu(runtime: dict[str, object] | str) -> Finding:
+def _gpu(runtime: dict[str, object] | str) -> Requirement:
     device = None if isinstance(runtime, str) else runtime["gpu"]
-    return Finding(
+    return Requirement(
         "GPU",
         bool(device),
         str(device or "torch sees none"),

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.comparison.model import Delta
 from overhead_lens.report.text.plain import plain
-from overhead_lens.studies.check.limits import BROKEN, CountFinding, Finding
+from overhead_lens.studies.check.limits import BROKEN, CountFinding, LimitFinding
 from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
 from overhead_lens.units import format_ns, format_signed_ns
 
@@ -70,13 +70,13 @@ def junit(outcome: Outcome) -> str:
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _limits(findings: Sequence[Finding | CountFinding]) -> list[str]:
+def _limits(findings: Sequence[LimitFinding | CountFinding]) -> list[str]:
     """A table and an empty line; nothing without limits."""
     if not findings:
         return []
     rows = [
         f"| {finding.limit.name} | {finding.allowed} | {finding.delta} "
-        f"| {_interval(finding.ci95_ns) if isinstance(finding, Finding) else 'exact'} | {finding.state} |"
+        f"| {_interval(finding.ci95_ns) if isinstance(finding, LimitFinding) else 'exact'} | {finding.state} |"
         for finding in findings
     ]
     return ["| limit | allowed | measured | 95 % interval | |", "|---|---|---|---|---|", *rows, ""]

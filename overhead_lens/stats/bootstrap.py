@@ -36,7 +36,7 @@ def stretch(processes: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A quantity per call with its bootstrap replicates, stretched about the estimate.
+    """A quantity per call with its bootstrap replicates, rescaled about the estimate.
 
     Attributes:
         value: Point estimate, in ns (or in whatever the column holds) per call.
@@ -65,7 +65,7 @@ def median_over_processes(per_process: Sequence[Floats], *, statistic: str = "me
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class PairedSides:
     """Quantities measured in the same processes, for the differences between them.
 
     Attributes:
@@ -95,7 +95,7 @@ class Sides:
         return estimate.value, estimate.interval()
 
 
-def paired_sides(rows: pd.DataFrame, column: str = "wall_ns") -> Sides:
+def paired_sides(rows: pd.DataFrame, column: str = "wall_ns") -> PairedSides:
     """Sides (``rung``) timed in turns in the same processes.
 
     Args:
@@ -103,7 +103,7 @@ def paired_sides(rows: pd.DataFrame, column: str = "wall_ns") -> Sides:
     """
     processes = rows["process"].nunique()
     if not processes:
-        return Sides({}, {}, np.empty((0, REPLICATES), np.int64))
+        return PairedSides({}, {}, np.empty((0, REPLICATES), np.int64))
     per_call = (rows[column] / rows["calls"]).astype(np.float64)
     random = np.random.default_rng(_SEED)
     chosen = random.integers(0, processes, (processes, REPLICATES))
@@ -113,7 +113,7 @@ def paired_sides(rows: pd.DataFrame, column: str = "wall_ns") -> Sides:
         if len(blocks) == processes:
             values[str(side)] = np.array([np.median(each) for each in blocks])
             resampled[str(side)] = _values(blocks, np.median, random)
-    return Sides(values, resampled, chosen)
+    return PairedSides(values, resampled, chosen)
 
 
 def _replicates(per_process: Sequence[Floats], value: float, reduce: object) -> Floats:

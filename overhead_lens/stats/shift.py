@@ -83,8 +83,8 @@ def at(shift: Shift, ns: float) -> Shift:
 
 def paired_shift(differences: Floats) -> Shift:
     """From one difference per round, at least two."""
-    ns, error_ns, freedom = _trimmed(differences)
-    return Shift(ns, error_ns, freedom, len(differences))
+    ns, error_ns, degrees_of_freedom = _trimmed(differences)
+    return Shift(ns, error_ns, degrees_of_freedom, len(differences))
 
 
 def unpaired_shift(base: Floats, new: Floats, further_error_ns: float = 0.0) -> Shift:
@@ -98,12 +98,14 @@ def unpaired_shift(base: Floats, new: Floats, further_error_ns: float = 0.0) -> 
     old, recent = _trimmed(base), _trimmed(new)
     variances = (old[1] ** 2, recent[1] ** 2)
     total = sum(variances)
-    freedom = float(min(old[2], recent[2]))
+    degrees_of_freedom = float(min(old[2], recent[2]))
     if total > 0:
         # Whichever order the sides come in, the same sum: swapping them changes the sign of the estimate and nothing else.
-        freedom = total**2 / sum(sorted(v**2 / df for v, df in zip(variances, (old[2], recent[2]), strict=True)))
+        degrees_of_freedom = total**2 / sum(
+            sorted(v**2 / df for v, df in zip(variances, (old[2], recent[2]), strict=True))
+        )
     count = min(len(base), len(new))
-    return Shift(recent[0] - old[0], math.sqrt(total + further_error_ns**2), max(1.0, freedom), count)
+    return Shift(recent[0] - old[0], math.sqrt(total + further_error_ns**2), max(1.0, degrees_of_freedom), count)
 
 
 def level(values: Floats) -> float:

@@ -28,16 +28,16 @@ from functools import lru_cache
 from pathlib import Path
 
 from overhead_lens.stack import Stack, StackFrame
-from overhead_lens.taxonomy.rules import NEUTRAL, Claim, Rule, load_rules
+from overhead_lens.taxonomy.rules import NEUTRAL, Attribution, Rule, load_rules
 
-UNCLAIMED = Claim("unattributed")
+UNATTRIBUTED = Attribution("unattributed")
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
     """What is carried from frame to frame: the claim, and whether it is that of a scope."""
 
-    claim: Claim = UNCLAIMED
+    attribution: Attribution = UNATTRIBUTED
     in_scope: bool = False
 
 
@@ -50,7 +50,7 @@ class Classified:
         frame: The innermost frame that is not neutral: the one to show a person.
     """
 
-    claim: Claim
+    attribution: Attribution
     frame: StackFrame
 
 
@@ -76,11 +76,11 @@ class Classifier:
         """The claim of the innermost frame, found from the outermost inwards, and the frame to name for it."""
         carried, shown = Carried(), stack.frames[0]
         for frame in stack.frames:
-            rule = self._frame_rule(frame, carried.claim)
-            if rule is None or rule.claim.category != NEUTRAL or rule.shown:
+            rule = self._frame_rule(frame, carried.attribution)
+            if rule is None or rule.attribution.category != NEUTRAL or rule.shown:
                 shown = frame
             carried = _carry(rule, carried)
-        return Classified(carried.claim, shown)
+        return Classified(carried.attribution, shown)
 
     def fitted(self, stacks: Iterable[Stack]) -> Classifier:
         """The classifier whose ``mostly_own`` rules hold for functions that spend most of these stacks themselves."""
@@ -104,42 +104,42 @@ class Classifier:
 
     def enter(self, frame: StackFrame, carried: Carried) -> Carried:
         """What is carried on below ``frame`` where ``carried`` came to it: one step of ``classify``."""
-        return _carry(self._frame_rule(frame, carried.claim), carried)
+        return _carry(self._frame_rule(frame, carried.attribution), carried)
 
-    def serves(self, frame: StackFrame, caller: Claim) -> bool:
+    def serves(self, frame: StackFrame, caller: Attribution) -> bool:
         """Whether a frame is neutral: its time belongs to the caller of this claim."""
         rule = self._frame_rule(frame, caller)
-        return rule is not None and rule.claim.category == NEUTRAL
+        return rule is not None and rule.attribution.category == NEUTRAL
 
-    def classify_event(self, name: str, event_category: str) -> Claim:
+    def classify_event(self, name: str, event_category: str) -> Attribution:
         """The claim of a trace event's self time."""
         return self.event_verdict(name, event_category)[0]
 
-    def event_verdict(self, name: str, event_category: str) -> tuple[Claim, bool]:
+    def event_verdict(self, name: str, event_category: str) -> tuple[Attribution, bool]:
         """The claim of a trace event's self time, and whether it is a scope: all events below it belong to it too."""
         return self._event_claim(name, event_category)
 
-    def _find_frame_rule(self, frame: StackFrame, current: Claim) -> Rule | None:
+    def _find_frame_rule(self, frame: StackFrame, current: Attribution) -> Rule | None:
         holding = (rule for rule in self._rules if not rule.mostly_own or self._works(frame))
         return next((rule for rule in holding if rule.fits_frame(frame, current)), None)
 
     def _find_may_work(self, frame: StackFrame) -> bool:
-        return any(rule.mostly_own and rule.fits_frame(frame, UNCLAIMED) for rule in self._rules)
+        return any(rule.mostly_own and rule.fits_frame(frame, UNATTRIBUTED) for rule in self._rules)
 
     def _works(self, frame: StackFrame) -> bool:
         return self._working is None or frame.function in self._working
 
-    def _find_event_claim(self, name: str, event_category: str) -> tuple[Claim, bool]:
+    def _find_event_claim(self, name: str, event_category: str) -> tuple[Attribution, bool]:
         rule = next((rule for rule in self._event_rules if rule.fits_event(name, event_category)), None)
-        return (UNCLAIMED, False) if rule is None else (rule.claim, rule.scope)
+        return (UNATTRIBUTED, False) if rule is None else (rule.attribution, rule.scope)
 
 
 def _carry(rule: Rule | None, carried: Carried) -> Carried:
     """What is carried on below a frame that ``rule`` claims."""
-    if rule is not None and rule.claim.category == NEUTRAL:
+    if rule is not None and rule.attribution.category == NEUTRAL:
         return carried
-    found = UNCLAIMED if rule is None else rule.claim
-    if carried.in_scope and found.category != carried.claim.category:
+    found = UNATTRIBUTED if rule is None else rule.attribution
+    if carried.in_scope and found.category != carried.attribution.category:
         return carried
     return Carried(found, carried.in_scope or (rule is not None and rule.scope))
 

@@ -44,7 +44,7 @@ _KEYS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Attribution:
     """What the time of a frame belongs to."""
 
     category: str
@@ -70,7 +70,7 @@ class Rule:
         source: The file in PyTorch (or elsewhere) that justifies it.
     """
 
-    claim: Claim
+    attribution: Attribution
     native: re.Pattern[str] | None
     module: re.Pattern[str] | None
     file: re.Pattern[str] | None
@@ -83,7 +83,7 @@ class Rule:
     mostly_own: bool
     source: str
 
-    def fits_frame(self, frame: StackFrame, current: Claim) -> bool:
+    def fits_frame(self, frame: StackFrame, current: Attribution) -> bool:
         """Whether the rule claims ``frame`` where ``current`` is the claim of its caller."""
         if self.under and current.category not in self.under:
             return False
@@ -140,7 +140,7 @@ def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
         _pattern(entry.get(name), f"{where}, {name}") for name in names
     )
     return Rule(
-        Claim(category, part),
+        Attribution(category, part),
         native,
         module,
         file,

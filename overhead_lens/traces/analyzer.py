@@ -25,7 +25,7 @@ from overhead_lens.traces.host_budget import (
     thread_pieces,
 )
 from overhead_lens.traces.launches import link, queue_depth
-from overhead_lens.traces.model import DeviceBudget, Step, ThreadBudget, TraceAnalysis, Window
+from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis, TraceStep, Window
 from overhead_lens.traces.pieces import TracePieces
 
 
@@ -144,12 +144,12 @@ class Analyzer:
     def _device_budget(self, device: DeviceTimeline, window: tuple[int, int]) -> DeviceBudget:
         return device.budget(self._trace.device_names.get(device.number, ""), window)
 
-    def _step(self, number: int, window: Window) -> Step:
+    def _step(self, number: int, window: Window) -> TraceStep:
         bounds = (window.start_ns, window.start_ns + window.wall_ns)
         host: tuple[HostCategory, ...] = ()
         if self.threads:
             host = host_budget(next(iter(self.threads.values())), bounds, self._computing[0], self._floor_ns)
-        return Step(number, window, host, tuple(self._device_budget(each, bounds) for each in self.devices))
+        return TraceStep(number, window, host, tuple(self._device_budget(each, bounds) for each in self.devices))
 
     def _idle_frame(self) -> pd.DataFrame:
         frames = []

@@ -31,15 +31,15 @@ def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline]) -> tup
         self_ns[chosen],
         host.dur_ns[chosen],
         host.names,
-        [host.claims[each].category for each in _first_claims(host, chosen)],
+        [host.attributions[each].category for each in _first_claims(host, chosen)],
     )
 
 
 def _first_claims(host: HostEvents, chosen: Ints) -> list[int]:
     """A claim per name: that of its first event."""
-    claims = np.zeros(len(host.names), dtype=np.int64)
-    claims[host.name[chosen[::-1]]] = host.claim[chosen[::-1]]
-    return [int(each) for each in claims]
+    attributions = np.zeros(len(host.names), dtype=np.int64)
+    attributions[host.name[chosen[::-1]]] = host.attribution[chosen[::-1]]
+    return [int(each) for each in attributions]
 
 
 def kernel_costs(events: pd.DataFrame) -> tuple[Cost, ...]:

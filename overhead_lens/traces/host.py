@@ -15,7 +15,7 @@ import pandas as pd
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.taxonomy.rules import Claim
+from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.intervals import merged
 from overhead_lens.traces.model import Window
 from overhead_lens.traces.timeline import Nesting, Segments, sweep
@@ -37,7 +37,7 @@ ANNOTATIONS = frozenset({"user_annotation"})
 HOST_EVENTS = OPERATORS | RUNTIME | PYTHON | ANNOTATIONS | {""}
 """Categories of events on host threads; "" is an event of a trace that names no categories."""
 
-_USER = Claim("python", "user")
+_USER = Attribution("python", "user")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,14 @@ class HostEvents:
     dur_ns: Ints
     thread: Ints
     name: Ints
-    claim: Ints
+    attribution: Ints
     scope: Ints
     operator: Bools
     runtime: Bools
     annotation: Bools
     threads: Sequence[tuple[str, str]]
     names: Sequence[str]
-    claims: Sequence[Claim]
+    attributions: Sequence[Attribution]
 
 
 def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
@@ -77,14 +77,16 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     cat_codes, name_codes = cat_codes[rows].astype(np.int64), name_codes[rows].astype(np.int64)
     thread, threads = _threads(events, rows)
     pair, pairs = distinct(name_codes * len(cat.categories) + cat_codes)
-    claims: dict[Claim, int] = {}
+    attributions: dict[Attribution, int] = {}
     verdicts = [
         classifier.event_verdict(
             name.categories[each // len(cat.categories)], cat.categories[each % len(cat.categories)]
         )
         for each in pairs.tolist()
     ]
-    claim = np.array([claims.setdefault(each, len(claims)) for each, _ in verdicts] or [0], dtype=np.int64)
+    attribution = np.array(
+        [attributions.setdefault(each, len(attributions)) for each, _ in verdicts] or [0], dtype=np.int64
+    )
     scope = np.array([int(is_scope) for _, is_scope in verdicts] or [0], dtype=np.int64)
     is_user = np.array([each == _USER for each, _ in verdicts] or [False])
     return HostEvents(
@@ -93,14 +95,14 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
         events["dur_ns"].to_numpy()[rows],
         thread,
         name_codes,
-        claim[pair],
+        attribution[pair],
         scope[pair],
         _in(cat_codes, cat.categories, OPERATORS),
         _in(cat_codes, cat.categories, RUNTIME),
         _in(cat_codes, cat.categories, ANNOTATIONS) & is_user[pair],
         threads,
         list(name.categories),
-        list(claims),
+        list(attributions),
     )
 
 
@@ -156,7 +158,7 @@ class ThreadTimeline:
         annotation, runtime = host.annotation[self.events], host.runtime[self.events]
         bounds = (window.start_ns, window.start_ns + window.wall_ns)
         nesting = Nesting(start_ns, dur_ns)
-        self.claim = nesting.inherit(host.claim[self.events], host.scope[self.events])
+        self.attribution = nesting.inherit(host.attribution[self.events], host.scope[self.events])
         self.launches_below = nesting.mark_above(runtime)
         self.segments = _owned(start_ns, dur_ns, annotation, bounds)
         self.self_ns = self.segments.self_ns(len(self.events))

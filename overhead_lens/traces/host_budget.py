@@ -31,7 +31,7 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
 from overhead_lens.taxonomy.host import Frame, HostCategory, Part
-from overhead_lens.taxonomy.rules import Claim
+from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
 from overhead_lens.traces.intervals import merged
 from overhead_lens.traces.timeline import sum_by
@@ -42,15 +42,15 @@ IDLE = "(waiting for work)"
 BACKWARD = "(backward pass on another thread)"
 ENGINE = "(between nodes of the backward pass)"
 
-_DISPATCH = Claim("dispatcher", "dispatch")
-_KERNEL = Claim("kernel")
+_DISPATCH = Attribution("dispatcher", "dispatch")
+_KERNEL = Attribution("kernel")
 _GAPS = (
-    (Claim("python", "user"), BETWEEN),
-    (Claim("wait"), BACKWARD),
-    (Claim("dispatcher", "autograd"), ENGINE),
-    (Claim("wait"), IDLE),
-    (Claim("unattributed"), BETWEEN),
-    (Claim("unattributed"), OUTSIDE),
+    (Attribution("python", "user"), BETWEEN),
+    (Attribution("wait"), BACKWARD),
+    (Attribution("dispatcher", "autograd"), ENGINE),
+    (Attribution("wait"), IDLE),
+    (Attribution("unattributed"), BETWEEN),
+    (Attribution("unattributed"), OUTSIDE),
 )
 _PYTHON_GAP, _BACKWARD_GAP, _ENGINE_GAP, _IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP = range(len(_GAPS))
 _MOST_FRAMES = 5
@@ -72,16 +72,18 @@ class ThreadPieces:
     start_ns: Ints
     dur_ns: Ints
     owner: Ints
-    claim: Ints
+    attribution: Ints
     name: Ints
     is_idle: Bools
-    claims: Sequence[Claim]
+    attributions: Sequence[Attribution]
     names: Sequence[str]
 
     def categories(self) -> Ints:
         """Category per piece, as a number in ``HOST_CATEGORIES``."""
-        numbers = np.array([HOST_CATEGORIES.index(claim.category) for claim in self.claims], dtype=np.int64)
-        return numbers[self.claim]
+        numbers = np.array(
+            [HOST_CATEGORIES.index(attribution.category) for attribution in self.attributions], dtype=np.int64
+        )
+        return numbers[self.attribution]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +146,20 @@ def thread_pieces(timeline: ThreadTimeline, passes: BackwardPasses, *, is_busies
     in_pass = np.searchsorted(passes.start_ns, starts, "right") > np.searchsorted(passes.end_ns, starts, "right")
     gap = _gap_kinds(timeline, starts, in_pass, is_busiest=is_busiest)
     soft = ~_works(timeline)[segment]
-    claim, name = gap + len(host.claims), gap + len(host.names)
+    attribution, name = gap + len(host.attributions), gap + len(host.names)
     # A backward pass elsewhere is what an annotation around its call waits for.
     owned = (owner >= 0) & ~(soft & in_pass & is_busiest)
-    claim[owned] = timeline.claim[owner[owned]]
+    attribution[owned] = timeline.attribution[owner[owned]]
     name[owned] = host.name[timeline.events[owner[owned]]]
     return ThreadPieces(
         timeline,
         starts,
         np.diff(np.append(starts, end_ns)),
         np.where(owned, owner, -1),
-        claim,
+        attribution,
         name,
         ~owned & np.isin(gap, (_IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP)),
-        [*host.claims, *(claim for claim, _ in _GAPS)],
+        [*host.attributions, *(attribution for attribution, _ in _GAPS)],
         [*host.names, *(name for _, name in _GAPS)],
     )
 
@@ -187,10 +189,12 @@ def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
 def computing(timeline: ThreadTimeline) -> Bools:
     """Bool per event of the thread: operators that launched nothing and are no views: they may hold a CPU kernel."""
     host = timeline.host
-    dispatch = np.array([claim == _DISPATCH for claim in host.claims] or [False])
+    dispatch = np.array([attribution == _DISPATCH for attribution in host.attributions] or [False])
     collectives = np.array([name.startswith(torch_names.COLLECTIVE_PREFIXES) for name in host.names] or [False])
     excluded = (_named(host, torch_names.VIEWS) | collectives[host.name])[timeline.events]
-    found: Bools = host.operator[timeline.events] & dispatch[timeline.claim] & ~timeline.launches_below & ~excluded
+    found: Bools = (
+        host.operator[timeline.events] & dispatch[timeline.attribution] & ~timeline.launches_below & ~excluded
+    )
     return found
 
 
@@ -209,18 +213,18 @@ def host_budget(
     cut = slice(first, last)
     start_ns = np.maximum(pieces.start_ns[cut], window[0])
     dur_ns = np.minimum(pieces.start_ns[cut] + pieces.dur_ns[cut], window[1]) - start_ns
-    totals = _totals(pieces.claim[cut], pieces.name[cut], dur_ns, len(pieces.names))
-    sums = {(pieces.claims[claim], pieces.names[name]): ns for (claim, name), ns in totals.items()}
+    totals = _totals(pieces.attribution[cut], pieces.name[cut], dur_ns, len(pieces.names))
+    sums = {(pieces.attributions[attribution], pieces.names[name]): ns for (attribution, name), ns in totals.items()}
     for name, kernel_ns in _kernel_estimate(pieces, cut, dur_ns, splittable, floor_ns).items():
         sums[_DISPATCH, name] -= kernel_ns
         sums[_KERNEL, name] = sums.get((_KERNEL, name), 0) + kernel_ns
     return _categories(sums, window[1] - window[0], estimated=floor_ns is not None)
 
 
-def _totals(claim: Ints, name: Ints, dur_ns: Ints, name_count: int) -> dict[tuple[int, int], int]:
-    if not len(claim):
+def _totals(attribution: Ints, name: Ints, dur_ns: Ints, name_count: int) -> dict[tuple[int, int], int]:
+    if not len(attribution):
         return {}
-    key = claim * name_count + name
+    key = attribution * name_count + name
     codes, keys = pd.factorize(key)
     return {
         divmod(key, name_count): ns
@@ -246,19 +250,19 @@ def _kernel_estimate(
     return {host.names[name]: int(by_name[name]) for name in np.flatnonzero(by_name).tolist()}
 
 
-def _categories(sums: dict[tuple[Claim, str], int], wall_ns: int, *, estimated: bool) -> tuple[HostCategory, ...]:
+def _categories(sums: dict[tuple[Attribution, str], int], wall_ns: int, *, estimated: bool) -> tuple[HostCategory, ...]:
     found = []
     for category in HOST_CATEGORIES:
         mine = {key: ns for key, ns in sums.items() if key[0].category == category and ns}
         ns = sum(mine.values())
         parts: Any = dict.fromkeys(PARTS.get(category, ()), 0) if mine else {}
         frames: dict[str, int] = {}
-        for (claim, name), part_ns in mine.items():
-            if claim.part is not None:
-                parts[claim.part] += part_ns
+        for (attribution, name), part_ns in mine.items():
+            if attribution.part is not None:
+                parts[attribution.part] += part_ns
             frames[name] = frames.get(name, 0) + part_ns
         top = sorted(frames.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FRAMES]
-        by_estimate = estimated and any(claim == _KERNEL for claim, _ in mine)
+        by_estimate = estimated and any(attribution == _KERNEL for attribution, _ in mine)
         found.append(
             HostCategory(
                 category,

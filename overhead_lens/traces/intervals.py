@@ -67,7 +67,7 @@ def _joined(start_ns: Ints, dur_ns: Ints, order: Ints) -> Union:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Piece:
     """Intervals divided by a partition.
 
     Attributes:
@@ -81,7 +81,7 @@ class Cut:
     dur_ns: Ints
 
 
-def cut(start_ns: Ints, end_ns: Ints, piece_start_ns: Ints, piece_end_ns: Ints) -> Cut:
+def cut(start_ns: Ints, end_ns: Ints, piece_start_ns: Ints, piece_end_ns: Ints) -> Piece:
     """Divide intervals (each may be empty) by consecutive pieces that cover them."""
     first = np.searchsorted(piece_end_ns, start_ns, "right")
     last = np.searchsorted(piece_start_ns, end_ns, "left")
@@ -90,4 +90,4 @@ def cut(start_ns: Ints, end_ns: Ints, piece_start_ns: Ints, piece_end_ns: Ints) 
     offset = np.arange(len(interval)) - np.repeat(np.cumsum(counts) - counts, counts)
     piece = first[interval] + offset
     starts = np.maximum(start_ns[interval], piece_start_ns[piece])
-    return Cut(interval, piece, starts, np.minimum(end_ns[interval], piece_end_ns[piece]) - starts)
+    return Piece(interval, piece, starts, np.minimum(end_ns[interval], piece_end_ns[piece]) - starts)

@@ -123,7 +123,7 @@ class DeviceBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """One ``ProfilerStep#N`` window.
 
     Attributes:
@@ -199,7 +199,7 @@ class TraceAnalysis(Result):
     window: Window
     threads: tuple[ThreadBudget, ...]
     devices: tuple[DeviceBudget, ...]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TraceStep, ...] = ()
     operators: tuple[Cost, ...] = ()
     kernels: tuple[Cost, ...] = ()
     collectives: tuple[Collective, ...] = ()

@@ -127,9 +127,9 @@ class Nesting:
         inside = np.flatnonzero(self.parent >= 0)
         return int((self._ends[inside] > self._ends[self.parent[inside]]).sum())
 
-    def inherit(self, claim: Ints, is_scope: Ints) -> Ints:
+    def inherit(self, attribution: Ints, is_scope: Ints) -> Ints:
         """Claims in which every event below a scope has the claim of the outermost scope above it."""
-        inherited, scoped = claim.astype(np.int64), is_scope.astype(np.int64)
+        inherited, scoped = attribution.astype(np.int64), is_scope.astype(np.int64)
         if is_scope.any():
             run(_inherit, (self._order, self.parent), (inherited, scoped), self._count)
         return inherited
@@ -193,11 +193,11 @@ def _parents(starts: _Input, ends: _Input, rows: _Input, found: _Output, stack: 
     return len(starts)
 
 
-def _inherit(order: _Input, parent: _Input, claim: _Output, scoped: _Output) -> int:
+def _inherit(order: _Input, parent: _Input, attribution: _Output, scoped: _Output) -> int:
     for row in order:
         above = parent[row]
         if above >= 0 and scoped[above]:
-            claim[row] = claim[above]
+            attribution[row] = attribution[above]
             scoped[row] = 1
     return len(order)
 

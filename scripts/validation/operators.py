@@ -88,8 +88,8 @@ def look_at(name: str, call_ns: float, stacks: list[Stack], classifier: Classifi
     classifier = classifier.fitted(stacks)
     for stack in stacks:
         verdict = classifier.classify(stack)
-        if verdict.claim.category not in _WORK:
-            others[verdict.claim.category, display_name(verdict.frame)] += stack.count
+        if verdict.attribution.category not in _WORK:
+            others[verdict.attribution.category, display_name(verdict.frame)] += stack.count
     return Found(name, call_ns, sum(stack.count for stack in stacks), others)
 
 

@@ -232,7 +232,7 @@ def added_functions(pool: Pool) -> Functions:
     """A function that was not there before, in each category that is large enough to be blamed."""
     of_category: Counter[str] = Counter()
     for stack in _all_stacks(pool):
-        of_category[pool.classifier.classify(stack).claim.category] += stack.count
+        of_category[pool.classifier.classify(stack).attribution.category] += stack.count
     large = [name for name, count in of_category.items() if count >= LEAST_SHARE * of_category.total()]
     loop = _all_stacks(pool)[0].frames[0]
     stacks = [Stack((loop, StackFrame(ADDED.format(name), "added.so", 0, native=True)), 1) for name in large]
@@ -243,7 +243,7 @@ def known_functions(pool: Pool) -> Functions:
     """Every function that was there, by its share of the stacks."""
     stacks = _all_stacks(pool)
     counts = np.array([stack.count for stack in stacks], dtype=np.float64)
-    categories = [pool.classifier.classify(stack).claim.category for stack in stacks]
+    categories = [pool.classifier.classify(stack).attribution.category for stack in stacks]
     return Functions(stacks, categories, counts / counts.sum())
 
 

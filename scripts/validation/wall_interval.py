@@ -4,7 +4,7 @@
 
 A capture is drawn as P processes of B blocks each. Processes have levels of their own, as address layout and physical pages give
 them, and blocks scatter about their process's level. The product makes its estimate: the median over processes of their median
-block, with a bootstrap over processes, stretched about the estimate. A percentile interval of so few medians is too narrow: it
+block, with a bootstrap over processes, rescaled about the estimate. A percentile interval of so few medians is too narrow: it
 ends at the outermost process at most, and all five lie on one side of the truth in one capture of sixteen::
 
     truth              |
@@ -33,7 +33,7 @@ CLAIM = Claim(
     question="How often does the interval of a wall time contain the truth, with its factor and without?",
     method=(
         "Captures are drawn as processes with levels of their own, normally distributed, and blocks that scatter about them. "
-        "The product makes its interval of each: a bootstrap over processes, stretched by a factor that their number decides. "
+        "The product makes its interval of each: a bootstrap over processes, rescaled by a factor that their number decides. "
         "The factor that is needed is the one with which 95 % of the intervals contain the truth."
     ),
     command="python -m scripts.validation.wall_interval",

@@ -9,13 +9,13 @@ import sys
 from typing import Any
 
 import pytest
+from scripts.known_costs.bench import Readings, warmed_up
+from scripts.known_costs.judging import budget_of
+from scripts.known_costs.sites import RULES, SITES
 
 from overhead_lens.budget.shares import shares_of_stacks
 from overhead_lens.errors import MeasurementError
 from overhead_lens.taxonomy.classifier import default_classifier
-from scripts.known_costs.bench import Readings, warmed_up
-from scripts.known_costs.judging import budget_of
-from scripts.known_costs.sites import RULES, SITES
 
 COST_NS = 100_000
 SAMPLES = 250
@@ -58,7 +58,7 @@ def test_the_right_category_holds_most_of_the_call(name: str) -> None:
         bench.time_block(0, COST_NS)
         stacks = sample(bench)
     shares = shares_of_stacks([stacks], default_classifier(RULES))
-    held = {claim.category: shares.share(claim.category) for claim in shares.claims}
+    held = {attribution.category: shares.share(attribution.category) for attribution in shares.attributions}
     assert held.get(site.category, 0.0) > 0.5, held
 
 

@@ -12,7 +12,7 @@ from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.budget.trace import TraceBudget
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory, Part
-from overhead_lens.taxonomy.rules import Claim
+from overhead_lens.taxonomy.rules import Attribution
 
 SPREAD_NS = 100.0
 
@@ -31,7 +31,7 @@ def host(evidence: str = "samples", **ns: int) -> list[HostCategory]:
 
 
 def traced(guard_ns: float) -> TraceBudget:
-    return TraceBudget({Claim("guard"): guard_ns}, {}, 1e4, 1e4, 0.0, {"guard": 40.0}, frozenset(), 0.0, 0.0)
+    return TraceBudget({Attribution("guard"): guard_ns}, {}, 1e4, 1e4, 0.0, {"guard": 40.0}, frozenset(), 0.0, 0.0)
 
 
 def ablation(**ns: int) -> pd.DataFrame:

@@ -5,7 +5,7 @@ import pytest
 
 from overhead_lens.budget.shares import Shares, shares_of_stacks
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from overhead_lens.taxonomy.rules import Claim
+from overhead_lens.taxonomy.rules import Attribution
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
 
@@ -23,7 +23,7 @@ def width(found: Shares, category: str) -> float:
 def test_processes_are_pooled() -> None:
     found = shares((10, 30), (50, 10))
     assert found.weight == 100
-    assert found.claims == {Claim("python", "user"): 60, Claim("dispatcher", "dispatch"): 40}
+    assert found.attributions == {Attribution("python", "user"): 60, Attribution("dispatcher", "dispatch"): 40}
     assert found.share("python") == 0.6
     assert found.frames["python"] == {"add1 (add1.py)": 60}
 

@@ -22,7 +22,7 @@ from overhead_lens.budget.model import (
     Reading,
 )
 from overhead_lens.comparison.factors import make_factors
-from overhead_lens.comparison.model import Change, Delta, Move
+from overhead_lens.comparison.model import CategoryChange, Delta, Move
 from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.documents.delta import delta_document
 from overhead_lens.report.text.blocks import bar
@@ -89,7 +89,7 @@ def full() -> Breakdown:
 def difference(base: Breakdown, new: Breakdown, verdict: str = "slower", moved: str = "checked_add") -> Delta:
     """``new`` less ``base``: every category that grew is slower, with one frame that did it."""
     host = tuple(
-        Change(
+        CategoryChange(
             old.category,
             recent.ns - old.ns,
             (0.9 * (recent.ns - old.ns), 1.1 * (recent.ns - old.ns)),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Guard, Operator
 from overhead_lens.captures.model import CaptureMeta
-from overhead_lens.comparison.budgets import stretched
+from overhead_lens.comparison.budgets import rescaled
 from overhead_lens.comparison.difference import category_verdicts, compare_budgets, differences, wall_verdict
 from overhead_lens.comparison.model import Delta
 from overhead_lens.stats.shift import Shift
@@ -58,8 +58,8 @@ def test_verdicts(base: Budget, new: Budget, verdict: str) -> None:
     assert bool(delta.blame) == (verdict in ("faster", "slower"))
 
 
-def shift(ns: float, error_ns: float = 1.0, freedom: float = 10.0, count: int = 11) -> Shift:
-    return Shift(ns, error_ns, freedom, count)
+def shift(ns: float, error_ns: float = 1.0, degrees_of_freedom: float = 10.0, count: int = 11) -> Shift:
+    return Shift(ns, error_ns, degrees_of_freedom, count)
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_operators_and_kernels_that_moved() -> None:
 
 @given(sizes=SIZES, wall_ns=st.integers(0, 10**6))
 def test_a_stretched_budget_still_closes(sizes: dict[str, int], wall_ns: int) -> None:
-    made = stretched(breakdown({"python": {"user": sizes["python"]}}, **sizes), wall_ns)
+    made = rescaled(breakdown({"python": {"user": sizes["python"]}}, **sizes), wall_ns)
     assert sum(each.ns for each in made.host) == made.wall.ns == wall_ns
 
 

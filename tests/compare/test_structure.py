@@ -13,7 +13,7 @@ from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.report.text.structure import print_structure
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.structure.compare import compare_structure, stable_name
-from overhead_lens.traces.structure.model import Change, StructureDelta, Swap
+from overhead_lens.traces.structure.model import StructureChange, StructureDelta, Swap
 from tests.documents import validated
 from tests.public_traces import public_trace
 from tests.timelines import CLASSIFIER, timed, trace_of
@@ -46,9 +46,9 @@ def test_three_steps_do_not_differ_from_five() -> None:
     delta = compared(mm(3), mm(5))
     assert (delta.is_same, delta.per_step, delta.swaps) == (True, True, ())
     assert delta.changes == (
-        Change("operator", "aten::mm", "same", 6, 10, 300, 500, 0),
-        Change("kernel", "A", "same", 6, 10, 60, 100, 0),
-        Change("launch", "cudaLaunchKernel", "same", 6, 10, 60, 100, 0),
+        StructureChange("operator", "aten::mm", "same", 6, 10, 300, 500, 0),
+        StructureChange("kernel", "A", "same", 6, 10, 60, 100, 0),
+        StructureChange("launch", "cudaLaunchKernel", "same", 6, 10, 60, 100, 0),
     )
     assert "The same operators, kernels and launches per step." in printed(delta)
 

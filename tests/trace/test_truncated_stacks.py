@@ -38,8 +38,8 @@ def test_then_it_belongs_to_the_guard() -> None:
     classifier = default_classifier()
     truncated = stack(*TRUNCATED, count=3)
     found = completed([[stack(*IN_GUARD, PYTHON_CLOCK, CLOCK), truncated]])[0][-1]
-    assert classifier.classify(truncated).claim.category == "python"
-    assert classifier.classify(found).claim.category == "guard"
+    assert classifier.classify(truncated).attribution.category == "python"
+    assert classifier.classify(found).attribution.category == "guard"
 
 
 def test_its_python_frames_keep_their_lines() -> None:
@@ -80,7 +80,7 @@ def test_without_a_whole_stack_what_called_the_clock_is_not_known() -> None:
     found = completed([[whole, stack(*TRUNCATED, count=4)]])[0]
     python = stack(LOOP, WRAPPER, GUARD).frames
     assert found == [whole, Stack((*python, UNKNOWN_CALLER), 4)]
-    assert default_classifier().classify(found[1]).claim.category == "unattributed"
+    assert default_classifier().classify(found[1]).attribution.category == "unattributed"
 
 
 def test_what_calls_the_clock_above_a_python_frame_is_not_on_the_way() -> None:

@@ -12,7 +12,7 @@ from overhead_lens.export.lanes.events import event_lanes
 from overhead_lens.export.lanes.model import Lane, Slice, Value
 from overhead_lens.export.perfetto.trace import write_lanes
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.traces.model import Step, TraceAnalysis
+from overhead_lens.traces.model import TraceAnalysis, TraceStep
 from overhead_lens.traces.pieces import TracePieces
 
 STEPS = "Steps"
@@ -40,7 +40,7 @@ def _steps_lane(analysis: TraceAnalysis) -> Lane:
     return Lane(STEPS, (_step_slice(step) for step in analysis.steps), group=BUDGET_GROUP)
 
 
-def _step_slice(step: Step) -> Slice:
+def _step_slice(step: TraceStep) -> Slice:
     arguments: dict[str, Value] = {f"host {each.category} ns": each.ns for each in step.host if each.ns}
     for device in step.devices:
         arguments[f"device {device.device} busy ns"] = device.busy_ns

@@ -39,7 +39,7 @@ def _noting(reasons: dict[str, str | None], rung: Rung) -> Iterator[None]:
         reasons[rung.name] = f"it fails when repeated: {type(error).__name__}: {lines[0]}"[:300]
 
 
-class Ladder:
+class RungTimer:
     """The rungs of one workload in this process: built first, which compiles, then timed.
 
     Args:
@@ -141,14 +141,14 @@ class Ladder:
 @operation
 def prepare_rungs(session: Session, names: Sequence[str]) -> dict[str, Any]:
     """Make the rungs of the call."""
-    session.kept[_LADDER] = Ladder(session.workload, names)
+    session.kept[_LADDER] = RungTimer(session.workload, names)
     return {}
 
 
 @operation
 def time_rungs(session: Session, block_ns: int, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
     """Time the rungs of the call in turns."""
-    ladder: Ladder = session.kept[_LADDER]
+    ladder: RungTimer = session.kept[_LADDER]
     return dict(ladder.measure(block_ns, rounds, budget_ns, seed))
 
 

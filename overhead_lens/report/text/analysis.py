@@ -15,7 +15,15 @@ from overhead_lens.report.text.ranks import print_ranks
 from overhead_lens.taxonomy.categories import CATEGORIES, COLORS, QUEUE
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
-from overhead_lens.traces.model import Cost, DeviceBudget, Launches, Step, ThreadBudget, TraceAnalysis, TraceFailure
+from overhead_lens.traces.model import (
+    Cost,
+    DeviceBudget,
+    Launches,
+    ThreadBudget,
+    TraceAnalysis,
+    TraceFailure,
+    TraceStep,
+)
 from overhead_lens.traces.ranks import Job
 from overhead_lens.units import format_ns
 
@@ -251,7 +259,7 @@ def _costs(title: str, costs: Sequence[Cost], wall_ns: int, name_width: int) -> 
     return section(title, table)
 
 
-def _steps(steps: Sequence[Step]) -> RenderableType | None:
+def _steps(steps: Sequence[TraceStep]) -> RenderableType | None:
     if not steps:
         return None
     walls = [step.window.wall_ns for step in steps]

@@ -12,7 +12,7 @@ from rich.text import Text
 from overhead_lens.report.text.blocks import section
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.names import kernel_name
-from overhead_lens.traces.structure.model import KINDS, Change, Side, StructureDelta
+from overhead_lens.traces.structure.model import KINDS, Side, StructureChange, StructureDelta
 from overhead_lens.units import format_ns
 
 _MOST = 12
@@ -60,7 +60,7 @@ def _side(side: Side) -> str:
     return plain(f"{side.path}   {format_ns(side.wall_ns)}, {side.events:,} events{steps}")
 
 
-def _changes(delta: StructureDelta, changes: Sequence[Change], width: int) -> Table:
+def _changes(delta: StructureDelta, changes: Sequence[StructureChange], width: int) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in (f"time{_unit(delta)}", f"count{_unit(delta)}"):
         table.add_column(name, justify="right", no_wrap=True)

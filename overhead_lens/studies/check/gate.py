@@ -18,8 +18,8 @@ from overhead_lens.studies.check.limits import (
     BROKEN,
     CountFinding,
     CountLimit,
-    Finding,
     Limit,
+    LimitFinding,
     check_counts,
     check_limits,
 )
@@ -56,7 +56,7 @@ def by_time(
     _comparable(differences(meta, read_capture(path).meta), force=force)
     before, after = budgets_of((baseline, path), classifier)
     delta = compare_budgets(before, after)
-    findings: list[Finding | CountFinding] = list(check_limits(delta, limits[0]))
+    findings: list[LimitFinding | CountFinding] = list(check_limits(delta, limits[0]))
     if limits[1]:
         if delta.instructions is None:
             reasons = [each for each in after.breakdown.warnings if each.startswith(_NO_COUNTS)]

@@ -67,7 +67,7 @@ DEFAULT_COUNT_LIMIT = CountLimit(None, None, 0.005)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LimitFinding:
     """A limit held against a difference; ``state`` is ``kept``, ``in doubt`` or ``broken``."""
 
     limit: Limit
@@ -146,7 +146,7 @@ def check_counts(delta: InstructionDelta, limits: Sequence[CountLimit]) -> tuple
     return tuple(_count_finding(delta, limit) for limit in limits)
 
 
-def check_limits(delta: Delta, limits: Sequence[Limit]) -> tuple[Finding, ...]:
+def check_limits(delta: Delta, limits: Sequence[Limit]) -> tuple[LimitFinding, ...]:
     """Every limit held against the difference, in their order."""
     return tuple(_finding(delta, limit) for limit in limits)
 
@@ -164,10 +164,10 @@ def _count_finding(delta: InstructionDelta, limit: CountLimit) -> CountFinding:
     return CountFinding(limit, allowed, moved, delta.base_count, KEPT if moved <= allowed else BROKEN)
 
 
-def _finding(delta: Delta, limit: Limit) -> Finding:
+def _finding(delta: Delta, limit: Limit) -> LimitFinding:
     by_name = {change.category: (change.delta_ns, change.ci95_ns) for change in delta.host}
     by_name[TOTAL] = (delta.wall_delta_ns, delta.wall_ci95_ns)
     delta_ns, interval = by_name[limit.name]
     allowed_ns = limit.allowed_ns(delta.base.wall.ns)
     state = KEPT if delta_ns <= allowed_ns else BROKEN if interval[0] > allowed_ns else DOUBTFUL
-    return Finding(limit, allowed_ns, delta_ns, interval, state)
+    return LimitFinding(limit, allowed_ns, delta_ns, interval, state)

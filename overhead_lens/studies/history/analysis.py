@@ -76,7 +76,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HistoryChange:
     """A change point of a segment.
 
     Attributes:
@@ -133,7 +133,7 @@ class Segment:
 
     environment: Mapping[str, Any]
     points: tuple[Point, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[HistoryChange, ...]
     levels: Mapping[str, Sequence[Level]]
 
     @property
@@ -279,11 +279,11 @@ def _change(
     names: Sequence[str],
     reference_ns: Floats,
     bounds: Sequence[int],
-) -> Change:
+) -> HistoryChange:
     start, at, end = bounds
     one_loop = len({point.reference for point in points[start:end]}) == 1
     share = float(np.median(reference_ns[at:end]) / np.median(reference_ns[start:at])) - 1 if one_loop else 0.0
-    return Change(
+    return HistoryChange(
         at, points[cut.first - 1], points[cut.last], points[at], names[cut.series], cut.p_value, shifts, share
     )
 

@@ -16,7 +16,7 @@ from overhead_lens.budget.thresholds import DISTURBED_BLOCKS_SHARE
 from overhead_lens.budget.wall import undisturbed
 from overhead_lens.result import Result
 from overhead_lens.scenario import Published
-from overhead_lens.stats.bootstrap import Sides, paired_sides
+from overhead_lens.stats.bootstrap import PairedSides, paired_sides
 from overhead_lens.stats.values import Interval
 from overhead_lens.studies.ladder.stored import LadderMeta, read_ladder
 from overhead_lens.subject import Subject
@@ -131,7 +131,7 @@ class Rung:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LadderStep:
     """A single step: one small job done in two ways, in ns each, with the paired difference."""
 
     kind: StepKind
@@ -149,7 +149,7 @@ class Ladder(Result):
     subject: Subject
     processes: int
     rungs: tuple[Rung, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[LadderStep, ...]
     warnings: tuple[str, ...]
     environment: Mapping[str, Any]
     directory: str
@@ -200,7 +200,7 @@ def make_ladder(meta: LadderMeta, rows: pd.DataFrame, directory: str) -> Ladder:
     )
 
 
-def _warnings(disturbed: float, walls: Sides, unknown: list[Any]) -> list[str]:
+def _warnings(disturbed: float, walls: PairedSides, unknown: list[Any]) -> list[str]:
     found = []
     apart = [name for name, values in walls.values.items() if values.max() > _MOST_APART * values.min()]
     if apart:
@@ -216,7 +216,7 @@ def _warnings(disturbed: float, walls: Sides, unknown: list[Any]) -> list[str]:
 
 
 def _rung(
-    name: str, walls: Sides, faults: pd.Series[float], reason: str | None, published: tuple[PublishedRung, ...]
+    name: str, walls: PairedSides, faults: pd.Series[float], reason: str | None, published: tuple[PublishedRung, ...]
 ) -> Rung:
     if name not in walls.values:
         return Rung(name, None, None, None, None, None, reason or "not every process could time it", published)
@@ -226,16 +226,18 @@ def _rung(
     return Rung(name, estimate.value, estimate.interval(), step_ns, step_ci95_ns, float(faults[name]), None, published)
 
 
-def _steps(walls: Sides, reasons: Mapping[str, str | None]) -> list[Step]:
+def _steps(walls: PairedSides, reasons: Mapping[str, str | None]) -> list[LadderStep]:
     found = []
     for kind in STEPS:
         delta = walls.difference(kind.slow, kind.fast)
         if delta is None:
             found.append(
-                Step(kind, None, None, None, None, reasons.get(kind.pair) or "not every process could time it")
+                LadderStep(kind, None, None, None, None, reasons.get(kind.pair) or "not every process could time it")
             )
         else:
-            found.append(Step(kind, walls.estimate(kind.slow).value, walls.estimate(kind.fast).value, *delta, None))
+            found.append(
+                LadderStep(kind, walls.estimate(kind.slow).value, walls.estimate(kind.fast).value, *delta, None)
+            )
     return found
 
 

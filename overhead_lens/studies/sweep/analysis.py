@@ -24,7 +24,7 @@ from overhead_lens.budget.thresholds import DISTURBED_BLOCKS_SHARE
 from overhead_lens.budget.wall import undisturbed
 from overhead_lens.errors import UsageError
 from overhead_lens.result import Result
-from overhead_lens.stats.bootstrap import Sides, paired_sides
+from overhead_lens.stats.bootstrap import PairedSides, paired_sides
 from overhead_lens.stats.line_fit import Line, crossing, fit_line, fit_lines
 from overhead_lens.stats.values import Floats, Interval
 from overhead_lens.studies.sweep.stored import SweepMeta, read_sweep
@@ -217,7 +217,7 @@ def _side(variant: str, point: int) -> str:
     return f"{point} {variant}"
 
 
-def _variant(name: str, meta: SweepMeta, sides: Sides) -> _Lines:
+def _variant(name: str, meta: SweepMeta, sides: PairedSides) -> _Lines:
     sizes = meta.against.sizes
     order = sorted(range(len(sizes)), key=sizes.__getitem__)
     estimates = [sides.estimate(_side(name, at)) for at in order]

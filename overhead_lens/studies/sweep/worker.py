@@ -23,7 +23,7 @@ _LEAST_ROUNDS = 3
 _SWEEP = "sweep"
 
 
-class Sweep:
+class SweepTimer:
     """Workloads of one scenario in this process: loaded and checked first, then warmed up and timed.
 
     Args:
@@ -112,19 +112,19 @@ def _check_integers(params: Any, swept: Sequence[str]) -> None:
 @operation
 def load(session: Session, **what: Any) -> dict[str, Any]:
     """Load and check a scenario at several sizes; replies with what the metadata says of it."""
-    session.kept[_SWEEP] = sweep = Sweep(**what)
+    session.kept[_SWEEP] = sweep = SweepTimer(**what)
     return sweep.describe()
 
 
 @operation
 def warm_up(session: Session, block_ns: int) -> dict[str, Any]:
     """Compile and call every variant at every size until settled."""
-    sweep: Sweep = session.kept[_SWEEP]
+    sweep: SweepTimer = session.kept[_SWEEP]
     return sweep.warm_up(block_ns)
 
 
 @operation
 def time_blocks(session: Session, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
     """Time every variant at every size in turns."""
-    sweep: Sweep = session.kept[_SWEEP]
+    sweep: SweepTimer = session.kept[_SWEEP]
     return {"rows": sweep.measure(rounds, budget_ns, seed)}

@@ -19,7 +19,7 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.traces.host import OPERATORS
 from overhead_lens.traces.launches import launching_operators, link, runtime_rows
 from overhead_lens.traces.model import TraceAnalysis
-from overhead_lens.traces.structure.model import KINDS, Change, Side, StructureDelta, Swap
+from overhead_lens.traces.structure.model import KINDS, Side, StructureChange, StructureDelta, Swap
 
 _RUN_DEPENDENT = ((re.compile(r"0x[0-9a-f]{6,}"), "0x…"), (re.compile(r"(CompiledFxGraph )\w{20,}"), r"\1…"))
 _OUTSIDE = "(no operator)"
@@ -113,14 +113,16 @@ def _by_operator(events: pd.DataFrame, rows: Ints, operator_rows: Ints) -> dict[
     return found
 
 
-def _change(kind: str, name: str, base: tuple[int, int], new: tuple[int, int], units: tuple[int, int]) -> Change:
+def _change(
+    kind: str, name: str, base: tuple[int, int], new: tuple[int, int], units: tuple[int, int]
+) -> StructureChange:
     # Whole numbers: counts per step are equal where the cross products are.
     if base[0] * units[1] == new[0] * units[0]:
         status = "same"
     else:
         status = "appeared" if not base[0] else "vanished" if not new[0] else "changed"
     delta_ns = round(new[1] / units[1] - base[1] / units[0])
-    return Change(kind, name, status, base[0], new[0], base[1], new[1], delta_ns)
+    return StructureChange(kind, name, status, base[0], new[0], base[1], new[1], delta_ns)
 
 
 def _swaps(old: _Counted, recent: _Counted, units: tuple[int, int]) -> tuple[Swap, ...]:

@@ -25,7 +25,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StructureChange:
     """A name in the two traces.
 
     Attributes:
@@ -76,7 +76,7 @@ class StructureDelta:
     base: Side
     new: Side
     per_step: bool
-    changes: tuple[Change, ...]
+    changes: tuple[StructureChange, ...]
     swaps: tuple[Swap, ...]
 
     @property
