@@ -118,7 +118,11 @@ def test_without_a_device_it_says_so_and_installs_nothing(tmp_path: Path, torch:
 def test_an_earlier_check_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "out" / "captures").mkdir(parents=True)
     done = subprocess.run(
-        [ROOT / "scripts" / "gpu" / "gpu_check.sh", tmp_path / "out"], capture_output=True, text=True, check=False, timeout=60
+        [ROOT / "scripts" / "gpu" / "gpu_check.sh", tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 2
     assert done.stderr == f"gpu_check: {tmp_path / 'out'} holds a check already; name another folder\n"
