@@ -1,9 +1,10 @@
-"""``scripts/reproduce.py``: ratios, fits and the text made of them; nothing is measured."""
+"""``scripts/reproduction``: ratios, fits and the tables made of them; nothing is measured."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.stats.line_fit import Line, crossing, fit_line
-from scripts.reproduction import add1, document, outcomes, peers, storing, sums, wording
+from scripts.reproduction import add1, outcomes, storing, sums, tables
 from scripts.reproduction.measuring import from_budget
-from scripts.reproduction.outcomes import Measured, Part, Unit
+from scripts.reproduction.outcomes import Measured, Part, RatioRow, TimeRow, Unit
+from scripts.results import Origin
 
 SLOW = Measured(8_000.0, 7_000.0, 9_000.0, 4, {"python": 5_000.0, "guard": 1_000.0, "kernel": 2_000.0})
 FAST = Measured(2_000.0, 1_900.0, 2_100.0, 4, {"python": 900.0, "dispatcher": 100.0, "kernel": 1_000.0})
@@ -44,13 +46,16 @@ def test_a_ratio_lies_in_its_interval_which_is_that_of_the_inverse_turned_over(t
 
 def test_an_exact_divisor_leaves_the_interval_of_the_other() -> None:
     exact = Measured(1_000.0, 1_000.0, 1_000.0, 4)
-    assert str(outcomes.ratio(SLOW, exact)) == "8.00x (7.00x .. 9.00x)"
+    found = outcomes.ratio(SLOW, exact)
+    assert [found.value, found.low, found.high] == pytest.approx([8.0, 7.0, 9.0])
 
 
 def test_a_bound_of_zero_leaves_a_bound_open() -> None:
     anything = Measured(1_000.0, 0.0, 1_000.0, 4)
-    assert str(outcomes.ratio(SLOW, anything)) == "8.00x (7.00x .. any)"
-    assert str(outcomes.ratio(anything, SLOW)) == "0.125x (0.00x .. 0.143x)"
+    found = outcomes.ratio(SLOW, anything)
+    assert [found.value, found.low, found.high] == pytest.approx([8.0, 7.0, math.inf])
+    found = outcomes.ratio(anything, SLOW)
+    assert [found.value, found.low, found.high] == pytest.approx([0.125, 0.0, 1 / 7])
 
 
 def budget(trace_sum_ns: float | None, bare_ns: float | None, residual: float | None) -> dict[str, Any]:
@@ -79,18 +84,21 @@ def test_a_trace_is_held_against_the_bare_call_of_its_own_process() -> None:
         "trace_bare_share": 0.05,
     }
     profiled = {
-        "high": Measured(**traced),
-        "without": Measured(**from_budget(budget(None, None, None))),
-        "low": Measured(**from_budget(budget(980.0, 1_000.0, -0.51))),
+        "unit/high": Measured(**traced),
+        "unit/without": Measured(**from_budget(budget(None, None, None))),
+        "unit/low": Measured(**from_budget(budget(980.0, 1_000.0, -0.51))),
     }
-    _, _, *rows, blank, sentence, _ = peers.render_residuals(profiled)
-    assert rows == ["| low | -2.0% | -51.0% | -10.0% .. +20.0% |", "| high | +5.0% | -47.5% | -10.0% .. +20.0% |"]
-    assert blank == ""
-    assert (
-        "here -2.0% .. +5.0% of the bare call in the trace's process over 2 calls, half of them within 3.5%."
-        in sentence
-    )
-    assert peers.render_residuals({"without": profiled["without"]}) == []
+    assert tables.trace_rows("drawn", profiled) == [
+        ["drawn", "high", 0.05, -0.475, -0.1, 0.2],
+        ["drawn", "low", -0.02, -0.51, -0.1, 0.2],
+    ]
+    assert tables.trace_rows("drawn", {"unit/without": profiled["unit/without"]}) == []
+
+
+def test_a_budget_is_a_row_of_all_categories() -> None:
+    assert tables.budget_rows(
+        "drawn", {"unit/slow": SLOW, "unit/bare": Measured(1.0, 1.0, 1.0, 4), "unit/no": "x"}
+    ) == [["drawn", "slow", 8_000.0, 5_000.0, 1_000.0, 0.0, 0.0, 2_000.0, 0.0, 0.0, 0.0, 0.0]]
 
 
 def test_an_interval_without_its_estimate_is_refused() -> None:
@@ -127,75 +135,49 @@ def test_lines_take_the_same_time_where_they_cross(a: float, b: float, left_ns: 
 @pytest.mark.parametrize(
     ("ns", "row"),
     [
-        (12_480.0, ["eager", "post", "24.40 µs", "12.48 µs (12.41 µs .. 12.55 µs)", "0.511x"]),
-        (None, ["eager", "post", "24.40 µs", "not measured: no compiler", ""]),
+        (12_480.0, ["add1", "eager", "post", 24_400.0, 12_480.0, 12_410.0, 12_550.0, 0.511, None]),
+        (None, ["add1", "eager", "post", 24_400.0, None, None, None, None, "no compiler"]),
     ],
 )
-def test_a_row_of_times(ns: float | None, row: list[str]) -> None:
+def test_a_row_of_times(ns: float | None, row: list[Any]) -> None:
     outcome = "no compiler" if ns is None else Measured(ns, 12_410.0, 12_550.0, 5)
-    assert wording.time_row("eager", "post", 24_400.0, outcome) == row
+    assert tables.time_row("add1", TimeRow("eager", "post", 24_400.0, outcome)) == row
 
 
 def test_a_disturbed_figure_says_so() -> None:
     wild = Measured(2_000.0, 1_000.0, 2_001.0, 4)
     assert not outcomes.is_sound(wild)
     assert outcomes.is_sound(Measured(2_000.0, 1_000.0, 2_000.0, 4))
-    assert wording.here(wild) == "2.00 µs (1.00 µs .. 2.00 µs) disturbed"
-    assert wording.ratio_row("b over a", "forum", 2.0, SLOW, wild)[3:] == [
-        "4.00x (3.50x .. 8.08x) disturbed",
-        "2.00x",
-    ]
+    assert tables.time_row("add1", TimeRow("eager", "post", None, wild))[3:] == [
+        None, 2_000.0, 1_000.0, 2_001.0, None, "disturbed",
+    ]  # fmt: skip
+    assert tables.ratio_row("add1", RatioRow("b over a", "forum", 2.0, SLOW, wild))[3:] == [
+        2.0, 4.0, 3.5, 8.08, 2.0, "disturbed",
+    ]  # fmt: skip
 
 
 def test_a_row_of_ratios() -> None:
-    assert wording.ratio_row("b over a", "forum", 77.0, SLOW, FAST) == [
-        "b over a", "forum", "77.0x", "4.00x (3.47x .. 4.55x)", "0.0519x",
+    assert tables.ratio_row("loop", RatioRow("b over a", "forum", 77.0, SLOW, FAST)) == [
+        "loop", "b over a", "forum", 77.0, 4.0, 3.47, 4.55, 0.0519, None,
     ]  # fmt: skip
-    assert wording.ratio_row("b over a", "forum", 77.0, SLOW, "no memory") == [
-        "b over a", "forum", "77.0x", "not measured: no memory", "",
+    assert tables.ratio_row("loop", RatioRow("b over a", "forum", 77.0, SLOW, "no memory")) == [
+        "loop", "b over a", "forum", 77.0, None, None, None, None, "no memory",
     ]  # fmt: skip
-
-
-def test_a_table_keeps_bars_out_of_cells() -> None:
-    assert wording.table(("a", "b"), [("1|2", "3")]) == ["| a | b |", "| --- | --- |", "| 1/2 | 3 |", ""]
-
-
-def test_sentences() -> None:
-    assert wording.budget_sentence("`loop`", SLOW) == ["`loop` (8.00 µs): python 62%, kernel 25%, guard 12%."]
-    assert wording.difference_sentence("eager", FAST, "compiled", SLOW) == [
-        "compiled takes 6.00 µs more than eager: python +4.10 µs, kernel +1.00 µs, guard +1.00 µs."
-    ]
-    assert wording.difference_sentence("compiled", SLOW, "eager", FAST) == [
-        "eager takes 6.00 µs less than compiled: python −4.10 µs, kernel −1.00 µs, guard −1.00 µs."
-    ]
-    said = wording.kernel_sentence("loop", SLOW, "batched", FAST)
-    assert said == [
-        (
-            "The kernels of batched alone are 2.00x as fast as those of loop; outside kernels lie 75% of loop and "
-            "50% of batched, which together make it 4.00x."
-        )
-    ]
-    assert wording.kernel_rate_sentence(4_000, {"loop": SLOW, "batched": FAST, "other": "no compiler"}) == [
-        "While a kernel runs, it does 2 GFLOP/s in loop, 4 GFLOP/s in batched."
-    ]
-    assert wording.bandwidth_sentence(
-        16_000, {"rows": 1_000.0, "cols": 2_000.0}, {"rows": FAST, "cols": "no memory"}
-    ) == ["Reading 1.6e-05 GB: rows 16 GB/s published, 8 GB/s here."]
-    bare = Measured(8_000.0, 7_000.0, 9_000.0, 4)
-    assert wording.budget_sentence("`loop`", bare) == []
-    assert wording.difference_sentence("eager", "no compiler", "compiled", SLOW) == []
-    assert wording.kernel_sentence("loop", SLOW, "batched", bare) == []
 
 
 def test_fits_and_their_crossing() -> None:
     theirs = {"torch": [(100, 1_100.0), (10_000, 11_000.0)], "numpy": [(100, 300.0), (10_000, 20_100.0)]}
     ours = {"torch": [(100, 600.0), (10_000, 5_550.0)], "numpy": [(100, 300.0), (10_000, 20_100.0)]}
-    assert sums.lines_of_fits(theirs, ours)[2:4] == [
-        "| torch | 1.00 µs | 550 ns | 1 | 2 | 2.00x | 0% | 0% |",
-        "| numpy | 100 ns | 100 ns | 0.5 | 0.5 | 1.00x | 0% | 0% |",
+    assert tables.fit_rows(theirs, ours) == [
+        ["torch", 1_000, 550, 1.0, 2.0, 2.0, 0.0, 0.0],
+        ["numpy", 100, 100, 0.5, 0.5, 1.0, 0.0, 0.0],
     ]
-    text = "\n".join(sums.lines_of_fits(theirs, ours))
-    assert "| torch, numpy | 900 | 300 |" in text
+    assert tables.crossing_rows(theirs, ours) == [["torch", "numpy", 900, 300]]
+
+
+def test_a_fit_without_the_smallest_size_tells_no_overhead() -> None:
+    points = {"torch": [(10_000, 11_000.0), (1_000_000, 1_001_000.0)]}
+    assert tables.fit_rows(points, points)[0][:3] == ["torch", None, None]
 
 
 def test_the_fastest_are_those_whose_intervals_meet() -> None:
@@ -213,22 +195,20 @@ def test_the_fastest_are_those_whose_intervals_meet() -> None:
     ("rung", "cells"),
     [
         ({"ns": 11_200.0, "ci95_ns": [11_000.0, 11_500.0], "reason": None, "published_us": 8.0},
-         ["8.00 µs", "11.20 µs (11.00 µs .. 11.50 µs)", "1.40x"]),
-        ({"ns": 66.0, "ci95_ns": None, "reason": None, "published_us": None}, ["", "66 ns (66 ns .. 66 ns)", ""]),
+         [8_000.0, 11_200.0, 11_000.0, 11_500.0, 1.4, None]),
+        ({"ns": 66.0, "ci95_ns": None, "reason": None, "published_us": None}, [None, 66.0, 66.0, 66.0, None, None]),
         ({"ns": None, "ci95_ns": None, "reason": "no compiler", "published_us": 8.6},
-         ["8.60 µs", "not measured: no compiler", ""]),
+         [8_600.0, None, None, None, None, "no compiler"]),
     ],
 )  # fmt: skip
-def test_a_rung(rung: dict, cells: list[str]) -> None:
-    row = add1.rung_row({"name": "guards", "title": "no guards", **rung})
-    assert (row[0], row[2:]) == ("no guards", cells)
+def test_a_rung(rung: dict, cells: list[Any]) -> None:
+    row = tables.time_row("rungs", add1.rung_row({"name": "guards", "title": "no guards", **rung}))
+    assert (row[1], row[3:]) == ("no guards", cells)
 
 
 def test_a_unit_is_measured_once_unless_it_failed(tmp_path: Path) -> None:
     answers = iter([{"a": "no compiler"}, {"a": {"ns": 2.0, "low_ns": 1.0, "high_ns": 3.0, "processes": 4}}])
-    part = Part(
-        "add1", "title", (Unit("eager", lambda _: next(answers)), Unit("other", lambda _: {"b": "x"})), lambda _: []
-    )
+    part = Part("add1", (Unit("eager", lambda _: next(answers)), Unit("other", lambda _: {"b": "x"})))
     options = argparse.Namespace(folder=tmp_path, only=["add1.eager"])
     seen = []
     for _ in range(3):
@@ -243,12 +223,15 @@ def test_a_unit_is_measured_once_unless_it_failed(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "add1.eager.json").read_text())["machine"]
 
 
-def test_a_document_of_nothing_says_so_in_every_table() -> None:
-    text = document.document_text({part.name: storing.Stored({}, frozenset()) for part in document.PARTS})
-    assert text.count("\n## ") == len(document.PARTS)
-    for section in text.split("\n## ")[1:]:
-        assert outcomes.NOT_YET in section
-    assert (
-        "| compiled, before the changes | Micro-optimizations for the most micro of benchmarks; i9-11900K, 1 element"
-        in text
-    )
+def test_tables_of_nothing_say_so_in_every_row() -> None:
+    origin = Origin(measured_on="2026-11-22", machine="AMD EPYC, 2 cores", torch="2.13.0", python="3.11.7")
+    stored = {part.name: storing.Stored({}, frozenset({origin})) for part in tables.PARTS}
+    found = {result.claim: result for result in tables.results_of(stored)}
+    assert {row[-1] for name in ("published-times", "published-ratios") for row in found[name].rows} == {
+        outcomes.NOT_YET
+    }
+    assert found["published-budgets"].rows == found["published-traces"].rows == found["published-fits"].rows == ()
+    labels = {(row[1], row[2]) for row in found["published-times"].rows}
+    assert ("compiled, before the changes", add1.POST) in labels
+    assert {result.measured_on for result in found.values()} == {"2026-11-22"}
+    assert list(tables.results_of({part.name: storing.Stored({}, frozenset()) for part in tables.PARTS})) == []

@@ -1,11 +1,13 @@
-"""The wheel holds the scenarios and works outside of the checkout."""
+"""The wheel holds the scenarios and works outside of the checkout; the sdist holds all that the tests import."""
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -43,3 +45,27 @@ def test_wheel_works_outside_of_the_checkout(tmp_path: Path) -> None:
     assert sorted(row["name"] for row in json.loads(listed)) == sorted(
         path.stem for path in (ROOT / "scenarios").glob("*.py")
     )
+
+
+def test_sdist_holds_each_module_that_the_tests_import(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(tmp_path)]
+    subprocess.run(build, check=True, capture_output=True, cwd=ROOT)
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        shipped = {name.partition("/")[2] for name in archive.getnames()}
+    needed = {file for test in ROOT.glob("tests/**/*.py") for file in imported_files(test)}
+    assert any(file.startswith("scripts/") for file in needed)
+    assert needed - shipped == set()
+
+
+def imported_files(test: Path) -> set[str]:
+    """Files of this repository that a test imports, relative to its root."""
+    names = set()
+    for node in ast.walk(ast.parse(test.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+    paths = (Path(*name.split(".")) for name in names)
+    files = (file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py"))
+    return {file.as_posix() for file in files if (ROOT / file).is_file()}

@@ -9,25 +9,23 @@ from typing import Any
 
 import pytest
 
+from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.clock.record import TIME_BLOCKS, Blocks
+from overhead_lens.machine.operations import Operation
 from overhead_lens.stack import Stack
-from scripts.accuracy import main
-from scripts.known_costs.bench import Bench, Readings, Switch, _stacks, of_turn, plan_samples
-from scripts.known_costs.cell import Cell
-from scripts.known_costs.judging import budget_of, judge
-from scripts.known_costs.sites import Site
-from scripts.known_costs.table import read_cells, write_cells
+from overhead_lens.subject import Subject
+from scripts.results import read_result
+from scripts.validation.known_costs.__main__ import main
+from scripts.validation.known_costs.bench import Bench, Readings, Switch, _stacks, of_turn, plan_samples
+from scripts.validation.known_costs.cell import Cell
+from scripts.validation.known_costs.judging import budget_of, judge
+from scripts.validation.known_costs.sites import Site
+from scripts.validation.known_costs.table import read_cells, write_cells
 from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
 SITE = Site("drawn", "drawn", "dispatcher")
-ABOUT = {
-    "scenario": "drawn",
-    "variant": "drawn",
-    "params": {},
-    "work": {"units": 1, "flops": 0, "bytes": 0},
-    "work_known": False,
-    "trace": {},
-}
+META = CaptureMeta(subject=Subject("scenario", "drawn", "drawn"), recorded_with="drawn")
 CELL = Cell(
     "allocation, eager",
     1_000,
@@ -110,7 +108,7 @@ def stacks(python: int, dispatcher: int) -> list[Stack]:
 
 
 def judged(*sides: Any) -> Any:
-    budgets = tuple(budget_of(SITE, side, ABOUT, CLASSIFIER) for side in sides)
+    budgets = tuple(budget_of(SITE, side, META, CLASSIFIER) for side in sides)
     return judge(SITE, 1_000, sides, budgets)
 
 
@@ -195,18 +193,28 @@ def test_a_run_goes_on_where_it_was_broken_off(
         return [replace(CELL, site=site.name, cost_ns=cost_ns) for cost_ns in costs_ns]
 
     write_cells(path, [replace(CELL, cost_ns=200)])
-    monkeypatch.setattr("scripts.accuracy.judge_site", judge_site)
+    monkeypatch.setattr("scripts.validation.known_costs.__main__.judge_site", judge_site)
     arguments = ["--sites", "allocation, eager", "dispatch, eager", "kernel, eager", "--costs", "1000", "200"]
     with pytest.raises(KeyboardInterrupt):
-        main([*arguments, "--json", str(path)])
+        main([*arguments, "--cells", str(path), "--result", str(tmp_path / "result.json")])
     expected = [("allocation, eager", [1_000]), ("dispatch, eager", [200, 1_000]), ("kernel, eager", [200, 1_000])]
     assert asked == expected
     kept = [(cell.site, cell.cost_ns) for cell in read_cells(path)]
     assert kept == [(site, cost) for site in ("allocation, eager", "dispatch, eager") for cost in (200, 1_000)]
     asked.clear()
-    main(["--sites", "allocation", "dispatch, eager", "--costs", "1000", "200", "--json", str(path)])
+    result = tmp_path / "result.json"
+    assert not result.exists()
+    arguments = ["--sites", "allocation", "dispatch, eager", "--costs", "1000", "200"]
+    main([*arguments, "--cells", str(path), "--result", str(result)])
     assert asked == [("allocation, eager", []), ("allocation, compiled", [200, 1_000]), ("dispatch, eager", [])]
     assert "of all 6 cells 6 pass, 0 fail and 0 are unresolved" in capsys.readouterr().out
+    stored = read_result(result)
+    assert [row[:3] for row in stored.rows] == [
+        (site, cost, 1_000)
+        for site in ("allocation, eager", "allocation, compiled", "dispatch, eager")
+        for cost in (200, 1_000)
+    ]
+    assert "of all 6 cells 6 pass, 0 fail and 0 are unresolved" in stored.notes[0]
 
 
 class DrawnWorker:
@@ -218,19 +226,19 @@ class DrawnWorker:
         self.pieces: list[int | None] = []
 
     def ask(
-        self, step: str, *, block_ns: int, blocks: int, budget_ns: int, piece_ns: int | None = None
-    ) -> dict[str, Any]:
-        assert (step, blocks, budget_ns) == ("clock", 1, 0)
+        self, step: Operation[Any], *, block_ns: int, blocks: int, budget_ns: int, piece_ns: int | None = None
+    ) -> Blocks:
+        assert (step, blocks, budget_ns) == (TIME_BLOCKS, 1, 0)
         self.blocks.append(block_ns)
         self.pieces.append(piece_ns)
-        return {"rows": [{"block": 0, "wall_ns": block_ns, "calls": block_ns // self.call_ns}]}
+        return Blocks([{"block": 0, "wall_ns": block_ns, "calls": block_ns // self.call_ns}], 0)
 
 
 @pytest.mark.parametrize(("steady", "pieces"), [(False, [None] * 6), (True, [125, 7] * 3)])
 def test_rounds_go_through_the_costs_in_turn(tmp_path: Path, steady: bool, pieces: list[int | None]) -> None:
     site = Site("drawn", "drawn", "compile", block_ns=10_000, event_ns=3_000, events=2, steady=steady)
     worker = DrawnWorker()
-    bench = Bench(site, tmp_path, Switch(tmp_path / "cell"), [(worker, 100.0)], {})
+    bench = Bench(site, tmp_path, Switch(tmp_path / "cell"), [(worker, 100.0)], META)
     rows = bench.time(0, [0, 1_000], range(10, 12))
     # 100 calls without the cost, two times three with it; one round is thrown away.
     assert worker.blocks == [10_000, 600] * 3
@@ -241,7 +249,7 @@ def test_rounds_go_through_the_costs_in_turn(tmp_path: Path, steady: bool, piece
 
 def test_a_block_without_a_whole_number_of_events_is_refused(tmp_path: Path) -> None:
     site = Site("drawn", "drawn", "compile", block_ns=10_000, event_ns=3_000, events=2, steady=False)
-    bench = Bench(site, tmp_path, Switch(tmp_path / "cell"), [(DrawnWorker(60), 100.0)], {})
+    bench = Bench(site, tmp_path, Switch(tmp_path / "cell"), [(DrawnWorker(60), 100.0)], META)
     with pytest.raises(MeasurementError, match="drawn: a block of 10 calls in place of 6; run it again"):
         bench.time_block(0, 1_000)
     # Without events any number will do.

@@ -9,13 +9,13 @@ import sys
 from typing import Any
 
 import pytest
-from scripts.known_costs.bench import Readings, warmed_up
-from scripts.known_costs.judging import budget_of
-from scripts.known_costs.sites import RULES, SITES
 
 from overhead_lens.budget.shares import shares_of_stacks
 from overhead_lens.errors import MeasurementError
 from overhead_lens.taxonomy.classifier import default_classifier
+from scripts.validation.known_costs.bench import Readings, warmed_up
+from scripts.validation.known_costs.judging import budget_of
+from scripts.validation.known_costs.sites import RULES, SITES
 
 COST_NS = 100_000
 SAMPLES = 250
@@ -58,7 +58,7 @@ def test_the_right_category_holds_most_of_the_call(name: str) -> None:
         bench.time_block(0, COST_NS)
         stacks = sample(bench)
     shares = shares_of_stacks([stacks], default_classifier(RULES))
-    held = {attribution.category: shares.share(attribution.category) for attribution in shares.attributions}
+    held = {claim.category: shares.share(claim.category) for claim in shares.claims}
     assert held.get(site.category, 0.0) > 0.5, held
 
 
@@ -68,9 +68,8 @@ def test_page_faults_are_allocation() -> None:
     site = SITE["page_fault, eager"]
     with warmed_up(site, 1) as bench:
         rows = bench.time(0, [COST_NS], range(10))[COST_NS]
-        readings = Readings(rows, [sample(bench)])
-        about = {**bench.about, "page_faults": [bench.measure_page_faults(0)]}
-        budget = budget_of(site, readings, about, default_classifier(RULES))
+        readings = Readings(rows, [sample(bench)], [bench.measure_page_faults(0)])
+        budget = budget_of(site, readings, bench.meta, default_classifier(RULES))
     host = {each.category: each for each in budget.breakdown.host}
     assert host["allocation"].share > 0.5, budget.breakdown
     assert {part.name: part.ns for part in host["allocation"].parts}["page_fault"] > 0
