@@ -58,7 +58,7 @@ def test_the_right_category_holds_most_of_the_call(name: str) -> None:
         bench.time_block(0, COST_NS)
         stacks = sample(bench)
     shares = shares_of_stacks([stacks], default_classifier(RULES))
-    held = {claim.category: shares.share(claim.category) for claim in shares.claims}
+    held = {attribution.category: shares.share(attribution.category) for attribution in shares.attributions}
     assert held.get(site.category, 0.0) > 0.5, held
 
 
