@@ -41,7 +41,9 @@ CAPTURES = ROOT / "traces" / "reference"
 # The program is this checkout's, wherever mkdocs was started.
 sys.path.insert(0, str(ROOT))
 
-_ASKED = re.compile(r"^<!-- (?P<what>result|results|commands|schemas|rules)(?:: (?P<name>[\w-]+))? -->$", re.MULTILINE)
+_ASKED = re.compile(
+    r"^<!-- (?P<what>result|results|commands|schemas|rules|categories|parts)(?:: (?P<name>[\w-]+))? -->$", re.MULTILINE
+)
 _RUN = re.compile(r"^```console run\n\$ (?P<command>.+)\n```$", re.MULTILINE)
 
 # Letters of a line of output, and of a list in a rule, in the site's column.
@@ -68,6 +70,8 @@ def _rendered(asked: re.Match[str]) -> str:
         "commands": commands_text,
         "schemas": schemas_text,
         "rules": rules_text,
+        "categories": categories_text,
+        "parts": parts_text,
     }
     return write[asked["what"]]()
 
@@ -217,7 +221,22 @@ def _type(document: str, value: Mapping[str, Any]) -> str:
     return said
 
 
-# ---------------------------------------------------------------- rules of the classifier
+# ---------------------------------------------------------------- categories and rules of the classifier
+def categories_text() -> str:
+    """The categories in their order, and what belongs to each."""
+    from overhead_lens.taxonomy.categories import CATEGORIES
+
+    return "\n".join(table(("category", "what belongs to it"), ((f"`{row.name}`", row.summary) for row in CATEGORIES)))
+
+
+def parts_text() -> str:
+    """The parts of the categories, and what belongs to each."""
+    from overhead_lens.taxonomy.categories import CATEGORIES
+
+    rows = ((f"`{row.name}/{part}`", summary) for row in CATEGORIES for part, summary in row.parts.items())
+    return "\n".join(table(("part", "what belongs to it"), rows))
+
+
 def rules_text() -> str:
     """The rules in their order, each with what it matches and the source that justifies it."""
     rules = tomllib.loads((ROOT / "overhead_lens" / "taxonomy" / "rules.toml").read_text(encoding="utf-8"))["rule"]

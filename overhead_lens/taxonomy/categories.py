@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,78 +12,89 @@ class Category:
 
     Attributes:
         name: As documents spell it.
-        parts: Its named shares; empty for one that is listed by kernel, guard or frame.
+        summary: What belongs to it.
         color: In a terminal, a name that rich knows.
         ink: In a picture, ``#rrggbb``.
-        summary: What belongs to it.
-        blamed_as: What a device is idle because of while the host is in it.
+        parts: Its named shares and what belongs to them; empty for one that is listed by kernel, guard or frame.
+        blamed_as: What a device is idle because of while the host is in it; its own name where empty.
         blame_remark: What a report says beside that.
     """
 
     name: str
-    parts: tuple[str, ...]
+    summary: str
     color: str
     ink: str
-    summary: str
-    blamed_as: str
+    parts: Mapping[str, str] = field(default_factory=dict)
+    blamed_as: str = ""
     blame_remark: str = ""
 
 
 CATEGORIES = (
     Category(
         "python",
-        ("user", "framework", "compiled_runtime", "binding"),
+        "the interpreter, and crossing between Python and C++",
         "yellow",
         "#d4a017",
-        "interpreter, and crossing between Python and C++",
-        "python",
+        {
+            "user": "your own code",
+            "framework": "Python code of torch, NumPy and other installed frameworks",
+            "compiled_runtime": "wrappers that `torch.compile` puts around generated code",
+            "binding": "argument parsing and wrapping between Python and C++",
+        },
     ),
-    Category("guard", (), "magenta", "#b279a2", "Dynamo's cache lookup and guard tree", "guard"),
+    Category(
+        "guard",
+        "Dynamo's cache lookup, the backend match, the guard tree, the Python code of lambda guards",
+        "magenta",
+        "#b279a2",
+    ),
     Category(
         "dispatcher",
-        ("dispatch", "autograd", "op_setup"),
+        "from an operator's C++ entry to the kernel's first instruction, and back",
         "blue",
         "#4c78a8",
-        "from an operator's entry to its kernel and back",
-        "dispatcher",
+        {
+            "dispatch": "finding the kernel: keys, boxing",
+            "autograd": "recording for the backward pass",
+            "op_setup": "shapes, types, TensorIterator",
+        },
     ),
     Category(
         "allocation",
-        ("tensor", "storage", "page_fault"),
+        "getting and releasing tensors and their memory",
         "cyan",
         "#72b7b2",
-        "getting and releasing tensors and storage",
-        "allocation",
+        {
+            "tensor": "life of tensor and storage objects",
+            "storage": "allocators and malloc",
+            "page_fault": "first touch of fresh memory",
+        },
     ),
-    Category("kernel", (), "green", "#54a24b", "the arithmetic and data movement itself", "dispatcher"),
+    Category("kernel", "the arithmetic and data movement itself", "green", "#54a24b", blamed_as="dispatcher"),
     Category(
         "launch",
-        (),
+        "putting work on a device's queue",
         "bright_blue",
         "#9ecae9",
-        "putting work on a device's queue",
-        "launch",
-        "the launching call was running",
+        blame_remark="the launching call was running",
     ),
-    Category(
-        "wait", (), "red", "#e45756", "blocked: device, lock, GIL, input and output", "wait", "the host was blocked"
-    ),
-    Category("compile", (), "bright_magenta", "#ff9da6", "tracing and compiling inside the window", "compile"),
+    Category("wait", "being blocked: a device, a lock, I/O", "red", "#e45756", blame_remark="the host was blocked"),
+    Category("compile", "tracing and compiling within the measured calls", "bright_magenta", "#ff9da6"),
     Category(
         "unattributed",
-        (),
+        "what no rule claims, listed function by function",
         "bright_black",
         "#bab0ac",
-        "what no rule claims, listed by frame",
-        "unattributed",
-        "nobody knows: no launch, or no events",
+        blame_remark="nobody knows: no launch, or no events",
     ),
 )
 
-HOST_CATEGORIES = tuple(each.name for each in CATEGORIES)
-PARTS = {each.name: each.parts for each in CATEGORIES if each.parts}
-COLORS = {each.name: each.color for each in CATEGORIES}
+HOST_CATEGORIES = tuple(category.name for category in CATEGORIES)
+PARTS = {category.name: tuple(category.parts) for category in CATEGORIES if category.parts}
+COLORS = {category.name: category.color for category in CATEGORIES}
+BLAMED_AS = tuple(category.blamed_as or category.name for category in CATEGORIES)
+"""What idle time is blamed on, by category."""
 
 QUEUE = "queue"
-BLAME = (*(each.name for each in CATEGORIES[:-1] if each.blamed_as == each.name), QUEUE, CATEGORIES[-1].name)
+BLAME = (*(name for name in HOST_CATEGORIES[:-1] if name in BLAMED_AS), QUEUE, HOST_CATEGORIES[-1])
 """What a device's idle time is blamed on; ``queue`` is time after the launch was made."""

@@ -22,7 +22,7 @@ import pandas as pd
 
 from overhead_lens.readers.kineto.model import COPY_CATEGORIES
 from overhead_lens.stats.values import Ints
-from overhead_lens.taxonomy.categories import BLAME, CATEGORIES, QUEUE
+from overhead_lens.taxonomy.categories import BLAME, BLAMED_AS, QUEUE
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import cut, groups, overlapping, union
 from overhead_lens.traces.launches import Linked, launch_statistics
@@ -39,7 +39,7 @@ _COMMUNICATION = re.compile(
 """Kernels of NCCL, RCCL and MSCCL, and the custom all-reduces of torch's symmetric memory, vLLM and SGLang."""
 
 _QUEUE, _LAUNCH, _UNKNOWN = (BLAME.index(name) for name in (QUEUE, "launch", "unattributed"))
-_BLAME_OF_CATEGORY = np.array([BLAME.index(category.blamed_as) for category in CATEGORIES])
+_BLAME_OF_CATEGORY = np.array([BLAME.index(name) for name in BLAMED_AS])
 
 
 @dataclass(frozen=True, slots=True)
