@@ -17,7 +17,7 @@ from scripts.known_costs.cell import Cell
 from scripts.known_costs.judging import budget_of, judge
 from scripts.known_costs.sites import Site
 from scripts.known_costs.table import read_cells, write_cells
-from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
+from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
 SITE = Site("drawn", "drawn", "dispatcher")
 ABOUT = {

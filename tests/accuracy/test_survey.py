@@ -11,7 +11,7 @@ import pytest
 from overhead_lens.stack import Stack
 from scripts import survey_operators as survey
 from tests.accuracy.test_known_costs import require_laboratory
-from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
+from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
 KERNEL = "at::native::AVX2::sin_kernel (libtorch_cpu.so)"
 SET_UP = "at::native::resize_output (libtorch_cpu.so)"

@@ -16,9 +16,9 @@ import pytest
 from overhead_lens.cli.sides import by_side, parse_side, workload_of
 from overhead_lens.errors import UsageError
 from overhead_lens.machine import cores
-from tests.captures import draw_capture
 from tests.cli.run import TINY, error_line, lens, lens_apart, scenario
 from tests.documents import validated
+from tests.drawn.captures import draw_capture
 
 SLOW = "for _ in range(200): pass"
 

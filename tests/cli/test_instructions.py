@@ -14,9 +14,9 @@ from overhead_lens.budget.instructions import instruction_budget
 from overhead_lens.budget.model import InstructionBudget
 from overhead_lens.readers.callgrind import read_callgrind
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, default_classifier
-from tests.captures import draw_capture
 from tests.cli.run import TINY, error_line, lens, scenario
 from tests.documents import validated
+from tests.drawn.captures import draw_capture
 
 COUNTS = """\
 events: Ir
