@@ -22,7 +22,7 @@ from scripts.validation.known_costs.cell import Cell
 from scripts.validation.known_costs.judging import budget_of, judge
 from scripts.validation.known_costs.sites import Site
 from scripts.validation.known_costs.table import read_cells, write_cells
-from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
+from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
 SITE = Site("drawn", "drawn", "dispatcher")
 META = CaptureMeta(subject=Subject("scenario", "drawn", "drawn"), recorded_with="drawn")

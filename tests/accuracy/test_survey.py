@@ -12,7 +12,7 @@ from overhead_lens.stack import Stack
 from scripts.results import ROOT
 from scripts.validation import operators as survey
 from tests.accuracy.test_known_costs import require_laboratory
-from tests.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
+from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
 KERNEL = "at::native::AVX2::sin_kernel (libtorch_cpu.so)"
 SET_UP = "at::native::resize_output (libtorch_cpu.so)"

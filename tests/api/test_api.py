@@ -21,9 +21,9 @@ from overhead_lens.machine.process import IN_WORKER
 from overhead_lens.recorder.paired import PAIRED
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.api import plain
-from tests.builders import breakdown
-from tests.captures import draw_capture
 from tests.documents import validated
+from tests.drawn.builders import breakdown
+from tests.drawn.captures import draw_capture
 
 REFERENCE = Path(__file__).parents[2] / "traces" / "reference"
 

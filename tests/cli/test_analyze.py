@@ -12,10 +12,10 @@ import pytest
 
 from tests.cli.run import error_line, lens, lens_apart
 from tests.documents import validated
+from tests.drawn.timelines import call, drawn, kernel
+from tests.drawn.trace_text import document, written
 from tests.export.trace_processor import Program
 from tests.public_traces import public_traces
-from tests.timelines import call, drawn, kernel
-from tests.trace_text import document, written
 
 
 def entries(extra: int = 0, name: str = "aten::mm", kernel_name: str = "gemm") -> list[dict]:

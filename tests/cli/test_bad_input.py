@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.captures import draw_capture
 from tests.cli.run import TINY, error_line, lens, scenario
+from tests.drawn.captures import draw_capture
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.captures import draw_capture
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
+from tests.drawn.captures import draw_capture
 
 needs_recorder = pytest.mark.skipif(sys.platform == "win32", reason="the recorder measures on Linux and macOS only")
 

@@ -19,9 +19,9 @@ from overhead_lens.cli.profile import profile
 from overhead_lens.errors import UsageError
 from overhead_lens.machine import cores
 from overhead_lens.terminal.call import by_side, call_options, parse_side
-from tests.captures import draw_capture
 from tests.cli.run import TINY, error_line, lens, lens_apart, scenario
 from tests.documents import validated
+from tests.drawn.captures import draw_capture
 
 SLOW = "for _ in range(200): pass"
 

@@ -16,9 +16,9 @@ from overhead_lens.documents.history import history_document
 from overhead_lens.studies.history import store as summary_store
 from overhead_lens.studies.ladder.stored import LADDER
 from overhead_lens.terminal.progress import progress
-from tests.captures import draw_capture
 from tests.cli.run import error_line, lens
 from tests.documents import validated
+from tests.drawn.captures import draw_capture
 
 BEGUN = datetime(2026, 1, 1, tzinfo=timezone.utc)
 MACHINE = {"host": "h", "cpu": "c", "torch": "2.13.0", "python": "3.11", "threads": 2}

@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
+from overhead_lens.budget.instructions import instruction_budget
+from overhead_lens.budget.model import InstructionBudget
+from overhead_lens.readers.callgrind import read_callgrind
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from tests.captures import draw_capture
+from overhead_lens.taxonomy.classifier import default_classifier
 from tests.cli.run import TINY, error_line, lens, scenario
 from tests.documents import validated
+from tests.drawn.captures import draw_capture
 
 COUNTS = """\
 events: Ir
@@ -135,10 +139,16 @@ def test_one_side_without_counts_has_no_difference_in_them(tmp_path: Path) -> No
     assert document["instructions"] is None
 
 
+def counts_of(folder: Path, calls: int) -> InstructionBudget:
+    graph = read_callgrind(folder / "callgrind.out.gz")
+    assert graph.issues == {}
+    return instruction_budget(graph, calls, default_classifier())
+
+
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed (apt-get install valgrind)")
 def test_a_gate_in_instructions(tmp_path: Path) -> None:
     """The same code keeps the limit; a hundred more steps of Python do not, and Python is named; no clock is read."""
-    path = scenario(tmp_path, text=TINY.replace("size: int = 50", "size: int = 2_000"))
+    path = scenario(tmp_path, text=TINY.replace("size: int = 50", "size: int = 500"))
     done = lens("profile", path.name, "--quick", "--instructions", "-q", "-o", "base", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     same = lens("check", "base", "--instructions", "--json", "-q", "-o", "same", cwd=tmp_path)
@@ -147,6 +157,9 @@ def test_a_gate_in_instructions(tmp_path: Path) -> None:
     assert (document["schema"], document["regressed"]) == ("overhead-lens/counts-delta/2", False)
     assert [(limit["name"], limit["state"]) for limit in document["limits"]] == [("instructions", "kept")]
     assert sorted(each.name for each in (tmp_path / "same").iterdir()) == ["callgrind.out.gz", "meta.json"]
+    first, second = (counts_of(tmp_path / name, document["calls"]) for name in ("base", "same"))
+    assert first.category("python").count > 0.99 * first.count
+    assert abs(first.counted - second.counted) <= 0.001 * first.counted
     path.write_text(path.read_text().replace("    pass\n", "    for _ in range(100): pass\n"))
     arguments = ["--max", "instructions=0.5%", "--max", "instructions.dispatcher=0", "--markdown", "more.md"]
     more = lens("check", "base", *arguments, "-q", "-o", "more", cwd=tmp_path)

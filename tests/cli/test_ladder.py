@@ -20,11 +20,11 @@ from overhead_lens.studies.ladder import record as recorder
 from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
 from overhead_lens.studies.ladder.stored import read_ladder
 from overhead_lens.terminal.output import Format, show
-from tests.captures import draw_capture
 from tests.cli.hanging import asleep, hang, start, wait_until_gone
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
-from tests.ladders import draw_rows, draw_stored
+from tests.drawn.captures import draw_capture
+from tests.drawn.ladders import draw_rows, draw_stored
 
 FEW = {
     "eager": None,

@@ -20,10 +20,10 @@ from overhead_lens.cli.profile import profile
 from overhead_lens.errors import MeasurementError
 from overhead_lens.recorder import single as record
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from tests.captures import draw_capture
 from tests.cli.hanging import asleep, hang, start, wait_until_gone, workers_of
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
+from tests.drawn.captures import draw_capture
 
 
 @pytest.fixture(scope="session")

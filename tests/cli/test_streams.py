@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from overhead_lens.report.text.plain import plain
-from tests.captures import draw_capture
 from tests.cli.run import error_line, lens, lens_apart
+from tests.drawn.captures import draw_capture
 
 LENS = f"{sys.executable} -m overhead_lens"
 

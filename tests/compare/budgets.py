@@ -9,7 +9,7 @@ import pandas as pd
 
 from overhead_lens.budget.make import Budget
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from tests.builders import breakdown
+from tests.drawn.builders import breakdown
 
 STACKS = 10_000_000
 

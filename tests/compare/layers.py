@@ -8,8 +8,8 @@ from typing import Any
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.scenario import Work
 from overhead_lens.subject import Subject
-from tests.builders import breakdown
-from tests.peaks import peaks as drawn_peaks
+from tests.drawn.builders import breakdown
+from tests.drawn.peaks import peaks as drawn_peaks
 
 # 10 units share 1,000 bytes: read once they take 10 ns, read for every unit 100 ns; arithmetic takes 40 ns,
 # 50 on one thread.

@@ -18,8 +18,8 @@ from overhead_lens.stats.shift import Shift
 from overhead_lens.subject import Kind, Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.units import format_signed_ns
-from tests.builders import breakdown
 from tests.compare.budgets import budget, timed
+from tests.drawn.builders import breakdown
 
 
 def in_turns(*budgets: Budget) -> list[Budget]:

@@ -18,7 +18,7 @@ from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.compare.budgets import budget
 from tests.compare.layers import peaks, side, sides
-from tests.peaks import peaks as drawn_peaks
+from tests.drawn.peaks import peaks as drawn_peaks
 
 
 def parts(found: Factors | None) -> dict[str, tuple[int, int]]:

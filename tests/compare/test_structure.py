@@ -15,8 +15,8 @@ from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.structure.compare import compare_structure, stable_name
 from overhead_lens.traces.structure.model import StructureChange, StructureDelta, Swap
 from tests.documents import validated
+from tests.drawn.timelines import CLASSIFIER, timed, trace_of
 from tests.public_traces import public_trace
-from tests.timelines import CLASSIFIER, timed, trace_of
 
 
 def mm(steps: int, kernel: str = "A", kernel_ns: int = 10, *, marked: bool = True) -> Trace:

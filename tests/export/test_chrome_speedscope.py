@@ -12,7 +12,7 @@ from overhead_lens.export.chrome import write_chrome
 from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.speedscope import write_speedscope
 from overhead_lens.stack import Stack, StackFrame
-from tests.builders import breakdown
+from tests.drawn.builders import breakdown
 from tests.export.trace_processor import Program
 
 

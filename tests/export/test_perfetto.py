@@ -17,7 +17,7 @@ from overhead_lens.errors import UsageError
 from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.perfetto.trace import write_perfetto
 from overhead_lens.stack import Stack, StackFrame
-from tests.builders import breakdown
+from tests.drawn.builders import breakdown
 from tests.export.trace_processor import Program
 
 Event = tuple[str, str, int, int]

@@ -6,7 +6,7 @@ import pytest
 
 from overhead_lens.errors import UsageError
 from overhead_lens.export.query import Analyzed, Answer, run_query
-from tests.timelines import analyzer_of, timed, trace_of
+from tests.drawn.timelines import analyzer_of, timed, trace_of
 
 ENTRY = timed(0, 10, "aten::mm")
 

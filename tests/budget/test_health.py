@@ -1,0 +1,201 @@
+"""Warnings of a budget, letter by letter, each with a case in which it must be silent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from overhead_lens.budget.floor import make_floor
+from overhead_lens.budget.model import Wall
+from overhead_lens.budget.shares import shares_of_stacks
+from overhead_lens.budget.warnings import (
+    clock_warnings,
+    fault_warnings,
+    memory_warnings,
+    set_up_warnings,
+    share_warnings,
+    trace_warnings,
+)
+from overhead_lens.instruments.samples.evidence import Sampled
+from overhead_lens.scenario import Work
+from tests.drawn.peaks import peaks as drawn_peaks
+from tests.drawn.stacks import CLASSIFIER, USER, stack
+
+PEAKS: dict[str, Any] = {
+    "copy": [
+        {"level": "L2", "bytes": 1 << 20, "capacity_bytes": 2 << 20, "bytes_per_s": 2e11},
+        {"level": "DRAM", "bytes": 1 << 27, "capacity_bytes": None, "bytes_per_s": 2.5e10},
+    ],
+    "flops_per_s": 1e11,
+    "device": {"bytes_per_s": 4e12, "flops_per_s": 5e13, "cache_bytes": 50_000_000},
+}
+
+
+def warn(size_bytes: int, wall_ns: int, device: str = "cpu", peaks: dict[str, Any] = PEAKS) -> list[str]:
+    work, known = Work(bytes=size_bytes), drawn_peaks(peaks)
+    floor = make_floor(work, known, device)
+    wall = Wall(wall_ns, (wall_ns, wall_ns), 5, 100, 1_000, floor.ns if floor else 0.0, floor)
+    return memory_warnings(work, wall, known, device)
+
+
+def test_faster_than_memory() -> None:
+    # The notebook's trap: a sum of 25,000 x 25,000 floats on a device, timed without synchronizing.
+    assert warn(2_500_000_000, 62_500, "cuda") == [
+        (
+            "the call's 2.50 GB in 62.50 µs are 40.0 TB/s, more than the 4.00 TB/s measured in device memory: the clock stops"
+            " before the work is done (a device that is not synchronized?), the scenario's work() counts too many bytes, or other"
+            " programs held the peak down"
+        )
+    ]
+    assert warn(100_000_000, 1_000_000) == [
+        (
+            "the call's 100 MB in 1.00 ms are 100 GB/s, more than the 25.0 GB/s measured in DRAM: the clock stops"
+            " before the work is done (a device that is not synchronized?), the scenario's work() counts too many bytes, or other"
+            " programs held the peak down"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "wall_ns", "device"),
+    [
+        (2_500_000_000, 625_000, "cuda"),
+        (50_000_000, 1_000, "cuda"),
+        (100_000_000, 3_200_000, "cpu"),
+        (0, 1_000, "cpu"),
+    ],
+    ids=["device at its peak", "in the device's cache", "memory within the noise of its peak", "no bytes"],
+)
+def test_as_fast_as_memory(size_bytes: int, wall_ns: int, device: str) -> None:
+    assert warn(size_bytes, wall_ns, device) == []
+
+
+def test_a_working_set_in_cache() -> None:
+    assert warn(1_000_000, 10_000) == [
+        (
+            "the call's 1.00 MB fit in L2 (2.10 MB): repeated calls read cache (up to 200 GB/s), not DRAM (25.0 GB/s);"
+            " enlarge the inputs to measure that"
+        )
+    ]
+
+
+def test_bytes_in_cache_that_do_not_matter_to_the_call() -> None:
+    assert warn(1_000_000, 50_000) != []
+    assert warn(1_000_000, 50_001) == []
+
+
+def test_old_peaks_know_no_caches() -> None:
+    peaks = {"copy": [{"bytes": 1 << 20, "bytes_per_s": 2e11}], "flops_per_s": 1e11}
+    assert warn(1_000_000, 10_000, peaks=peaks) == []
+    assert warn(1_000_000, 10_000, "cuda", peaks=peaks) == []
+
+
+def test_page_faults() -> None:
+    assert fault_warnings(529.0, 625_000.0, 1_599_000.0) == [
+        (
+            "529 page faults per call take 625.0 µs (39% of it): the call gets fresh memory every time;"
+            " give it an output to write to, or keep malloc from returning its pages"
+        )
+    ]
+    assert fault_warnings(529.0, 0.0, 1_599_000.0) == [
+        (
+            "529 page faults per call take at least 52.90 µs (3% of it): the call gets fresh memory every time;"
+            " give it an output to write to, or keep malloc from returning its pages"
+        )
+    ]
+    assert fault_warnings(10.0, 0.0, 100_000.0) == []
+    assert fault_warnings(0.0, 0.0, 0.0) == []
+
+
+@pytest.mark.parametrize(
+    ("references_ns", "warned"),
+    [
+        ([700, 700, 700, 700, 700], []),
+        ([700, 900, 900, 900, 734], []),
+        (
+            [700, 700, 700, 700, 742],
+            ["the machine's clock drifted by +6% from the first process to the last (reference loop)"],
+        ),
+        (
+            [800, 700, 700, 700, 720],
+            ["the machine's clock drifted by -10% from the first process to the last (reference loop)"],
+        ),
+    ],
+)
+def test_a_clock_that_drifts(references_ns: list[int], warned: list[str]) -> None:
+    rows = [
+        {"process": process, "reference_ns": reference_ns}
+        for process, reference_ns in enumerate(references_ns)
+        for _ in range(4)
+    ]
+    assert clock_warnings(pd.DataFrame(rows), len(rows), in_turns=False) == warned
+
+
+@pytest.mark.parametrize(
+    ("processes", "in_turns", "warned"),
+    [
+        (4, False, ["only 4 clock processes: intervals are wider than they need be (leave --quick out)"]),
+        (
+            4,
+            True,
+            ["only 4 clock processes: intervals are wider than they need be (raise --rounds)"],
+        ),
+        (5, False, []),
+        (5, True, []),
+    ],
+    ids=["profile --quick", "compare --rounds 4", "profile", "compare --rounds 5"],
+)
+def test_few_processes_are_mended_where_they_were_asked_for(processes: int, in_turns: bool, warned: list[str]) -> None:
+    clock = pd.DataFrame({"process": range(processes), "reference_ns": 700})
+    assert clock_warnings(clock, processes, in_turns=in_turns) == warned
+
+
+@pytest.mark.parametrize(
+    ("corrected_ns", "bare_ns", "away"),
+    [
+        (10_499.0, 10_000.0, None),
+        (9_501.0, 10_000.0, None),
+        (5.0, 0.0, None),
+        (10_701.0, 10_000.0, "+7%"),
+        (9_301.0, 10_000.0, "-7%"),
+        (36_000.0, 14_400.0, "+150%"),
+    ],
+)
+def test_a_corrected_trace_that_is_not_the_bare_call(corrected_ns: float, bare_ns: float, away: str | None) -> None:
+    warned = trace_warnings(corrected_ns, bare_ns)
+    assert [each.partition(" away from the bare call in its own process: ")[0] for each in warned] == (
+        [f"the corrected trace is {away}"] if away else []
+    )
+
+
+@pytest.mark.parametrize(("lost", "warned"), [(0, False), (30, False), (31, True)])
+def test_stacks_that_could_not_be_read(lost: int, warned: bool) -> None:  # noqa: FBT001
+    shares = shares_of_stacks([[stack(USER, count=3_000)]], CLASSIFIER)
+    found = share_warnings(shares, 1_000.0, Sampled(2_970, lost))
+    assert [line.partition(":")[0] for line in found] == [f"{lost} of {2_970 + lost} stacks could not be read"] * warned
+
+
+@pytest.mark.parametrize(
+    ("frame", "own_ns", "wall_ns", "operators", "warned"),
+    [
+        ("at::native::foo (libtorch_cpu.so)", 3_001.0, 10_000.0, 1.0, True),
+        ("at::native::foo (libtorch_cpu.so)", 3_000.0, 10_000.0, 1.0, False),
+        ("at::native::foo (libtorch_cpu.so)", 3_001.0, 10_000.0, 0.0, True),
+        ("at::native::foo (libtorch_cpu.so)", 30_000.0, 100_000.0, 10.0, False),
+        ("at::native::foo (libtorch_cpu.so)", 30_001.0, 1_000_000.0, 10.0, True),
+        ("at::native::foo (libtorch_cpu.so)", 30_000.0, 1_000_000.0, 1.0, False),
+        ("at::TensorIteratorBase::build (libtorch_cpu.so)", 9_000.0, 10_000.0, 1.0, False),
+    ],
+)
+def test_a_function_that_takes_more_than_setting_operators_up_can(
+    frame: str,
+    own_ns: float,
+    wall_ns: float,
+    operators: float,
+    warned: bool,  # noqa: FBT001
+) -> None:
+    found = set_up_warnings({"at::native::bar (libtorch_cpu.so)": 1.0, frame: own_ns}, wall_ns, operators)
+    assert [line.partition(" takes ")[0] for line in found] == [frame] * warned
+    assert set_up_warnings({}, wall_ns, operators) == []

@@ -1,0 +1,208 @@
+"""Calibration calls have the events they are meant to have, and what was measured is kept per machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from overhead_lens.captures.directory import read_capture
+from overhead_lens.correction import store as calibration_store
+from overhead_lens.correction import worker as calibration
+from overhead_lens.correction.record import MeasuredCosts
+from overhead_lens.errors import UsageError
+from overhead_lens.instruments.calibration.evidence import read_calibration
+from overhead_lens.instruments.calibration.record import Calibrate
+from overhead_lens.worker.loop import make_measured_loop
+from tests.drawn.captures import draw_capture
+
+MACHINE = {"host": "a", "cpu": "b", "cores_allowed": 2, "governor": None, "load_average": [1.0]}
+RUNTIME = {"python": "3.12", "torch": "2.9", "torch_git": "c", "threads": 2}
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "overhead-lens"
+
+
+def rows(*kinds: str, flags: str = "plain") -> list[dict[str, Any]]:
+    return [{"flags": flags, "kind": kind} for kind in kinds]
+
+
+def test_events_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_CALLS", 20)
+    monkeypatch.setattr(calibration, "_ROUNDS", 2)
+    monkeypatch.setattr(calibration, "_CALLS_OF", {"backward": 10, "varied": 3})
+    found = calibration.costs_here(["plain", "memory", "stack"], compiled=False)
+    assert found["reasons"] == {}
+    by_name = {(row["flags"], row["name"]): row for row in found["rows"] if "bytes" not in row}
+    one = by_name["plain", "resolve_conj"]
+    assert (one["outer"], one["nested"], one["others"], set(one["span_ns"])) == (1, 0, 0, {"aten::resolve_conj"})
+    in_a_row = [by_name["plain", f"neg {count}"] for count in (1, 2, 4, 8)]
+    assert [(row["kind"], row["outer"], row["nested"]) for row in in_a_row] == [
+        ("operator", count, 0) for count in (1, 2, 4, 8)
+    ]
+    assert one["kind"] == "short_operator"
+    ones = by_name["plain", "ones"]
+    assert (ones["outer"], ones["nested"], set(ones["span_ns"])) == (1, 2, {"aten::ones", "aten::empty", "aten::fill_"})
+    assert by_name["plain", "_RecordFunctionFast"]["others"] == by_name["plain", "record_function"]["others"] == 1
+    assert by_name["memory", "neg 1"]["others"] == 2  # one allocation, one release
+    # A torch whose events() leave out those of Python has none of either call.
+    seen = by_name["stack", "functions"]["others"] > 0
+    assert (by_name["stack", "builtin"]["others"] >= 2) == seen
+    assert ("plain", "builtin") not in by_name
+    assert {flags for flags, name in by_name if name in ("chain of 4", "50 operators")} == {"plain"}
+    chain = by_name["plain", "chain of 4"]
+    # Four nodes and the leaf are evaluated; each node is an event, too, around its operator.
+    assert (chain["kind"], chain["outer"] + chain["nested"], chain["evaluated"], chain["others"]) == (
+        "backward",
+        4,
+        5,
+        9,
+    )
+    # Of several outputs the graph has a root of its own.
+    leaves = by_name["plain", "4 leaves"]
+    assert (leaves["outer"] + leaves["nested"], leaves["evaluated"], leaves["others"]) == (8, 9, 18)
+    distances = [by_name["plain", f"{count} operators"]["rms_reuse_distance"] for count in (5, 10, 20, 30, 40, 50)]
+    assert distances == sorted(distances) and 3 < distances[0] < distances[-1] / 3
+    assert one["rms_reuse_distance"] == 1
+    lists = ("bare_ns", "traced_ns", "bare_faults", "traced_faults")
+    assert {len(row[name]) for row in by_name.values() for name in lists} == {2}
+    assert len({row["fault_ns"] for row in by_name.values()}) == 1
+
+
+def test_a_calibration_starts_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(calibration, "_calls", lambda **_: seen.append(torch.get_num_threads()) or ([], {}))
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert calibration.costs_here(["plain"], compiled=False) == {"rows": [], "reasons": {}}
+        assert (seen, torch.get_num_threads()) == ([1], 3)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_calls_after_what_displaces_them_from_the_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_CALLS", 5)
+    monkeypatch.setattr(calibration, "_ROUNDS", 2)
+    monkeypatch.setattr(calibration, "_DISPLACED_CALLS", 5)
+    found = calibration.costs_here(["memory", "plain"], compiled=False)["rows"]
+    after = [row for row in found if "bytes" in row]
+    sizes = [0, 1 << 19, 1 << 20, 1 << 21, 1 << 23]
+    assert [(row["flags"], row["kind"], row["name"], row["bytes"]) for row in after] == [
+        ("plain", "displaced_operator", name, count) for name in ("neg 1", "mm", "stack") for count in sizes
+    ]
+    assert {len(row[name]) for row in after for name in ("bare_ns", "traced_ns")} == {2}
+    # Sixteen times as many bytes are not copied in as little time.
+    assert all(after[at]["copy_ns"] > after[at - 3]["copy_ns"] > 0 for at in (4, 9, 14))
+    assert not [row for row in calibration.costs_here(["memory"], compiled=False)["rows"] if "bytes" in row]
+
+
+def test_the_middle_call_after_a_displacement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_DISPLACED_CALLS", 3)
+    moments = [0, 50, 60, 100, 180, 1_180, 2_000, 2_070, 2_082]
+    monkeypatch.setattr(calibration.time, "perf_counter_ns", iter(moments).__next__)
+    order: list[str] = []
+    assert calibration._timed_apart(lambda: order.append("copy"), lambda: order.append("call")) == (12, 70)
+    assert order == ["copy", "call"] * 3
+
+
+def test_what_else_runs_on_the_machine_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_CALLS", 10)
+    monkeypatch.setattr(calibration.time, "thread_time_ns", iter([1_000, 1_700]).__next__)
+    monkeypatch.setattr(calibration.time, "perf_counter_ns", iter([1_000, 9_000_000]).__next__)
+    monkeypatch.setattr(calibration, "usage_of_thread", iter([(100, 0), (103, 0)]).__next__)
+    calls = []
+    assert calibration._timed(make_measured_loop(0), lambda: calls.append(1), 10) == (70, 0.3)
+    assert len(calls) == 10
+
+
+def test_kept_and_found_again(cache: Path) -> None:
+    key = calibration_store.key(MACHINE, RUNTIME)
+    assert calibration_store.load(key) is None
+    assert calibration_store.save(key, {"rows": rows("operator")}) is None
+    assert calibration_store.load(key) == {"schema": calibration_store.SCHEMA, "rows": rows("operator")}
+    assert [each.name for each in cache.iterdir()] == [f"calibration-{key}.json"]
+
+
+def test_another_machine_or_torch_is_another_calibration() -> None:
+    key = calibration_store.key(MACHINE, RUNTIME)
+    assert calibration_store.key({**MACHINE, "load_average": [9.0]}, RUNTIME) == key
+    others = {
+        calibration_store.key({**MACHINE, "cpu": "z"}, RUNTIME),
+        calibration_store.key(MACHINE, {**RUNTIME, "torch": "2.8"}),
+    }
+    assert len(others | {key}) == 3
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": "other/1", "rows": []}', "[" * 100_000])
+def test_what_cannot_be_read_is_measured_again(cache: Path, text: str) -> None:
+    cache.mkdir(parents=True)
+    calibration_store.place("k").write_text(text)
+    assert calibration_store.load("k") is None
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_refuses(cache: Path) -> None:
+    cache.parent.mkdir()
+    cache.parent.chmod(0o500)
+    assert calibration_store.save("k", {"rows": []}) == f"the calibration cannot be kept in {cache}: Permission denied"
+
+
+def test_a_file_where_the_folder_should_be(cache: Path) -> None:
+    cache.parent.write_text("")
+    assert "cannot be kept in" in (calibration_store.save("k", {"rows": []}) or "")
+
+
+def test_one_process_after_the_other_joins_a_calibration() -> None:
+    eager = MeasuredCosts(rows("operator", "annotation"), {"compiled": "no compiler"})
+    compiled = MeasuredCosts([*rows("operator", "compiled"), *rows("operator", flags="stack")], {})
+    kept = calibration_store.joined(None, eager)
+    kept = calibration_store.joined({**kept, "peaks": {"a": 1}}, compiled)
+    kept = calibration_store.joined(kept, eager)
+    assert [(row["process"], row["kind"]) for row in kept["rows"]] == [
+        (0, "operator"),
+        (0, "annotation"),
+        (1, "operator"),
+        (1, "compiled"),
+        (1, "operator"),
+        (2, "operator"),
+        (2, "annotation"),
+    ]
+    assert (kept["peaks"], kept["reasons"]) == ({"a": 1}, {"compiled": "no compiler"})
+    assert calibration_store.processes(kept, "plain", compiled=False) == 3
+    assert calibration_store.processes(kept, "plain", compiled=True) == 1
+    assert calibration_store.processes(kept, "stack", compiled=False) == 1
+    assert calibration_store.processes(kept, "memory", compiled=False) == 0
+    assert calibration_store.processes(None, "plain", compiled=False) == 0
+
+
+OF_ALL = ("flags", "kind", "name", "bare_ns", "traced_ns")
+OF_CALLS, OF_DISPLACED = (*OF_ALL, "outer", "nested", "others", "span_ns"), (*OF_ALL, "bytes", "copy_ns")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{}", '{"rows": []}', '{"rows": [{"flags": "plain"}]}', "7", "{"),
+        *(json.dumps({"rows": [dict.fromkeys(keys[:-1])]}) for keys in (OF_CALLS, OF_DISPLACED)),
+        json.dumps({"rows": [dict.fromkeys(OF_CALLS) | {"kind": "backward"}]}),
+    ],
+)
+def test_a_capture_with_a_damaged_calibration_is_refused(tmp_path: Path, text: str) -> None:
+    path = draw_capture(tmp_path / "capture")
+    assert read_calibration(read_capture(path)) is None
+    backward = dict.fromkeys((*OF_CALLS, "evaluated")) | {"kind": "backward"}
+    calibrate = Calibrate()
+    calibrate.calibration = {"rows": [dict.fromkeys(OF_CALLS), dict.fromkeys(OF_DISPLACED), backward]}
+    calibrate.write(path)
+    assert read_calibration(read_capture(path)) == calibrate.calibration
+    (path / "calibration.json").write_text(text)
+    with pytest.raises(UsageError, match="is damaged"):
+        read_calibration(read_capture(path))

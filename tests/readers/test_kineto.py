@@ -1,0 +1,579 @@
+"""The reader: what real files have held, damage, and that both ways of reading say the same."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from overhead_lens.errors import UsageError
+from overhead_lens.readers.kineto import read as kineto
+from overhead_lens.readers.kineto import stream
+from overhead_lens.readers.kineto.model import EVENT_COLUMNS, Trace
+from overhead_lens.readers.kineto.read import read_events, read_trace
+from tests.drawn.trace_text import Number, as_json, document, event, pretty, written
+from tests.public_traces import public_traces, reference
+
+NUMBERS = ["start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external"]
+
+
+@pytest.fixture(params=["whole", "scanned"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Read small files as such, or as if they were large."""
+    if request.param == "scanned":
+        monkeypatch.setattr(kineto, "SMALL_BYTES", 1)
+    return request.param
+
+
+def scanned(path: Path, block_bytes: int = 64) -> Trace:
+    """The trace as the scanner reads it, cut into small blocks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kineto, "SMALL_BYTES", 1)
+        patch.setattr(stream, "_BLOCK_BYTES", block_bytes)
+        patch.setattr(stream, "_ROOM_BYTES", 16)
+        return read_trace(path)
+
+
+def rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [dict(zip(frame.columns, row, strict=True)) for row in frame.itertuples(index=False)]
+
+
+def test_a_whole_event(tmp_path: Path, way: str) -> None:
+    launch = event(
+        "launch", "cuda_runtime", Number("1782345678901234.567"), 2, pid=7, tid=8, correlation=5, External__id=9
+    )
+    kernel = event(
+        "k", "kernel", Number("1782345678901235.568"), Number("0.003"), pid=0, tid=7, device=1, stream=20, correlation=5
+    )
+    labels = {"ph": "M", "name": "thread_name", "pid": 7, "tid": 8, "args": {"name": "main"}}
+    text = document([launch, kernel, labels], distributedInfo={"rank": 3, "world_size": 4}, baseTimeNanoseconds=1000)
+    trace = read_trace(written(tmp_path, text))
+    assert tuple(trace.events.columns) == EVENT_COLUMNS
+    assert rows(trace.events) == [
+        {"name": "launch", "cat": "cuda_runtime", "pid": "7", "tid": "8", "start_ns": 0, "dur_ns": 2_000, "correlation": 5,
+         "sequence": -1, "device": -1, "stream": -1, "external": 9},
+        {"name": "k", "cat": "kernel", "pid": "0", "tid": "7", "start_ns": 1_001, "dur_ns": 3, "correlation": 5,
+         "sequence": -1, "device": 1, "stream": 20, "external": -1},
+    ]  # fmt: skip
+    assert (trace.event_count, trace.raw_bytes, trace.issues) == (3, len(text), {})
+    assert trace.origin_ns == 1_782_345_678_901_234_567 + 1_000
+    assert trace.thread_names == {("7", "8"): "main"}
+    assert (trace.rank, trace.world_size, trace.metadata["traceName"]) == (3, 4, "t.json")
+    assert trace.arguments([1, 0]) == [
+        {"device": 1, "stream": 20, "correlation": 5},
+        {"correlation": 5, "External id": 9},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ts", "ns"),
+    [
+        (5, 5_000),
+        (Number("5.5"), 5_500),
+        ("5.25", 5_250),
+        (Number("1.7e3"), 1_700_000),
+        (Number("1700000000000000.123456"), 1_700_000_000_000_000_123),
+        (Number("9223372036854774.999"), 9_223_372_036_854_774_999),
+        (Number("-2.5"), -2_500),
+    ],
+)
+def test_timestamps(tmp_path: Path, way: str, ts: Any, ns: int) -> None:
+    trace = read_trace(written(tmp_path, document([event(ts=ts)])))
+    assert trace.origin_ns == ns
+    assert trace.issues == {}
+
+
+@pytest.mark.parametrize(
+    "ts",
+    [None, True, Number("NaN"), "x", Number("1e30"), Number("1e9999999"), Number("9223372036854775.9"), [], ""],
+)
+def test_an_event_without_a_readable_timestamp_is_left_out(tmp_path: Path, way: str, ts: Any) -> None:
+    trace = read_trace(written(tmp_path, document([event("bad", ts=ts), event("good", ts=3)])))
+    assert trace.events["name"].tolist() == ["good"]
+    assert trace.issues == {"bad_timestamp": 1}
+    assert trace.event_count == 2
+
+
+@pytest.mark.parametrize(
+    ("dur", "issue"),
+    [
+        (-3, "negative_duration"),
+        ("-0.5", "negative_duration"),
+        (Number("NaN"), "bad_duration"),
+        (None, "bad_duration"),
+        (Number("1e9999999"), "bad_duration"),
+        ("-1e9999999", "bad_duration"),
+    ],
+)
+def test_a_duration_is_repaired(tmp_path: Path, way: str, dur: Any, issue: str) -> None:
+    trace = read_trace(written(tmp_path, document([event(dur=dur)])))
+    assert trace.events["dur_ns"].tolist() == [0]
+    assert trace.issues == {issue: 1}
+
+
+def test_a_missing_duration_is_zero(tmp_path: Path, way: str) -> None:
+    trace = read_trace(written(tmp_path, document([{"ph": "X", "name": "a", "ts": 1}, event("b", ts=2)])))
+    assert trace.events[["name", "dur_ns"]].to_numpy().tolist() == [["a", 0], ["b", 1_000]]
+    assert trace.issues == {"missing_duration": 1}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"pid": 2**63, "device": None},
+        {"pid": str(2**64), "device": None},
+        {"pid": "a", "device": None},
+        {"pid": -3, "device": "x"},
+        {"device": 2**63},
+        {"device": "0x8000000000000000"},
+        {"device": -2},
+        {"tid": 2**63, "stream": None},
+        {"tid": "-9223372036854775809", "stream": None},
+        {"stream": 2**64},
+    ],
+)
+@pytest.mark.parametrize("category", ["kernel", "gpu_memcpy"])
+def test_device_work_that_no_device_holds_is_left_out(
+    tmp_path: Path, way: str, damage: dict[str, Any], category: str
+) -> None:
+    place = {"pid": 0, "tid": 7, "device": 0, "stream": 7, **damage}
+    entries = [event("lost", category, ts=5, **place), event("k", "kernel", ts=6, device=0, stream=7)]
+    trace = read_trace(written(tmp_path, document(entries)))
+    assert trace.events["name"].tolist() == ["k"]
+    assert (trace.issues, trace.event_count) == ({"damaged_event": 1}, 2)
+    assert trace.origin_ns == 6_000
+    assert trace.arguments([0]) == [{"device": 0, "stream": 7}]
+
+
+@pytest.mark.parametrize("number", [2**63, str(2**64), "a", -(2**70)])
+def test_host_events_are_on_no_device_whatever_they_name(tmp_path: Path, way: str, number: Any) -> None:
+    entry = event("op", "cpu_op", pid=number, tid=number, device=number, stream=number, correlation=number)
+    trace = read_trace(written(tmp_path, document([entry])))
+    (row,) = rows(trace.events)
+    assert (row["device"], row["stream"], row["correlation"]) == (-1, -1, -1)
+    assert (row["pid"], row["tid"], trace.issues) == (str(number), str(number), {})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Number("1E3"), "1000.0"),
+        (Number("0.900"), "0.9"),
+        (Number("-0"), "0"),
+        (Number("4711.0"), "4711.0"),
+        (2**64, "18446744073709551616"),
+        (True, "true"),
+        ({"a": [Number("1e1")]}, '{"a": [10.0]}'),
+    ],
+)
+@pytest.mark.parametrize("field", ["name", "cat", "pid", "tid"])
+def test_a_value_where_text_belongs_is_its_json(tmp_path: Path, way: str, field: str, value: Any, text: str) -> None:
+    trace = read_trace(written(tmp_path, document([{**event(), field: value}])))
+    assert (trace.events[field].tolist(), trace.issues) == ([text], {})
+
+
+@pytest.mark.parametrize(("label", "text"), [({"a": []}, '{"a": []}'), (5, "5"), (None, ""), (Number("1e1"), "10.0")])
+def test_a_thread_name_that_is_no_text(tmp_path: Path, way: str, label: Any, text: str) -> None:
+    entry = {"ph": "M", "name": "thread_name", "pid": 7, "tid": 8, "args": {"name": label}}
+    assert read_trace(written(tmp_path, document([event(), entry]))).thread_names == {("7", "8"): text}
+
+
+def test_a_quoted_time_may_hold_escapes(tmp_path: Path, way: str) -> None:
+    trace = read_trace(written(tmp_path, document([event(dur="@")]).replace("@", "\\u0035")))
+    assert (trace.events["dur_ns"].tolist(), trace.issues) == ([5_000], {})
+
+
+@pytest.mark.parametrize(("new", "old", "external"), [(7, 0, 7), (None, 3, 3), (-1, 3, -1), ("x", 3, -1)])
+def test_the_new_name_of_the_external_id_goes_before_the_old(
+    tmp_path: Path, way: str, new: Any, old: int, external: int
+) -> None:
+    one, other = event(External__id=new, external__id=old), event(external__id=old, External__id=new)
+    frame = read_events(written(tmp_path, document([one, other])))
+    assert frame["external"].tolist() == [external, external]
+
+
+def test_an_integer_of_any_length(tmp_path: Path, way: str) -> None:
+    long = Number("9" * 5_000)
+    entries = [event("a", ts=long), event("b", dur=long), event("c", x=long, correlation=long), event("d", pid=long)]
+    trace = read_trace(written(tmp_path, document(entries, world=long)))
+    assert trace.events["name"].tolist() == ["b", "c", "d"]
+    assert trace.events[["dur_ns", "correlation"]].to_numpy().tolist() == [[0, -1], [1_000, -1], [1_000, -1]]
+    assert trace.issues == {"bad_timestamp": 1, "bad_duration": 1}
+    assert trace.arguments([1]) == [{"x": float("inf"), "correlation": float("inf")}]
+    assert trace.metadata["world"] == float("inf")
+
+
+def test_a_damaged_device_is_counted_with_other_damage(tmp_path: Path) -> None:
+    text = document(["null", event("lost", "kernel", device=2**63), event("op", ts=2)])
+    trace = read_trace(written(tmp_path, text))
+    assert (trace.events["name"].tolist(), trace.issues) == (["op"], {"damaged_event": 2})
+
+
+def test_other_phases_are_counted(tmp_path: Path, way: str) -> None:
+    others = [{"ph": phase, "name": "n", "ts": 1, "pid": 1, "tid": 1} for phase in "isfMBE"]
+    trace = read_trace(written(tmp_path, document([*others, {"name": "no phase", "ts": 1}, event()])))
+    assert (trace.event_count, len(trace.events)) == (8, 1)
+    assert trace.issues == {"begin_end_event": 2, "missing_phase": 1}
+
+
+def test_values_that_traces_have_held(tmp_path: Path, way: str) -> None:
+    entries = [
+        event("amd", "Kernel", pid="2", tid="0", stream="0x1f", device="0x2", correlation=Number("4294967295")),
+        event("old", "Runtime", external__id=0, pid="Spans", tid="PyTorch Profiler (0)"),
+        event("python", "python_function", Python__parent__id=None, Python__id=3),
+        event("nccl", "kernel", pid=3, tid=17, Comms__Id=Number("10159970886766084423"), Collective__name="all_reduce"),
+        event("triton", "cpu_op", stream=7, device=0),
+        event("sync", "cuda_sync", pid=0, tid=7, stream=7, device=0),
+        event("memory", "gpu_memcpy", pid=1, tid=9, bytes=4, Bytes=4, device=None, stream=None),
+        event("seq", Sequence__number=77, correlation=None),
+    ]
+    trace = read_trace(written(tmp_path, document(entries)))
+    assert trace.issues == {}
+    found = {row["name"]: row for row in rows(trace.events)}
+    assert [(found["amd"][key]) for key in ("device", "stream", "correlation", "pid")] == [2, 31, 4_294_967_295, "2"]
+    assert (found["old"]["external"], found["old"]["pid"], found["old"]["tid"]) == (0, "Spans", "PyTorch Profiler (0)")
+    assert (found["nccl"]["device"], found["nccl"]["stream"]) == (3, 17)
+    assert (found["triton"]["device"], found["triton"]["stream"], found["sync"]["device"]) == (-1, -1, -1)
+    assert (found["memory"]["device"], found["memory"]["stream"]) == (1, 9)
+    assert (found["seq"]["sequence"], found["seq"]["correlation"]) == (77, -1)
+    assert trace.arguments([3])[0]["Comms Id"] == 10_159_970_886_766_084_423
+
+
+@pytest.mark.parametrize("missing", ["cat", "args", "pid", "tid", "name"])
+def test_a_missing_field_is_empty(tmp_path: Path, way: str, missing: str) -> None:
+    entry = {key: value for key, value in event("a", correlation=1).items() if key != missing}
+    (row,) = rows(read_events(written(tmp_path, document([entry]))))
+    empty = {"cat": "", "pid": "", "tid": "", "name": "", "args": ("correlation", -1)}[missing]
+    assert row[empty[0]] == empty[1] if missing == "args" else row[missing] == empty
+
+
+@pytest.mark.parametrize(
+    "name", ['a"b\\c/', "tab\tline\n", "\u00e9\u6f22\U0001f600", "<b>[red]", "\ud800", "nul\0", "x" * 100_000]
+)
+def test_names(tmp_path: Path, way: str, name: str) -> None:
+    trace = read_trace(written(tmp_path, document([event(name, tid=name), event("after", ts=2)])))
+    assert trace.events["name"].tolist() == [name, "after"]
+    assert trace.events["tid"].tolist() == [name, "1"]
+    assert trace.issues == {}
+
+
+def test_equal_names_are_one_category(tmp_path: Path, way: str) -> None:
+    text = document([event("ab"), event("x").__class__(event("ab", ts=2))]).replace(
+        '"name": "ab"', '"name": "\\u0061b"', 1
+    )
+    frame = read_events(written(tmp_path, text))
+    assert frame["name"].tolist() == ["ab", "ab"]
+    assert list(frame["name"].cat.categories) == ["ab"]
+
+
+@pytest.mark.parametrize("phase", ["\\u0058", "X"])
+def test_an_escape_in_a_key_or_a_value_means_the_same(tmp_path: Path, way: str, phase: str) -> None:
+    text = (
+        '{"traceEvents": [{"p\\u0068": "%s", "na\\u006de": "a", "ts": 1, "dur": 1, "args": {"corr\\u0065lation": 3}}]}'
+    )
+    (row,) = rows(read_events(written(tmp_path, text % phase)))
+    assert (row["name"], row["correlation"]) == ("a", 3)
+
+
+def test_the_last_of_two_equal_keys_counts(tmp_path: Path, way: str) -> None:
+    entry = '{"ph": "X", "name": "a", "name": "b", "ts": 1, "ts": 2, "dur": 1, "args": {"correlation": 1, "correlation": 2}}'
+    (row,) = rows(read_events(written(tmp_path, document([entry, event(ts=0)])))[:1])
+    assert (row["name"], row["start_ns"], row["correlation"]) == ("b", 2_000, 2)
+
+
+ENTRIES = [event(f"e{number}", ts=number, dur=1, correlation=number) for number in range(5)]
+NAMES = [entry["name"] for entry in ENTRIES]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("t.json", document(ENTRIES).encode()),
+        ("gzip.json", gzip.compress(document(ENTRIES).encode())),
+        ("plain.json.gz", document(ENTRIES).encode()),
+        ("list.json", b" \n[" + document(ENTRIES, compact=True).split("[", 1)[1].rsplit("]", 1)[0].encode() + b"]"),
+        ("bom.json", b"\xef\xbb\xbf" + document(ENTRIES).encode()),
+        ("members.gz", b"".join(gzip.compress(part) for part in (document(ENTRIES)[:99].encode(), document(ENTRIES)[99:].encode()))),
+        ("zeros.gz", gzip.compress(document(ENTRIES).encode()) + bytes(512)),
+        ("garbage.gz", gzip.compress(document(ENTRIES).encode()) + b"garbage"),
+    ],
+)  # fmt: skip
+def test_containers(tmp_path: Path, way: str, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    trace = read_trace(tmp_path / name)
+    assert trace.events["name"].tolist() == NAMES
+    assert {reason for reason in trace.issues if reason != "truncated"} == set()
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_every_cut_keeps_the_whole_events_before_it(tmp_path: Path, compact: bool) -> None:
+    text = document(ENTRIES, compact=compact)
+    ends = [text.index(f'"{name}"') for name in NAMES]
+    ends = [text.index("}", text.index("}", at) + 1) + 1 for at in ends]
+    start = text.index("[") + 1
+    for cut in range(start, len(text) - 1, 7):
+        trace = read_trace(written(tmp_path, text[:cut]))
+        assert trace.events["name"].tolist() == [name for name, end in zip(NAMES, ends, strict=True) if end <= cut]
+        assert trace.issues.get("truncated", 0) == (cut <= text.index('"traceName"') - 3)
+
+
+def test_a_cut_gzip_file_keeps_what_came_before(tmp_path: Path) -> None:
+    many = [event(f"e{number}", ts=number, x=zlib.crc32(bytes(number))) for number in range(2_000)]
+    packed = gzip.compress(document(many).encode())
+    path = written(tmp_path, packed[: len(packed) // 2])
+    trace = read_trace(path)
+    names = trace.events["name"].tolist()
+    assert trace.issues["truncated"] == 1
+    assert 200 < len(names) < 2_000
+    assert names == [entry["name"] for entry in many[: len(names)]]
+
+
+DAMAGE = {
+    "no closing brace": lambda text: text.replace('"correlation": 2\n    }\n  }', '"correlation": 2\n    }\n  ', 1),
+    "no brace of args": lambda text: text.replace('"correlation": 2\n    }', '"correlation": 2\n    ', 1),
+    "no quote": lambda text: text.replace('"name": "e2"', '"name": "e2', 1),
+    "no opening quote": lambda text: text.replace('"name": "e2"', 'name": "e2"', 1),
+    "no colon": lambda text: text.replace('"name": "e2"', '"name" "e2"', 1),
+    "no comma inside": lambda text: text.replace('"name": "e2", ', '"name": "e2" ', 1),
+    "a word too much": lambda text: text.replace('"name": "e2"', '"name": "e2" oops', 1),
+    "a bracket left open": lambda text: text.replace('"correlation": 2', '"dims": [[1, 2], "correlation": 2', 1),
+    "an empty value": lambda text: text.replace('"ts": 2', '"ts": ', 1),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+@pytest.mark.parametrize("block_bytes", [64, 1 << 20])
+def test_a_damaged_event_costs_only_itself(tmp_path: Path, kind: str, block_bytes: int) -> None:
+    text = DAMAGE[kind](document(ENTRIES))
+    assert text != document(ENTRIES)
+    trace = scanned(written(tmp_path, text), block_bytes)
+    assert trace.events["name"].tolist() == ["e0", "e1", "e3", "e4"]
+    assert trace.issues == {"damaged_event": 1}
+    assert trace.event_count == 5
+    assert trace.metadata["traceName"] == "t.json"
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_lost_bytes_cost_only_what_they_touch(tmp_path: Path, compact: bool) -> None:
+    text = document(ENTRIES, compact=compact)
+    begins = [text.index((as_json if compact else pretty)(entry)) for entry in ENTRIES]
+    for start in range(begins[1], begins[3], 5):
+        for size in (1, 9, 40):
+            broken = text[:start] + text[start + size :]
+            names = set(read_trace(written(tmp_path, broken)).events["name"])
+            assert {"e0", "e4"} <= names
+
+
+def test_stray_commas_are_passed_over(tmp_path: Path) -> None:
+    text = document(["", *ENTRIES[:2], "", *ENTRIES[2:], ""])
+    trace = read_trace(written(tmp_path, text))
+    assert trace.events["name"].tolist() == NAMES
+    assert trace.issues == {"stray_comma": 3}
+
+
+def test_entries_that_are_no_objects(tmp_path: Path) -> None:
+    trace = read_trace(written(tmp_path, document(["null", ENTRIES[0], "3", '"text"', "[1, {}]", ENTRIES[1]])))
+    assert trace.events["name"].tolist() == ["e0", "e1"]
+    assert (trace.issues, trace.event_count) == ({"damaged_event": 4}, 6)
+
+
+def test_an_entry_without_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_MOST_ENTRY_BYTES", 300)
+    endless = '{"name": "' + "a" * 1_000
+    text = (
+        document([*ENTRIES[:2], endless], compact=True).removesuffix('], "traceName": "t.json"}')
+        + '", '
+        + document(ENTRIES[2:], compact=True)[36:]
+    )
+    trace = scanned(written(tmp_path, text), 64)
+    assert trace.events["name"].tolist()[:2] == ["e0", "e1"]
+    assert trace.events["name"].tolist()[-2:] == ["e3", "e4"]
+    assert trace.issues["damaged_event"] >= 1
+
+
+def test_bad_utf8_is_kept(tmp_path: Path) -> None:
+    data = document([event("a@b"), event("c", ts=2)]).encode().replace(b"@", b"\xff\xfe")
+    assert read_events(written(tmp_path, data))["name"].tolist() == ["a\udcff\udcfeb", "c"]
+
+
+def test_bad_utf8_in_arguments_is_replaced(tmp_path: Path, way: str) -> None:
+    data = document([event(kind="a@b")]).encode().replace(b"@", b"\xf2")
+    assert read_trace(written(tmp_path, data)).arguments([0]) == [{"kind": "a\ufffdb"}]
+
+
+@pytest.mark.parametrize("blanks", [0, 1, 30, 300])
+def test_what_is_inside_a_damaged_entry_is_no_entry_wherever_a_block_ends(tmp_path: Path, blanks: int) -> None:
+    damaged = f'{{"ph": "X", "name"2 "a", "args":{" " * blanks}{{"x": 1}}, "b":{{"ph": "X"}}}}'
+    text = document([ENTRIES[0], damaged, ENTRIES[1]], compact=True)
+    path = written(tmp_path, text)
+    for block_bytes in range(1, 120):
+        trace = scanned(path, block_bytes)
+        assert trace.events["name"].tolist() == ["e0", "e1"]
+        assert (trace.issues, trace.event_count) == ({"damaged_event": 1}, 3)
+
+
+@pytest.mark.parametrize("block_bytes", [1, 40, 5_000])
+def test_a_document_may_lack_its_brace(tmp_path: Path, block_bytes: int) -> None:
+    text = document(ENTRIES[:2]).removeprefix("{")
+    assert scanned(written(tmp_path, text), block_bytes).events["name"].tolist() == NAMES[:2]
+
+
+def test_what_is_surely_no_document_is_not_searched_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "_CERTAIN_BYTES", 100)
+    path = written(tmp_path, "x" * 1_000 + document(ENTRIES))
+    with pytest.raises(UsageError, match="holds no traceEvents"):
+        scanned(path, 64)
+
+
+def test_deep_nesting_is_skipped(tmp_path: Path) -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    text = document(ENTRIES[:1]).replace('"correlation": 0', f'"correlation": 0, "deep": {deep}')
+    trace = read_trace(written(tmp_path, text))
+    assert (trace.events["name"].tolist(), trace.issues) == (["e0"], {})
+
+
+def test_a_deep_document_is_no_crash(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        read_trace(written(tmp_path, '{"a":' * 200_000))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not json", b"{}", b'{"traceEvents": 3}', b"\x7fELF" + bytes(99), b'{"a": [1]}', gzip.compress(b""), b"\x1f\x8b\x08"]
+)  # fmt: skip
+def test_what_is_no_trace_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_trace(written(tmp_path, content))
+    assert "\n" not in str(caught.value)
+    assert "t.json" in str(caught.value)
+
+
+def test_a_missing_file_a_directory_and_no_permission(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        read_trace(tmp_path / "none.json")
+    with pytest.raises(UsageError, match="Is a directory"):
+        read_trace(tmp_path)
+    closed = written(tmp_path, document(ENTRIES))
+    closed.chmod(0)
+    if os.access(closed, os.R_OK):
+        pytest.skip("this user may read every file")
+    with pytest.raises(UsageError, match="Permission denied"):
+        read_trace(closed)
+
+
+@pytest.mark.parametrize(("ts", "dur"), [(Number("-9000000000000000"), 1), (1, Number("9223372036854775.8"))])
+def test_times_that_int64_cannot_hold_together_are_refused(tmp_path: Path, way: str, ts: Any, dur: Any) -> None:
+    with pytest.raises(UsageError, match="spans more than 292 years"):
+        read_trace(written(tmp_path, document([event(ts=ts, dur=dur), event(ts=Number("9000000000000000"))])))
+
+
+@pytest.mark.parametrize(
+    ("dur", "count"), [("4611686018427387.9", 2), ("4611686018427387.9", 5), ("9223372036854770", 2)]
+)
+def test_durations_that_int64_cannot_sum_are_refused(tmp_path: Path, way: str, dur: str, count: int) -> None:
+    entries = [event(ts=number, dur=Number(dur) if number < count else 1) for number in range(6)]
+    with pytest.raises(UsageError, match="last more than 292 years together"):
+        read_trace(written(tmp_path, document(entries)))
+
+
+def test_durations_that_int64_can_just_sum_are_read(tmp_path: Path, way: str) -> None:
+    frame = read_events(written(tmp_path, document([event(ts=0, dur=Number("4611686018427387")) for _ in range(2)])))
+    assert frame["dur_ns"].tolist() == [4_611_686_018_427_387_000] * 2
+
+
+TEXTS = st.text(st.characters(codec=None, exclude_categories=()), max_size=6)
+TIMES = st.one_of(
+    st.integers(-(10**6), 10**15),
+    st.decimals(0, 10**15, places=3).map(lambda value: Number(str(value))),
+    st.integers(0, 10**9).map(str),
+    st.sampled_from([None, Number("1e3"), Number("NaN"), "x", True]),
+)
+INTEGERS = st.one_of(
+    st.none(),
+    st.integers(-3, 2**40),
+    st.sampled_from(
+        ["0x0", "0xff", "12", "007", "-4", "", "x", Number("18446744073709551615"), Number("1.5"), [], True]
+    ),
+)
+VALUES = st.recursive(st.none() | st.integers(-5, 5) | TEXTS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3), max_leaves=6)  # fmt: skip
+EVENTS = st.fixed_dictionaries(
+    {"ph": st.sampled_from(["X", "X", "X", "X", "M", "s", "B", None])},
+    optional={
+        "cat": st.sampled_from(["cpu_op", "kernel", "Memcpy", "cuda_runtime"]) | TEXTS,
+        "name": TEXTS | st.just("thread_name"),
+        "pid": st.integers(-5, 10**9) | TEXTS,
+        "tid": st.integers(-5, 10**9) | TEXTS,
+        "ts": TIMES,
+        "dur": TIMES,
+        "args": st.none()
+        | st.fixed_dictionaries(
+            {},
+            optional={
+                "correlation": INTEGERS,
+                "Sequence number": INTEGERS,
+                "device": INTEGERS,
+                "stream": INTEGERS,
+                "External id": INTEGERS,
+                "name": TEXTS,
+                "Input Dims": VALUES,
+            },
+        ),
+    },
+)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(entries=st.lists(EVENTS, max_size=8), compact=st.booleans(), block_bytes=st.integers(17, 300))
+def test_both_ways_read_the_same(tmp_path: Path, entries: list[dict], compact: bool, block_bytes: int) -> None:
+    path = written(tmp_path, document(entries, compact=compact, with_stack=1))
+    whole, parts = read_trace(path), scanned(path, block_bytes)
+    assert rows(whole.events) == rows(parts.events)
+    assert [dict(whole.issues), whole.event_count, whole.origin_ns, whole.raw_bytes] == [
+        dict(parts.issues), parts.event_count, parts.origin_ns, parts.raw_bytes,
+    ]  # fmt: skip
+    assert (whole.thread_names, whole.metadata) == (parts.thread_names, parts.metadata)
+    everything = list(range(len(whole.events)))
+    assert whole.arguments(everything) == parts.arguments(everything)
+
+
+def test_arguments_of_collectives_need_no_second_pass(tmp_path: Path) -> None:
+    entries = [
+        event(name, "kernel", ts=ts, x=ts, device=0)
+        for ts, name in enumerate(["gemm", "ncclDevKernel", "ncclDevKernel"])
+    ]
+    path = written(tmp_path, document(entries))
+    trace = scanned(path)
+    path.unlink()
+    assert trace.arguments([2, 1]) == [{"x": 2, "device": 0}, {"x": 1, "device": 0}]
+    with pytest.raises(UsageError, match="No such file"):
+        trace.arguments([0])
+
+
+def test_every_cut_between_blocks_reads_the_same(tmp_path: Path) -> None:
+    path = written(tmp_path, document(ENTRIES))
+    whole = rows(read_events(path))
+    for block_bytes in range(1, 200, 3):
+        assert rows(scanned(path, block_bytes).events) == whole
+
+
+@pytest.mark.parametrize("path", public_traces())
+def test_public_traces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = reference(path)
+    trace = read_trace(path)
+    assert (trace.event_count, len(trace.events)) == (expected["n_events"], expected["n_X"])
+    assert (trace.events["device"] >= 0).sum() == (expected.get("gpu_n") or 0)
+    assert "truncated" not in trace.issues
+    monkeypatch.setattr(kineto, "SMALL_BYTES", 1)
+    again = read_trace(path)
+    for column in EVENT_COLUMNS:
+        assert (trace.events[column].to_numpy() == again.events[column].to_numpy()).all()
+    chosen = list(range(0, len(trace.events), max(1, len(trace.events) // 50)))
+    assert trace.arguments(chosen) == again.arguments(chosen)
+    assert json.dumps(trace.metadata, sort_keys=True) == json.dumps(again.metadata, sort_keys=True)

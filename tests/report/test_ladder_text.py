@@ -1,0 +1,135 @@
+"""The report, the JSON and the picture of a drawn ladder, letter by letter; a mismatch leaves a `.got` beside the golden file."""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from overhead_lens.documents.ladder import ladder_document
+from overhead_lens.errors import MeasurementError
+from overhead_lens.report.pictures.ladder import draw_ladder
+from overhead_lens.report.text.ladder import print_ladder
+from overhead_lens.studies.ladder.analysis import RUNGS, STEPS, Ladder, make_ladder
+from overhead_lens.subject import Subject
+from tests.documents import validated
+from tests.drawn.ladders import META, frame, published, typed
+from tests.report.goldens import expect
+
+HOSTILE = "[red]$x^{\\frac{1}$[/red]\n\x1b[31m<b>&$"
+TIMES = (
+    2_500,
+    13_000,
+    11_500,
+    12_900,
+    6_000,
+    1_200,
+    600,
+    80,
+    610,
+    14_200,
+    12_700,
+    12_800,
+    28_000,
+    13_000,
+    2_300,
+    3_400,
+)
+
+
+def made(faults: int = 0) -> Ladder:
+    """Every rung but the last, two processes that differ by 10 %, one pair of single steps that could not be done."""
+    rungs = {name: [float(ns), 1.1 * ns] for name, ns in zip(RUNGS, TIMES, strict=False)}
+    steps = {
+        side: [float(ns), 1.1 * ns]
+        for step in STEPS
+        if step.pair != "guard"
+        for side, ns in ((step.slow, 600 + len(step.slow)), (step.fast, 100 + len(step.fast)))
+    }
+    figures = [published("eager", 4_500), published("compiled", 10_300), published("guards_filtered", 8_000)]
+    meta = {
+        **META,
+        "names": list(RUNGS),
+        "reasons": {"eager_warm_heap": "this C library has no mallopt that keeps freed memory"},
+        "pairs": {"guard": "this torch has no guard managers"},
+        "published": [*figures, published("cpp_wrapper", 8_600, "another machine")],
+    }
+    return make_ladder(typed(meta), frame(rungs, steps, faults), "traces/ladder-drawn")
+
+
+def printed(ladder: Ladder, width: int = 120) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False, color_system=None)
+    print_ladder(console, ladder)
+    text: str = console.file.getvalue()
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def test_text() -> None:
+    expect("ladder.txt", printed(made()))
+
+
+def test_json() -> None:
+    document = validated(ladder_document(made()).to_json())
+    expect("ladder.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    assert sum(layer["ns"] for layer in document["layers"]) == round(document["rungs"][1]["ns"])
+
+
+def test_faults_are_a_column_only_where_there_are_any() -> None:
+    header = next(line for line in printed(made(faults=12)).splitlines() if line.startswith("rung "))
+    assert header.split()[-2:] == ["faults", "published"]
+    assert "faults" not in printed(made())
+
+
+def test_nothing_is_cut_off() -> None:
+    assert "…" not in printed(made())
+
+
+def hostile() -> Ladder:
+    """Names that a terminal, rich or matplotlib would obey."""
+    ladder = made()
+    rungs = tuple(replace(rung, reason=HOSTILE) if rung.reason else rung for rung in ladder.rungs)
+    return replace(
+        ladder,
+        subject=Subject("scenario", HOSTILE, HOSTILE, {HOSTILE: HOSTILE}),
+        directory=HOSTILE,
+        warnings=(HOSTILE,),
+        rungs=rungs,
+    )
+
+
+def test_hostile_names_are_printed_and_never_obeyed() -> None:
+    text = printed(hostile(), width=1_000)
+    escaped = "[red]$x^{\\frac{1}$[/red]\\n\\x1b[31m<b>&$"
+    assert text.splitlines()[0] == f"ladder of {escaped}:{escaped}  {escaped}={escaped}"
+    assert f"not done: eager, malloc keeps its pages: {escaped}" in text
+    assert text.splitlines()[-2:] == [f"warning: {escaped}", f"ladder: {escaped}"]
+    assert "\x1b" not in text
+    assert validated(ladder_document(hostile()).to_json())["subject"]["name"] == HOSTILE
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_hostile_names_are_drawn(tmp_path: Path, suffix: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draw_ladder(
+            replace(hostile(), subject=Subject("scenario", f"{HOSTILE} 層", HOSTILE)), tmp_path / f"picture.{suffix}"
+        )
+    assert (tmp_path / f"picture.{suffix}").stat().st_size > 5_000
+
+
+def test_a_ladder_without_layers_is_drawn(tmp_path: Path) -> None:
+    ladder = make_ladder(typed({**META, "names": ["eager"]}), frame({"eager": [10.0]}), "")
+    draw_ladder(ladder, tmp_path / "picture.svg")
+    assert "torch.compile" not in printed(ladder)
+    assert (tmp_path / "picture.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def test_a_picture_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "picture.svg").mkdir()
+    with pytest.raises(MeasurementError, match=r"^cannot write .*picture\.svg: Is a directory$"):
+        draw_ladder(made(), tmp_path / "picture.svg")

@@ -1,0 +1,235 @@
+"""The terminal report of a drawn budget, letter by letter; a mismatch leaves a `.got` beside the golden file."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from overhead_lens.budget.model import (
+    Breakdown,
+    Closure,
+    CompileNote,
+    CrossCheck,
+    Floor,
+    Guard,
+    GuardTree,
+    Operator,
+    Reading,
+)
+from overhead_lens.comparison.factors import make_factors
+from overhead_lens.comparison.model import CategoryChange, Delta, Move
+from overhead_lens.documents.breakdown import breakdown_document
+from overhead_lens.documents.delta import delta_document
+from overhead_lens.report.text.blocks import bar
+from overhead_lens.report.text.breakdown import print_breakdown
+from overhead_lens.report.text.delta import print_delta
+from overhead_lens.scenario import Published
+from overhead_lens.taxonomy.host import Frame
+from overhead_lens.units import format_ns
+from tests.compare.layers import sides
+from tests.documents import validated
+from tests.drawn.builders import breakdown
+from tests.report.goldens import expect
+
+
+def printed(made: Breakdown | Delta) -> str:
+    console = Console(file=io.StringIO(), width=100, highlight=False, markup=False, emoji=False, color_system=None)
+    if isinstance(made, Delta):
+        print_delta(console, made)
+    else:
+        print_breakdown(console, made)
+    text: str = console.file.getvalue()
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def reading(ns: float, spread_ns: float) -> Reading:
+    return Reading(ns, (ns - spread_ns, ns + spread_ns))
+
+
+def full() -> Breakdown:
+    """A budget in which every field holds something."""
+    made = breakdown({"python": {"user": 3_000, "binding": 4_000}}, python=7_000, guard=2_000, kernel=1_000)
+    tree = Operator(
+        "add1:add1",
+        10_000,
+        9_000,
+        {"python": 7_000, "guard": 2_000},
+        (Operator("aten::add", 1_000, 1_000, {"kernel": 1_000}),),
+    )
+    return replace(
+        made,
+        subject=replace(made.subject, compile=True),
+        wall=replace(made.wall, floor_ns=12.5, floor=Floor(12.5, "memory", "L2", 8e8, 8e10)),
+        closure=Closure(10_000, 0, 9_800, -0.02, 10_100),
+        operators=tree,
+        units=100,
+        guards=(
+            Guard("TENSOR_MATCH L['x']", 1_500.0, 33.04, (30.0, 35.0), 4_600.0, "add1.py:52 in add1: return x + 1"),
+            Guard("GLOBAL_STATE", 500.0),
+        ),
+        guard_tree=GuardTree(640.0, (630.0, 655.5), 27_000.0),
+        compile_notes=(CompileNote("graph break", "add1.py:53", "print"),),
+        cross_checks=(
+            CrossCheck("guard", reading(2_000.0, 50.0), reading(1_900.04, 70.0), reading(2_100.0, 99.0), agree=True),
+            CrossCheck("allocation", reading(900.0, 8.0), None, reading(88.0, 3.0), agree=True, bound="lower"),
+            CrossCheck("kernel", reading(1_000.0, 9.0), None, reading(77.0, 2.0), agree=False, bound="upper"),
+        ),
+        warnings=("only 3 clock processes",),
+        published=(Published("compiled", 14_000.0, "drawn", source="an issue"),),
+        environment={"torch": "2.9", "gpu": None},
+        capture="traces/drawn",
+    )
+
+
+def difference(base: Breakdown, new: Breakdown, verdict: str = "slower", moved: str = "checked_add") -> Delta:
+    """``new`` less ``base``: every category that grew is slower, with one frame that did it."""
+    host = tuple(
+        CategoryChange(
+            old.category,
+            recent.ns - old.ns,
+            (0.9 * (recent.ns - old.ns), 1.1 * (recent.ns - old.ns)),
+            verdict if recent.ns != old.ns else "same",
+            (Move("frame", moved, recent.ns - old.ns),) if recent.ns != old.ns else (),
+        )
+        for old, recent in zip(base.host, new.host, strict=True)
+    )
+    grown = new.wall.ns - base.wall.ns
+    return Delta(
+        base=base,
+        new=new,
+        verdict=verdict,
+        margin_share=0.01,
+        wall_delta_ns=grown,
+        wall_ci95_ns=(0.9 * grown, 1.1 * grown),
+        ratio=new.wall.ns / base.wall.ns if base.wall.ns else None,
+        host=host,
+        blame=tuple(change.category for change in host if change.delta_ns),
+        sentence=f"the call is {verdict}: {moved} moved",
+        detectable_share=0.012345678,
+        warnings=("base: only 3 clock processes",),
+    )
+
+
+def test_report() -> None:
+    expect("report.txt", printed(full()))
+
+
+def test_a_torch_that_names_no_lines_is_said_to() -> None:
+    note = "this torch does not tell which line of the source needed a guard\n"
+    nameless = replace(full(), guards=tuple(replace(guard, cause=None) for guard in full().guards))
+    assert note in printed(nameless)
+    assert note not in printed(full())
+
+
+def test_difference() -> None:
+    slower = breakdown(python=7_000, guard=2_000, allocation=3_000, kernel=1_000)
+    expect("difference.txt", printed(difference(replace(full(), units=1), slower)))
+
+
+@pytest.mark.parametrize(
+    ("interval", "verdict", "shown", "marked"),
+    [
+        ((-10_000.0, 7_000.0), "faster", "faster*", True),
+        ((-10_000.0, -1.0), "faster", "faster", False),
+        ((1.0, 7_000.0), "slower", "slower", False),
+        ((-10_000.0, 7_000.0), "inconclusive", "inconclusive", False),
+    ],
+)
+def test_a_verdict_that_its_interval_does_not_show_says_where_it_is_from(
+    interval: tuple[float, float], verdict: str, shown: str, *, marked: bool
+) -> None:
+    delta = difference(breakdown(python=7_000), breakdown(python=6_000))
+    changed = replace(delta.host[0], ci95_ns=interval, verdict=verdict, moved=(), in_frames_ns=-3_930)
+    text = printed(replace(delta, host=(changed, *delta.host[1:])))
+    (row,) = [line.rstrip() for line in text.splitlines() if line.startswith("python")]
+    assert row.endswith(f"{format_ns(interval[1])}  {shown}")
+    note = "* not by its own interval, but by frames that are known to have moved: python -3.93 µs\n"
+    assert (note in text) is marked
+
+
+def test_a_narrow_terminal_cuts_no_figure() -> None:
+    slower = breakdown(python=7_000, guard=2_000, allocation=3_000, kernel=1_000)
+    text = printed(difference(replace(full(), units=1), slower, moved="at::native::" + 40 * "x"))
+    (row,) = [line for line in text.splitlines() if line.startswith("allocation")]
+    assert "0 ns  3.00 µs    +3.00 µs  2.70 µs .. 3.30 µs  slower" in row
+
+
+def test_factors() -> None:
+    base, new = sides()
+    expect("factors.txt", printed(replace(difference(base, new), factors=make_factors(base, new))))
+    document = validated(delta_document(replace(difference(base, new), factors=make_factors(base, new))).to_json())
+    expect("factors.json", json.dumps(document["factors"], indent=1) + "\n")
+
+
+def test_a_document_of_a_compiled_call() -> None:
+    text = breakdown_document(full()).to_json()
+    expect("breakdown.json", f"{text}\n")
+    document = validated(text)
+    assert [check["ablation_bound"] for check in document["cross_checks"]] == [None, "lower", "upper"]
+
+
+def test_a_document_of_a_difference() -> None:
+    eager = breakdown(python=7_000, guard=2_000, allocation=3_000, kernel=1_000)
+    text = delta_document(difference(full(), eager)).to_json()
+    expect("difference.json", f"{text}\n")
+    document = validated(text)
+    assert list(document["new"]) == list(document["base"])
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
+def test_what_json_has_no_number_for_is_text(value: float) -> None:
+    made = breakdown(python=7_000)
+    odd = replace(made, subject=replace(made.subject, params={"beta": value, "size": 0.5}))
+    assert validated(breakdown_document(odd).to_json())["subject"]["params"] == {"beta": str(value), "size": 0.5}
+
+
+def hostile(name: str) -> Breakdown:
+    """A budget that holds ``name`` wherever a name comes from outside."""
+    made = breakdown(python=100, kernel=100, scenario=f"{name}1")
+    first = replace(made.host[0], top=(Frame(f"{name}2", 100),))
+    child = Operator(f"{name}3", 100, 100, {"kernel": 100}, called_from=f"{name}4")
+    return replace(
+        made,
+        subject=replace(made.subject, params={f"{name}5": f"{name}6"}),
+        host=(first, *made.host[1:]),
+        guards=(Guard(f"{name}7", 10.0),),
+        operators=Operator(f"{name}8", 200, 100, {"python": 100}, (child,)),
+        warnings=(f"{name}9",),
+        published=(Published(f"{name}a", 100.0, "drawn", source=f"{name}b"),),
+        capture=f"{name}c",
+    )
+
+
+def test_names_are_never_markup() -> None:
+    text = printed(hostile("[bold]x[/]:tada:"))
+    for mark in "123456789abc":
+        assert f"[bold]x[/]:tada:{mark}" in text
+    moved = printed(difference(breakdown(python=100), hostile("[red]y"), moved="[bold]x[/]:tada:"))
+    assert "+100 ns [bold]x[/]:tada:" in moved
+    assert "[red]y1" in moved
+
+
+def test_names_are_never_obeyed() -> None:
+    text = printed(hostile("\x1b[2J\n"))
+    assert "\x1b" not in text
+    for mark in "123456789abc":
+        assert f"\\x1b[2J\\n{mark}" in text
+    assert "\x1b" not in printed(difference(breakdown(python=100), hostile("\x1b[2J"), moved="\x1b[2J"))
+
+
+def test_nothing_measured() -> None:
+    text = printed(breakdown())
+    assert "Nothing was measured." in text
+    assert "unattributed" in printed(difference(breakdown(), breakdown(unattributed=5)))
+
+
+def test_bars() -> None:
+    assert bar(0.0) == ""
+    assert bar(0.0001) == "▏"
+    assert bar(0.5) == "█" * 12
+    assert bar(1.0) == "█" * 24

@@ -1,0 +1,61 @@
+"""What a stored capture says of how much was measured is taken up again, and nothing that it cannot mean."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead_lens.captures.directory import Capture, read_capture
+from overhead_lens.errors import UsageError
+from overhead_lens.machine.request import QUICK, STANDARD, Effort, Request
+from overhead_lens.recorder.paired import PAIRED
+from overhead_lens.studies.check.rerun import request_of
+from tests.drawn.captures import META as DRAWN
+from tests.drawn.captures import draw_capture, typed
+
+META = {**DRAWN, "scenario": "add1", "variant": "add1", "target": "add1", "assigned": {}}
+
+
+def again(**meta: Any) -> Request:
+    """A request to record once more a capture whose ``meta.json`` says that, too."""
+    return request_of(Capture(Path("drawn"), typed({**META, **meta})), None, None, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("stored", "effort"),
+    [
+        (asdict(QUICK), QUICK),
+        (asdict(PAIRED), PAIRED),
+        ({"processes": 7, "blocks": 9}, Effort(processes=7, blocks=9)),
+        ({}, STANDARD),
+        ({"sampled_every": 0}, STANDARD),
+        ({"blocks": 9, "other": 1}, STANDARD),
+    ],
+)
+def test_effort(stored: Any, effort: Effort) -> None:
+    assert again(effort=stored).effort == effort
+
+
+@pytest.mark.parametrize("stored", [[], {"processes": "7"}, {"processes": True}])
+def test_an_effort_that_is_none_damages_a_capture(stored: Any, tmp_path: Path) -> None:
+    path = draw_capture(tmp_path / "c", effort=stored)
+    with pytest.raises(UsageError, match=r"is damaged: meta\.json: Expected `\w+`, got `\w+` - at `\$\.effort"):
+        read_capture(path)
+
+
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [
+        ({"calls": 20, "reason": None}, (True, 20)),
+        # What could not be counted then is tried again.
+        ({"calls": 7, "reason": "valgrind is not installed"}, (True, 7)),
+        ({}, (False, None)),
+        (None, (False, None)),
+    ],
+)
+def test_instructions_are_counted_again_in_as_many_calls(stored: Any, asked: tuple[bool, int | None]) -> None:
+    request = again(instructions=stored)
+    assert (request.instructions, request.counted_calls) == asked

@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from overhead_lens.errors import UsageError
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
+from overhead_lens.taxonomy.classifier import default_classifier
+from overhead_lens.taxonomy.rules import load_rules, without_return_type
+from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, LOOP, USER, attribution, stack
+
+EVAL_FRAME = "dynamo__custom_eval_frame (libtorch_python.so)"
+LOOKUP = "lookup (libtorch_python.so)"
+TREE = "torch::dynamo::(anonymous namespace)::RootGuardManager::check_nopybind_template<FrameLocalsMapping> (libtorch_python.so)"
+MALLOC = "malloc (libc.so.6)"
+UNRESOLVED = "0x7f01 (libc.so.6)"
+GENERATED = "kernel (cmvoqdq57mc3kthe65v5rx45m2vqzirfanvvgbpf5kffjpr3aqza.main.cpp:40)"
+NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
+
+
+@pytest.mark.parametrize(
+    ("frames", "expected"),
+    [
+        ((), "python/user"),
+        ((USER,), "python/user"),
+        ((USER, "_PyEval_EvalFrameDefault (libpython3.11.so.1.0)"), "python/user"),
+        ((USER, "forward (torch/nn/modules/linear.py:125)"), "python/framework"),
+        ((USER, "__enter__ (contextlib.py:137)"), "python/user"),
+        ((USER, BINDING), "python/binding"),
+        ((USER, BINDING, MALLOC), "python/binding"),
+        ((USER, BINDING, ENTRY), "dispatcher/dispatch"),
+        ((USER, BINDING, ENTRY, "c10::impl::OperatorEntry::lookup (libtorch_cpu.so)"), "dispatcher/dispatch"),
+        ((USER, BINDING, ENTRY, "0x7f02 (libtorch_cpu.so)"), "dispatcher/dispatch"),
+        ((USER, BINDING, ENTRY, "at::TensorIteratorBase::build (libtorch_cpu.so)"), "dispatcher/op_setup"),
+        (
+            (
+                USER,
+                BINDING,
+                ENTRY,
+                "torch::autograd::VariableType::(anonymous namespace)::add_Tensor (libtorch_cpu.so)",
+            ),
+            "dispatcher/autograd",
+        ),
+        ((USER, BINDING, ENTRY, MALLOC), "allocation/storage"),
+        ((USER, BINDING, ENTRY, "at::detail::empty_cpu (libtorch_cpu.so)"), "allocation/tensor"),
+        (
+            (USER, BINDING, ENTRY, "at::detail::empty_cpu (libtorch_cpu.so)", "c10::impl::X (libc10.so)"),
+            "allocation/tensor",
+        ),
+        ((USER, BINDING, ENTRY, "at::detail::empty_cpu (libtorch_cpu.so)", MALLOC, UNRESOLVED), "allocation/tensor"),
+        (
+            (USER, BINDING, ENTRY, "at::detail::empty_cpu (libtorch_cpu.so)", "c10::alloc_cpu (libc10.so)", UNRESOLVED),
+            "allocation/storage",
+        ),
+        ((USER, BINDING, "c10::TensorImpl::~TensorImpl (libc10.so)", "free (libc.so.6)"), "allocation/tensor"),
+        ((USER, BINDING, ENTRY, "at::native::AVX2::copy_kernel (libtorch_cpu.so)"), "kernel"),
+        *(
+            ((USER, BINDING, ENTRY, f"at::native::{symbol} (libtorch_cpu.so)"), "kernel")
+            for symbol in (
+                "(anonymous namespace)::avg_pool2d_kernel_impl",
+                "(anonymous namespace)::GroupNormKernelImplInternal<float, float>",
+                "(anonymous namespace)::cpu_max_pool<float, false>",
+                "(anonymous namespace)::_bincount_cpu_template<long, float>",
+                "(anonymous namespace)::searchsorted_cpu_contiguous<float, long>",
+                "(anonymous namespace)::apply_triu_tril<float>(at::Tensor const&, bool)::{lambda(long, long)#1}::operator() const",
+                (
+                    "(anonymous namespace)::im2col_out_cpu_template(at::Tensor&)::{lambda()#1}::operator()() const::{lambda()#2}"
+                    "::operator() const"
+                ),
+                (
+                    "index_select_out_cpu_(at::Tensor&)::{lambda(long, long)#2}::operator()(long, long) const::{lambda()#1}"
+                    "::operator() const"
+                ),
+                "unfolded2d_copy<float>(float*)::{lambda(long, long)#1}::operator() const",
+                "templates::cpu::NormalFill16<float, true>::operator()",
+                "structured_cat_out_cpu::impl",
+                "randperm_out_cpu",
+                "_exec_fft",
+                "(anonymous namespace)::im2col<double>",
+                "(anonymous namespace)::Dist<float>::run_backward_parallel_pdist<float>",
+                "mul_out_sparse_cpu",
+            )
+        ),
+        *(
+            ((USER, BINDING, ENTRY, f"{returned} at::native::{symbol} (libtorch_cpu.so)"), "kernel")
+            for returned, symbol in (
+                ("void", "(anonymous namespace)::cpu_max_pool<float, false>"),
+                ("at::Tensor", "(anonymous namespace)::ctc_loss_backward_cpu_template<float>"),
+                ("std::tuple<at::Tensor, at::Tensor>", "_unique_cpu_template<long>"),
+            )
+        ),
+        ((USER, BINDING, ENTRY, "at::TensorIteratorBase::serial_for_each (libtorch_cpu.so)"), "kernel"),
+        ((USER, BINDING, ENTRY, "at::DimCounter::increment (libtorch_cpu.so)"), "kernel"),
+        ((USER, BINDING, ENTRY, "at::TensorIteratorBase::for_each (libtorch_cpu.so)"), "dispatcher/op_setup"),
+        *(
+            ((USER, BINDING, ENTRY, f"at::native::{symbol} (libtorch_cpu.so)"), "dispatcher/op_setup")
+            for symbol in (
+                "linear",
+                "max_pool2d",
+                "structured_add_out::impl",
+                "DispatchStub<void (*)(at::Tensor&), at::native::fill_stub>::operator()",
+                "use_mkldnn_matmul",
+                "median_out",
+                "convolution_backward(at::Tensor&)::{lambda()#1}::operator() const",
+            )
+        ),
+        ((USER, BINDING, ENTRY, "at::TensorIteratorBase::for_each (libtorch_cpu.so)", "0x7 (libgomp.so.1)"), "kernel"),
+        ((USER, BINDING, ENTRY, "omp_get_max_threads (libgomp.so.1)"), "dispatcher/dispatch"),
+        ((USER, "mkl_vml_kernel_sErf_EXHAynn (libtorch_cpu.so)"), "kernel"),
+        ((USER, "pybind11::cpp_function::dispatcher (mine.so)"), "python/binding"),
+        ((USER, "_random_Random_getstate (_randommodule.c:380)", MALLOC), "python/binding"),
+        ((USER, "work (mymodule.cpp:3)"), "unattributed"),
+        ((USER, "pybind11::cpp_function::dispatcher (mine.so)", "mine::work (mine.so)"), "unattributed"),
+        (
+            (USER, BINDING, ENTRY, "c10::impl::make_boxed_from_unboxed_functor<mine::Op>::call (mine.so)"),
+            "dispatcher/dispatch",
+        ),
+        ((EVAL_FRAME,), "python/compiled_runtime"),
+        ((EVAL_FRAME, "get_backend (libtorch_python.so)", "unicode_hash (libpython3.11.so.1.0)"), "guard"),
+        ((EVAL_FRAME, LOOKUP, TREE), "guard"),
+        (
+            (EVAL_FRAME, LOOKUP, TREE, "GuardBuilder.fn (torch/_dynamo/guards.py:10)", "helper (mine.py:3)", BINDING),
+            "guard",
+        ),
+        (("compile_wrapper (torch/_dynamo/eval_frame.py:1166)",), "python/compiled_runtime"),
+        (("Runner.call (csovpu7gtn2rljnkz3iohnunu5vaxyclbxiacphea63ffij56fxo.py:78)",), "python/compiled_runtime"),
+        (
+            ("_runtime_wrapper (torch/_functorch/_aot_autograd/subclass_codegen.py:codegen(x):3)",),
+            "python/compiled_runtime",
+        ),
+        ((GENERATED.replace("kernel ", "kernel_py "),), "python/binding"),
+        (
+            (GENERATED, "at::vec::Vectorized<float>::store (vec512_float.h:9)", "_mm512_storeu_ps (avx512fintrin.h:8)"),
+            "kernel",
+        ),
+        (("transform (torch/_dynamo/convert_frame.py:7)", "anything (torch/fx/graph.py:1)"), "compile"),
+        ((USER, f"DOUBLE_sqrt {NUMPY}"), "kernel"),
+        ((USER, f"ufunc_generic_fastcall {NUMPY}"), "dispatcher/op_setup"),
+        (
+            (USER, f"float_add {NUMPY}", f"npy_get_floatstatus_barrier {NUMPY}", "fetestexcept (libm.so.6)"),
+            "python/binding",
+        ),
+        ((USER, f"array_dealloc {NUMPY}", "free (libc.so.6)"), "allocation/tensor"),
+        ((USER, "0x7f04 (?)"), "kernel"),
+        ((USER, "Dispatcher::resolve (_dispatcher.cpp:300)"), "dispatcher/dispatch"),
+        ((USER, "secret_work (somebody_elses.so)"), "unattributed"),
+        ((USER, "secret_work (somebody_elses.so)", UNRESOLVED), "unattributed"),
+        ((USER, "cudaStreamSynchronize (libcudart.so.12)", "cuStreamSynchronize (libcuda.so.1)"), "wait"),
+        ((USER, "cudaLaunchKernel (libcudart.so.12)"), "launch"),
+        ((USER, "pysleep (libpython3.11.so.1.0)", "clock_nanosleep (libc.so.6)"), "wait"),
+        ((USER, BINDING, "take_gil (libpython3.11.so.1.0)", "pthread_cond_timedwait (libc.so.6)"), "wait"),
+        ((USER, BINDING, ENTRY, "0x7 (libgomp.so.1)", "pthread_cond_wait (libc.so.6)"), "kernel"),
+    ],
+)
+def test_claims(frames: tuple[str, ...], expected: str) -> None:
+    assert attribution(*frames) == expected
+
+
+COPY = (USER, BINDING, ENTRY, "at::native::copy_impl (libtorch_cpu.so)")
+LOGSPACE = (USER, BINDING, ENTRY, "at::native::logspace_out (libtorch_cpu.so)")
+ITERATOR = "at::TensorIteratorBase::build (libtorch_cpu.so)"
+
+
+@pytest.mark.parametrize(
+    ("own", "in_libc", "others", "category"),
+    [(51, 0, 49, "kernel"), (10, 41, 49, "kernel"), (50, 0, 50, "dispatcher"), (0, 0, 1, "dispatcher")],
+)
+def test_a_copy_is_a_kernel_where_it_takes_most_of_its_time_itself(
+    own: int, in_libc: int, others: int, category: str
+) -> None:
+    sides = [stack(*COPY, count=own), stack(*COPY, UNRESOLVED, count=in_libc), stack(*COPY, ITERATOR, count=others)]
+    fitted = CLASSIFIER.fitted([*sides, stack(USER, count=1_000)])
+    assert [fitted.classify(each).attribution.category for each in sides] == [category, category, "dispatcher"]
+
+
+def test_each_function_is_looked_at_by_itself() -> None:
+    sides = [stack(*LOGSPACE, count=900), stack(*COPY, count=1), stack(*COPY, ITERATOR, count=2)]
+    fitted = CLASSIFIER.fitted(sides)
+    assert [fitted.classify(each).attribution.category for each in sides] == ["kernel", "dispatcher", "dispatcher"]
+    assert [CLASSIFIER.classify(each).attribution.category for each in sides] == ["dispatcher"] * 3
+
+
+@pytest.mark.parametrize(
+    ("symbol", "works"),
+    [
+        ("structured_max_pool2d_with_indices_out_cpu::impl", True),
+        ("(anonymous namespace)::max_pool1d_impl", True),
+        ("nll_loss2d_forward_out_cpu", True),
+        ("_coalesce_sparse_cpu(at::Tensor const&)::{lambda()#1}::operator() const", True),
+        ("as_strided_tensorimpl", False),
+        ("select_symint", False),
+        ("resize_impl_cpu_", False),
+        ("DispatchStubImpl::try_choose_cpu_impl", False),
+    ],
+)
+def test_who_may_do_the_work_itself(symbol: str, works: bool) -> None:  # noqa: FBT001
+    alone = stack(USER, BINDING, ENTRY, f"at::native::{symbol} (libtorch_cpu.so)")
+    assert CLASSIFIER.may_work(alone.frames[-1]) == works
+    fitted = CLASSIFIER.fitted([alone])
+    assert fitted.classify(alone).attribution.category == ("kernel" if works else "dispatcher")
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("void at::native::f<int>", "at::native::f<int>"),
+        (
+            "std::tuple<at::Tensor, long> at::(anonymous namespace)::g<a b>(int)",
+            "at::(anonymous namespace)::g<a b>(int)",
+        ),
+        ("unsigned long f<a->b>", "f<a->b>"),
+        ("void c10::function_ref<void (char**, long)>::call<x>", "c10::function_ref<void (char**, long)>::call<x>"),
+        ("at::f(at::Tensor const&)::{lambda()#1}::operator()() const::{lambda()#2}", None),
+        ("operator new(unsigned long)", None),
+        ("c10::Scalar::operator bool", None),
+        ("std::unique_ptr<void, void (*)(void*)>::~unique_ptr", None),
+        ("decltype(auto) f<int>", None),
+        ("", None),
+    ],
+)
+def test_a_return_type_is_no_part_of_a_name(symbol: str, name: str | None) -> None:
+    assert without_return_type(symbol) == (symbol if name is None else name)
+
+
+@pytest.mark.parametrize(
+    ("frames", "shown"),
+    [
+        ((USER, UNRESOLVED), "add1 (add1.py)"),
+        (
+            (USER, BINDING, ENTRY, "c10::alloc_cpu (libc10.so)", "posix_memalign (libc.so.6)", UNRESOLVED),
+            "posix_memalign (libc.so.6)",
+        ),
+        ((EVAL_FRAME, LOOKUP, TREE, "fn (torch/_dynamo/guards.py:10)"), "fn (torch/_dynamo/guards.py)"),
+        ((), LOOP.replace(":4", "")),
+    ],
+)
+def test_shown_frame_is_the_innermost_that_says_something(frames: tuple[str, ...], shown: str) -> None:
+    assert str(CLASSIFIER.classify(stack(*frames)).frame) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "category", "expected"),
+    [
+        ("TorchDynamo Cache Lookup", "cpu_op", "guard"),
+        ("aten::empty_strided", "cpu_op", "allocation"),
+        ("aten::add", "cpu_op", "dispatcher"),
+        ("cudaLaunchKernel", "cuda_runtime", "launch"),
+        ("cudaDeviceSynchronize", "cuda_runtime", "wait"),
+        ("Torch-Compiled Region: 0/0", "cpu_op", "python"),
+        ("## Call CompiledFxGraph abc ##", "user_annotation", "python"),
+        ("compile_inner (dynamo_timed)", "user_annotation", "compile"),
+        ("train.py(3): f", "python_function", "python"),
+        ("something", "of_a_new_kind", "unattributed"),
+    ],
+)
+def test_events(name: str, category: str, expected: str) -> None:
+    assert CLASSIFIER.classify_event(name, category).category == expected
+
+
+def test_every_rule_is_justified_and_of_the_taxonomy() -> None:
+    rules = load_rules()
+    assert len(rules) > 30
+    for rule in rules:
+        assert rule.source
+        assert rule.attribution.category in (*HOST_CATEGORIES, "neutral")
+        assert rule.attribution.part in PARTS.get(rule.attribution.category, (None,))
+
+
+def test_own_rules_come_first(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('[[rule]]\ncategory = "wait"\nmodule = "somebody"\nsource = "mine"\n')
+    frames = stack(USER, "secret_work (somebody_elses.so)")
+    assert default_classifier(own).classify(frames).attribution.category == "wait"
+
+
+GOOD = 'category = "wait"\nnative = "x"\nsource = "s"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[rule]]\n" + GOOD + "colour = 1", "own.toml, rule 1: unknown key 'colour'"),
+        (
+            "[[rule]]\n" + GOOD + "[[rule]]\n" + GOOD.replace("wait", "waiting"),
+            "own.toml, rule 2: no category 'waiting'; it is",
+        ),
+        ("[[rule]]\n" + GOOD.replace("wait", "python"), "own.toml, rule 1: python needs a part of"),
+        ("[[rule]]\n" + GOOD.replace('"x"', '"("'), "own.toml, rule 1, native: bad pattern: "),
+        ("[[rule]]\n" + GOOD.replace('"s"', '""'), "own.toml, rule 1: say in 'source' which file justifies it"),
+        ("[[rule]]\n" + GOOD + 'under = ["nowhere"]', "own.toml, rule 1: 'under' names an unknown category"),
+        ("[[rule]\n", "own.toml is not TOML: "),
+        ("x = 1\n", "own.toml must hold [[rule]] entries and nothing else"),
+    ],
+)
+def test_bad_rules_say_which(tmp_path: Path, text: str, message: str) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load_rules(own)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_rules_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^cannot read rules .*gone\.toml: No such file or directory$"):
+        load_rules(tmp_path / "gone.toml")

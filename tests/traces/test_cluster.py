@@ -1,0 +1,119 @@
+"""Many traces: the same results wherever they are computed, whatever happens to a trace or to a worker."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead_lens.errors import UsageError
+from overhead_lens.traces import cluster
+from overhead_lens.traces.cluster import analyze_here, analyze_on
+from overhead_lens.traces.model import TraceAnalysis, TraceFailure
+from tests.drawn.timelines import call, drawn, kernel, timed
+from tests.drawn.trace_text import document, written
+
+distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def traces(folder: Path, count: int) -> list[Path]:
+    """Traces that differ, one of them cut off, one no trace, one missing."""
+    paths = []
+    for number in range(count):
+        entries = [
+            drawn("[------)", "aten::mm"), call("   [)", 1), kernel("     [--)", 1), *(timed(10 * at, 5 + number, "aten::view") for at in range(2_000)),
+        ]  # fmt: skip
+        text = document(entries, distributedInfo={"rank": number, "world_size": count})
+        paths.append(written(folder, text[: len(text) // 2] if number == 1 else text, f"{number}.json"))
+    return [*paths, written(folder, "no trace", "bad.json"), folder / "missing.json"]
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Any]:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=60
+    ) as local:
+        yield local
+
+
+def by_path(results: Iterator[Any]) -> dict[str, Any]:
+    return {result.path: result for result in results}
+
+
+def test_the_same_on_a_cluster(tmp_path: Path, workers: Any) -> None:
+    paths = traces(tmp_path, 5)
+    here = by_path(analyze_here(paths))
+    assert [isinstance(each, TraceFailure) for each in here.values()] == [False] * 5 + [True, True]
+    assert here[str(paths[1])].issues["truncated"] == 1
+    assert by_path(analyze_on(workers.scheduler_address, paths)) == here
+
+
+def test_names_of_one_file_are_traces_of_their_own(
+    tmp_path: Path, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces(tmp_path, 1)
+    (tmp_path / "again.json").symlink_to(tmp_path / "0.json")
+    monkeypatch.chdir(tmp_path)
+    paths = [Path("0.json"), Path("again.json"), Path("0.json")]
+    found = by_path(analyze_on(workers.scheduler_address, paths))
+    assert sorted(found) == ["0.json", "again.json"]
+
+
+def test_a_killed_worker_changes_nothing(tmp_path: Path, workers: Any) -> None:
+    paths = traces(tmp_path, 24)
+    results = analyze_on(workers.scheduler_address, paths)
+    found = [next(results)]
+    with distributed.Client(workers) as client:
+        victim = next(iter(client.run(os.getpid).values()))
+    os.kill(victim, signal.SIGKILL)
+    found += list(results)
+    assert {result.path: result for result in found} == by_path(analyze_here(paths))
+    assert len(found) == len(paths)
+
+
+def test_a_trace_that_kills_its_workers_stops_no_other(
+    tmp_path: Path, workers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / f"{number}.json" for number in range(8)]
+    monkeypatch.setattr(cluster, "analyze_file", _deadly)
+    with distributed.Client(workers) as client:
+        client.run_on_scheduler(_allow_no_failures)
+    found = by_path(analyze_on(workers.scheduler_address, paths))
+    assert len(found) == len(paths)
+    deadly = found.pop(str(paths[0]))
+    assert isinstance(deadly, TraceFailure)
+    assert "every worker that took it was killed" in deadly.error
+    assert found == {str(path): TraceFailure(str(path), "survived") for path in paths[1:]}
+
+
+def _deadly(path: str, _rules: Any) -> TraceAnalysis | TraceFailure:
+    if path.endswith("0.json"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return TraceFailure(path, "survived")
+
+
+def _allow_no_failures(dask_scheduler: Any) -> None:
+    dask_scheduler.allowed_failures = 0
+
+
+def test_any_defect_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_path: Path) -> Any:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(cluster, "read_trace", broken)
+    (result,) = analyze_here([tmp_path / "a.json"])
+    assert isinstance(result, TraceFailure)
+    assert result.error.endswith("a defect of this program: ZeroDivisionError: oh")
+
+
+def test_a_scheduler_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_CONNECT_TIMEOUT_S", 0.5)
+    for address in ("tcp://127.0.0.1:9", "nonsense://there"):
+        with pytest.raises(UsageError, match="no Dask scheduler answers at"):
+            list(analyze_on(address, [tmp_path / "a.json"]))

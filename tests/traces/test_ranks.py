@@ -1,0 +1,106 @@
+"""Ranks compared: who waits for whom."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from overhead_lens.report.text.ranks import sentence
+from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.traces.ranks import RanksAnalysis, compare_ranks
+from tests.drawn.timelines import analyzer_of, timed
+
+
+def rank(
+    number: int | None, compute_ns: int, collective_ns: list[int], python_ns: int = 0, size: int = 3
+) -> TraceAnalysis:
+    """A rank that computes and then joins collectives."""
+    entries = [timed(0, python_ns, "my.py(1): f", "python_function")] if python_ns else []
+    entries.append(timed(0, compute_ns, "gemm", "kernel", (0, 7), device=0, stream=7))
+    start = compute_ns
+    for dur_ns in collective_ns:
+        entries.append(timed(start, dur_ns, "ncclDevKernel", "kernel", (0, 8), device=0, stream=8))
+        start += dur_ns
+    metadata = {} if number is None else {"distributedInfo": {"rank": number, "world_size": size}}
+    return analyzer_of(*entries, **metadata).analysis()
+
+
+def told(ranks: RanksAnalysis) -> list[tuple[str, int, int, int]]:
+    return [(each.label, each.collectives, each.wait_ns, each.transfer_ns) for each in ranks.ranks]
+
+
+def test_the_last_to_join_is_the_slowest() -> None:
+    found = compare_ranks([rank(0, 100, [50, 30]), rank(1, 140, [10, 30]), rank(2, 110, [40, 35])])
+    assert told(found) == [("0", 2, 40, 40), ("1", 2, 0, 40), ("2", 2, 35, 40)]
+    assert (found.slowest, found.by_collectives) == ("1", True)
+    assert found.notes == ("the traces do not name process groups: collectives are matched by name and order alone",)
+    # 140 against the lower median of 100 and 110.
+    assert [(each.name, each.excess_ns) for each in found.straggler] == [("device.compute", 40)]
+    compute = next(each for each in found.spreads if each.name == "device.compute")
+    assert (compute.min_ns, compute.median_ns, compute.max_ns, compute.max_rank) == (100, 110, 140, "1")
+
+
+def test_the_host_explains_a_straggler() -> None:
+    found = compare_ranks(
+        [rank(0, 10, [90], python_ns=20), rank(1, 10, [5], python_ns=95), rank(2, 10, [90], python_ns=20)]
+    )
+    assert found.slowest == "1"
+    assert [(each.name, each.excess_ns) for each in found.straggler] == [("host.python", 75)]
+
+
+def test_a_rank_that_was_cut_off_is_not_the_slowest() -> None:
+    found = compare_ranks([rank(0, 100, [50, 50, 30]), rank(1, 140, [10, 10, 30]), rank(2, 100, [10])])
+    assert [each.wait_ns for each in found.ranks] == [80, 0, 0]
+    assert found.slowest == "1"
+    assert any("different numbers of collectives" in note for note in found.notes)
+
+
+def test_ranks_that_wait_equally() -> None:
+    assert sentence(compare_ranks([rank(0, 9, [5]), rank(1, 9, [5])])) == (
+        "All 2 ranks wait equally long for each other: none holds the others up."
+    )
+
+
+def test_without_a_common_collective_the_longest_window_decides() -> None:
+    found = compare_ranks([rank(0, 100, []), rank(1, 300, []), rank(2, 200, [])])
+    assert (found.slowest, found.by_collectives) == ("1", False)
+    assert any("no collective is in two traces" in note for note in found.notes)
+
+
+def test_what_does_not_fit_is_said() -> None:
+    notes = " | ".join(compare_ranks([rank(0, 1, [], size=8), rank(0, 2, [], size=8), rank(None, 3, [])]).notes)
+    assert "rank 0 is claimed by several traces" in notes
+    assert "1 traces do not say which rank they are" in notes
+    assert "1 of 8 ranks are here" in notes
+    assert "jobs of different sizes (4, 8 ranks)" in " ".join(
+        compare_ranks([rank(0, 1, [], size=8), rank(1, 1, [], size=4)]).notes
+    )
+
+
+def test_one_rank_is_no_comparison() -> None:
+    with pytest.raises(ValueError, match="two"):
+        compare_ranks([rank(0, 1, [])])
+
+
+RANKS = st.lists(st.tuples(st.integers(1, 50), st.lists(st.integers(1, 40), max_size=3)), min_size=2, max_size=4)
+
+
+@given(given_ranks=RANKS)
+def test_waits_are_what_the_fastest_lacks(given_ranks: list[tuple[int, list[int]]]) -> None:
+    analyses = [rank(number, *each, size=len(given_ranks)) for number, each in enumerate(given_ranks)]
+    found = compare_ranks(analyses)
+    for (_, collectives), time in zip(given_ranks, found.ranks, strict=True):
+        shared = [
+            (own, [other[1][at] for other in given_ranks if len(other[1]) > at]) for at, own in enumerate(collectives)
+        ]
+        matched = [(own, min(all_)) for own, all_ in shared if len(all_) > 1]
+        assert time.collectives == len(matched)
+        assert (time.wait_ns, time.transfer_ns) == (
+            sum(own - least for own, least in matched),
+            sum(least for _, least in matched),
+        )
+    for order in itertools.islice(itertools.permutations(analyses), 6):
+        assert compare_ranks(order) == found
