@@ -122,15 +122,14 @@ class Claim:
     def parser(self, description: str | None) -> argparse.ArgumentParser:
         """An argument parser that knows ``--result``."""
         parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-        place = RESULTS / f"{self.claim}.json"
-        parser.add_argument(
-            "--result", type=Path, default=place, metavar="FILE", help=f"default: {place.relative_to(ROOT)}"
-        )
+        place = (RESULTS / f"{self.claim}.json").relative_to(ROOT)
+        parser.add_argument("--result", type=Path, metavar="FILE", help=f"where the result goes; default: {place}")
         return parser
 
 
-def write_result(path: Path, result: Result) -> None:
-    """Write a result as JSON, whole or not at all."""
+def write_result(path: Path | None, result: Result) -> None:
+    """Write a result as JSON, whole or not at all; to where the documentation finds it if no path is named."""
+    path = path or RESULTS / f"{result.claim}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial")
     partial.write_bytes(msgspec.json.format(msgspec.json.encode(result), indent=1) + b"\n")

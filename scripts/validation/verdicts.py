@@ -7,8 +7,9 @@ keeps another process busy meanwhile. Their verdicts are the live result, and th
 processes each, are the pool. A comparison drawn from it takes rounds without repetition and tosses a coin for each which process
 is the base; both sides' budgets are made by the product. A slow-down of 1, 2 and 5 % of the wall time is added to every block of
 the new side, and as many of its stacks are given to one function: to one that was not there before, in any category that the call
-has, or to one that was, drawn in proportion to its time. Beside it, on the same blocks: the t-test of pyperf (three values a
-process, all processes pooled) and the medians of torch.utils.benchmark, told apart beyond 1 %.
+has, or to one that was, drawn in proportion to its time.
+Beside it, on the same blocks: the t-test of pyperf (three values a process, all processes pooled) and the medians of
+torch.utils.benchmark, told apart beyond 1 %. Each series has a result of its own: ``verdicts-eager``, ``verdicts-compiled-load``.
 """
 
 from __future__ import annotations
@@ -233,10 +234,16 @@ def added_functions(pool: Pool) -> Functions:
     of_category: Counter[str] = Counter()
     for stack in _all_stacks(pool):
         of_category[pool.classifier.classify(stack).attribution.category] += stack.count
-    large = [name for name, count in of_category.items() if count >= LEAST_SHARE * of_category.total()]
     loop = _all_stacks(pool)[0].frames[0]
-    stacks = [Stack((loop, StackFrame(ADDED.format(name), "added.so", 0, native=True)), 1) for name in large]
-    return Functions(stacks, large, np.full(len(large), 1 / len(large)))
+    large = {
+        name: Stack((loop, StackFrame(ADDED.format(name), "added.so", 0, native=True)), 1)
+        for name, count in of_category.items()
+        if count >= LEAST_SHARE * of_category.total()
+    }
+    for name, stack in large.items():
+        if pool.classifier.classify(stack).attribution.category != name:
+            raise ValueError(f"{RULES.name} has no rule for {name}")
+    return Functions(list(large.values()), list(large), np.full(len(large), 1 / len(large)))
 
 
 def known_functions(pool: Pool) -> Functions:
@@ -368,9 +375,14 @@ def main() -> None:
         rows += found
         for row in found:
             print_row(row)
-    beside = " --load" if options.load else ""
-    claim = replace(CLAIM, command=f'{CLAIM.command} --target "{options.target}" --live {options.live}{beside}')
-    write_result(options.result, claim.answered(rows, notes))
+    write_result(options.result, series_of(options.target, options.live, load=options.load).answered(rows, notes))
+
+
+def series_of(target: str, live: int, *, load: bool) -> Claim:
+    """The claim of one series, ``verdicts-compiled-load``."""
+    name = f"{CLAIM.claim}-{'compiled' if '--compile' in target else 'eager'}{'-load' if load else ''}"
+    options = f'--target "{target}" --live {live}{" --load" if load else ""}'
+    return replace(CLAIM, claim=name, command=f"{CLAIM.command} {options}")
 
 
 if __name__ == "__main__":
