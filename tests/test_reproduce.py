@@ -219,8 +219,8 @@ def test_a_unit_is_measured_once_unless_it_failed(tmp_path: Path) -> None:
         {"eager/a": Measured(2.0, 1.0, 3.0, 4)},
         {"eager/a": Measured(2.0, 1.0, 3.0, 4)},
     ]
-    assert [path.name for path in tmp_path.iterdir()] == ["add1.eager.json"]
-    assert json.loads((tmp_path / "add1.eager.json").read_text())["machine"]
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.json")] == ["add1/eager.json"]
+    assert json.loads((tmp_path / "add1" / "eager.json").read_text())["machine"]
 
 
 def test_tables_of_nothing_say_so_in_every_row() -> None:

@@ -53,7 +53,7 @@ CLAIM = Claim(
 )
 
 COUNTED = LABORATORY / "counted.py"
-RULES = LABORATORY / "counted.toml"
+RULES = LABORATORY / "native" / "counted.toml"
 
 CHANGE = 0.01
 _CALLS = 200

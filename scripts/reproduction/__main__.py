@@ -2,7 +2,7 @@
 
     python -m scripts.reproduction [--only NAME ...] [--folder FOLDER] [--results FOLDER] [--quick]
 
-A part is a workload; it consists of units, each of which is stored as FOLDER/PART.UNIT.json once it is measured and is not
+A part is a workload; it consists of units, each of which is stored as FOLDER/PART/UNIT.json once it is measured and is not
 measured again unless it failed: an interrupted run goes on where it was. NAME is PART or PART.UNIT. The tables are made from
 whatever FOLDER holds. Absolute figures are of other hardware and other versions; the ratio is not a pass mark.
 

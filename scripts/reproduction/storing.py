@@ -16,12 +16,13 @@ from scripts.results import Origin
 def measure_missing(part: Part, options: argparse.Namespace) -> None:
     """Measure and store the part's units that were asked for and are not stored."""
     for unit in part.units:
-        path = options.folder / f"{part.name}.{unit.name}.json"
+        path = options.folder / part.name / f"{unit.name}.json"
         wanted = not options.only or {part.name, f"{part.name}.{unit.name}"} & set(options.only)
         if not wanted or _is_complete(path):
             continue
         print(f"measuring {part.name}.{unit.name}", file=sys.stderr, flush=True)
         document = {**asdict(Origin.here()), "calls": unit.measure(options)}
+        path.parent.mkdir(parents=True, exist_ok=True)
         part_file = path.with_suffix(".part")
         part_file.write_text(json.dumps(document, indent=1), encoding="utf-8")
         part_file.rename(path)
@@ -47,7 +48,7 @@ def read_stored(part: Part, folder: Path) -> Stored:
     outcomes: dict[str, Any] = {}
     origins = set()
     for unit in part.units:
-        path = folder / f"{part.name}.{unit.name}.json"
+        path = folder / part.name / f"{unit.name}.json"
         if path.exists():
             document = json.loads(path.read_text(encoding="utf-8"))
             calls = document.pop("calls")

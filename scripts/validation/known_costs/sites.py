@@ -8,7 +8,7 @@ from pathlib import Path
 from scripts.validation.laboratory.known_cost import COMPILE_NS, KEPT_SHAPES
 
 LABORATORY = Path(__file__).resolve().parents[1] / "laboratory"
-RULES = LABORATORY / "rules.toml"
+RULES = LABORATORY / "native" / "rules.toml"
 COSTS_NS = (50, 200, 1_000, 10_000, 100_000)
 _BLOCK_NS = 20_000_000
 

@@ -32,7 +32,7 @@ def extension() -> Any:
     """The built extension; the build is cached where torch.utils.cpp_extension keeps its builds."""
     from torch.utils import cpp_extension
 
-    source = Path(__file__).with_name("counted.cpp")
+    source = Path(__file__).with_name("native") / "counted.cpp"
     return cpp_extension.load(name="counted_laboratory", sources=[str(source)], extra_cflags=["-O2"])
 
 

@@ -1,6 +1,6 @@
 """The cost that a scenario of the laboratory adds to its call: a cell of memory that can be set while it runs.
 
-Python code looks at the clock until it is spent, the extension of ``laboratory.cpp`` spins on the time-stamp counter. Neither is
+Python code looks at the clock until it is spent, the extension of ``native/laboratory.cpp`` spins on the time-stamp counter. Neither is
 exact: the truth that a budget is held against is the difference of the bare wall times. An empty Python loop of so many steps
 would not do: for a second at a time it runs at one of three speeds, 15 % apart, on one and the same core.
 """
@@ -62,7 +62,7 @@ def extension() -> Any:
     """The built extension; the build is cached where torch.utils.cpp_extension keeps its builds."""
     from torch.utils import cpp_extension
 
-    source = Path(__file__).with_name("laboratory.cpp")
+    source = Path(__file__).with_name("native") / "laboratory.cpp"
     return cpp_extension.load(name="overhead_laboratory", sources=[str(source)], extra_cflags=["-O2"])
 
 
