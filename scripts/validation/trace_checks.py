@@ -205,18 +205,18 @@ def _defect(error: BaseException) -> Defect:
 
 @contextmanager
 def _at_most(limit_s: float) -> Iterator[None]:
-    """Raise ``TimeoutError`` in what takes longer."""
+    """Raise ``TimeoutError`` in what takes more processor time."""
 
     def give_up(*_: object) -> None:
-        raise TimeoutError(f"more than {limit_s} s")
+        raise TimeoutError(f"more than {limit_s} s of processor time")
 
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    before = signal.signal(signal.SIGPROF, give_up)
+    signal.setitimer(signal.ITIMER_PROF, limit_s)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def shortened(data: bytes, is_same: Callable[[bytes], bool], limit_s: float = 30) -> bytes:
