@@ -24,7 +24,7 @@ from overhead_lens.correction.event_cost import (
     event_class,
     uniform_costs,
 )
-from overhead_lens.correction.lru_stack import rms_reuse_distance
+from overhead_lens.correction.lru_stack import rms_stack_distance
 from overhead_lens.instruments.trace.evidence import Traced
 from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES
 from overhead_lens.stats.distributions import t_quantile
@@ -88,7 +88,7 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     segments, parent = sweep(start, dur, window), parents(start, dur)
     claimed = [classifier.classify_event(*event) for event in zip(host["name"], host["cat"], strict=True)]
     classes, self_ns = _event_classes(host, parent), segments.self_ns(len(host))
-    reuse_distance = rms_reuse_distance(host["name"].tolist())
+    stack_distance = rms_stack_distance(host["name"].tolist())
     kernels_ns = [
         sum(
             ns
@@ -98,8 +98,8 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
         for attribution, own_ns in zip(claimed, self_ns.tolist(), strict=True)
     ]
     regions = classes.count(COMPILED_REGION)
-    apart_ns = (window[1] - window[0] - sum(kernels_ns)) / regions if regions else 0.0
-    costs = {each: cost.among(reuse_distance).every(apart_ns) for each, cost in costs.items()}
+    interval_ns = (window[1] - window[0] - sum(kernels_ns)) / regions if regions else 0.0
+    costs = {name: cost.at_distance(stack_distance).at_interval(interval_ns) for name, cost in costs.items()}
     of_event = [costs.get(each, costs[OPERATOR_NESTED]) for each in classes]
     inside, outside = (np.array([getattr(each, name) for each in of_event]) for name in ("inside_ns", "outside_ns"))
     outside = outside + _after_kernels_ns(classes, kernels_ns, costs) + _first_ns(classes, parent, costs)

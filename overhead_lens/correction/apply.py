@@ -1,9 +1,7 @@
-"""Taking the profiler's own cost out of a trace of the measured loop.
+"""Takes the profiler's own cost out of a trace of the measured loop.
 
-Every event costs the profiler some time, part of it inside the event's own span and part in the span around it; how much of
-each is calibrated per class of event (``calibration.py``). What a short event cannot give is taken from all others in
-proportion, so that exactly the events' whole cost is taken. So are page faults that the recorded loop had more than the bare
-one: of memory that events are written to, and of the workload's own where that goes back to the operating system at times.
+An event costs time inside its own span and in the span around it, calibrated per class (``fit.py``). What a short event cannot
+give is taken from all others in proportion, so that exactly the whole cost is taken.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ def corrected_self_ns(
         uncovered_ns: Time of the window that no event covers (the loop's own).
         inside_ns: Cost of each event inside its own span, shape ``(n,)``.
         outside_ns: Cost of each event in the span around it, shape ``(n,)``.
-        further_ns: What the recording took longer for another reason, anywhere in the window; taken from all in proportion.
+        further_ns: Other extra time of the recording, as page faults; taken from all in proportion.
 
     Returns:
         Corrected self times, float64, shape ``(n,)``, all >= 0; corrected uncovered time, >= 0.

@@ -1,4 +1,4 @@
-"""Calls of many different operators, which displace the profiler's code from the caches. Runs in the worker."""
+"""Calls of many different operators, which push the profiler's code out of the caches. Runs in the worker."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Call = Callable[[], object]
 
 
 def varied(count: int) -> Call:
-    """The first ``count`` of some fifty operators on a few elements, one after the other."""
-    chosen = _operators()[:count]
+    """A call of ``count`` different operators, at most fifty, on a few elements."""
+    operators = _operators()[:count]
 
     def call() -> None:
-        for operator in chosen:
+        for operator in operators:
             operator()
 
     return call

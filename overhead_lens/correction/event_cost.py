@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,12 +19,10 @@ PYTHON_FUNCTION = "python_function"
 C_CALL = "c_call"
 MEMORY = "memory"
 
-# torch/_dynamo/utils.py, torch/_functorch/_aot_autograd/runtime_wrappers.py, torch/_inductor/output_code.py.
-
 # Classes whose cost was measured in calls of few different events.
 OF_OPERATORS = (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE)
 
-# Classes of which a compiled call has few, far apart.
+# Classes of which a compiled call has few, at long intervals.
 OF_REGIONS = (COMPILED_REGION, FAST_ANNOTATION)
 
 _BY_NAME = (
@@ -33,28 +31,29 @@ _BY_NAME = (
     (torch_names.BACKWARD_NODE_PREFIX, BACKWARD_NODE),
 )
 
+Points = tuple[tuple[float, float], ...]
+"""A piecewise linear function that starts at (0, 0): (argument, value), both ascending."""
+
 
 @dataclass(frozen=True, slots=True)
 class EventCost:
     """What one event of a class costs, in ns: in all, and how much of it inside its own span.
 
     Attributes:
-        spread_ns: Per event, the larger of two distances: of the furthest calibration call from the fit, and of 95 % of processes
-            from their median.
-        displaced_ns: What the first one after kernels costs beyond ``total_ns``, around it: the kernels' time and that, rising.
-        first_ns: What the first one in a row of its class costs beyond ``total_ns``, around it.
-        varied: By how much of itself it costs more among many different events: their reuse distance (``reuse.py``) and that,
-            rising.
-        apart: By how much of itself it costs more the longer ago its like was: the time from one to the next and that, rising.
+        spread_ns: The larger of the worst residual of the fit per event, and the distance of 95 % of processes from their median.
+        cold_after_kernels_ns: (kernels' time in ns, cold-cache cost in ns): extra cost of the first event after kernels, outside.
+        first_ns: Extra cost of the first event in a row of its class, outside.
+        cold_by_distance: (LRU stack distance, cold-cache cost as a share of the event's cost).
+        cold_by_interval: (ns from one event of the class to the next, cold-cache cost as a share of the event's cost).
     """
 
     total_ns: float
     inside_ns: float
     spread_ns: float = 0.0
-    displaced_ns: tuple[tuple[float, float], ...] = ()
+    cold_after_kernels_ns: Points = ()
     first_ns: float = 0.0
-    varied: tuple[tuple[float, float], ...] = ()
-    apart: tuple[tuple[float, float], ...] = ()
+    cold_by_distance: Points = ()
+    cold_by_interval: Points = ()
 
     @property
     def outside_ns(self) -> float:
@@ -62,16 +61,16 @@ class EventCost:
         return self.total_ns - self.inside_ns
 
     def after_kernels_ns(self, kernels_ns: float) -> float:
-        """What one more costs if kernels of so long ran since the last of its kind; linear between what was measured."""
-        return between(self.displaced_ns, kernels_ns)
+        """Extra cost of an event if kernels ran for so long since the last of its kind."""
+        return between(self.cold_after_kernels_ns, kernels_ns)
 
-    def among(self, reuse_distance: float) -> EventCost:
-        """What one costs among events of a reuse distance (``reuse.py``); linear between what was measured."""
-        return self._times(1 + between(self.varied, reuse_distance))
+    def at_distance(self, stack_distance: float) -> EventCost:
+        """The cost among events of an LRU stack distance."""
+        return self._times(1 + between(self.cold_by_distance, stack_distance))
 
-    def every(self, apart_ns: float) -> EventCost:
-        """What one costs if they are so far apart; linear between what was measured."""
-        return self._times(1 + between(self.apart, apart_ns))
+    def at_interval(self, interval_ns: float) -> EventCost:
+        """The cost if one event follows the other at an interval."""
+        return self._times(1 + between(self.cold_by_interval, interval_ns))
 
     def _times(self, factor: float) -> EventCost:
         return replace(self, total_ns=factor * self.total_ns, inside_ns=factor * self.inside_ns)
@@ -80,14 +79,14 @@ class EventCost:
 Costs = Mapping[str, EventCost]
 
 
-def between(points: Sequence[tuple[float, float]], at: float) -> float:
-    """Linear interpolation from (0, 0) on; what lies beyond the last point is as high as that."""
-    places, more = zip((0.0, 0.0), *points, strict=True)
-    return float(np.interp(at, places, more))
+def between(points: Points, at: float) -> float:
+    """Linear interpolation of points; constant beyond the last."""
+    arguments, values = zip((0.0, 0.0), *points, strict=True)
+    return float(np.interp(at, arguments, values))
 
 
 def event_class(name: str, category: str, *, outer: bool) -> str:
-    """Which cost an event has.
+    """Class of an event.
 
     Args:
         name: Event name.
@@ -96,8 +95,9 @@ def event_class(name: str, category: str, *, outer: bool) -> str:
     """
     if category == "python_function":
         return C_CALL if name.startswith("<built-in") else PYTHON_FUNCTION
-    if named := next((found for prefixes, found in _BY_NAME if name.startswith(prefixes)), None):
-        return named
+    for prefixes, named in _BY_NAME:
+        if name.startswith(prefixes):
+            return named
     if category == "user_annotation":
         return ANNOTATION
     if name == "[memory]":
@@ -106,5 +106,5 @@ def event_class(name: str, category: str, *, outer: bool) -> str:
 
 
 def uniform_costs(total_ns: float) -> dict[str, EventCost]:
-    """The same cost for every event, half of it inside: what a capture without a calibration has."""
+    """The same cost for every event, half of it inside: for a capture without a calibration."""
     return {OPERATOR_NESTED: EventCost(total_ns, total_ns / 2, total_ns / 2)}

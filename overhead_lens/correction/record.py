@@ -1,4 +1,4 @@
-"""What a worker is asked for to learn what the profiler's events cost."""
+"""Asks a worker what the profiler's events cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PLAIN = "plain"
 
 
 class MeasuredCosts(Struct, frozen=True):
-    """Calibration calls timed bare and recorded, as ``worker.costs_here`` returns them; and why a kind is missing."""
+    """Calibration calls timed bare and recorded, as ``worker.costs_here`` returns them."""
 
     rows: list[dict[str, Any]]
     reasons: dict[str, str]

@@ -1,4 +1,4 @@
-"""Calibrations kept per machine, torch and Python, so that the profiler's cost is measured once and not in every profile."""
+"""Keeps calibrations per machine, torch and Python, so that not every profile has to measure the profiler's cost."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _OF_RUNTIME = ("python", "torch", "torch_git", "threads")
 
 
 def folder() -> Path:
-    """Where calibrations are kept: the user's cache folder."""
+    """The folder in the user's cache where calibrations are kept."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "overhead-lens"
 
 
 def key(machine: Mapping[str, Any], runtime: Mapping[str, Any]) -> str:
-    """A name for what a calibration holds for."""
-    of = [machine.get(name) for name in _OF_MACHINE] + [runtime.get(name) for name in _OF_RUNTIME]
-    return hashlib.sha256(json.dumps(of).encode()).hexdigest()[:16]
+    """Name of the machine and the runtime that a calibration holds for."""
+    values = [machine.get(name) for name in _OF_MACHINE] + [runtime.get(name) for name in _OF_RUNTIME]
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
 
 
 def place(name: str) -> Path:
@@ -37,16 +37,16 @@ def place(name: str) -> Path:
 
 
 def load(name: str) -> dict[str, Any] | None:
-    """The calibration kept under a key; None where there is none, or none that can be read."""
+    """The calibration kept under a key; None where none can be read."""
     try:
-        found = json.loads(place(name).read_text(encoding="utf-8"))
+        calibration = json.loads(place(name).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and found.get("schema") == SCHEMA else None
+    return calibration if isinstance(calibration, dict) and calibration.get("schema") == SCHEMA else None
 
 
 def save(name: str, calibration: Mapping[str, Any]) -> str | None:
-    """Keep a calibration, whole or not at all; what was kept before goes. Returns why it could not be kept."""
+    """Replace the calibration under a key, whole or not at all; returns why that failed."""
     target = place(name)
     partial = target.with_name(f"{target.name}.{os.getpid()}")
     try:
@@ -59,15 +59,15 @@ def save(name: str, calibration: Mapping[str, Any]) -> str | None:
 
 
 def processes(calibration: Mapping[str, Any] | None, flags: str, *, compiled: bool) -> int:
-    """How many processes were measured under a set of flags, and compiled calls in them where those are wanted."""
+    """Number of processes that were measured under a set of flags; with ``compiled``, of those with compiled calls."""
     rows = (calibration or {}).get("rows", [])
-    kinds = {"compiled"} if compiled else {"operator"}
-    return len({row.get("process", 0) for row in rows if row["flags"] == flags and row["kind"] in kinds})
+    kind = "compiled" if compiled else "operator"
+    return len({row.get("process", 0) for row in rows if row["flags"] == flags and row["kind"] == kind})
 
 
-def joined(kept: Mapping[str, Any] | None, found: MeasuredCosts) -> dict[str, Any]:
+def joined(kept: Mapping[str, Any] | None, measured: MeasuredCosts) -> dict[str, Any]:
     """A calibration with the rows of one more process."""
     rows = list((kept or {}).get("rows", []))
     number = 1 + max((row.get("process", 0) for row in rows), default=-1)
-    added = ({**row, "process": number} for row in found.rows)
-    return {**(kept or {}), "reasons": found.reasons, "rows": [*rows, *added]}
+    added = ({**row, "process": number} for row in measured.rows)
+    return {**(kept or {}), "reasons": measured.reasons, "rows": [*rows, *added]}

@@ -1,7 +1,6 @@
-"""What torch.profiler costs on this machine: small calls timed bare and recorded, in turns. Runs in the worker.
+"""Times small calls bare and under torch.profiler, in turns, to learn what its events cost. Runs in the worker.
 
-None of the calls is a scenario's, so that every scenario can check the correction. What an event costs is computed from
-these rows in ``correction/fit.py``; here nothing is interpreted.
+None of the calls is a scenario's, so that every scenario can check the correction. ``correction/fit.py`` interprets the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import torch
 from torch.profiler import ProfilerActivity
 
 from overhead_lens.correction.cold_cache import varied
-from overhead_lens.correction.lru_stack import rms_reuse_distance
+from overhead_lens.correction.lru_stack import rms_stack_distance
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.worker.loop import make_measured_loop
 from overhead_lens.worker.session import Session, operation
@@ -32,21 +31,20 @@ FLAGS: Mapping[str, Mapping[str, bool]] = {
 _CALLS = 1_000
 _ROUNDS = 7
 
-# Calls that are as long as many operators are made less often.
+# Long calls are made less often.
 _BACKWARD = "backward"
 _VARIED = "varied"
 _CALLS_OF = {_BACKWARD: 250, _VARIED: 60}
 
-# Kinds that are measured under one set of flags: Python's events are recorded under no other, and nothing asks for the rest.
+# Python's events are recorded under no other flags, and nothing asks for the other two under more than these.
 _ONLY_UNDER = {"python": "stack", _BACKWARD: "plain", _VARIED: "plain"}
 
-
-# What a kernel before the call displaces from the caches: a copy that reads and writes so many bytes in all.
+# A copy before the call, which reads and writes so many bytes in all, displaces from the caches what a kernel would.
 _DISPLACED_BYTES = (0, 1 << 19, 1 << 20, 1 << 21, 1 << 23)
 _DISPLACED_FLAGS = "plain"
 _DISPLACED_CALLS = 150
 
-# Calls that are timed after a displacement, too, and the kind of their rows.
+# Kind of the rows of calls that are timed after a copy, too.
 _DISPLACED = {
     ("operator", "neg 1"): "displaced_operator",
     ("operator", "mm"): "displaced_operator",
@@ -57,10 +55,11 @@ _DISPLACED = {
 Call = Callable[[], object]
 
 
+@threads_in_use(1)
 def costs_here(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
-    """Time every calibration call under each set of flags, on one thread.
+    """Time every calibration call under each set of flags.
 
-    Some of the calls, small as they are, would start two; where those share a core, each call waits some ms for its scheduler.
+    On one thread: some calls would start two, and where those share a core, each call waits some ms for its scheduler.
 
     Args:
         flags: Keys of ``FLAGS``.
@@ -69,18 +68,12 @@ def costs_here(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
     Returns:
         ``rows``: ``flags``, ``kind`` (``operator``, ``short_operator``, ``backward``, ``varied``, ``annotation``,
         ``fast_annotation``, ``compiled``, ``python``), ``name``, ``bare_ns`` and ``traced_ns`` (lists, ns per call),
-        ``bare_faults`` and ``traced_faults`` (lists, page faults per call), ``fault_ns`` (what one takes), ``outer`` and
-        ``nested`` (operators per call with no other one around them, and with one), ``others`` (other events per call),
-        ``evaluated`` (those of them that are the autograd engine's, one for each node of a graph), ``rms_reuse_distance`` (as
-        in ``reuse.py``), ``span_ns`` (median by event name); ``reasons``: why a kind is missing. Of the kinds
-        ``displaced_operator`` and ``displaced_compiled``, timed after a copy of ``bytes`` that took ``copy_ns``, only ``bare_ns``
-        and ``traced_ns`` are known besides.
+        ``bare_faults`` and ``traced_faults`` (lists, page faults per call), ``fault_ns`` (of one page fault), ``outer`` and
+        ``nested`` (operators per call, outside and inside of others), ``others`` (other events per call), ``evaluated``
+        (those of them that are nodes of an autograd graph), ``rms_reuse_distance`` (``lru_stack.py``), ``span_ns`` (median
+        by event name). Rows of the kinds ``displaced_operator`` and ``displaced_compiled``, timed after a copy, have
+        ``bytes`` and ``copy_ns`` of the copy, ``bare_ns`` and ``traced_ns`` only. ``reasons``: why a kind is missing.
     """
-    with threads_in_use(1):
-        return _measure_costs(flags, compiled=compiled)
-
-
-def _measure_costs(flags: Sequence[str], *, compiled: bool) -> dict[str, Any]:
     calls, reasons = _calls(compiled=compiled)
     of_fault_ns = fault_ns()
     rows = [
@@ -125,7 +118,7 @@ def _row(call: Call, flags: Mapping[str, bool], calls: int) -> dict[str, Any]:
 def _timed(loop: Any, call: Call, calls: int) -> tuple[float, float]:
     """Ns and page faults per call."""
     faults, _ = usage_of_thread()
-    # This thread's processor time: none of the calls waits, and what else runs on the machine then does not count.
+    # CPU time: none of the calls waits, and what else runs on the machine does not count.
     start_ns = time.thread_time_ns()
     loop(call, (), calls)
     taken_ns = time.thread_time_ns() - start_ns
@@ -133,21 +126,18 @@ def _timed(loop: Any, call: Call, calls: int) -> tuple[float, float]:
 
 
 def _displaced_row(call: Call, count: int) -> dict[str, Any]:
-    # Of one type, or a slice would be assigned by way of a copy.
+    # Of one type, or assigning a slice would copy twice.
     source, target = bytearray(count // 2), bytearray(count // 2)
 
     def displace() -> None:
         target[:] = source
 
-    def timed() -> tuple[float, float]:
-        return _timed_apart(displace, call)
-
-    timed()
+    _timed_apart(displace, call)
     bare, traced, copies = [], [], []
     for _ in range(_ROUNDS):
-        bare_ns, copy_ns = timed()
+        bare_ns, copy_ns = _timed_apart(displace, call)
         with torch.profiler.profile(activities=[ProfilerActivity.CPU], **FLAGS[_DISPLACED_FLAGS]):
-            traced_ns, _ = timed()
+            traced_ns, _ = _timed_apart(displace, call)
         bare.append(bare_ns)
         traced.append(traced_ns)
         copies.append(copy_ns)
@@ -155,7 +145,7 @@ def _displaced_row(call: Call, count: int) -> dict[str, Any]:
 
 
 def _timed_apart(displace: Call, call: Call) -> tuple[float, float]:
-    """Ns of the middle call, and of the middle displacement before one: what else runs on the machine meets few of them."""
+    """Median ns of a call after a displacement, and of a displacement."""
     calls_ns, copies_ns = [], []
     for _ in range(_DISPLACED_CALLS):
         start_ns = time.perf_counter_ns()
@@ -170,9 +160,8 @@ def _timed_apart(displace: Call, call: Call) -> tuple[float, float]:
 
 def _counted(recording: Any, calls: int) -> dict[str, Any]:
     """Events per call; an operator is nested where it starts before an earlier one has ended."""
-    events = [
-        (event.start_ns(), event.duration_ns(), event.name()) for event in recording.profiler.kineto_results.events()
-    ]
+    results = recording.profiler.kineto_results.events()
+    events = [(event.start_ns(), event.duration_ns(), event.name()) for event in results]
     outer = nested = 0
     end_ns = -1
     spans = defaultdict(list)
@@ -185,17 +174,14 @@ def _counted(recording: Any, calls: int) -> dict[str, Any]:
         else:
             outer += 1
             end_ns = start_ns + duration_ns
-    frequent = {name: found for name, found in spans.items() if len(found) >= calls}
+    evaluated = sum(len(ns) for name, ns in spans.items() if name.startswith(torch_names.BACKWARD_NODE_PREFIX))
     return {
         "outer": outer / calls,
         "nested": nested / calls,
         "others": (len(events) - outer - nested) / calls,
-        "evaluated": sum(
-            len(found) for name, found in spans.items() if name.startswith(torch_names.BACKWARD_NODE_PREFIX)
-        )
-        / calls,
-        "rms_reuse_distance": rms_reuse_distance([name for *_, name in sorted(events)]),
-        "span_ns": {name: statistics.median(found) for name, found in frequent.items()},
+        "evaluated": evaluated / calls,
+        "rms_reuse_distance": rms_stack_distance([name for *_, name in sorted(events)]),
+        "span_ns": {name: statistics.median(ns) for name, ns in spans.items() if len(ns) >= calls},
     }
 
 
@@ -203,8 +189,8 @@ def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, st
     """Kind, name and call; and why a kind is missing."""
     vector, matrix = torch.ones(8), torch.ones(4, 4)
     resolve = torch.ops.aten.resolve_conj.default
-    found: list[tuple[str, str, Call]] = [
-        # Does nothing, so its span says how much is inside; what it costs in all is that of the slower way by torch.ops.
+    calls: list[tuple[str, str, Call]] = [
+        # Does nothing, so its span is the profiler's part inside; its total is that of the slower way by torch.ops.
         ("short_operator", "resolve_conj", lambda: resolve(vector)),
         *(("operator", f"neg {count}", _in_a_row(count, vector)) for count in (1, 2, 4, 8)),
         ("operator", "view", lambda: matrix.view(16)),
@@ -227,22 +213,20 @@ def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, st
     reasons = {}
     fast = getattr(torch._C._profiler, "_RecordFunctionFast", None)  # noqa: SLF001 (what torch itself annotates with)
     if fast is not None:
-        found.append(("fast_annotation", "_RecordFunctionFast", _annotated_by(fast)))
+        calls.append(("fast_annotation", "_RecordFunctionFast", _annotated_by(fast)))
     else:
         reasons["fast_annotation"] = "this torch has no _RecordFunctionFast"
     if compiled:
         double = torch.compile(lambda x: x * 2)
         try:
             double(vector)
-            found.append(("compiled", "x * 2", lambda: double(vector)))
+            calls.append(("compiled", "x * 2", lambda: double(vector)))
         except Exception as error:
             reasons["compiled"] = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-    return found, reasons
+    return calls, reasons
 
 
 def _in_a_row(count: int, vector: torch.Tensor) -> Call:
-    """That many operators, none of them inside another."""
-
     def call() -> None:
         for _ in range(count):
             torch.neg(vector)
@@ -251,19 +235,19 @@ def _in_a_row(count: int, vector: torch.Tensor) -> Call:
 
 
 def _chain(nodes: int) -> Call:
-    """The backward pass of that many operators in a row."""
+    """Backward pass of operators in a row."""
     leaf, one = torch.ones(8, requires_grad=True), torch.ones(8)
-    found = leaf
+    output = leaf
     for _ in range(nodes):
-        found = torch.neg(found)
-    return lambda: torch.autograd.grad(found, leaf, one, retain_graph=True)
+        output = torch.neg(output)
+    return lambda: torch.autograd.grad(output, leaf, one, retain_graph=True)
 
 
 def _leaves(count: int) -> Call:
-    """The backward pass of that many operators beside one another, which adds to the gradients of as many tensors."""
+    """Backward pass of operators side by side, each of a leaf of its own."""
     leaves, one = [torch.ones(8, requires_grad=True) for _ in range(count)], torch.ones(8)
-    found = [torch.neg(leaf) for leaf in leaves]
-    return lambda: torch.autograd.backward(found, [one] * count, retain_graph=True)
+    outputs = [torch.neg(leaf) for leaf in leaves]
+    return lambda: torch.autograd.backward(outputs, [one] * count, retain_graph=True)
 
 
 def _annotated() -> None:

@@ -50,5 +50,5 @@ def calibration_document(calibrated: Calibrated) -> CalibrationDocument:
 
 
 def _cost(cost: EventCost) -> Cost:
-    after = [AfterKernels(round(time, 1), round(more, 1)) for time, more in cost.displaced_ns]
+    after = [AfterKernels(round(time, 1), round(more, 1)) for time, more in cost.cold_after_kernels_ns]
     return Cost(round(cost.total_ns, 1), round(cost.inside_ns, 1), round(cost.spread_ns, 1), after)

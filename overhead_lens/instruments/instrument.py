@@ -1,4 +1,4 @@
-"""What an instrument is, and the recording that it is part of.
+"""The protocol of an instrument, and the recording that it is part of.
 
 Every instrument is a folder: ``worker.py`` runs in the measured process, ``record.py`` asks for it and writes its files,
 ``evidence.py`` reads them again as a typed value. A new one is a folder and a line in ``registry.py``.
@@ -19,19 +19,19 @@ from overhead_lens.machine.request import Listener, Request
 
 
 class When(Enum):
-    """In which process of a recording an instrument measures."""
+    """The process of a recording in which an instrument measures."""
 
     TRACED = auto()
-    """In the one that is traced, which is not timed."""
+    """The traced one, which is not timed."""
 
     TIMED = auto()
-    """In every timed one, one after the other."""
+    """Every timed one, one after the other."""
 
     LAST = auto()
-    """In the last of the timed ones, at its end."""
+    """The last timed one, at its end."""
 
     AFTERWARDS = auto()
-    """In processes of its own, when all others have ended."""
+    """Processes of its own, when all others have ended."""
 
 
 class Instrument(Protocol):
@@ -39,7 +39,7 @@ class Instrument(Protocol):
 
     Attributes:
         name: Its key in ``meta.json``.
-        when: In which process it measures.
+        when: The process in which it measures.
     """
 
     name: ClassVar[str]
@@ -49,11 +49,11 @@ class Instrument(Protocol):
         """Measure in the process whose turn it is.
 
         Raises:
-            MeasurementError: Without this instrument there is no capture. What can be spared ends in a warning.
+            MeasurementError: There is no capture without this instrument; others warn (``Turn.warn``).
         """
 
     def write(self, folder: Path) -> Any:
-        """Write its files; returns what ``meta.json`` says of it, None for nothing."""
+        """Write its files; returns its note for ``meta.json``, None for nothing."""
 
 
 Kind = TypeVar("Kind", bound=Instrument)
@@ -64,9 +64,9 @@ class Recording:
     """One capture while it is recorded.
 
     Attributes:
-        workload: What the first worker says of the workload; None until then.
-        runtime: The same of its interpreter.
-        warnings: What the report is to say.
+        workload: As the first worker describes it; None until then.
+        runtime: The first worker's interpreter and torch.
+        warnings: For the report.
     """
 
     request: Request
@@ -79,7 +79,7 @@ class Recording:
 
     def of(self, kind: type[Kind]) -> Kind:
         """The instrument of that type."""
-        return next(each for each in self.instruments if isinstance(each, kind))
+        return next(instrument for instrument in self.instruments if isinstance(instrument, kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Turn:
 
     Attributes:
         process: Number of the timed process, from 0.
-        worker: The process; it is warmed up and waits. None afterwards.
+        worker: The process, warmed up and waiting; None afterwards.
     """
 
     recording: Recording
@@ -102,10 +102,10 @@ class Turn:
 
     @property
     def asked(self) -> Process:
-        """The process, of an instrument that measures in one."""
+        """The process, which there is unless the instrument measures afterwards."""
         assert self.worker is not None
         return self.worker
 
     def warn(self, what: str, error: MeasurementError) -> None:
-        """Have the report say what is missing and why."""
+        """Add what is missing and why to the report's warnings."""
         self.recording.warnings.append(f"{what}: {error}")

@@ -160,9 +160,9 @@ def test_the_first_event_after_kernels_costs_more() -> None:
     ]
     costs = event_costs(rows, "plain")
     # The mean of both calls; of the compiled call what its lookup, an operator, has not paid.
-    assert costs[OPERATOR_OUTER].displaced_ns == ((10_000, 150), (20_000, 600))
-    assert costs[COMPILED_REGION].displaced_ns == ((10_000, 1_000), (20_000, 3_000))
-    assert costs[OPERATOR_NESTED].displaced_ns == costs[FAST_ANNOTATION].displaced_ns == ()
+    assert costs[OPERATOR_OUTER].cold_after_kernels_ns == ((10_000, 150), (20_000, 600))
+    assert costs[COMPILED_REGION].cold_after_kernels_ns == ((10_000, 1_000), (20_000, 3_000))
+    assert costs[OPERATOR_NESTED].cold_after_kernels_ns == costs[FAST_ANNOTATION].cold_after_kernels_ns == ()
     after = [costs[OPERATOR_OUTER].after_kernels_ns(time_ns) for time_ns in (0, 5_000, 10_000, 16_000, 20_000, 10**9)]
     assert after == pytest.approx([0, 75, 150, 420, 600, 600])
     assert costs[OPERATOR_NESTED].after_kernels_ns(10**9) == 0
@@ -258,20 +258,20 @@ def test_among_many_different_events_each_costs_more() -> None:
     rows = [*operators(400, 200), *backward(800, 900), *varied((4.0, 7_000), (10.0, 10_000), (20.0, 14_000))]
     costs = event_costs(rows, "plain")
     for name in (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE):
-        distances, more = zip(*costs[name].varied, strict=True)
+        distances, more = zip(*costs[name].cold_by_distance, strict=True)
         assert (distances, more) == ((2, 4, 10, 20), pytest.approx((0, 0, 0.25, 0.75)))
     outer = costs[OPERATOR_OUTER]
-    assert [outer.among(at).total_ns for at in (0, 4, 7, 10, 15, 20, 99)] == pytest.approx(
+    assert [outer.at_distance(at).total_ns for at in (0, 4, 7, 10, 15, 20, 99)] == pytest.approx(
         [400, 400, 450, 500, 600, 700, 700]
     )
     # At the distance of the calls that the costs come from they are what those calls cost.
     near = event_costs([*operators(400, 200), *varied((6.0, 10_000))], "plain")[OPERATOR_OUTER]
-    assert [near.among(at).total_ns for at in (0, 2, 3, 4, 6)] == pytest.approx([400, 400, 425, 450, 500])
-    assert outer.among(20).inside_ns == pytest.approx(1.75 * outer.inside_ns)
-    assert event_costs(operators(400, 200), "plain")[OPERATOR_OUTER].among(99).total_ns == pytest.approx(400)
+    assert [near.at_distance(at).total_ns for at in (0, 2, 3, 4, 6)] == pytest.approx([400, 400, 425, 450, 500])
+    assert outer.at_distance(20).inside_ns == pytest.approx(1.75 * outer.inside_ns)
+    assert event_costs(operators(400, 200), "plain")[OPERATOR_OUTER].at_distance(99).total_ns == pytest.approx(400)
     # Of a capture whose calibration did not know the distance.
     before = [{name: value for name, value in each.items() if name != "rms_reuse_distance"} for each in rows]
-    assert event_costs(before, "plain")[OPERATOR_OUTER].among(99).total_ns == pytest.approx(400)
+    assert event_costs(before, "plain")[OPERATOR_OUTER].at_distance(99).total_ns == pytest.approx(400)
 
 
 def test_a_trace_is_corrected_by_the_reuse_distance_of_its_events() -> None:
@@ -280,7 +280,9 @@ def test_a_trace_is_corrected_by_the_reuse_distance_of_its_events() -> None:
         ("measured_loop", "user_annotation", 0, 10_000),
         *((name, "cpu_op", 1_000 * at, 500) for at, name in enumerate(names)),
     )
-    costs = {name: EventCost(100, 0, varied=((1.0, 0.0), (3.0, 1.0))) for name in (OPERATOR_OUTER, OPERATOR_NESTED)}
+    costs = {
+        name: EventCost(100, 0, cold_by_distance=((1.0, 0.0), (3.0, 1.0))) for name in (OPERATOR_OUTER, OPERATOR_NESTED)
+    }
     assert trace_budget(trace, TIMING, CLASSIFIER, costs).taken_ns == pytest.approx(4 * 150)
 
 
@@ -296,12 +298,14 @@ def test_a_region_costs_more_in_a_call_of_more_code() -> None:
     # Of 8,000 by few names +0 % in calls of 10,000 ns as recorded, +50 % at 32,000, +100 % at 96,000: +25 % at 21,000.
     for name in (COMPILED_REGION, FAST_ANNOTATION):
         cost = costs[name]
-        times, more = zip(*cost.apart, strict=True)
+        times, more = zip(*cost.cold_by_interval, strict=True)
         assert (times, more) == ((10_000, 32_000, 96_000), pytest.approx((0, 1.5 / 1.25 - 1, 2 / 1.25 - 1)))
-        factors = [cost.every(at).total_ns / cost.total_ns for at in (0, 10_000, 21_000, 32_000, 64_000, 96_000, 10**6)]
+        factors = [
+            cost.at_interval(at).total_ns / cost.total_ns for at in (0, 10_000, 21_000, 32_000, 64_000, 96_000, 10**6)
+        ]
         assert factors == pytest.approx([1, 1, 1.1, 1.2, 1.4, 1.6, 1.6])
-        assert cost.every(32_000).inside_ns == pytest.approx(1.2 * cost.inside_ns)
-    assert costs[OPERATOR_OUTER].every(10**6) == costs[OPERATOR_OUTER]
+        assert cost.at_interval(32_000).inside_ns == pytest.approx(1.2 * cost.inside_ns)
+    assert costs[OPERATOR_OUTER].at_interval(10**6) == costs[OPERATOR_OUTER]
 
 
 def test_a_trace_is_corrected_by_how_far_its_regions_are_apart() -> None:
@@ -309,7 +313,7 @@ def test_a_trace_is_corrected_by_how_far_its_regions_are_apart() -> None:
     costs = {
         OPERATOR_OUTER: EventCost(1, 0),
         OPERATOR_NESTED: EventCost(10, 0),
-        COMPILED_REGION: EventCost(100, 0, apart=((4_000.0, 1.0), (5_000.0, 3.0))),
+        COMPILED_REGION: EventCost(100, 0, cold_by_interval=((4_000.0, 1.0), (5_000.0, 3.0))),
     }
     named = (("aten::a", "cpu_op", 2_000, 500), ("aten::b", "cpu_op", 2_100, 300))
     one = events(("measured_loop", "user_annotation", 0, 10_000), (region, "cpu_op", 1_000, 9_000), *named)
@@ -353,7 +357,11 @@ def test_after_kernels_the_median_over_processes_that_never_falls() -> None:
     ]
     rows += [{**each, "process": 3} for each in operators(400, 200)]
     # 300 300 900, 100 100 500 and 200 800 800.
-    assert event_costs(rows, "plain")[OPERATOR_OUTER].displaced_ns == ((10_000, 200), (20_000, 300), (30_000, 800))
+    assert event_costs(rows, "plain")[OPERATOR_OUTER].cold_after_kernels_ns == (
+        (10_000, 200),
+        (20_000, 300),
+        (30_000, 800),
+    )
 
 
 def test_kernels_make_the_next_operator_and_the_next_region_pay() -> None:

@@ -1,4 +1,4 @@
-"""Timed blocks of rungs, ``ablation.parquet``."""
+"""Reads the timed blocks of rungs, ``ablation.parquet``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from overhead_lens.captures.tables import BLOCK_COLUMNS, read_table
 
 
 class Ablated(Struct, frozen=True):
-    """Why a rung was not timed, by its name."""
+    """Reasons why rungs were not timed, by name."""
 
     reasons: dict[str, str] = {}
 
@@ -35,7 +35,7 @@ def read_ablation(capture: Capture) -> pd.DataFrame | None:
 
 
 def read_rungs(path: Path, others: Iterable[str] = ()) -> pd.DataFrame:
-    """Blocks of rungs: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns`` and what ``others`` names.
+    """Blocks: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns`` and the columns ``others``.
 
     Raises:
         OSError, ValueError: The file is damaged.
@@ -44,7 +44,7 @@ def read_rungs(path: Path, others: Iterable[str] = ()) -> pd.DataFrame:
 
 
 class RungTimes(Struct, frozen=True):
-    """Timed blocks of rungs or steps, and by name why one was not done, None where it was."""
+    """Timed blocks of rungs or steps; by name why one was not done, None where it was."""
 
     rows: list[dict[str, int | str]]
     reasons: Mapping[str, str | None]

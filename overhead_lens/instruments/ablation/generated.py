@@ -1,8 +1,8 @@
-"""The code that Inductor generated for a compiled call, taken apart: called directly, without its allocations, kernels alone.
+"""Calls the code that Inductor generated for a call in parts: directly, without its allocations, kernels alone.
 
 Runs in the worker. A compiled call ends in ``call(args)`` of a generated Python module (torch/_inductor/codegen/wrapper.py).
-Its statements are read as a syntax tree: ``empty_strided_*`` gets memory, ``assert_*`` checks, anything else that is called for
-its effect is a kernel.
+Its statements are read as a syntax tree: ``empty_strided_*`` gets memory, ``assert_*`` checks, any other call made for its effect
+is a kernel.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class GraphCall:
 
     Attributes:
         call: The module's ``call``, which empties the list it is given.
-        args: What that list held.
+        args: The content of that list.
     """
 
     call: Callable[[list[Any]], Any]
@@ -61,7 +61,7 @@ class KernelCall:
 
 
 def graph_calls(once: Callable[[], object]) -> list[GraphCall]:
-    """The generated modules that one call of ``once`` runs, in order, with their arguments.
+    """Calls of generated modules during one call of ``once``, in order.
 
     Raises:
         MeasurementError: This torch does not show them, or none runs.
@@ -70,7 +70,7 @@ def graph_calls(once: Callable[[], object]) -> list[GraphCall]:
         from torch._inductor.output_code import CompiledFxGraph
     except ImportError:
         raise MeasurementError("this torch keeps compiled graphs elsewhere (no torch._inductor.output_code)") from None
-    graphs = [each for each in gc.get_objects() if type(each) is CompiledFxGraph]
+    graphs = [graph for graph in gc.get_objects() if type(graph) is CompiledFxGraph]
     seen: list[GraphCall] = []
     with _recording(graphs, seen):
         once()
@@ -82,12 +82,14 @@ def graph_calls(once: Callable[[], object]) -> list[GraphCall]:
 def direct(calls: Sequence[GraphCall]) -> Callable[[], object]:
     """A function that calls the generated modules with a fresh list each, as Inductor's wrapper does.
 
-    It is to run where autograd records nothing: AOTAutograd's wrappers see to that in the compiled call, and kernels that write
-    into a given output refuse arguments that require a gradient otherwise.
+    Run it without grad mode, as AOTAutograd does: kernels refuse to write into an output if an argument requires a gradient.
     """
-    names = {f"call{at}": each.call for at, each in enumerate(calls)}
-    lines = [f"call{at}([{_listed(at, len(each.args))}])" for at, each in enumerate(calls)]
-    names.update((f"a{at}_{place}", value) for at, each in enumerate(calls) for place, value in enumerate(each.args))
+    names: dict[str, Any] = {}
+    lines = []
+    for at, graph in enumerate(calls):
+        arguments = {f"a{at}_{place}": value for place, value in enumerate(graph.args)}
+        names |= {f"call{at}": graph.call, **arguments}
+        lines.append(f"call{at}([{', '.join(arguments)}])")
     return _function(lines, names)
 
 
@@ -97,18 +99,18 @@ def hoisted(calls: Sequence[GraphCall]) -> list[GraphCall]:
     Raises:
         MeasurementError: A size is known only in the call, or there is nothing to hoist.
     """
-    found = [_rebuilt(each, _Hoister()) for each in calls]
-    if not any(count for _, count in found):
+    rebuilt = [_rebuilt(graph, _Hoister()) for graph in calls]
+    if not any(count for _, count in rebuilt):
         raise MeasurementError("the generated code allocates nothing by empty_strided")
-    return [call for call, _ in found]
+    return [graph for graph, _ in rebuilt]
 
 
 def kernel_calls(calls: Sequence[GraphCall]) -> list[KernelCall]:
     """The kernels that the modules call, in order, with the arguments of one real call.
 
-    The arguments keep every buffer of that call alive, so that no two share memory that the call itself would reuse. A kernel
-    that works in place finds its input written anew by the kernel before it, but for buffers that the call was given: those
-    change with every call, as they do in the workload.
+    The arguments keep every buffer of that call alive, so that no two share memory that the call itself would reuse. The input
+    of a kernel that works in place is written anew by the kernel before it, unless the call was given it: such a buffer changes
+    with every call, as in the workload.
 
     Raises:
         MeasurementError: The modules call none, or their code cannot be read.
@@ -119,8 +121,8 @@ def kernel_calls(calls: Sequence[GraphCall]) -> list[KernelCall]:
         kernels.append(KernelCall(name, function, args, kwargs))
         return function(*args, **kwargs)
 
-    for each in calls:
-        rebuilt, _ = _rebuilt(each, _Recorder(), _record=record)
+    for graph in calls:
+        rebuilt, _ = _rebuilt(graph, _Recorder(), _record=record)
         with torch.no_grad():
             rebuilt.call(list(rebuilt.args))
     if not kernels:
@@ -129,7 +131,7 @@ def kernel_calls(calls: Sequence[GraphCall]) -> list[KernelCall]:
 
 
 def bound(kernels: Sequence[KernelCall]) -> Callable[[], object]:
-    """A function that does nothing but call the kernels by the binding that the generated code uses."""
+    """A function that only calls the kernels, by the binding of the generated code."""
     names: dict[str, Any] = {}
     lines = []
     for at, kernel in enumerate(kernels):
@@ -144,7 +146,7 @@ def bound(kernels: Sequence[KernelCall]) -> Callable[[], object]:
 
 
 def by_ctypes(kernels: Sequence[KernelCall]) -> Callable[[], object]:
-    """The kernels called through ctypes, as Inductor did before its C++ binding: the same shared library, the same symbol.
+    """A function that calls the kernels through ctypes, as Inductor did before its C++ binding.
 
     Raises:
         MeasurementError: A kernel is not a C++ kernel of Inductor's, or takes what ctypes cannot pass.
@@ -193,12 +195,12 @@ class _Hoister(ast.NodeTransformer):
     """Replaces ``buf = empty_strided_cpu(...)`` by ``buf = _hoistedN`` and keeps the calls."""
 
     def __init__(self) -> None:
-        self.found: list[ast.expr] = []
+        self.hoisted: list[ast.expr] = []
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
         if isinstance(node.value, ast.Call) and _named(node.value).startswith(_ALLOCATORS):
-            self.found.append(node.value)
-            node.value = ast.Name(f"_hoisted{len(self.found) - 1}", ast.Load())
+            self.hoisted.append(node.value)
+            node.value = ast.Name(f"_hoisted{len(self.hoisted) - 1}", ast.Load())
         return node
 
 
@@ -206,7 +208,7 @@ class _Recorder(ast.NodeTransformer):
     """Replaces ``kernel(...)``, as a statement or as an assigned value, by ``_record("kernel", kernel, ...)``."""
 
     def __init__(self) -> None:
-        self.found: list[ast.expr] = []
+        self.hoisted: list[ast.expr] = []
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
         node.value = self._wrapped(node.value)
@@ -225,7 +227,7 @@ class _Recorder(ast.NodeTransformer):
 
 
 def _rebuilt(graph: GraphCall, change: _Hoister | _Recorder, **names: Any) -> tuple[GraphCall, int]:
-    """The module's ``call`` with its statements changed, and how many allocations were hoisted."""
+    """The module's ``call`` with its statements changed, and the number of hoisted allocations."""
     function: Any = getattr(graph.call, "__func__", graph.call)
     owner = getattr(graph.call, "__self__", None)
     if getattr(function, "__closure__", None):
@@ -240,11 +242,11 @@ def _rebuilt(graph: GraphCall, change: _Hoister | _Recorder, **names: Any) -> tu
         raise MeasurementError("the generated code is partitioned: its kernels are called elsewhere")
     changed = ast.fix_missing_locations(change.visit(tree))
     namespace = {**function.__globals__, **names}
-    for at, allocation in enumerate(change.found):
+    for at, allocation in enumerate(change.hoisted):
         namespace[f"_hoisted{at}"] = _evaluated(allocation, namespace)
     exec(compile(changed, "<generated code, changed>", "exec"), namespace)
     made = namespace[function.__name__]
-    return GraphCall(made if owner is None else made.__get__(owner), graph.args), len(change.found)
+    return GraphCall(made if owner is None else made.__get__(owner), graph.args), len(change.hoisted)
 
 
 def _evaluated(allocation: ast.expr, namespace: dict[str, Any]) -> Any:
@@ -256,10 +258,6 @@ def _evaluated(allocation: ast.expr, namespace: dict[str, Any]) -> Any:
 
 def _named(call: ast.Call) -> str:
     return ast.unparse(call.func)
-
-
-def _listed(at: int, count: int) -> str:
-    return ", ".join(f"a{at}_{place}" for place in range(count))
 
 
 _numbers = itertools.count()

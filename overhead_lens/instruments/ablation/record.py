@@ -12,7 +12,7 @@ from overhead_lens.instruments.ablation.evidence import Ablated, RungTimes
 from overhead_lens.instruments.instrument import Turn, When
 from overhead_lens.machine.operations import Nothing, Operation
 
-# What a compiled call's checks leave out.
+# Rungs that the cross-checks of a compiled call compare.
 CHECK_RUNGS = ("compiled", "guards_filtered", "generated_code", "allocation_hoisted", "kernel_binding")
 _BLOCK_NS = 5_000_000
 _ROUNDS = 15
@@ -24,7 +24,7 @@ TIME_STEPS = Operation("instruments.ablation.worker:time_steps", RungTimes)
 
 
 class Ablate:
-    """Timed blocks of the checks' rungs, and why one was not timed."""
+    """Timed blocks of the cross-checks' rungs, and why one was not timed."""
 
     name: ClassVar[str] = "ablation"
     when: ClassVar[When] = When.TIMED
@@ -40,13 +40,13 @@ class Ablate:
         worker, process = turn.asked, turn.process
         try:
             worker.ask(PREPARE, names=list(CHECK_RUNGS))
-            found = worker.ask(TIME_RUNGS, block_ns=_BLOCK_NS, rounds=_ROUNDS, budget_ns=_BUDGET_NS, seed=process)
+            timed = worker.ask(TIME_RUNGS, block_ns=_BLOCK_NS, rounds=_ROUNDS, budget_ns=_BUDGET_NS, seed=process)
         except MeasurementError as error:
             turn.warn("no ablation", error)
             return
-        self.rows += [{"process": process, **row} for row in found.rows]
+        self.rows += [{"process": process, **row} for row in timed.rows]
         if process == 0:
-            self.reasons = {name: reason for name, reason in found.reasons.items() if reason}
+            self.reasons = {name: reason for name, reason in timed.reasons.items() if reason}
 
     def write(self, folder: Path) -> Any:
         """Write ``ablation.parquet``, if there are rows."""

@@ -1,7 +1,7 @@
-"""The rungs of the ablation ladder: one call, each time with one more thing left out. Runs in the worker.
+"""Builds the rungs of the ablation ladder: one call, each time with one more thing left out. Runs in the worker.
 
-A rung that this torch or this workload cannot do is kept with the reason. Each compiled rung has a code object of its own,
-because Dynamo keeps its cache per code object: rungs would otherwise search each other's entries.
+Rungs that this torch or this workload cannot do are kept with the reason. Each compiled rung has a code object of its own,
+because Dynamo caches per code object: rungs would otherwise search each other's entries.
 """
 
 from __future__ import annotations
@@ -32,15 +32,12 @@ _NEVER = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One way of doing the measured call.
+    """One way to make the measured call.
 
     Attributes:
-        name: Key of the rung.
-        call: What the measured loop calls; None where the rung cannot be done.
-        args: Its arguments.
+        call: None where the rung cannot be done, and ``reason`` says why.
         context: Entered around each block, outside the timing.
-        returns: Whether it returns the result of the workload, so that the scenario can check it.
-        reason: Why the rung cannot be done.
+        returns: Whether it returns the workload's result, so that the scenario can check it.
     """
 
     name: str
@@ -52,13 +49,13 @@ class Rung:
 
 
 def build_rungs(workload: Workload, names: list[str]) -> list[Rung]:
-    """The rungs called ``names``, each called once already; in that order."""
+    """Rungs by name, in the order of ``names``; each is called once."""
     builder = _Builder(workload)
     return [builder.rung(name) for name in names]
 
 
 def keep_heap() -> None:
-    """Have malloc keep every page it once got, for the rest of the process.
+    """Have malloc keep all its pages for the rest of the process.
 
     Raises:
         MeasurementError: The C library has no mallopt.
@@ -69,7 +66,7 @@ def keep_heap() -> None:
 
 
 class _Builder:
-    """Builds rungs; what several of them need is made once."""
+    """Builds rungs; parts that several of them need are made once."""
 
     def __init__(self, workload: Workload) -> None:
         if workload.keywords:
@@ -80,7 +77,7 @@ class _Builder:
         self._graphs: list[generated.GraphCall] | None = None
 
     def rung(self, name: str) -> Rung:
-        """One rung, or why not."""
+        """One rung, or the reason why it cannot be done."""
         try:
             rung: Rung = getattr(self, f"_{name}")(name)
             assert rung.call is not None
@@ -126,7 +123,7 @@ class _Builder:
         return Rung(name, function, self._args)
 
     def _refuse_graph_breaks(self, bytecode: types.FunctionType) -> None:
-        """After a break the bytecode goes on in functions that only Dynamo compiles: called directly, they run eagerly."""
+        """Called directly, bytecode after a graph break would run eagerly: only Dynamo compiles it."""
         if any(name.startswith("__resume_at") for name in bytecode.__code__.co_names) or len(
             self._graph_calls()
         ) != len(generated.graph_calls(lambda: bytecode(*self._args))):
@@ -191,7 +188,7 @@ class _Builder:
         return dict(self._workload.compile_options or {})
 
     def _check(self, args: tuple[Any, ...], output: Any) -> None:
-        """Have the scenario judge the result of a rung, as it judges every call that is timed.
+        """Have the scenario check the result of a rung.
 
         Raises:
             MeasurementError: The result is wrong.
@@ -207,7 +204,7 @@ class _Builder:
     def _with_grad(self) -> tuple[Any, ...]:
         """The arguments with every floating-point tensor requiring a gradient."""
         changed = tuple(map(_requiring_grad, self._args))
-        if not any(isinstance(each, torch.Tensor) and each.requires_grad for each in changed):
+        if not any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in changed):
             raise MeasurementError("no argument is a floating-point tensor")
         return changed
 
@@ -227,7 +224,7 @@ _numbers = itertools.count(1)
 
 
 def _copied(function: Any) -> types.FunctionType:
-    """The function with a code object that equals no other."""
+    """The function with a code object of its own."""
     if not isinstance(function, types.FunctionType):
         raise MeasurementError(f"the variant is a {type(function).__name__}, not a plain Python function")
     code = function.__code__.replace(co_name=f"{function.__name__}_{next(_numbers)}")
@@ -235,24 +232,24 @@ def _copied(function: Any) -> types.FunctionType:
 
 
 def _function(like: types.FunctionType, code: types.CodeType) -> types.FunctionType:
-    """A function with that code and all else of ``like``."""
+    """A function like ``like``, but with another code object."""
     made = types.FunctionType(code, like.__globals__, like.__name__, like.__defaults__, like.__closure__)
     made.__kwdefaults__ = like.__kwdefaults__
     return made
 
 
 def _options_of(mode: str | None) -> Mapping[str, Any]:
-    """The options that a mode stands for: torch.compile takes one or the other."""
+    """Options of a mode: torch.compile takes one or the other."""
     if mode is None:
         return {}
     from torch._inductor import list_mode_options
 
-    found: Mapping[str, Any] = list_mode_options(mode)
-    return found
+    options: Mapping[str, Any] = list_mode_options(mode)
+    return options
 
 
 def _detached(value: Any) -> Any:
-    """Tensors that require a gradient, alone or in a tuple or list, without their history: a check may ask for numbers."""
+    """The value with its tensors detached, also in a tuple or list: a check may ask for numbers."""
     if isinstance(value, torch.Tensor) and value.requires_grad:
         return value.detach()
     if type(value) in {tuple, list}:
@@ -267,7 +264,7 @@ def _requiring_grad(value: Any) -> Any:
 
 
 def _no_guards() -> Callable[..., Any]:
-    """The filter that drops every guard.
+    """The filter of torch.compile that drops every guard.
 
     Raises:
         MeasurementError: This torch has none.

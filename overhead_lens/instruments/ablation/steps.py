@@ -1,4 +1,4 @@
-"""Single steps of a compiled call as pairs: the same small job done in two ways, both timed in turns. Runs in the worker.
+"""Times single steps of a compiled call: the same small job done in two or three ways, in turns. Runs in the worker.
 
 The jobs are those of the published ladder (PyTorch pull requests of March 2024): binding a kernel, checking a guard, entering
 idle context managers, allocating an output.
@@ -24,19 +24,14 @@ Sides = dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]
 
 
 def measure_steps(block_ns: int, rounds: int, seed: int) -> dict[str, Any]:
-    """Time all sides of all pairs.
-
-    Args:
-        block_ns: Length of a block.
-        rounds: Blocks per side.
-        seed: For the order inside the rounds.
+    """Time all sides of all pairs, one block of each in a round.
 
     Returns:
-        ``reasons``: why a pair was not done, by name, None where it was; ``rows``: ``rung`` (the side), ``block`` (the
-        round), ``calls``, ``wall_ns``, ``reference_ns``.
+        The fields of ``evidence.RungTimes``, ``reasons`` by pair; ``rows``: ``rung`` (the side), ``block`` (the round),
+        ``calls``, ``wall_ns``, ``reference_ns``.
     """
-    made = {name: _made(make) for name, make in _PAIRS.items()}
-    sides = {side: call for found, _ in made.values() for side, call in found.items()}
+    pairs = {name: _made(make) for name, make in _PAIRS.items()}
+    sides = {side: call for pair, _ in pairs.values() for side, call in pair.items()}
     counts = {side: calls_per_block(_settled_ns(*call), block_ns) for side, call in sides.items()}
     draw = random.Random(seed)  # noqa: S311 (an order, no secret)
     rows = []
@@ -49,7 +44,7 @@ def measure_steps(block_ns: int, rounds: int, seed: int) -> dict[str, Any]:
             rows.append(
                 {"rung": side, "block": number, "calls": counts[side], "wall_ns": wall_ns, "reference_ns": reference_ns}
             )
-    return {"reasons": {name: reason for name, (_, reason) in made.items()}, "rows": rows}
+    return {"reasons": {name: reason for name, (_, reason) in pairs.items()}, "rows": rows}
 
 
 def _made(make: Callable[[], Sides]) -> tuple[Sides, str | None]:

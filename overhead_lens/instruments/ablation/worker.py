@@ -1,7 +1,7 @@
-"""The ablation instrument: the rungs of a call timed in turns, in one process. Runs in the worker.
+"""Times the rungs of a call in turns, in one process. Runs in the worker.
 
-Every round times one block of each rung, in an order drawn anew, a run of the reference loop before each; so rungs are
-compared within rounds, and what disturbs the machine for longer than a block disturbs them alike.
+Every round times one block of each rung, in an order drawn anew, after a run of the reference loop. Rungs are compared within
+rounds: what disturbs the machine for longer than a block disturbs them alike.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def _noting(reasons: dict[str, str | None], rung: Rung) -> Iterator[None]:
 
 
 class RungTimer:
-    """The rungs of one workload in this process: built first, which compiles, then timed.
+    """Rungs of one workload in this process: built first, which compiles, then timed.
 
     Args:
         workload: Loaded, not warmed up.
-        names: Rungs, see ``rungs.py``. Those that end in ``_warm_heap`` come last: malloc cannot be put back as it was.
+        names: Rungs, of ``rungs.py``. Those that end in ``_warm_heap`` come last: malloc cannot be put back as it was.
     """
 
     def __init__(self, workload: Workload, names: Sequence[str]) -> None:
@@ -64,8 +64,8 @@ class RungTimer:
             seed: For the order inside the rounds.
 
         Returns:
-            ``reasons``: why a rung was not done, by name, None where it was; ``rows``: ``rung``, ``block`` (the round),
-            ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults``.
+            The fields of ``evidence.RungTimes``; ``rows``: ``rung``, ``block`` (the round), ``calls``, ``wall_ns``,
+            ``reference_ns``, ``minor_faults``.
         """
         draw = random.Random(seed)  # noqa: S311 (an order, no secret)
         reasons = {rung.name: rung.reason for rung in (*self._usual, *self._warm)}
@@ -87,7 +87,7 @@ class RungTimer:
         draw: random.Random,
         reasons: dict[str, str | None],
     ) -> list[dict[str, Any]]:
-        """Rows of the rounds; a rung that fails when it is called again and again is left out and gets its reason."""
+        """Rows of the rounds; a rung that fails when repeated is left out and gets its reason."""
         counts: dict[str, int] = {}
         for rung in rungs:
             if rung.call is not None:
@@ -106,7 +106,7 @@ class RungTimer:
         return [row for row in rows if reasons[row["rung"]] is None]
 
     def _settled_calls(self, rung: Rung, block_ns: int) -> int:
-        """Calls per block, after a warm-up that ends when a batch is no longer faster than the one before."""
+        """Calls per block, by the fastest batch of a warm-up."""
         spent_ns, count, fastest_ns = 0, 1, float("inf")
         with rung.context():
             while spent_ns < _WARM_UP_NS:
@@ -123,13 +123,8 @@ class RungTimer:
         with rung.context():
             faults, _ = usage_of_thread()
             wall_ns = self._run(rung, count)
-            faults_after, _ = usage_of_thread()
-        return {
-            "calls": count,
-            "wall_ns": wall_ns,
-            "reference_ns": reference_ns,
-            "minor_faults": faults_after - faults,
-        }
+            faults = usage_of_thread()[0] - faults
+        return {"calls": count, "wall_ns": wall_ns, "reference_ns": reference_ns, "minor_faults": faults}
 
     def _run(self, rung: Rung, count: int) -> int:
         loop = make_measured_loop(len(rung.args), self._synchronize)
@@ -140,7 +135,7 @@ class RungTimer:
 
 @operation
 def prepare_rungs(session: Session, names: Sequence[str]) -> dict[str, Any]:
-    """Make the rungs of the call."""
+    """Build the rungs of the call."""
     session.kept[_LADDER] = RungTimer(session.workload, names)
     return {}
 
@@ -149,10 +144,10 @@ def prepare_rungs(session: Session, names: Sequence[str]) -> dict[str, Any]:
 def time_rungs(session: Session, block_ns: int, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
     """Time the rungs of the call in turns."""
     ladder: RungTimer = session.kept[_LADDER]
-    return dict(ladder.measure(block_ns, rounds, budget_ns, seed))
+    return ladder.measure(block_ns, rounds, budget_ns, seed)
 
 
 @operation
 def time_steps(_session: Session, block_ns: int, rounds: int, seed: int) -> dict[str, Any]:
     """Time single steps of a compiled call as pairs."""
-    return dict(steps.measure_steps(block_ns, rounds, seed))
+    return steps.measure_steps(block_ns, rounds, seed)

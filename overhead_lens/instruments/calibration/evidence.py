@@ -1,4 +1,4 @@
-"""The calibration that a capture was recorded with, ``calibration.json``."""
+"""Reads the calibration of a capture, ``calibration.json``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from overhead_lens.captures.files import CALIBRATION
 
 
 def read_calibration(capture: Capture) -> dict[str, Any] | None:
-    """What the profiler's events cost; None where there is no file.
+    """The calibration that a capture was recorded with; None without a file.
 
     Raises:
         UsageError: The file holds something else.
@@ -20,17 +20,17 @@ def read_calibration(capture: Capture) -> dict[str, Any] | None:
     if path is None:
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        calibration = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise capture.damaged(f"{CALIBRATION}: {error}") from error
-    rows = found.get("rows") if isinstance(found, dict) else None
+    rows = calibration.get("rows") if isinstance(calibration, dict) else None
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) and _is_whole(row) for row in rows):
         raise capture.damaged(f"{CALIBRATION} holds no calibration")
-    return dict(found)
+    return dict(calibration)
 
 
 def _is_whole(row: Mapping[str, Any]) -> bool:
-    """Whether a row of a calibration has what its kind has."""
+    """Whether a row has all columns of its kind."""
     more = {"bytes", "copy_ns"} if "bytes" in row else {"outer", "nested", "others", "span_ns"}
     of_kind = {"evaluated"} if row.get("kind") == "backward" else set()
     return {"flags", "kind", "name", "bare_ns", "traced_ns"} | more | of_kind <= set(row)

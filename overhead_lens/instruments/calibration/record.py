@@ -1,4 +1,4 @@
-"""Calibration: what the trace's events cost here, kept for the machine, measured again while few processes did."""
+"""Calibration: what the trace's events cost on this machine, measured until enough processes have been."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from overhead_lens.machine.environment import describe_machine
 
 
 class Calibrate:
-    """The kept calibration, with this process's part where it was still wanted; None where there is none."""
+    """The kept calibration, joined by this process's rows where it lacked processes."""
 
     name: ClassVar[str] = "calibration"
     when: ClassVar[When] = When.TRACED
@@ -25,19 +25,19 @@ class Calibrate:
         self.calibration: dict[str, Any] | None = None
 
     def measure(self, turn: Turn) -> None:
-        """Measure, unless enough processes did; nothing without a trace."""
+        """Measure, if there is a trace and the kept calibration lacks processes."""
         if not self.is_wanted(turn.recording):
             return
         try:
-            found = turn.asked.ask(MEASURE_COSTS, flags=[PLAIN], compiled=turn.request.compiles)
+            measured = turn.asked.ask(MEASURE_COSTS, flags=[PLAIN], compiled=turn.request.compiles)
         except MeasurementError as error:
             turn.warn("the cost of recording is not calibrated", error)
             return
-        self.calibration = store.joined(self.calibration, found)
+        self.calibration = store.joined(self.calibration, measured)
         store.save(_name(turn.recording), self.calibration)
 
     def is_wanted(self, recording: Recording) -> bool:
-        """Whether there is a trace, and the kept calibration, which is loaded, lacks processes."""
+        """Load the kept calibration; returns whether there is a trace and it lacks processes."""
         about = recording.of(RecordTrace).about
         if about is None or about.reason:
             return False
@@ -45,7 +45,7 @@ class Calibrate:
         return store.processes(self.calibration, PLAIN, compiled=recording.request.compiles) < store.PROCESSES
 
     def write(self, folder: Path) -> Any:
-        """Write ``calibration.json``; ``meta.json`` has nothing to say of it."""
+        """Write ``calibration.json``; ``meta.json`` says nothing of it."""
         if self.calibration is not None:
             (folder / CALIBRATION).write_text(json.dumps(self.calibration) + "\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Block timings of a capture, ``clock.parquet``."""
+"""Reads the timed blocks of a capture, ``clock.parquet``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from overhead_lens.captures.tables import BLOCK_COLUMNS, read_table
 
 
 def read_blocks(capture: Capture) -> pd.DataFrame:
-    """Every timed block: the columns of ``files.py``.
+    """All timed blocks, with the columns of ``files.py``.
 
     Raises:
         UsageError: The file is missing or damaged.
     """
     try:
         rows = read_table(capture.path / CLOCK, {**BLOCK_COLUMNS, "minor_faults": 0})
-        if "steady_ns" in rows and not (
-            pd.api.types.is_integer_dtype(rows["steady_ns"]) and (rows["steady_ns"] >= 0).all()
-        ):
+        steady_ns = rows.get("steady_ns", pd.Series(0))
+        if not pd.api.types.is_integer_dtype(steady_ns) or (steady_ns < 0).any():
             raise ValueError(f"{CLOCK}: steady_ns must hold integers of at least 0")  # noqa: TRY301
     except (OSError, ValueError) as error:
         raise capture.damaged(error) from error
@@ -30,6 +29,6 @@ def read_blocks(capture: Capture) -> pd.DataFrame:
 
 
 def as_table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Timed blocks as ``clock.parquet`` holds them: int64 throughout."""
+    """The table of ``clock.parquet``: int64 throughout."""
     table: pd.DataFrame = pd.DataFrame(list(rows)).astype("int64")
     return table

@@ -1,4 +1,4 @@
-"""The clock: blocks of the bare loop in every timed process."""
+"""Clock: blocks of the bare loop, in every timed process."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from overhead_lens.machine.operations import Operation
 
 BLOCK_NS = 20_000_000
 
-# A call that has other threads run for this much of its time does not run on one thread.
+# Other threads that run for a smaller share of the time are not the call's.
 _OTHERS_SHARE = 0.1
 
 
 class Blocks(Struct, frozen=True):
-    """Timed blocks as ``worker.measure_blocks`` returns them, and how long other threads of the process ran meanwhile."""
+    """Blocks as ``worker.measure_blocks`` returns them, and CPU time of the process's other threads meanwhile."""
 
     rows: list[dict[str, int]]
     others_ns: int
 
     @property
     def use_threads(self) -> bool:
-        """Whether other threads ran for more than a tenth of the time."""
+        """Whether the call runs on several threads."""
         return self.others_ns > _OTHERS_SHARE * sum(row["wall_ns"] for row in self.rows)
 
 
@@ -34,11 +34,11 @@ TIME_BLOCKS = Operation("instruments.clock.worker:time_blocks", Blocks)
 
 
 class Clock:
-    """Block timings of all processes.
+    """Timed blocks of all processes.
 
     Attributes:
-        rows: Blocks, with their process.
-        use_threads: By process, whether its calls had other threads run.
+        rows: One per block, with its ``process``.
+        use_threads: By process, whether its calls run on several threads.
         block_ns, piece_ns: About how long a block is, and a piece of one where it is timed in pieces.
     """
 
@@ -52,7 +52,7 @@ class Clock:
         self.use_threads: dict[int, bool] = {}
 
     def measure(self, turn: Turn) -> None:
-        """Time a process's blocks."""
+        """Time the blocks of a process."""
         effort = turn.request.effort
         timed = turn.asked.ask(
             TIME_BLOCKS, block_ns=self.block_ns, blocks=effort.blocks, budget_ns=effort.clock_budget_ns

@@ -1,4 +1,4 @@
-"""The clock instrument: blocks of the bare workload, with nothing of ours inside them. Runs in the worker."""
+"""Times blocks of the bare workload, with nothing of ours inside them. Runs in the worker."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _RESIZED_AT_MOST = 5
 
 
 def calls_per_block(call_ns: float, block_ns: int) -> int:
-    """How many calls of ``call_ns`` make a block of about ``block_ns``; at least one."""
+    """Number of calls in a block of about ``block_ns``; at least one."""
     return max(1, round(block_ns / max(call_ns, 1.0)))
 
 
 def pieces_per_block(call_ns: float, block_ns: int, piece_ns: int) -> int:
-    """In how many pieces of about ``piece_ns``, or of one call, a block of about ``block_ns`` is timed; at least one."""
+    """Number of pieces of about ``piece_ns``, or of one call, in a block; at least one."""
     return max(1, round(block_ns / (calls_per_block(call_ns, piece_ns) * max(call_ns, 1.0))))
 
 
 def division(workload: Workload, call_ns: float, block_ns: int, piece_ns: int | None) -> tuple[int, int | None]:
-    """Calls per piece and pieces per block; None for a block as a whole, as on a device, which each piece would wait for."""
+    """Calls per piece and pieces per block; None for a whole block, as on a device: each piece would wait for it."""
     if piece_ns is None or workload.on_device:
         return calls_per_block(call_ns, block_ns), None
     return calls_per_block(call_ns, piece_ns), pieces_per_block(call_ns, block_ns, piece_ns)
@@ -38,17 +38,16 @@ def measure_blocks(
 
     Args:
         workload: What is called.
-        call_ns: About what a call takes.
-        block_ns: About what a block is to take.
+        call_ns: Expected time of a call.
+        block_ns: Time that a block is to take.
         block_count: Blocks wanted.
         budget_ns: No further block starts after this much time, once there are three.
-        piece_ns: About what a piece of a block is to take; None for blocks that are timed as a whole.
+        piece_ns: Time that a piece of a block is to take; None for blocks timed as a whole.
 
     Returns:
-        One row per block: ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults`` (of the calling
-        thread), ``system_ns`` (time this thread spent in the operating system's kernel), ``cpu_ns`` (time it ran at all),
-        ``compiles``; of one in pieces also ``steady_ns``, its wall time if all of them took as long as the middle one.
-        And about what a call takes, as it turned out.
+        A row per block: ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``compiles``, and of the calling thread
+        ``minor_faults``, ``system_ns`` (in the operating system's kernel) and ``cpu_ns``; of a block in pieces also
+        ``steady_ns``, the median piece times their number. And the expected time of a call, updated.
     """
     rows: list[dict[str, int]] = []
     started = time.perf_counter_ns()
@@ -61,13 +60,12 @@ def measure_blocks(
 def measure_whole_block(
     workload: Workload, call_ns: float, block_ns: int, piece_ns: int | None = None
 ) -> tuple[dict[str, int], float]:
-    """Time one block; one that takes less than half of what it is to take is timed again, with as many calls as it needs.
+    """Time one block, again with more calls where it took less than half of ``block_ns``.
 
-    A warm-up may find calls slower than they are: the threads of two that warm up side by side wait for each other, for
-    milliseconds at a time.
+    A warm-up may find calls too slow: where two processes warm up side by side, their threads wait for each other.
 
     Returns:
-        A row of ``measure_blocks`` without its number, and about what a call takes.
+        A row of ``measure_blocks`` without its number, and the expected time of a call, updated.
     """
     for _ in range(_RESIZED_AT_MOST):
         row = measure_block(workload, *division(workload, call_ns, block_ns, piece_ns))
@@ -78,10 +76,10 @@ def measure_whole_block(
 
 
 def measure_block(workload: Workload, count: int, pieces: int | None = None) -> dict[str, int]:
-    """Time one block after a run of the reference loop; a row without its number."""
-    before_reference = time.perf_counter_ns()
+    """Time one block after a run of the reference loop; returns a row without its number."""
+    start_ns = time.perf_counter_ns()
     reference_loop()
-    reference_ns = time.perf_counter_ns() - before_reference
+    reference_ns = time.perf_counter_ns() - start_ns
     compiles = workload.compile_count()
     faults, system_ns = usage_of_thread()
     cpu_ns = time.thread_time_ns()
@@ -105,7 +103,7 @@ def measure_block(workload: Workload, count: int, pieces: int | None = None) -> 
 def time_blocks(
     session: Session, block_ns: int, blocks: int, budget_ns: int, piece_ns: int | None = None
 ) -> dict[str, Any]:
-    """Time blocks of the bare loop; also how long other threads of this process ran meanwhile."""
+    """Time blocks of the bare loop, and the other threads of this process meanwhile."""
     before_ns = other_threads_ns()
     rows, session.call_ns = measure_blocks(session.workload, session.call_ns, block_ns, blocks, budget_ns, piece_ns)
     return {"rows": rows, "others_ns": other_threads_ns() - before_ns}

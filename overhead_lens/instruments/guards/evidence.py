@@ -1,4 +1,4 @@
-"""The guards of a compiled call, as ``meta.json`` says it."""
+"""The guards of a compiled call, as ``meta.json`` holds them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ class Leaf(Struct, frozen=True):
     """A leaf guard.
 
     Attributes:
-        type: Its class.
+        type: Class name.
         text: Its code.
         source: What is guarded.
         cause: The line that needed it.
-        warm_ns: A check in a loop, one per repetition; None with ``reason``.
-        cold_ns: A check after a flush of the caches, median; None where time was up.
+        warm_ns: Time of a check in a loop, one value per repetition; None with ``reason``.
+        cold_ns: Median time of a check after a flush of the caches; None where time was up.
         reason: Why it was not timed.
     """
 
@@ -30,14 +30,14 @@ class Leaf(Struct, frozen=True):
 
 
 class Tree(Struct, frozen=True):
-    """A check of the whole guard tree, as for a leaf."""
+    """Time of a check of the whole guard tree, as for a leaf."""
 
     warm_ns: list[float] | None = None
     cold_ns: float | None = None
 
 
 class Compilation(Struct, frozen=True):
-    """A frame that was compiled; ``reason``: why again, None for the first time."""
+    """A compiled frame; ``reason`` says why it was recompiled, None for the first time."""
 
     place: str
     name: str = ""
@@ -53,7 +53,7 @@ class GraphBreak(Struct, frozen=True):
 
 
 class Guards(Struct, frozen=True):
-    """Guards in the order in which they are checked; ``reason`` if this torch shows none or they cannot be timed."""
+    """Guards in checking order; ``reason`` if this torch shows none or they cannot be timed."""
 
     guards: list[Leaf] = []
     tree: Tree | None = None

@@ -1,4 +1,4 @@
-"""Guards of a compiled call, in the traced process."""
+"""Guards: those of a compiled call and the time of each, in the traced process."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ LIST = Operation("instruments.guards.worker:list_guards", Guards)
 
 
 class ListGuards:
-    """What guards there are, and what each takes."""
+    """The guards of a compiled call; None of an eager one."""
 
     name: ClassVar[str] = "guards"
     when: ClassVar[When] = When.TRACED
 
     def __init__(self) -> None:
-        self.found: Guards | None = None
+        self.guards: Guards | None = None
 
     def measure(self, turn: Turn) -> None:
         """List and time them."""
         if turn.request.compiles:
-            self.found = turn.asked.ask(LIST)
+            self.guards = turn.asked.ask(LIST)
 
     def write(self, _folder: Path) -> Any:
-        """What was found."""
-        return self.found
+        """The guards."""
+        return self.guards

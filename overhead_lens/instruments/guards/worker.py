@@ -1,9 +1,8 @@
-"""The guards that a warm compiled call checks, what a check of each takes, and why frames were compiled. Runs in the worker.
+"""Lists the guards of a compiled call, times each, and says why frames were compiled. Runs in the worker.
 
 Guards are Dynamo's own objects (torch/csrc/dynamo/guards.cpp): a leaf guard can be called, and so can the root of their tree.
-A leaf's time is that of calling it less that of calling the cheapest guard there is (some 5 ns of its own), so that what
-remains is the check; the tree's is that of its root less the same call. The rest of the tree's time, its walk and what it
-sets up, has no object to time.
+A leaf's time is that of calling it less that of calling the cheapest guard (some 5 ns of its own), so that the check remains;
+the tree's is that of its root less the same call. The rest of the tree's time has no object to time.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _CAUSE = re.compile(r"  # (?P<line>.*?)  # (?P<place>\S+:\d+ in \S+)|  # (?P<onl
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A leaf guard with the object that it is called on; ``reason`` if that is not known."""
+    """A leaf guard with the object that it checks; ``reason`` if that is unknown."""
 
     guard: Any
     source: str
@@ -41,15 +40,12 @@ class _Leaf:
 
 
 def guards_of(workload: Workload) -> dict[str, Any]:
-    """The leaf guards of every cache entry of the measured function, in the order in which they are checked.
+    """Leaf guards of every cache entry of the measured function, in checking order.
 
     Returns:
-        ``guards``: ``type`` (class name), ``text`` (code), ``source`` (what is guarded), ``cause`` (the line that needed it, or
-        None), ``warm_ns`` (list, one per repetition; None with ``reason``) and ``cold_ns`` (median after a flush of the
-        caches; None where time was up); ``tree``: the same of the first entry's whole tree; ``compilations`` and
-        ``graph_breaks`` with their reasons; ``reason`` if this torch shows no guards.
+        The fields of ``evidence.Guards``; ``tree`` only where there is one cache entry.
     """
-    found: dict[str, Any] = {"guards": [], "tree": None, "reason": None, **_compilations()}
+    listed: dict[str, Any] = {"guards": [], "tree": None, "reason": None, **_compilations()}
     try:
         from torch._dynamo.eval_frame import _debug_get_cache_entry_list as cache_entries
 
@@ -57,7 +53,7 @@ def guards_of(workload: Workload) -> dict[str, Any]:
         values = _scope(workload)
         leaves = [leaf for entry in entries for leaf in _leaves(entry.guard_manager.root, values)]
     except Exception as error:
-        return {**found, "reason": f"this torch does not show its guards: {type(error).__name__}: {error}"}
+        return {**listed, "reason": f"this torch does not show its guards: {type(error).__name__}: {error}"}
     calls = {number: (leaf.guard, leaf.value) for number, leaf in enumerate(leaves) if leaf.reason is None}
     if len(entries) == 1:
         calls[-1] = (entries[0].guard_manager.root.check, values["L"])
@@ -65,18 +61,18 @@ def guards_of(workload: Workload) -> dict[str, Any]:
         warm, cold = _timed(calls)
     except Exception as error:
         warm, cold = {}, {}
-        found["reason"] = f"the guards cannot be timed: {type(error).__name__}: {error}"
-    found["guards"] = [
+        listed["reason"] = f"the guards cannot be timed: {type(error).__name__}: {error}"
+    listed["guards"] = [
         {**_describe(leaf), "warm_ns": warm.get(number), "cold_ns": cold.get(number), "reason": leaf.reason}
         for number, leaf in enumerate(leaves)
     ]
     if -1 in warm:
-        found["tree"] = {"warm_ns": warm[-1], "cold_ns": cold.get(-1)}
-    return found
+        listed["tree"] = {"warm_ns": warm[-1], "cold_ns": cold.get(-1)}
+    return listed
 
 
 def _scope(workload: Workload) -> dict[str, Any]:
-    """What the sources of guards are written in: ``L`` the arguments by name, ``G`` the function's globals, Dynamo's helpers."""
+    """Names in the sources of guards: ``L`` the arguments by name, ``G`` the function's globals, Dynamo's helpers."""
     from torch._dynamo import guards
 
     helpers = getattr(guards, "_get_closure_vars", None)
@@ -89,16 +85,15 @@ def _scope(workload: Workload) -> dict[str, Any]:
 def _leaves(manager: Any, scope: Mapping[str, Any]) -> list[_Leaf]:
     source = (manager.get_source() if hasattr(manager, "get_source") else "") or "L"
     value, reason = _value(source, scope)
-    found = [_Leaf(leaf, source, value, reason) for leaf in manager.get_leaf_guards()]
+    leaves = [_Leaf(leaf, source, value, reason) for leaf in manager.get_leaf_guards()]
     for child in manager.get_child_managers():
-        found += _leaves(child, scope)
+        leaves += _leaves(child, scope)
     if hasattr(manager, "get_epilogue_lambda_guards"):
-        found += [_Leaf(leaf, source, value, reason) for leaf in manager.get_epilogue_lambda_guards()]
-    return found
+        leaves += [_Leaf(leaf, source, value, reason) for leaf in manager.get_epilogue_lambda_guards()]
+    return leaves
 
 
 def _value(source: str, scope: Mapping[str, Any]) -> tuple[Any, str | None]:
-    """The object that a source names."""
     try:
         return eval(source, dict(scope)), None  # noqa: S307 (Dynamo's own text)
     except Exception as error:
@@ -127,8 +122,8 @@ def _timed(calls: Mapping[int, tuple[Callable[[Any], Any], Any]]) -> tuple[dict[
         took_ns = {number: _loop_ns(check, value) for number, (check, value) in calls.items()}
         # Some guards are cheaper still than the one made for it.
         base_ns = min(_loop_ns(empty, calls), *took_ns.values())
-        for number, each_ns in took_ns.items():
-            warm[number].append(each_ns - base_ns)
+        for number, check_ns in took_ns.items():
+            warm[number].append(check_ns - base_ns)
     cold: dict[int, list[int]] = {number: [] for number in calls}
     base: list[int] = []
     flushed = torch.zeros(_FLUSH_BYTES // 4)
@@ -140,11 +135,11 @@ def _timed(calls: Mapping[int, tuple[Callable[[Any], Any], Any]]) -> tuple[dict[
         for number, (check, value) in calls.items():
             cold[number].append(_once_cold_ns(check, value, flushed))
     least = _median(base)
-    return warm, {number: max(0.0, _median(each) - least) for number, each in cold.items() if each}
+    return warm, {number: max(0.0, _median(times) - least) for number, times in cold.items() if times}
 
 
 def _manager_of_the_cheapest_guard() -> Any:
-    """The guard says that its object is not None."""
+    """A manager of one guard: that its object is not None."""
     from torch._C._dynamo.guards import RootGuardManager
 
     manager: Any = RootGuardManager()
@@ -163,7 +158,7 @@ def _loop_ns(check: Callable[[Any], Any], value: Any) -> float:
 
 
 def _once_cold_ns(check: Callable[[Any], Any], value: Any, flushed: torch.Tensor) -> int:
-    """One call after memory larger than the caches was written."""
+    """Time of one call after memory larger than the caches was written."""
     flushed.add_(1.0)
     start_ns = time.perf_counter_ns()
     check(value)
@@ -176,7 +171,7 @@ def _median(values: Sequence[float]) -> float:
 
 
 def _compilations() -> dict[str, Any]:
-    """Frames that Dynamo compiled in this process and why again; graphs that broke and why."""
+    """Frames that Dynamo compiled in this process and graph breaks, with reasons."""
     from torch._dynamo import utils
 
     metrics: Any = getattr(utils, "get_compilation_metrics", list)()
@@ -184,27 +179,29 @@ def _compilations() -> dict[str, Any]:
     return {
         "compilations": [
             {
-                "name": each.co_name,
-                "place": f"{each.co_filename}:{each.co_firstlineno}",
-                "reason": getattr(each, "recompile_reason", None),
-                "seconds": each.entire_frame_compile_time_s,
+                "name": metric.co_name,
+                "place": f"{metric.co_filename}:{metric.co_firstlineno}",
+                "reason": getattr(metric, "recompile_reason", None),
+                "seconds": metric.entire_frame_compile_time_s,
             }
-            for each in metrics
-            if each.co_name
+            for metric in metrics
+            if metric.co_name
         ],
         "graph_breaks": [
             {
-                "reason": _short(str(each.reason)),
-                "place": f"{each.user_stack[-1].filename}:{each.user_stack[-1].lineno}" if each.user_stack else None,
+                "reason": _short(str(broken.reason)),
+                "place": f"{broken.user_stack[-1].filename}:{broken.user_stack[-1].lineno}"
+                if broken.user_stack
+                else None,
             }
-            for each in breaks
-            if getattr(each, "graph_break", True)
+            for broken in breaks
+            if getattr(broken, "graph_break", True)
         ],
     }
 
 
 def _short(reason: str) -> str:
-    """A graph break's first line with its explanation; what follows are hints."""
+    """First line of a graph break's reason, with its explanation but without hints."""
     lines = [line.strip() for line in reason.strip().splitlines()] or [""]
     explained = next((line for line in lines[1:] if line.startswith("Explanation: ")), "")
     return ": ".join(filter(None, (lines[0], explained.removeprefix("Explanation: "))))

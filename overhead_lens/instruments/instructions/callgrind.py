@@ -1,13 +1,12 @@
-"""The instructions instrument: the measured loop of a worker of its own under ``valgrind --tool=callgrind``.
+"""Counts instructions of the measured loop, in a worker of its own under ``valgrind --tool=callgrind``.
 
     worker under valgrind:  load, compile | warm up | N calls | dump | warm up | N calls | dump | ... | killed
     callgrind               off                     on        off              on        off
 
-What would differ from run to run is fixed: the number of calls (warm-up included), the seed of Python's hashes, one thread
-(threads that wait for each other spin), code for a processor that valgrind knows (no AVX-512). Valgrind lays out memory the
-same in every run of one environment. Compiling depends on files and on how long it takes, and leaves addresses to chance: a
-worker that compiled is ended, and one after it, which finds the code in a cache of the same name each time, is counted. Of the
-rounds (``worker.py``) the one with the fewest instructions is kept.
+Whatever would differ from run to run is fixed: the number of calls (warm-up included), the seed of Python's hashes, one thread
+(threads that wait for each other spin), a processor that valgrind knows (no AVX-512). Memory layout is the same in every run of
+one environment, but compiling leaves addresses to chance: a worker that compiled is ended, and the next, which finds the code in
+a cache of the same name, is counted. The round (``worker.py``) with the fewest instructions is kept.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from overhead_lens.machine.process import Worker
 
 _COUNT = Operation("instruments.instructions.worker:count", Nothing)
 
-# Calls in a round and rounds, by the bare time of one call; about 1,500 instructions of a round are not of its calls.
+# Bare time of a call, calls in a round, rounds. About 1,500 instructions of a round are not of its calls.
 _EFFORT = ((200_000, 200, 12), (2_000_000, 20, 4), (20_000_000, 2, 2))
 
 _END_BYTES = 200
 _MOST_SCRATCH = 20
 
-# Contexts of a call graph are kept apart by this many callers.
+# A function is counted by this many of its callers.
 _CALLERS = 64
 
 _ENVIRONMENT = {
@@ -52,7 +51,7 @@ _ENVIRONMENT = {
 
 
 def calls_of(call_ns: float) -> int:
-    """Calls in a round for a workload whose bare call takes ``call_ns``."""
+    """Calls in a round for a bare call of ``call_ns``."""
     return next((calls for limit_ns, calls, _ in _EFFORT if call_ns < limit_ns), 1)
 
 
@@ -60,8 +59,8 @@ def count_instructions(load: Mapping[str, Any], calls: int, folder: Path, timeou
     """Count the instructions of the measured loop and write callgrind's output into ``folder``.
 
     Args:
-        load: What the worker is told to load.
-        calls: In the window; counts compare with those of as many calls.
+        load: Arguments of the worker's ``load``.
+        calls: In the window; counts compare only with those of as many calls.
         folder: The capture.
         timeout_s: Limit for one step under valgrind.
     """
@@ -77,7 +76,7 @@ def count_instructions(load: Mapping[str, Any], calls: int, folder: Path, timeou
 
 
 def _count(load: Mapping[str, Any], calls: int, rounds: int, folder: Path, scratch: Path, timeout_s: float) -> Path:
-    """Callgrind's output of the round that took the fewest instructions."""
+    """Callgrind's output of the round with the fewest instructions."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         raise MeasurementError("valgrind is not installed (apt-get install valgrind)")
@@ -103,11 +102,8 @@ def _count(load: Mapping[str, Any], calls: int, rounds: int, folder: Path, scrat
 
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
-    """An empty directory of the same name in every run: names are hashed, and where they lie depends on it.
-
-    A run beside another takes the next name.
-    """
-    # Not on Windows, where this module is imported all the same.
+    """An empty directory, of the same name in every run, since names are hashed; a concurrent run takes the next name."""
+    # Not at the top: Windows has none.
     import fcntl
 
     for number in range(_MOST_SCRATCH):
@@ -133,8 +129,8 @@ def _scratch() -> Iterator[Path]:
 
 
 def _total(dump: Path) -> float:
-    """Instructions in a dump by its own last line; a dump that lacks it was cut off and is the last to be taken."""
+    """Instructions in a dump by its last line; infinite where it was cut off."""
     with dump.open("rb") as source:
         source.seek(max(0, dump.stat().st_size - _END_BYTES))
-        found = re.search(rb"^totals: (\d+)", source.read(), re.MULTILINE)
-    return int(found[1]) if found else math.inf
+        totals = re.search(rb"^totals: (\d+)", source.read(), re.MULTILINE)
+    return int(totals[1]) if totals else math.inf

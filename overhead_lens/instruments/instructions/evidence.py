@@ -1,4 +1,4 @@
-"""Instruction counts of a capture, ``callgrind.out.gz``."""
+"""Reads the instruction counts of a capture, ``callgrind.out.gz``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from overhead_lens.readers.callgrind import CallGraph, read_callgrind
 
 
 class Counted(Struct, frozen=True):
-    """How counting went: calls in the window, and why nothing was counted where nothing was."""
+    """How counting went: calls in the window, and why nothing was counted."""
 
     calls: Annotated[int, Meta(gt=0)]
     reason: str | None = None

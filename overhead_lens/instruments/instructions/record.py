@@ -1,4 +1,4 @@
-"""Instruction counts: the measured loop under callgrind, in a process of its own."""
+"""Instructions: the measured loop under callgrind, in a process of its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CountInstructions:
         self.about: Counted | None = None
 
     def measure(self, turn: Turn) -> None:
-        """Count, if it was asked for; without counts the budget says why and is whole otherwise."""
+        """Count, if it was asked for."""
         request, recording = turn.request, turn.recording
         if not request.instructions:
             return

@@ -1,9 +1,8 @@
-"""Switching callgrind on and off from inside the process that it watches.
+"""Switches callgrind on and off from inside the process that it watches.
 
 A *client request* is a sequence of instructions that does nothing on a processor and is known to valgrind (valgrind.h,
-``VALGRIND_DO_CLIENT_REQUEST``; the requests of callgrind.h). It is made by a few bytes of machine code, since neither a
-compiler nor the package of torch can be counted on to provide a function for it: torch's own bindings switch the collection
-but not the instrumentation, without which all of start-up and compilation runs fifty times slower.
+``VALGRIND_DO_CLIENT_REQUEST``; callgrind.h). A few bytes of machine code make it, since there may be no compiler, and torch's own
+bindings switch the collection only: instrumentation would slow start-up and compilation down fifty times.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The measured loop under callgrind, which counts it while it is switched on. Runs in the worker."""
+"""Runs the measured loop with callgrind switched on. Runs in the worker."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LEAST_WARM_UP_CALLS = 3
 def count_instructions(workload: Workload, calls: int, rounds: int) -> None:
     """Have callgrind count ``calls`` calls and dump, ``rounds`` times, each after a warm-up.
 
-    Where things lie must not decide what a call counts as. Each round begins with a new version of every type: CPython looks
-    attributes up in a cache of 4096 entries by the type's version and the address of the name (Objects/typeobject.c,
-    ``MCACHE_HASH``), and two that share an entry cost a call some hundred instructions.
+    Each round begins with a new version of every type, so that addresses do not decide the count: CPython caches attributes by
+    the type's version and the address of the name (Objects/typeobject.c, ``MCACHE_HASH``), and a collision costs some hundred
+    instructions.
 
     Raises:
         MeasurementError: The process does not run under valgrind, or the call still compiles.

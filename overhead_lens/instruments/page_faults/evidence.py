@@ -1,4 +1,4 @@
-"""What a page fault takes of the thread's own time, as ``meta.json`` says it, and when that is worth knowing."""
+"""User time of page faults, as ``meta.json`` holds it, and whether it matters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from overhead_lens.captures.directory import Capture
 
-# A fault takes no less than this, and a call of whose time faults take less than this share is no better known for it.
+# A fault takes at least this long; page faults of less than this share of the time are neglected.
 _LEAST_FAULT_NS = 100
 _LEAST_SHARE = 0.002
 
@@ -16,7 +16,7 @@ NotNegative = Annotated[int, Meta(ge=0)]
 
 
 class Touched(Struct, frozen=True):
-    """Fresh pages that a process touched, and by how much more user time, ns, that took than touching those that are there."""
+    """Fresh pages that a process touched, and their extra user time, ns, over pages that are there."""
 
     faults: NotNegative
     user_ns: NotNegative
@@ -24,13 +24,13 @@ class Touched(Struct, frozen=True):
 
 
 class PageFaults(Struct, frozen=True):
-    """One row for each process that measured it."""
+    """One row per process that measured."""
 
     processes: list[Touched] = []
 
 
 def read_page_faults(capture: Capture) -> PageFaults:
-    """What was measured; no rows where faults do not matter.
+    """The rows; none where page faults do not matter.
 
     Raises:
         UsageError: ``meta.json`` is damaged.
@@ -39,5 +39,5 @@ def read_page_faults(capture: Capture) -> PageFaults:
 
 
 def matter(faults: float, wall_ns: float) -> bool:
-    """Whether so many page faults in so much time show in it."""
+    """Whether so many page faults show in so much time."""
     return faults * _LEAST_FAULT_NS >= _LEAST_SHARE * wall_ns

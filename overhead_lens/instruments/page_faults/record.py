@@ -1,4 +1,4 @@
-"""Page faults: what one takes beside the operating system's own time, in timed processes whose blocks had many."""
+"""Page faults: the user time of one, in timed processes whose blocks had many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MEASURE = Operation("instruments.page_faults.worker:measure_page_faults", Touche
 
 
 class MeasurePageFaults:
-    """What the processes measured, ``rows``."""
+    """User time of page faults, ``rows`` by process."""
 
     name: ClassVar[str] = "page_faults"
     when: ClassVar[When] = When.TIMED
@@ -23,11 +23,11 @@ class MeasurePageFaults:
         self.rows: list[Touched] = []
 
     def measure(self, turn: Turn) -> None:
-        """Measure where the process's timed blocks had so many faults that they matter."""
+        """Measure if the page faults of the process's blocks matter."""
         blocks = turn.recording.of(Clock).rows_of(turn.process)
         if matter(sum(row["minor_faults"] for row in blocks), sum(row["wall_ns"] for row in blocks)):
-            found = turn.asked.ask(MEASURE)
-            self.rows.append(Touched(found.faults, found.user_ns, turn.process))
+            touched = turn.asked.ask(MEASURE)
+            self.rows.append(Touched(touched.faults, touched.user_ns, turn.process))
 
     def write(self, _folder: Path) -> Any:
         """The rows, if there are any."""

@@ -1,7 +1,7 @@
-"""What a page fault takes beside what the operating system accounts as its own. Runs in the worker.
+"""Measures the user time of a page fault. Runs in the worker.
 
-A thread that touches a fresh page leaves its program and comes back to it. The way there and back, and filling again what the
-operating system's work displaced from the caches, is accounted as the program's own time (getrusage(2), ru_utime)::
+A thread that touches a fresh page leaves its program and comes back to it. The way there and back, and refilling the caches that
+the operating system used, count as the program's own time (getrusage(2), ru_utime)::
 
     touching a page that is there   |t|
     touching a fresh one            |t| way in |--- system: find, clear and enter a page ---| way back, refill |
@@ -23,11 +23,11 @@ _BUDGET_NS = 1_000_000_000
 
 
 def measure(budget_ns: int = _BUDGET_NS) -> dict[str, int]:
-    """Touch pages, fresh ones and then as many that are there.
+    """Touch fresh pages, and then as many that are there.
 
     Returns:
-        ``faults``: fresh pages touched; ``user_ns``: by how much more user time they took than those that were there.
-        Both 0 where the operating system does not account a thread's time.
+        ``faults``: fresh pages touched; ``user_ns``: their extra user time. Both 0 where the operating system does not account
+        a thread's time.
     """
     if sys.platform != "linux":
         return {"faults": 0, "user_ns": 0}
@@ -44,7 +44,7 @@ def measure(budget_ns: int = _BUDGET_NS) -> dict[str, int]:
 
 
 def _user_time(action: Callable[[], None], budget_ns: int) -> tuple[int, int]:
-    """How often ``action`` was done in about ``budget_ns``, and the thread's user time in ns meanwhile."""
+    """Number of times ``action`` ran in about ``budget_ns``, and the thread's user time in ns meanwhile."""
     import resource
 
     end_ns = time.perf_counter_ns() + budget_ns
@@ -58,5 +58,5 @@ def _user_time(action: Callable[[], None], budget_ns: int) -> tuple[int, int]:
 
 @operation
 def measure_page_faults(_session: Session) -> dict[str, Any]:
-    """Measure what page faults take beside the operating system's own time."""
-    return dict(measure())
+    """Measure the user time of page faults."""
+    return measure()

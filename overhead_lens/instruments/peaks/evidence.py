@@ -1,8 +1,8 @@
-"""The machine's peaks, as ``meta.json`` says them."""
+"""The machine's peaks, as ``meta.json`` holds them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -20,7 +20,7 @@ class Rates(Struct, frozen=True, omit_defaults=True):
     Attributes:
         bytes: The working set.
         bytes_per_s: The larger of reading and copying (read + written).
-        capacity_bytes: What the level holds, over the threads; None of main memory; not set in captures that know no levels.
+        capacity_bytes: Size of the level, over the threads; None for main memory; not set in captures that know no levels.
         read_bytes_per_s, copy_bytes_per_s: Each by itself.
     """
 
@@ -32,7 +32,7 @@ class Rates(Struct, frozen=True, omit_defaults=True):
 
     @property
     def holds_bytes(self) -> int | None:
-        """What the level holds, None for main memory; the working set where no levels are known."""
+        """Size of the level, None for main memory; the working set where no levels are known."""
         return self.bytes if isinstance(self.capacity_bytes, UnsetType) else self.capacity_bytes
 
 
@@ -49,7 +49,7 @@ class Level(Rates, frozen=True, omit_defaults=True):
 
 
 class Gemv(Struct, frozen=True):
-    """Rate of the weight of a float32 matrix-vector product, by the level that holds it."""
+    """Rate of a float32 matrix-vector product's weight, by the level that holds it."""
 
     level: str
     weight_bytes: int
@@ -67,7 +67,7 @@ class Device(Struct, frozen=True):
 
 
 class Peaks(Struct, frozen=True):
-    """What the machine can do at most.
+    """Peak rates of the machine.
 
     Attributes:
         copy: Memory levels, smallest first, main memory last.
@@ -75,8 +75,8 @@ class Peaks(Struct, frozen=True):
         flops_per_s, one_thread_flops_per_s: float32 matrix-matrix product.
         gemv: float32 matrix-vector products.
         threads: Of torch.
-        device: None without a GPU in use, and ``device_reason`` says why.
-        seconds: What measuring took.
+        device: None without a GPU in use; ``device_reason`` says why.
+        seconds: Time that measuring took.
     """
 
     copy: Annotated[list[Level], Meta(min_length=1)]
@@ -91,18 +91,13 @@ class Peaks(Struct, frozen=True):
 
     def level_of(self, size_bytes: int) -> Level:
         """The smallest level that holds so many bytes; main memory where none does."""
-        return _smallest(self.copy, size_bytes)
+        return next((level for level in self.copy if (level.holds_bytes or 0) >= size_bytes), self.copy[-1])
 
     def level_of_one_thread(self, size_bytes: int) -> tuple[Level, Rates] | None:
         """The smallest level that holds so many bytes for one thread, and its rates; None where no levels are known."""
         levels = [(level, level.one_thread) for level in self.copy if level.one_thread is not None]
-        fitting = [each for each in levels if (each[1].holds_bytes or 0) >= size_bytes]
+        fitting = [(level, rates) for level, rates in levels if (rates.holds_bytes or 0) >= size_bytes]
         return next(iter([*fitting, *levels[-1:]]), None)
-
-
-def _smallest(levels: Sequence[Level], size_bytes: int) -> Level:
-    fitting = [level for level in levels if (level.holds_bytes or 0) >= size_bytes]
-    return fitting[0] if fitting else levels[-1]
 
 
 def read_peaks(capture: Capture) -> Peaks | None:
@@ -115,7 +110,7 @@ def read_peaks(capture: Capture) -> Peaks | None:
 
 
 def kept_peaks(kept: Mapping[str, Any]) -> Peaks | None:
-    """Peaks that are kept with a calibration; None if they are damaged, so that they are measured again."""
+    """Peaks kept with a calibration; None if they are damaged, so that they are measured again."""
     try:
         return msgspec.convert(kept, Peaks)
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""Peaks: what the machine can do, in the last timed process, unless it is kept with the calibration."""
+"""Peaks: rates of the machine, in the last timed process unless kept with the calibration."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ class MeasurePeaks:
         self.peaks: Peaks | None = None
 
     def measure(self, turn: Turn) -> None:
-        """Take those that are kept, or measure them."""
+        """Take the kept ones, or measure."""
         kept = (turn.recording.of(Calibrate).calibration or {}).get("peaks")
-        if kept:
-            self.peaks = kept_peaks(kept)
-            if self.peaks is not None:
-                return
+        self.peaks = kept_peaks(kept) if kept else None
+        if self.peaks is not None:
+            return
         try:
             self.peaks = turn.asked.ask(MEASURE)
         except MeasurementError as error:

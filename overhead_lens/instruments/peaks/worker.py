@@ -1,11 +1,10 @@
-"""What this machine can do at best, for the roofline floor of a call's work. Runs in the worker.
+"""Measures the machine's peak rates, for the roofline floor of a call's work. Runs in the worker.
 
-Every figure is the fastest of all calls in a fixed time: a machine that others use is disturbed from one call to the next,
-and only ever in one direction. All are measured with the current thread count and with one thread, and the larger counts:
-where another process holds a core, threads that wait for one another are slower than one alone.
+Every figure is the fastest call in a fixed time: what else runs on the machine only ever adds time. The larger counts of all
+threads and one: where another process holds a core, threads that wait for each other are slower than one.
 
-Memory is streamed through one level at a time. A call must last long beside what calling it costs, so a working set of half
-a level is passed over many times within one call, by strides that return to it::
+Memory is streamed one level at a time. A call must last long beside its own overhead, so a working set of half a level is passed
+over many times within one call, by strides that return to it::
 
     read    sum of (threads, passes, n) with strides (n, 0, 1)
     copy    the same read, written to (threads, k, k, n) with strides (slab, 16, 16, 1), passes = k * k: torch refuses a
@@ -61,7 +60,7 @@ class Cache:
     sharers: int
 
     def instances(self, threads: int, processors: int) -> int:
-        """How many of them ``threads`` threads reach on a machine of ``processors`` logical processors."""
+        """Number of instances that ``threads`` threads reach among ``processors`` logical processors."""
         return max(1, min(threads, math.ceil(processors / self.sharers)))
 
 
@@ -69,17 +68,8 @@ def peaks_here() -> dict[str, Any]:
     """Memory bandwidth per level, matrix products, and a GPU's launch latency; takes about 2 s.
 
     Returns:
-        ``copy``: smallest level first, main memory last: ``level`` (``L1``, ``DRAM``), ``bytes`` (working set),
-        ``capacity_bytes`` (of the level, over the threads; None for main memory), ``bytes_per_s`` (the largest of the
-        following), ``read_bytes_per_s``, ``copy_bytes_per_s`` (read + written), and the same of ``one_thread``.
-        ``levels_from``: ``sysfs``, or ``assumed`` where the machine does not say.
-        ``flops_per_s``: float32 matrix-matrix product; ``one_thread_flops_per_s``.
-        ``gemv``: float32 matrix-vector product by the level that holds the weight: ``level``, ``weight_bytes``,
-        ``bytes_per_s`` of the weight, what calling takes (the same call on one element) subtracted.
-        ``threads``, ``seconds``.
-        ``device``: None without a GPU in use, and ``device_reason`` says why; else ``cache_bytes`` (0 where torch does not
-        say), ``bytes_per_s`` (copy, read + written), ``flops_per_s`` (float32), ``launch_ns`` (host time of one empty
-        launch), ``round_trip_ns`` (launch and synchronize).
+        The fields of ``evidence.Peaks``: ``copy`` has the larger of all threads' and one's ``bytes_per_s``, all else as with
+        all threads; ``gemv`` is net of calling (the same call on one element).
     """
     started = time.perf_counter()
     caches, levels_from = read_caches()
@@ -106,7 +96,7 @@ def peaks_here() -> dict[str, Any]:
 
 def read_caches(folder: Path = CACHES) -> tuple[list[Cache], str]:
     """Data caches of the first processor, smallest first, and ``sysfs`` or ``assumed`` (usual sizes)."""
-    found = []
+    caches = []
     for path in folder.glob("index*"):
         with contextlib.suppress(OSError, ValueError):
             level, kind, size, shared = (
@@ -114,9 +104,9 @@ def read_caches(folder: Path = CACHES) -> tuple[list[Cache], str]:
                 for name in ("level", "type", "size", "shared_cpu_list")
             )
             if kind in ("Data", "Unified"):
-                found.append(Cache(f"L{int(level)}", _size_bytes(size), _count(shared)))
-    if found:
-        return sorted(found, key=lambda cache: cache.name), "sysfs"
+                caches.append(Cache(f"L{int(level)}", _size_bytes(size), _count(shared)))
+    if caches:
+        return sorted(caches, key=lambda cache: cache.name), "sysfs"
     shared_by_all = os.cpu_count() or 1
     return [Cache("L1", 32 * _KIB, 1), Cache("L2", 512 * _KIB, 1), Cache("L3", 8 * _MIB, shared_by_all)], "assumed"
 
@@ -128,17 +118,17 @@ def _size_bytes(text: str) -> int:
 
 def _count(cpu_list: str) -> int:
     """Processors in a list such as ``0-3,8``."""
-    ranges = (each.partition("-") for each in cpu_list.split(","))
+    ranges = (part.partition("-") for part in cpu_list.split(","))
     return sum(int(last or first) - int(first) + 1 for first, _, last in ranges)
 
 
 def _level(cache: Cache | None, caches: list[Cache], threads: int) -> dict[str, Any]:
     """Rates of one level; main memory for None."""
-    every = _stream(cache, caches, threads)
+    together = _stream(cache, caches, threads)
     with threads_in_use(1):
-        one = every if threads == 1 else _stream(cache, caches, 1)
-    fastest = max(every["bytes_per_s"], one["bytes_per_s"])
-    return {"level": cache.name if cache else "DRAM", **every, "bytes_per_s": fastest, "one_thread": one}
+        one = together if threads == 1 else _stream(cache, caches, 1)
+    fastest = max(together["bytes_per_s"], one["bytes_per_s"])
+    return {"level": cache.name if cache else "DRAM", **together, "bytes_per_s": fastest, "one_thread": one}
 
 
 def _stream(cache: Cache | None, caches: list[Cache], threads: int) -> dict[str, Any]:
@@ -184,7 +174,7 @@ def _gemm_rate() -> float:
 
 
 def _gemv(cache: Cache | None) -> dict[str, Any]:
-    """The rate of a weight that half fills one instance of the level."""
+    """Rate of a weight that half fills one instance of the level."""
     weight_bytes = cache.size_bytes // 2 if cache else _WEIGHT_BYTES
     side = math.isqrt(weight_bytes // _FLOAT_BYTES)
     call_ns = _gemv_ns(1)
@@ -204,7 +194,7 @@ def _gemv_ns(side: int) -> int:
 
 
 def _device() -> tuple[dict[str, float] | None, str | None]:
-    """Peaks of the current CUDA device, or why there are none; a device that the workload did not touch stays asleep."""
+    """Peaks of the current CUDA device, or why none; a device that the workload did not use stays asleep."""
     if not torch.cuda.is_available():
         return None, "torch sees no CUDA device"
     if not torch.cuda.is_initialized():
@@ -225,7 +215,7 @@ def _device() -> tuple[dict[str, float] | None, str | None]:
 
 
 def _device_ns(call: Callable[[], object]) -> float:
-    """Time on the device of the fastest of some calls."""
+    """Device time of the fastest of some calls."""
     times = []
     for _ in range(10):
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -238,7 +228,7 @@ def _device_ns(call: Callable[[], object]) -> float:
 
 
 def _launch_ns(empty: Callable[[int], object]) -> float:
-    """Host time per launch in the fastest of some bursts, which are shorter than the device's queue."""
+    """Host time per launch in the fastest burst; bursts are shorter than the device's queue."""
     best = math.inf
     for _ in range(20):
         torch.cuda.synchronize()
@@ -251,7 +241,7 @@ def _launch_ns(empty: Callable[[int], object]) -> float:
 
 
 def _fastest_ns(call: Callable[[], object], budget_ns: int) -> int:
-    """The fastest of all calls that fit into ``budget_ns``, after one that does not count."""
+    """Time of the fastest call within ``budget_ns``, after one that does not count."""
     call()
     end = time.perf_counter_ns() + budget_ns
     best, calls = 1 << 62, 0
@@ -266,4 +256,4 @@ def _fastest_ns(call: Callable[[], object], budget_ns: int) -> int:
 @operation
 def measure_peaks(_session: Session) -> dict[str, Any]:
     """Measure the machine's peaks."""
-    return dict(peaks_here())
+    return peaks_here()

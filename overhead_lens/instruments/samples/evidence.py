@@ -1,4 +1,4 @@
-"""Sampled stacks of a capture, ``stacks.txt.gz``."""
+"""Reads the sampled stacks of a capture, ``stacks.txt.gz``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from overhead_lens.worker.loop import LOOP_NAME
 
 
 class Sampled(Struct, frozen=True):
-    """How sampling went: stacks taken, stacks that could not be read, and why there are none where there are none."""
+    """How sampling went: stacks taken, stacks that could not be read, and why there are none."""
 
     samples: int = 0
     errors: int = 0
@@ -27,7 +27,7 @@ class Sampled(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """Stacks cut to the measured loop, one sequence for each process that gave any, and how sampling went."""
+    """Stacks inside the measured loop, one sequence per process that gave any; how sampling went."""
 
     processes: Sequence[Sequence[Stack]] = ()
     taken: Sampled = field(default_factory=Sampled)
@@ -56,5 +56,5 @@ def read_samples(capture: Capture) -> Samples:
 
 
 def stacks_per_process(folded: Sequence[str]) -> list[list[Stack]]:
-    """The sampled stacks of the measured loop, one list per process; none of a process that gave none."""
-    return completed([found for group in by_root(parse_stacks(folded)) if (found := inside(group, LOOP_NAME))])
+    """Stacks inside the measured loop, one list per process that gave any."""
+    return completed([stacks for group in by_root(parse_stacks(folded)) if (stacks := inside(group, LOOP_NAME))])

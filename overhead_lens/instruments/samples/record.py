@@ -1,4 +1,4 @@
-"""Samples: stacks of the measured loop, from timed processes when their blocks are timed."""
+"""Samples: stacks of the measured loop, in timed processes after their blocks."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from overhead_lens.machine.process import Process
 
 
 class Spinning(Struct, frozen=True):
-    """The process that spins."""
+    """The worker's process, which runs the loop from now on."""
 
     pid: int
 
 
 class Spun(Struct, frozen=True):
-    """Calls that were made while it spun."""
+    """Calls made while the loop ran."""
 
     calls: int
 
 
 SPIN = Operation("instruments.samples.worker:spin", Spinning)
-# Any line ends the spinning, whose own reply then comes.
+# Any line ends the loop, which then replies.
 _STOP = Operation("instruments.samples.worker:stop", Spun)
 
 
 class SampleStacks:
-    """Stacks of all sampled processes; after a refusal no other process is tried.
+    """Stacks of all sampled processes, until py-spy is refused.
 
     Attributes:
-        folded: py-spy's text, one for each process.
+        folded: py-spy's output by process.
         taken: How sampling went so far.
     """
 
@@ -54,7 +54,7 @@ class SampleStacks:
         self.taken = Sampled()
 
     def measure(self, turn: Turn) -> None:
-        """Sample one process of so many."""
+        """Sample every ``sampled_every``-th process."""
         effort = turn.request.effort
         if turn.process % effort.sampled_every:
             return
@@ -71,8 +71,8 @@ class SampleStacks:
             folder: For the sampler's own file.
             worker: Warmed up.
             count: Stacks wanted.
-            core: Where process and sampler are kept meanwhile; None for one of the sampler's choice.
-            threads: Whether the call waits for other threads.
+            core: Core of process and sampler meanwhile; None for the sampler's choice.
+            threads: Whether the call runs on several threads.
         """
         if self.taken.reason:
             return None
@@ -107,7 +107,7 @@ class SampleStacks:
 
 
 def write_stacks(folder: Path, folded: Sequence[str]) -> None:
-    """Write folded stacks of several samplers, each under a root frame of its own."""
+    """Write folded stacks, each sampler's under a root frame of its own."""
     with gzip.open(folder / STACKS, "wt", encoding="utf-8") as target:
         for number, text in enumerate(folded):
             target.writelines(f"sampler {number} (py-spy:1);{line}\n" for line in text.splitlines() if line)

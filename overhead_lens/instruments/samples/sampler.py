@@ -1,4 +1,4 @@
-"""The samples instrument: ``py-spy record --native`` attached to a warmed-up worker."""
+"""Attaches ``py-spy record --native`` to a warmed-up worker."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from pathlib import Path
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.cores import put_back, set_apart
 
-# A stack takes some 2 ms, and the target then runs for as long: a higher rate is not reached, and its stacks take longer than the
-# seconds asked for. On a quiet machine one stack of twenty is the one before once more, at any rate; while another process
-# holds the other core of two, half of them are (docs/methodology/sampling.md).
+# A stack takes some 2 ms and the target must run in between: a higher rate is not reached (docs/methodology/sampling.md).
 _RATE_HZ = 300
 
 # Reading libtorch's symbols takes seconds before the first sample, and each sample pauses the target for 1 to 2 ms.
@@ -33,7 +31,7 @@ _REFUSED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SamplerRun:
-    """What one attachment gave: folded stacks (``frame;frame count`` per line) and py-spy's own count of failures."""
+    """Result of one attachment: folded stacks (``frame;frame count`` per line), py-spy's counts of stacks and failures."""
 
     folded: str
     sample_count: int
@@ -41,20 +39,19 @@ class SamplerRun:
 
 
 def find_sampler() -> str | None:
-    """Path of the py-spy executable: of this environment, else of PATH."""
+    """Path of py-spy: of this environment, else on PATH."""
     name = "py-spy.exe" if sys.platform == "win32" else "py-spy"
     own = Path(sysconfig.get_path("scripts"), name)
     return str(own) if own.is_file() else shutil.which(name)
 
 
 class Sampling:
-    """py-spy attached to process ``pid`` from here on, for about ``sample_count`` stacks at about 300 Hz.
+    """py-spy attached to process ``pid``, for about ``sample_count`` stacks at about 300 Hz.
 
-    Native frames and waiting threads are included. py-spy takes whole seconds only: the rate is what gives the number
-    asked for in so many.
+    Native frames and waiting threads are included. py-spy takes whole seconds only, so the rate is adjusted to the count.
 
     Args:
-        core: Where the target's main thread and py-spy are kept meanwhile; None for one of those that the target may use.
+        core: Core of the target's main thread and of py-spy; None for one of those that the target may use.
         threads: Whether the target's main thread waits for others.
 
     Raises:
@@ -121,12 +118,10 @@ class Sampling:
 
 @contextlib.contextmanager
 def _shared_core(pid: int, core: int | None) -> Iterator[int | None]:
-    """Keep the main thread of ``pid`` on a core and its other threads off it; yields which, None where that cannot be told.
+    """Keep the main thread of ``pid`` on a core and its other threads off it; yields the core, None where unknown.
 
-    The target and py-spy are to share one, so that one runs while the other does not: beside the target, on a core that shares a
-    cache or execution units with the target's, py-spy slows it down just before it stops it, and not all code by as much.
-    Spinning for 10.3 us in a call of 24.1 us was given 4.1 us at 1000 Hz and 9.2 us at 300 Hz; on one core 10.5 and 10.6 us
-    (docs/methodology/sampling.md).
+    py-spy is to share it, so that one runs while the other does not: from a core beside, which shares caches or execution units,
+    py-spy slows the target down just before it stops it, and not all code by as much (docs/methodology/sampling.md).
     """
     before: dict[int, set[int]] = {}
     try:
@@ -140,7 +135,7 @@ def _shared_core(pid: int, core: int | None) -> Iterator[int | None]:
 
 @contextlib.contextmanager
 def _starting_on(core: int | None) -> Iterator[None]:
-    """Start what is started meanwhile on a core, if one is named."""
+    """Let processes that are started meanwhile start on a core, if one is named."""
     before = None
     try:
         with contextlib.suppress(OSError):
@@ -156,11 +151,10 @@ def _starting_on(core: int | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _not_preempting(thread: int) -> Iterator[None]:
-    """Have a thread that wakes up wait until what runs on its core pauses or has had its turn (sched(7), ``SCHED_BATCH``).
+    """Let a thread that wakes up wait for what runs on its core (sched(7), ``SCHED_BATCH``).
 
-    py-spy stops all threads and lets the main one go first. If that one took the core from py-spy, it would wait at its next
-    barrier for threads that are still stopped, and be sampled there: of 100 us of Python code beside a sine on two threads
-    81 were found, at 50 Hz (docs/methodology/sampling.md). One that waits for nobody may: whether that matters is open.
+    py-spy stops all threads and lets the main one go first. Taking the core from py-spy, it would wait at its next barrier for
+    threads that are still stopped, and be sampled there (docs/methodology/sampling.md).
     """
     before = None
     try:
@@ -176,7 +170,7 @@ def _not_preempting(thread: int) -> Iterator[None]:
 
 
 def explain_failure(chatter: str) -> str:
-    """One line for what py-spy printed when it could not sample."""
+    """One line on why py-spy could not sample, from what it printed."""
     if _REFUSED.search(chatter):
         return "no permission to attach py-spy (ptrace): run as root, add CAP_SYS_PTRACE, or see `overhead-lens doctor`"
     lines = [line.strip() for line in chatter.splitlines() if line.strip() and "py-spy>" not in line]

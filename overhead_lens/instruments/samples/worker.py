@@ -1,4 +1,4 @@
-"""What the worker does while an outside sampler looks at it: the measured loop, over and over. Runs in the worker."""
+"""Runs the measured loop over and over while a sampler is attached. Runs in the worker."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def spin_until_input(workload: Workload, count: int, stream: Any) -> int:
 
 @operation
 def spin(session: Session, chunk_ns: int, tracer_pid: int) -> dict[str, Any]:
-    """Run the loop until a line arrives, which is consumed; replies once before, so that a sampler can attach."""
+    """Reply, so that a sampler can attach, and run the loop until a line arrives, which is consumed."""
     allow_tracing_by(tracer_pid)
     session.announce({"pid": os.getpid()})
     calls = spin_until_input(session.workload, calls_per_block(session.call_ns, chunk_ns), session.requests)

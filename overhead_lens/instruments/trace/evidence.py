@@ -1,4 +1,4 @@
-"""The trace of a capture: its events, ``kineto.json.gz``, and how it was recorded."""
+"""Reads the trace of a capture, ``kineto.json.gz``, and how it was recorded."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Traced(Struct, frozen=True):
     Attributes:
         reason: Why there is none; None where there is one.
         calls: Recorded calls.
-        traced_wall_ns, bare_wall_ns: Wall time of so many calls, recorded and not, in the same process.
+        traced_wall_ns, bare_wall_ns: Wall time of ``calls`` calls, recorded and not, in the same process.
         traced_faults, bare_faults: Page faults of each.
-        fault_ns: What a page fault takes, ns.
+        fault_ns: Time of a page fault.
         events: Recorded events.
         stack_calls: Calls of the second trace, which has Python stacks.
         operator_floor_ns: Span of an operator on one element: the most that is not its kernel.
@@ -40,7 +40,7 @@ class Traced(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Event frame of the plain trace, as ``readers/kineto`` makes it, and how it was recorded."""
+    """Event frame of ``readers/kineto`` of the plain trace, and how it was recorded."""
 
     events: pd.DataFrame
     about: Traced

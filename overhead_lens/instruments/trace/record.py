@@ -1,4 +1,4 @@
-"""The trace: torch.profiler around the measured loop, in a process that is not timed."""
+"""Trace: torch.profiler around the measured loop, in a process that is not timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trace instrument: torch.profiler around the measured loop, its export kept byte for byte. Runs in the worker."""
+"""Records the measured loop with torch.profiler and keeps its export byte for byte. Runs in the worker."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.usage import fault_ns, usage_of_thread
 from overhead_lens.worker.workload import Workload
 
-# A complete event is some 300 bytes of JSON; one more for safety with long kernel names.
+# A complete event is some 300 bytes of JSON, more with long kernel names.
 _BYTES_PER_EVENT = 400
 _BYTES_LIMIT = 20_000_000
 _STACK_BYTES_LIMIT = 4_000_000
 _MOST_CALLS = 2_000
 _MOST_STACK_CALLS = 20
 
-# Of blocks as long as those that the profiler's cost is calibrated with. The fastest of longer ones still holds what others on
-# the machine take, and more of it recorded than bare.
+# As long as calibration blocks. The fastest of longer ones still holds what others on the machine take, and more of it recorded
+# than bare.
 _TRACED_NS = 30_000_000
-# Of long calls a few in a longer one: a single call tells nothing of what calls differ by.
+# Long calls get a longer block of a few: a single call does not show how calls differ.
 _FEW_CALLS = 4
 _LONG_TRACED_NS = 120_000_000
 _MOST_REPEATS = 40
@@ -40,23 +40,21 @@ _REPEATS_NS = 3_000_000_000
 def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
     """Write ``kineto.json.gz`` (plain) and ``kineto_stack.json.gz`` (a few calls with Python stacks) into ``folder``.
 
-    The number of calls keeps the JSON under 20 MB, unless that of a single one is larger. Bare blocks of as many calls between
-    the traced ones give the wall time that the profiler's own cost is measured against.
+    As many calls as fit into 20 MB of JSON, at least one. Bare blocks of as many calls between the traced ones give the wall
+    time that the profiler's cost is measured against; the fastest of each counts, since a disturbance only ever adds time.
 
     Returns:
-        ``calls``; ``traced_wall_ns`` and ``bare_wall_ns`` of that many calls, and the page faults of each, ``traced_faults`` and
-        ``bare_faults``, of which one takes ``fault_ns``; ``events``, ``stack_calls``;
-        ``operator_floor_ns``: the span of an operator on one element, the most that is not its kernel.
+        The fields of ``evidence.Traced`` but ``reason``.
     """
     probe = _profile(workload, 1, with_stack=False)
-    # A warm-up may find calls on several threads much slower than they are, as beside that of another process.
+    # The warm-up may have found calls on several threads too slow, beside that of another process.
     calls = calls_recorded(min(call_ns, _run(workload, 1).wall_ns), probe.events)
-    # Bare and traced blocks alternate, and the fastest of each counts: a disturbance only ever adds time.
     bare = _run(workload, calls)
     fastest: _Recording | None = None
     repeats, started = 0, time.perf_counter_ns()
     while repeats < _MOST_REPEATS and (repeats < _LEAST_REPEATS or time.perf_counter_ns() - started < _REPEATS_NS):
-        fastest = min(filter(None, (fastest, _profile(workload, calls, with_stack=False))), key=lambda each: each.run)
+        recording = _profile(workload, calls, with_stack=False)
+        fastest = min(fastest or recording, recording, key=lambda recorded: recorded.run)
         bare = min(bare, _run(workload, calls))
         repeats += 1
     assert fastest is not None
@@ -77,7 +75,7 @@ def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
 
 
 def calls_recorded(call_ns: float, events_per_call: int) -> int:
-    """Calls of a block that is neither too long nor too large to export."""
+    """Number of calls in a block that is neither too long nor too large to export."""
     fitting, few = (int(block_ns / max(call_ns, 1.0)) for block_ns in (_TRACED_NS, _LONG_TRACED_NS))
     most = min(_MOST_CALLS, max(fitting, min(few, _FEW_CALLS)))
     return _calls_within(_BYTES_LIMIT, events_per_call, most)
@@ -96,7 +94,7 @@ class _Run(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Recording:
-    """One run under the profiler: events seen, and the profile to export."""
+    """One run under the profiler: its number of events and the profile to export."""
 
     run: _Run
     events: int
@@ -107,7 +105,7 @@ def _profile(workload: Workload, calls: int, *, with_stack: bool) -> _Recording:
     activities = [ProfilerActivity.CPU]
     if workload.on_device and torch.cuda.is_available():
         activities.append(ProfilerActivity.CUDA)
-    # One annotation around all calls names the window; one per call would be an event more in each.
+    # One annotation names the window; one per call would add an event to each.
     with (
         torch.profiler.profile(activities=activities, with_stack=with_stack) as profile,
         torch.profiler.record_function(LOOP_NAME),
