@@ -96,3 +96,9 @@ def round_to_sum(values: Sequence[float], total: int) -> list[int]:
     for index in by_remainder[:missing]:
         floors[index] += 1
     return floors
+
+
+def proportional(weights: Sequence[float], total: int) -> list[int]:
+    """Integers in proportion to ``weights`` that sum to ``total``; zeros where no weight is above 0."""
+    weight = sum(weights)
+    return round_to_sum([value * total / weight for value in weights], total) if weight else [0] * len(weights)

@@ -1,13 +1,12 @@
-"""What independent instruments say of the same category: samples, the corrected trace, and the call with the thing left out.
+"""Compares independent readings of one category: samples, the corrected trace, and ablation.
 
-Readings are made comparable first, or are known to err in one way:
+Ablation only bounds a category (docs/methodology/cross-checks.md):
 
-- ``guard``: the trace's event begins after the backend match, and filtering guards leaves it in: it is taken out of the samples.
-  Without guards other functions of the call are faster, too: that reading is an upper bound (docs/methodology/cross-checks.md).
-- ``allocation``: leaving it out means that the generated code's buffers are kept from call to call, which leaves out Python's
-  call of the allocator as well (some 150 ns each, ``python`` in the budget): that reading is an upper bound.
-- ``kernel``: kernels called alone still cross the binding, so that is one too. But they write to memory that
-  is there: where the call's own touch fresh pages, they take longer by more than the faults are given, and it is a lower bound.
+- ``guard``: upper bound, since the rest of the call runs faster without guards, too. Neither the trace's event nor the filtered
+  guards cover the backend match, so it is subtracted from the samples.
+- ``allocation``: upper bound, since keeping the buffers also saves Python's call of the allocator, which counts as ``python``.
+- ``kernel``: upper bound, since kernels called alone still cross the binding. Lower bound where the call's own kernels touch
+  fresh pages, which slows them down by more than the page faults themselves take.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ from overhead_lens.stats.bootstrap import PairedSides, paired_sides
 from overhead_lens.stats.values import Interval
 from overhead_lens.taxonomy.host import HostCategory
 
-# Page faults of so much of the kernels' time slow them down.
-_FAULTS_THAT_MATTER = 0.1
+_SLOWING_FAULTS_SHARE = 0.1
+"""Page faults above this share of the kernels' time slow the kernels down."""
 
 
 def cross_checks(
     host: Sequence[HostCategory], backend_match_ns: float, traced: TraceBudget | None, ablation: pd.DataFrame | None
 ) -> tuple[CrossCheck, ...]:
-    """The checks that at least two instruments can make.
+    """Checks of every category that at least two instruments can read.
 
     Args:
-        host: The budget, from samples.
+        host: The budget.
         backend_match_ns: Sampled time of the backend match, ns per call.
-        traced: The trace's budget; None without one.
-        ablation: Blocks of the rungs that the recorder times for checks; None without them.
+        traced: The trace's budget.
+        ablation: Timed blocks of the ladder's rungs that the checks need.
     """
-    by_name = {each.category: each for each in host}
-    if not any(each.evidence == "samples" for each in host):
+    by_name = {category.category: category for category in host}
+    if not any(category.evidence == "samples" for category in host):
         return ()
     walls = None if ablation is None or ablation.empty else paired_sides(undisturbed(ablation, ("process", "rung")))
     checks = (
@@ -71,43 +70,37 @@ def _check(
     ablation: Reading | None,
     bound: Bound | None = None,
 ) -> CrossCheck | None:
-    seen = [
-        (reading.ci95_ns, bound if reading is ablation else None) for reading in (samples, trace, ablation) if reading
-    ]
-    if len(seen) < 2:
+    readings = ((samples, None), (trace, None), (ablation, bound))
+    intervals = [_unbounded(reading.ci95_ns, side) for reading, side in readings if reading]
+    if len(intervals) < 2:
         return None
-    ranges = [_possible(interval, bound) for interval, bound in seen]
-    agree = all(_meet(one, two) for one in ranges for two in ranges)
+    agree = all(low <= high for low, _ in intervals for _, high in intervals)
     return CrossCheck(category, samples, trace, ablation, agree, bound)
 
 
-def _possible(interval: Interval, bound: Bound | None) -> Interval:
-    """Where the category may lie by a reading."""
+def _unbounded(interval: Interval, bound: Bound | None) -> Interval:
+    """The interval, open on the side that a bound leaves open."""
     low, high = interval
     return -math.inf if bound == "upper" else low, math.inf if bound == "lower" else high
 
 
 def _bound_of_kernels(host: Mapping[str, HostCategory]) -> Bound:
     faults_ns = sum(part.ns for part in host["allocation"].parts if part.name == PAGE_FAULT.part)
-    return "lower" if faults_ns > _FAULTS_THAT_MATTER * host["kernel"].ns else "upper"
+    return "lower" if faults_ns > _SLOWING_FAULTS_SHARE * host["kernel"].ns else "upper"
 
 
-def _meet(one: Interval, two: Interval) -> bool:
-    return one[0] <= two[1] and two[0] <= one[1]
-
-
-def _sampled(category: HostCategory, outside_ns: float = 0.0) -> Reading | None:
+def _sampled(category: HostCategory, excluded_ns: float = 0.0) -> Reading | None:
     if category.evidence == "trace":
         return None
     low, high = category.ci95_ns
-    return Reading(category.ns - outside_ns, (low - outside_ns, high - outside_ns))
+    return Reading(category.ns - excluded_ns, (low - excluded_ns, high - excluded_ns))
 
 
 def _traced(category: str, traced: TraceBudget | None) -> Reading | None:
-    """Its interval is that of the recorded process: what others differ by, a trace does not know."""
+    """The trace's reading; its interval is that of the one traced process."""
     if traced is None:
         return None
-    ns = sum(of for attribution, of in traced.attributions.items() if attribution.category == category)
+    ns = sum(own_ns for attribution, own_ns in traced.attributions.items() if attribution.category == category)
     spread_ns = traced.spread_ns.get(category, 0.0)
     return Reading(ns, (ns - spread_ns, ns + spread_ns)) if ns else None
 
@@ -120,5 +113,5 @@ def _kernel(walls: PairedSides | None) -> Reading | None:
 
 
 def _step(walls: PairedSides | None, upper: str, lower: str) -> Reading | None:
-    found = None if walls is None else walls.difference(upper, lower)
-    return None if found is None else Reading(*found)
+    difference = None if walls is None else walls.difference(upper, lower)
+    return None if difference is None else Reading(*difference)

@@ -1,8 +1,7 @@
-"""The device's side of one unprofiled call.
+"""Divides one unprofiled call into busy and idle time of the device.
 
-Kernels take as long under the profiler as without it, the host does not. So the device's busy time is the trace's, inside
-the measured loop and per call, and its idle time is the *bare* wall less that. Blame is found in the trace, where idle time
-is longer by what the profiler costs the host, and scaled to the bare idle time.
+The profiler slows the host and not the kernels. So busy time per call is the trace's, and idle time is the *bare* wall time less
+busy time. Idle time in the trace includes the profiler's cost; its blame is scaled to the bare idle time.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.costs import kernel_costs
-from overhead_lens.units import round_to_sum
+from overhead_lens.units import proportional
 
 _TOP = 8
 
@@ -24,13 +23,13 @@ _TOP = 8
 def device_share(
     events: pd.DataFrame, calls: int, wall_ns: int, kind: str, classifier: Classifier
 ) -> tuple[DeviceShare | None, tuple[str, ...]]:
-    """The share of the busiest device, and what must be said of it; None for a trace without device work.
+    """The busiest device's share of the call, and warnings; None for a trace without device work.
 
     Args:
         events: Event frame of a recording of the measured loop.
         calls: Measured calls in it.
         wall_ns: Bare wall time of one call.
-        kind: What the device is, ``cuda``.
+        kind: Kind of the device: ``cuda``.
         classifier: Rules.
     """
     analyzer = Analyzer(Trace("", events, len(events), 0, 0), classifier)
@@ -39,8 +38,9 @@ def device_share(
         return None, ()
     start_ns = int(loop["start_ns"].iloc[0])
     window = (start_ns, start_ns + int(loop["dur_ns"].iloc[0]))
-    device = max(analyzer.devices, key=lambda each: each.busy.within(window))
+    device = max(analyzer.devices, key=lambda candidate: candidate.busy.within(window))
     budget = device.budget("", window)
+    kinds, launch = budget.kinds, budget.launch
     warnings = []
     if len(analyzer.devices) > 1:
         warnings.append(
@@ -53,8 +53,6 @@ def device_share(
         )
     scale = min(1.0, wall_ns / busy_ns) / calls if busy_ns else 0.0
     busy_ns = min(busy_ns, wall_ns)
-    kinds = budget.kinds
-    launch = budget.launch
     inside = events[(events["start_ns"] >= window[0]) & (events["start_ns"] < window[1])]
     return DeviceShare(
         device=budget.device,
@@ -72,15 +70,14 @@ def device_share(
         launch_p99_ns=launch.p99_ns,
         graph_launches_per_call=launch.graph_launches / calls,
         top=tuple(
-            DeviceKernel(each.name, each.category, each.count / calls, round(each.total_ns / calls))
-            for each in kernel_costs(inside[inside["device"] == device.number])[:_TOP]
+            DeviceKernel(kernel.name, kernel.category, kernel.count / calls, round(kernel.total_ns / calls))
+            for kernel in kernel_costs(inside[inside["device"] == device.number])[:_TOP]
         ),
     ), tuple(warnings)
 
 
 def _scaled(blame_ns: list[int], idle_ns: int) -> dict[str, int]:
-    """The trace's blame in the proportions of the bare idle time; nobody's where the trace shows no idle time."""
-    total = sum(blame_ns)
-    if not total:
+    """The trace's blame scaled to the bare idle time; all of it unattributed where the trace shows no idle time."""
+    if not any(blame_ns):
         return {**dict.fromkeys(BLAME, 0), "unattributed": idle_ns}
-    return dict(zip(BLAME, round_to_sum([ns * idle_ns / total for ns in blame_ns], idle_ns), strict=True))
+    return dict(zip(BLAME, proportional(blame_ns, idle_ns), strict=True))

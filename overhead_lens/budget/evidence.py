@@ -1,4 +1,4 @@
-"""Everything that the budget of one call is made from, as the instruments left it."""
+"""Everything that the budget of one call is made from."""
 
 from __future__ import annotations
 
@@ -20,20 +20,18 @@ from overhead_lens.stack import Stack
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was captured of one call.
+    """What the instruments captured of one call; None for an instrument that did not run.
 
     Attributes:
-        name: What the budget calls the capture.
+        name: The capture's name in the budget.
         meta: What was measured, how and where.
         clock: Block timings.
         samples: Sampled stacks; without any the trace decides.
-        trace: torch.profiler's events; None without them.
-        calibration: What those cost; None where that is not known.
-        ablation: Blocks of the checks' rungs; None without them.
-        guards: Guards of a compiled call.
-        page_faults: What a page fault takes of the thread's own time.
-        peaks: What the machine can do; None where it was not measured.
-        instructions: Instruction counts; None where they were not asked for.
+        trace: torch.profiler's events.
+        calibration: Their cost.
+        ablation: Timed blocks of the rungs that the cross-checks need.
+        page_faults: The thread's own time per page fault.
+        peaks: The machine's peaks.
     """
 
     name: str

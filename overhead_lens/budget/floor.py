@@ -1,4 +1,4 @@
-"""The roofline floor: what a call's work would take at this machine's measured peaks (Williams et al., CACM 2009)."""
+"""The roofline floor: the time of a call's work at the machine's peaks (Williams et al., CACM 2009)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ DEVICE_MEMORY = "device memory"
 
 
 def make_floor(work: Work, peaks: Peaks | None, device: str = "cpu") -> Floor | None:
-    """The larger of the arithmetic and the memory bound of one call; None where the work or the peaks are not known.
+    """The larger of the arithmetic and the memory bound of one call; None without work or peaks.
 
-    Args:
-        work: Of one call.
-        peaks: Of this machine.
-        device: A call on a GPU is held against the GPU's peaks.
+    A call on a GPU has the GPU's peaks.
     """
     if peaks is None or (work.flops == 0 and work.bytes == 0):
         return None
@@ -24,8 +21,8 @@ def make_floor(work: Work, peaks: Peaks | None, device: str = "cpu") -> Floor | 
             return None
         level, bytes_per_s, flops_per_s = DEVICE_MEMORY, peaks.device.bytes_per_s, peaks.device.flops_per_s
     else:
-        holding = peaks.level_of(work.bytes)
-        level, bytes_per_s, flops_per_s = holding.name, holding.bytes_per_s, peaks.flops_per_s
+        memory = peaks.level_of(work.bytes)
+        level, bytes_per_s, flops_per_s = memory.name, memory.bytes_per_s, peaks.flops_per_s
     arithmetic_ns = work.flops / flops_per_s * 1e9
     memory_ns = work.bytes / bytes_per_s * 1e9
     ns = float(max(arithmetic_ns, memory_ns))

@@ -1,9 +1,9 @@
-"""Cost per guard of a compiled call: by samples inside the call, and by timing each guard on its own.
+"""Cost per guard of a compiled call: sampled inside the call, and timed alone.
 
-A guard's class is visible in the stack (``TENSOR_MATCH::check_nopybind``; torch/csrc/dynamo/guards.cpp); guards of one
-class share its time equally, since the instance is not. The walk of the guard tree and the backend match are listed as
-such, so that the rows sum to the guard category. Timed in a loop with warm caches, the same rows sum to a check of the whole
-tree: what the leaves leave of it is the walk.
+A stack shows a guard's class (``TENSOR_MATCH::check_nopybind``; torch/csrc/dynamo/guards.cpp) and not its instance: guards of one
+class share the class's time equally. The walk of the guard tree and the backend match have rows of their own, so that sampled
+times sum to the guard category. Timed with warm caches, the rows sum to a check of the whole tree: its walk is the tree less the
+leaves.
 """
 
 from __future__ import annotations
@@ -22,88 +22,88 @@ from overhead_lens.taxonomy.classifier import Classified
 _CLASS = re.compile(r"torch::dynamo::\(anonymous namespace\)::([A-Z][A-Z0-9_]+)::")
 BACKEND_MATCH = "BACKEND_MATCH"
 
-_BY_HELPER = {"torch::dynamo::TensorCheck::check": "TENSOR_MATCH", "get_backend": BACKEND_MATCH}
+_CLASS_OF_FUNCTION = {"torch::dynamo::TensorCheck::check": "TENSOR_MATCH", "get_backend": BACKEND_MATCH}
 _TREE = "cache lookup and walk of the guard tree"
 
 
 def guard_costs(
-    stacks: Sequence[Stack], verdicts: Sequence[Classified], found: Guards, ns_per_sample: float
+    stacks: Sequence[Stack], verdicts: Sequence[Classified], recorded: Guards, ns_per_sample: float
 ) -> tuple[Guard, ...]:
     """Guards, costliest first.
 
     Args:
         stacks: Cut to the measured loop; none without samples.
-        verdicts: Their claims, in the same order.
-        found: The guards as they were listed and timed.
-        ns_per_sample: What one sample stands for, in ns per call.
+        verdicts: The stacks' attributions, in the same order.
+        recorded: Guards as the worker listed and timed them.
+        ns_per_sample: Time of one sample, in ns per call.
     """
-    seen: Counter[str] = Counter()
+    samples: Counter[str] = Counter()
     for stack, verdict in zip(stacks, verdicts, strict=True):
         if verdict.attribution.category == "guard":
-            seen[_guard_class(stack.frames)] += stack.count
-    instances = Counter(each.type for each in found.guards)
+            samples[_guard_class(stack.frames)] += stack.count
+    instances = Counter(leaf.type for leaf in recorded.guards)
     costs = [
-        _listed(each, seen[each.type] / instances[each.type] * ns_per_sample, bool(stacks)) for each in found.guards
+        _leaf_cost(leaf, samples[leaf.type] / instances[leaf.type] * ns_per_sample if stacks else None)
+        for leaf in recorded.guards
     ]
-    tree = guard_tree(found)
-    walk_ns = None if tree is None else max(0.0, tree.warm_ns - sum(each.warm_ns or 0.0 for each in costs))
-    if walk_ns is not None:
-        costs.append(Guard(_TREE, seen.pop(_TREE, 0) * ns_per_sample if stacks else None, walk_ns))
-    costs += [Guard(name, count * ns_per_sample) for name, count in seen.items() if name not in instances]
+    tree = guard_tree(recorded)
+    if tree is not None:
+        walk_ns = max(0.0, tree.warm_ns - sum(guard.warm_ns or 0.0 for guard in costs))
+        costs.append(Guard(_TREE, samples.pop(_TREE, 0) * ns_per_sample if stacks else None, walk_ns))
+    costs += [Guard(name, count * ns_per_sample) for name, count in samples.items() if name not in instances]
     return tuple(sorted(costs, key=lambda guard: (-(guard.sampled_ns or 0.0), -(guard.warm_ns or 0.0))))
 
 
 def backend_match_ns(guards: Sequence[Guard]) -> float:
     """Sampled time of the backend match, ns per call."""
-    return sum(each.sampled_ns or 0.0 for each in guards if each.guard == BACKEND_MATCH)
+    return sum(guard.sampled_ns or 0.0 for guard in guards if guard.guard == BACKEND_MATCH)
 
 
-def guard_tree(found: Guards) -> GuardTree | None:
+def guard_tree(recorded: Guards) -> GuardTree | None:
     """The timed check of the whole tree; None where it was not timed."""
-    tree = found.tree
+    tree = recorded.tree
     if tree is None or not tree.warm_ns:
         return None
     return GuardTree(statistics.median(tree.warm_ns), _interval(tree.warm_ns), tree.cold_ns)
 
 
-def compile_notes(found: Guards) -> tuple[CompileNote, ...]:
-    """Why frames were compiled again and why graphs broke, in the order in which it happened."""
-    again = [CompileNote("recompiled", each.place, each.reason) for each in found.compilations if each.reason]
-    broken = [CompileNote("graph break", each.place or "", each.reason) for each in found.graph_breaks]
-    return tuple(dict.fromkeys((*again, *broken)))
+def compile_notes(recorded: Guards) -> tuple[CompileNote, ...]:
+    """Recompilations, then graph breaks, both in the order in which they happened, without repetitions."""
+    recompilations = [
+        CompileNote("recompiled", frame.place, frame.reason) for frame in recorded.compilations if frame.reason
+    ]
+    breaks = [CompileNote("graph break", graph.place or "", graph.reason) for graph in recorded.graph_breaks]
+    return tuple(dict.fromkeys((*recompilations, *breaks)))
 
 
-def _listed(guard: Leaf, sampled_ns: float, is_sampled: bool) -> Guard:
-    warm = guard.warm_ns
+def _leaf_cost(leaf: Leaf, sampled_ns: float | None) -> Guard:
+    warm = leaf.warm_ns
     return Guard(
-        _label(guard),
-        sampled_ns if is_sampled else None,
+        _label(leaf),
+        sampled_ns,
         max(0.0, statistics.median(warm)) if warm else None,
         _interval(warm) if warm else None,
-        guard.cold_ns,
-        guard.cause,
+        leaf.cold_ns,
+        leaf.cause,
     )
 
 
 def _interval(values: Sequence[float]) -> Interval:
-    """Of the median of repetitions, by order statistics: at least 95 % from 9 of them on (96.5 % of 15)."""
+    """Order-statistic interval of the median: at least 95 % from 9 values on."""
     ordered = sorted(values)
-    out = max(0, round(len(ordered) / 2 - 0.98 * len(ordered) ** 0.5) - 1)
-    return ordered[out], ordered[-1 - out]
+    rank = max(0, round(len(ordered) / 2 - 0.98 * len(ordered) ** 0.5) - 1)
+    return ordered[rank], ordered[-1 - rank]
 
 
 def _guard_class(frames: Sequence[StackFrame]) -> str:
-    found = _TREE
+    name = _TREE
     for frame in frames:
-        if not frame.native:
-            continue
-        match = _CLASS.match(frame.function)
-        if match is not None:
-            found = match[1]
-        found = _BY_HELPER.get(frame.function, found)
-    return found
+        if frame.native:
+            match = _CLASS.match(frame.function)
+            name = _CLASS_OF_FUNCTION.get(frame.function, match[1] if match else name)
+    return name
 
 
-def _label(guard: Leaf) -> str:
-    about = guard.source if guard.source not in ("", "L") else guard.text
-    return f"{guard.type} {about}".strip() if len(about) <= 100 else f"{guard.type} {about[:99]}…"
+def _label(leaf: Leaf) -> str:
+    guarded = leaf.source if leaf.source not in ("", "L") else leaf.text
+    return f"{leaf.type} {guarded}".strip() if len(guarded) <= 100 else f"{leaf.type} {guarded[:99]}…"

@@ -1,4 +1,4 @@
-"""Wall time divided among the categories: their times, parts, costliest frames and intervals."""
+"""Divides the wall time among the categories: times, parts, costliest frames and intervals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
 from overhead_lens.taxonomy.host import Frame, HostCategory, Part
-from overhead_lens.units import round_to_sum
+from overhead_lens.units import proportional, round_to_sum
 
 _TOP_FRAMES = 8
 
@@ -18,15 +18,15 @@ def replicates(wall: Estimate, shares: Shares, faults: Estimate) -> Floats:
     """Bootstrap replicates of every category, float64, shape ``(REPLICATES, categories)``, ns per call.
 
     Args:
-        wall: Of the call.
-        shares: Before page faults are moved from ``kernel`` to ``allocation``.
+        wall: Wall time of the call.
+        shares: As sampled, page faults in ``kernel``; the result has them in ``allocation``.
         faults: Time of page faults, ns per call.
     """
     drawn = shares.replicates * wall.replicates[:, None]
     kernel, allocation = HOST_CATEGORIES.index("kernel"), HOST_CATEGORIES.index("allocation")
-    moved = np.minimum(faults.replicates, drawn[:, kernel])
-    drawn[:, kernel] -= moved
-    drawn[:, allocation] += moved
+    fault_ns = np.minimum(faults.replicates, drawn[:, kernel])
+    drawn[:, kernel] -= fault_ns
+    drawn[:, allocation] += fault_ns
     return drawn
 
 
@@ -34,37 +34,33 @@ def host_categories(wall_ns: int, shares: Shares, drawn: Floats) -> tuple[HostCa
     """Every category in the taxonomy's order; they sum to ``wall_ns`` exactly.
 
     Args:
-        wall_ns: Of one call.
-        shares: With page faults moved.
-        drawn: As ``replicates`` makes them.
+        wall_ns: Wall time of one call.
+        shares: With page faults in ``allocation``.
+        drawn: Bootstrap replicates (``replicates``).
     """
-    whole = round_to_sum([shares.share(name) * wall_ns for name in HOST_CATEGORIES], wall_ns)
+    rounded = round_to_sum([shares.share(name) * wall_ns for name in HOST_CATEGORIES], wall_ns)
     return tuple(
         _category(name, ns, wall_ns, shares, drawn[:, position])
-        for position, (name, ns) in enumerate(zip(HOST_CATEGORIES, whole, strict=True))
+        for position, (name, ns) in enumerate(zip(HOST_CATEGORIES, rounded, strict=True))
     )
 
 
 def _category(name: str, ns: int, wall_ns: int, shares: Shares, drawn: Floats) -> HostCategory:
     low, high = (float(bound) for bound in np.quantile(drawn, [0.025, 0.975]))
-    seen = ns > 0 or shares.share(name) > 0
-    interval = (min(low, ns), max(high, ns)) if seen else (0.0, max(high, 0.0))
+    present = ns > 0 or shares.share(name) > 0
+    interval = (min(low, ns), max(high, ns)) if present else (0.0, max(high, 0.0))
     scale = wall_ns / shares.weight
     frames = sorted(shares.frames.get(name, {}).items(), key=lambda item: -item[1])[:_TOP_FRAMES]
     top = tuple(Frame(frame, round(weight * scale)) for frame, weight in frames)
-    parts = _parts(name, ns, shares)
-    return HostCategory(
-        name, ns, interval, ns / wall_ns if wall_ns else 0.0, shares.evidence if seen else "none", parts, top
-    )
+    evidence = shares.evidence if present else "none"
+    return HostCategory(name, ns, interval, ns / wall_ns if wall_ns else 0.0, evidence, _parts(name, ns, shares), top)
 
 
 def _parts(name: str, ns: int, shares: Shares) -> tuple[Part, ...]:
     if name not in PARTS or ns == 0:
         return ()
-    raw = dict.fromkeys(PARTS[name], 0.0)
+    weights = dict.fromkeys(PARTS[name], 0.0)
     for attribution, weight in shares.attributions.items():
         if attribution.category == name and attribution.part is not None:
-            raw[attribution.part] += weight
-    total = sum(raw.values())
-    whole = round_to_sum([value * ns / total for value in raw.values()], ns) if total else [0] * len(raw)
-    return tuple(Part(part, part_ns) for part, part_ns in zip(raw, whole, strict=True))
+            weights[attribution.part] += weight
+    return tuple(map(Part, weights, proportional(list(weights.values()), ns)))

@@ -1,4 +1,4 @@
-"""From a capture's evidence to the closed budget: the clock sets the total, samples (or the trace) set the shares."""
+"""Makes the closed budget: the clock sets the total, samples (or the trace) set the shares."""
 
 from __future__ import annotations
 
@@ -36,23 +36,20 @@ from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.classifier import Classified, Classifier
 from overhead_lens.taxonomy.host import HostCategory
 
-_NOT_THERE = "callgrind's output is not in the capture"
-
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A breakdown with the bootstrap replicates it came from, for comparing two of them.
+    """A breakdown with the data that comparing it with another one needs.
 
     Attributes:
-        breakdown: The closed budget.
         wall: Replicates of the wall time, float64, shape ``(REPLICATES,)``, ns per call.
-        host: Replicates per category in the order of the taxonomy, float64, shape ``(REPLICATES, categories)``.
+        host: Replicates per category in the taxonomy's order, float64, shape ``(REPLICATES, categories)``, ns per call.
         frames: ns per call, per category and frame.
-        blocks: Every timed block: ``process``, ``block``, ``compilation`` (of the process, from 0), ``call_ns``, ``mean_ns``
-            (with what few pieces of it took longer), ``reference_ns``, ``undisturbed``.
-        process_shares: Share of each category in each sampled process, shape ``(processes, categories)``; no row without.
-        process_stacks: Stacks of each sampled process, per category and frame, shape ``(processes,)`` each; empty without.
-        recorded_with: What this capture and another have in common that were recorded in turns; None for one by itself.
+        blocks: Every timed block: ``process``, ``block``, ``compilation`` (of the process, from 0), ``call_ns`` (steady time),
+            ``mean_ns`` (slow pieces included), ``reference_ns``, ``undisturbed``.
+        process_shares: Shares per sampled process, shape ``(processes, categories)``; no row without samples.
+        process_stacks: Stack counts by process, per category and frame, shape ``(processes,)``; empty without samples.
+        recorded_with: Identity of the recording of two captures in turns; None for a capture recorded alone.
     """
 
     breakdown: Breakdown
@@ -70,10 +67,10 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
 
     Args:
         evidence: What was captured.
-        classifier: Fitted to the stacks of this capture, and of those that it is compared with.
+        classifier: Fitted to the stacks of this capture and of those that it is compared with.
 
     Raises:
-        MeasurementError: Neither samples nor a trace can say how the time divides.
+        MeasurementError: There are neither samples nor a trace.
     """
     clock = undisturbed(evidence.clock)
     wall = estimate_per_call(clock, time_column(clock))
@@ -161,18 +158,17 @@ def _wall(clock: pd.DataFrame, wall: Estimate, evidence: Evidence) -> Wall:
     return Wall(round(wall.value), (low, high), processes, len(clock), calls, floor.ns if floor else 0.0, floor)
 
 
-def _blocks(every: pd.DataFrame, kept: pd.DataFrame) -> pd.DataFrame:
-    blocks: pd.DataFrame = every[["process", "block", "reference_ns"]].assign(
-        compilation=every.get("compilation", 0),
-        call_ns=every[time_column(every)] / every["calls"],
-        mean_ns=every["wall_ns"] / every["calls"],
-        undisturbed=every.index.isin(kept.index),
+def _blocks(clock: pd.DataFrame, kept: pd.DataFrame) -> pd.DataFrame:
+    blocks: pd.DataFrame = clock[["process", "block", "reference_ns"]].assign(
+        compilation=clock.get("compilation", 0),
+        call_ns=clock[time_column(clock)] / clock["calls"],
+        mean_ns=clock["wall_ns"] / clock["calls"],
+        undisturbed=clock.index.isin(kept.index),
     )
     return blocks
 
 
 def _device(evidence: Evidence, wall_ns: int, classifier: Classifier) -> tuple[DeviceShare | None, tuple[str, ...]]:
-    """The device's side of a call on a device."""
     kind = evidence.meta.subject.device_kind
     if kind == "cpu":
         return None, ()
@@ -186,15 +182,14 @@ def _device(evidence: Evidence, wall_ns: int, classifier: Classifier) -> tuple[D
 
 
 def _instructions(evidence: Evidence, classifier: Classifier) -> tuple[InstructionBudget | None, tuple[str, ...]]:
-    """The budget in instructions, where they were asked for, or why there is none."""
-    counted = evidence.instructions
-    if counted is None:
+    counts = evidence.instructions
+    if counts is None:
         return None, ()
-    graph, reason = counted.graph, counted.about.reason
+    graph, reason = counts.graph, counts.about.reason
     if graph is None or reason is not None:
-        return None, (f"no instruction counts: {reason or _NOT_THERE}",)
+        return None, ("no instruction counts: " + (reason or "callgrind's output is not in the capture"),)
     try:
-        budget = instruction_budget(graph, counted.about.calls, classifier)
+        budget = instruction_budget(graph, counts.about.calls, classifier)
     except MeasurementError as error:
         return None, (f"no instruction counts: {error}",)
     issues = [f"{count} {kind}" for kind, count in graph.issues.items()]
@@ -202,7 +197,7 @@ def _instructions(evidence: Evidence, classifier: Classifier) -> tuple[Instructi
 
 
 def _closure(host: Sequence[HostCategory], wall_ns: int, traced: TraceBudget | None) -> Closure:
-    total = sum(each.ns for each in host)
+    total = sum(category.ns for category in host)
     if traced is None:
         return Closure(total, wall_ns - total, None, None, None)
     residual = traced.sum_ns / wall_ns - 1 if wall_ns else None
@@ -221,5 +216,5 @@ def _operators(
 
 
 def _trace_spread(traced: TraceBudget, wall_ns: float) -> float:
-    """Relative uncertainty of the trace's shares: of half of what the profiler took the place is only estimated."""
+    """Relative uncertainty of the trace's shares: the place of half the profiler's cost is only estimated."""
     return min(0.5, traced.taken_ns / max(wall_ns, 1.0) / 2)

@@ -1,7 +1,6 @@
-"""The budget of one measured call: frozen values whose constructors check that it closes.
+"""The budget of one measured call; its constructors check that it closes.
 
-All durations are integer nanoseconds per measured call unless a name says otherwise; intervals are (low, high) in
-nanoseconds at 95 %.
+Durations are nanoseconds per measured call, intervals (low, high) in nanoseconds at 95 %.
 """
 
 from __future__ import annotations
@@ -24,14 +23,12 @@ Bound = Literal["upper", "lower"]
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The least that a call's work takes at the machine's measured peaks.
+    """The least time of a call's work at the machine's measured peaks.
 
     Attributes:
-        ns: Per call.
-        bound: Which peak binds: ``arithmetic`` or ``memory``.
+        bound: The peak that binds: ``arithmetic`` or ``memory``.
         level: The memory level that holds the call's bytes: ``L2``, ``DRAM``, ``device memory``.
-        flops_per_s: Arithmetic of a call that takes no longer; the measured peak where that binds.
-        bytes_per_s: The same of its memory traffic.
+        flops_per_s, bytes_per_s: Rates of a call at the floor; the measured peak for the bound.
     """
 
     ns: float
@@ -50,13 +47,12 @@ class Wall:
     """The unprofiled wall time of one call.
 
     Attributes:
-        ns: Median over processes of the per-process median block, per call.
-        ci95_ns: 95 % interval over processes.
+        ns: Median over processes of the per-process median block.
+        ci95_ns: Interval over processes.
         processes: Fresh worker processes measured.
-        blocks: Timed blocks in all of them.
-        calls: Measured calls in all of them.
-        floor_ns: Roofline floor of the call's work on this machine; 0 where the work is not known.
-        floor: The same and what binds it.
+        blocks, calls: Timed blocks and measured calls in all processes.
+        floor_ns: ``floor.ns``; 0 without a floor.
+        floor: Roofline floor on this machine; None where the work is not known.
     """
 
     ns: int
@@ -79,10 +75,10 @@ class Closure:
 
     Attributes:
         sum_ns: Sum of the host categories.
-        residual_ns: Wall less that sum; 0 by construction.
-        trace_sum_ns: Wall time of one call as torch.profiler's corrected events give it; None without a trace.
+        residual_ns: Wall time less that sum; 0 by construction.
+        trace_sum_ns: Wall time by torch.profiler's corrected events; None without a trace.
         trace_residual_share: (trace_sum_ns - wall) / wall.
-        trace_bare_ns: Bare wall time of one call in the trace's own process, which processes differ in.
+        trace_bare_ns: Bare wall time in the trace's own process; processes differ.
     """
 
     sum_ns: int
@@ -94,7 +90,7 @@ class Closure:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one instrument says of a category, in ns per call, with its 95 % interval."""
+    """A category's time by one instrument."""
 
     ns: float
     ci95_ns: Interval
@@ -102,10 +98,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class CrossCheck:
-    """One category as independent instruments see it; None where an instrument is blind to it.
+    """Readings of one category by independent instruments; None for an instrument that cannot see it.
 
     Attributes:
-        bound: What the reading by ablation is of the category: ``upper`` or ``lower`` bound; None where it is the category's own.
+        bound: Which bound of the category ablation gives; None where it measures the category itself.
     """
 
     category: str
@@ -118,15 +114,14 @@ class CrossCheck:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One guard of the compiled call's cache entry, or a named part of looking the entry up.
+    """One guard of the compiled call's cache entry, or a named part of the cache lookup.
 
     Attributes:
         guard: Its class and what it guards.
-        sampled_ns: Its share of the call by samples, ns per call; these sum to the guard category. None without samples.
-        warm_ns: A check in a loop, caches warm, median of repetitions; these sum to the guard tree's. None where not timed.
-        warm_ci95_ns: Interval of that median.
-        cold_ns: A check after a flush of the caches, median.
-        cause: The source line that needed it.
+        sampled_ns: Time in the call by samples; the rows sum to the guard category. None without samples.
+        warm_ns: Median time of a check with warm caches; the rows sum to the guard tree's. None where not timed.
+        cold_ns: Median time of a check after the caches were flushed.
+        cause: The source line that needs it.
     """
 
     guard: str
@@ -139,7 +134,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class GuardTree:
-    """A check of the whole guard tree, timed in a loop and after a flush of the caches, in ns."""
+    """Time of a check of the whole guard tree with warm caches, and after they were flushed."""
 
     warm_ns: float
     warm_ci95_ns: Interval
@@ -161,11 +156,10 @@ class Operator:
 
     Attributes:
         name: Operator with namespace, ``aten::add.Tensor``; the root is the measured call.
-        total_ns: Time inside the operator, children included.
-        self_ns: The same without the children.
+        total_ns: Time inside the operator, children included; ``self_ns`` excludes them.
         categories: Category to ns of the self time; sums to ``self_ns`` exactly.
         children: Operators called from it, largest first.
-        called_from: The C++ function of the parent operator that called it; empty where its Python caller did.
+        called_from: The C++ function of the parent operator that called it; empty for a call from Python.
     """
 
     name: str
@@ -188,7 +182,6 @@ class DeviceKernel:
     Attributes:
         kind: ``compute``, ``communication`` or ``copy``.
         per_call: Events per measured call.
-        ns: Their time per call.
     """
 
     name: str
@@ -202,16 +195,16 @@ class DeviceShare:
     """The device's partition of one unprofiled call: busy by the trace, idle the rest of the wall time.
 
     Attributes:
-        device: Its number as text.
+        device: The device's number.
         kind: ``cuda``.
-        events_per_call: Kernels and copies per call.
-        busy_ns: Union of the device's events, per call.
-        idle_ns: The bare wall time less that.
-        compute_ns, communication_ns, copy_ns: Union per kind; ``overlap_ns``: communication and compute together.
-        idle_blame: What the host was doing when it should have fed the device; sums to ``idle_ns``.
-        launches_per_call: Launching calls per call.
+        events_per_call: Kernels and copies.
+        busy_ns: Union of the device's events.
+        idle_ns: Bare wall time less busy time.
+        compute_ns, communication_ns, copy_ns: Union per kind.
+        overlap_ns: Communication and compute at the same time.
+        idle_blame: Activity of the host while the device was idle; sums to ``idle_ns``.
         launch_median_ns, launch_p99_ns: From the start of the launching call to the start of its first device event.
-        graph_launches_per_call: Of these, launches of a captured graph.
+        graph_launches_per_call: Launches of a captured graph among ``launches_per_call``.
         top: Costliest first.
     """
 
@@ -254,12 +247,11 @@ class InstructionFrame:
 
 @dataclass(frozen=True, slots=True)
 class InstructionCategory:
-    """One category of the budget.
+    """Instructions of one category.
 
     Attributes:
-        parts: Sum exactly to ``count``; empty for a category without parts. Python code is ``interpreter``: callgrind sees no
-            Python function.
-        frames: Functions with instructions of their own in this category, at least one per call, largest first.
+        parts: Sum exactly to ``count``; empty for a category without parts.
+        frames: Functions with at least one instruction of their own per call, largest first.
     """
 
     category: str
@@ -275,13 +267,12 @@ class InstructionCategory:
 
 @dataclass(frozen=True, slots=True)
 class InstructionBudget:
-    """Instructions of one measured call by category, which sum to all of them exactly.
+    """Instructions of one measured call by category; the categories sum to ``count`` exactly.
 
     Attributes:
-        count: Per call.
-        counted: Instructions that were counted in all.
-        calls: Measured calls in them.
-        host: Every category of the taxonomy in its order, zeros included.
+        count: Instructions per call.
+        counted: Instructions of all ``calls``.
+        host: Every category in the taxonomy's order, zeros included.
     """
 
     count: int
@@ -290,9 +281,9 @@ class InstructionBudget:
     host: tuple[InstructionCategory, ...]
 
     def __post_init__(self) -> None:
-        names = tuple(each.category for each in self.host)
+        names = tuple(category.category for category in self.host)
         require(names == HOST_CATEGORIES, f"categories of instructions are {names}")
-        require(sum(each.count for each in self.host) == self.count, "instructions by category do not sum")
+        require(sum(category.count for category in self.host) == self.count, "instructions by category do not sum")
         require(self.count == per_call(self.counted, self.calls), f"{self.count} is not {self.counted} / {self.calls}")
 
     def category(self, name: str) -> InstructionCategory:
@@ -309,19 +300,19 @@ def per_call(counted: int, calls: int) -> int:
 class Breakdown(Result):
     """The closed budget of one measured call: host categories that sum to the unprofiled wall time exactly.
 
+    ``operators``, ``units``, ``work``, ``shared_reads``, ``peaks`` and ``published`` are not part of the JSON contract.
+
     Attributes:
-        host: Every category of the taxonomy in its order, zeros included.
-        device: The device's own partition of the same window; None for a call that uses no device.
+        host: Every category in the taxonomy's order, zeros included.
+        device: The device's own partition of the call; None for a call that uses no device.
         instructions: The same call in instructions; None where they were not counted.
-        operators: Per-operator tree from the samples; None without samples. Not part of the JSON contract.
-        units: Units of work per call, for figures per unit. Not part of the JSON contract.
-        work: The work of one call; None where the scenario does not say. Not part of the JSON contract.
-        shared_reads: How often one call reads what its units share: calls of the operator whose kernels take most, by the
-            trace, at most once per unit; None without a trace. Not part of the JSON contract.
-        peaks: The machine's measured peaks ; None where they were not measured. Not part of the JSON contract.
-        published: Reference figures that fit this variant. Not part of the JSON contract.
-        guard_tree: A timed check of the whole guard tree; None where it was not timed.
-        compile_notes: Recompilations and graph breaks of the worker that was traced.
+        operators: Per-operator tree; None without samples.
+        units: Units of work per call, for figures per unit.
+        work: None where the scenario does not say.
+        shared_reads: Reads per call of the data that its units share: calls of the operator with the costliest kernels, at most
+            one per unit; None without a trace.
+        published: Reference figures that fit this variant.
+        compile_notes: Recompilations and graph breaks of the traced worker.
     """
 
     subject: Subject
@@ -345,9 +336,10 @@ class Breakdown(Result):
     compile_notes: tuple[CompileNote, ...] = ()
 
     def __post_init__(self) -> None:
-        names = tuple(each.category for each in self.host)
+        names = tuple(category.category for category in self.host)
         require(names == HOST_CATEGORIES, f"host categories are {names}")
-        require(sum(each.ns for each in self.host) == self.wall.ns, "host categories do not sum to the wall time")
+        host_ns = sum(category.ns for category in self.host)
+        require(host_ns == self.wall.ns, "host categories do not sum to the wall time")
         closes = self.device is None or self.device.busy_ns + self.device.idle_ns == self.wall.ns
         require(closes, "busy and idle time of the device do not sum to the wall time")
 

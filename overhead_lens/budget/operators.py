@@ -1,8 +1,7 @@
-"""The per-operator tree: which operator called which, and what each cost, from sampled stacks.
+"""Builds the per-operator tree from sampled stacks: callers, callees and their times.
 
-An operator is entered at ``at::_ops::NAME::call`` (torchgen, Operators.cpp). ``redispatch`` of the same operator is the
-same operator at its next dispatch key. The frame that called it is kept as well: it says that ``aten::to`` under
-``aten::add`` comes from ``TensorIteratorBase::compute_types``.
+An operator is entered at ``at::_ops::NAME::call`` (torchgen, Operators.cpp); ``redispatch`` is the same operator at its next
+dispatch key. The calling C++ function is kept: ``aten::to`` under ``aten::add`` comes from ``TensorIteratorBase::compute_types``.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ Step = tuple[str, str]
 
 @dataclass(slots=True)
 class _Node:
-    """A node while samples are counted."""
-
     weights: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     children: dict[Step, _Node] = field(default_factory=dict)
 
@@ -45,26 +42,26 @@ def operator_tree(
 
     Args:
         stacks: Cut to the measured loop.
-        verdicts: Their claims, in the same order.
-        wall_ns: Time of one call, of which each sample is an equal piece.
-        known_names: Operator names of the same capture's trace (``aten::add``), to tell name from overload.
+        verdicts: The stacks' attributions, in the same order.
+        wall_ns: Time of one call.
+        known_names: Operator names in the capture's trace (``aten::add``), which tell name from overload.
         root: Name of the measured call.
-        fault_share: Share of the kernel's time that page faults took; it is shown as allocation everywhere.
+        fault_share: Share of the kernel's time that page faults took; it counts as allocation in every node.
     """
     top = _Node()
     for stack, verdict in zip(stacks, verdicts, strict=True):
         node = top
         for step in operator_path(stack.frames, known_names):
             node = node.children.setdefault(step, _Node())
-        moved = fault_share * stack.count if verdict.attribution.category == "kernel" else 0.0
-        node.weights[verdict.attribution.category] += stack.count - moved
-        if moved:
-            node.weights["allocation"] += moved
+        faults = fault_share * stack.count if verdict.attribution.category == "kernel" else 0.0
+        node.weights[verdict.attribution.category] += stack.count - faults
+        if faults:
+            node.weights["allocation"] += faults
     return _freeze((root, ""), top, wall_ns)
 
 
 def operator_path(frames: Sequence[StackFrame], known_names: frozenset[str]) -> list[Step]:
-    """The operators that the stack is inside of, outermost first, as (operator, function that called it)."""
+    """Operators on the stack, outermost first, as (operator, C++ function that called it)."""
     path: list[Step] = []
     entries: list[str] = []
     caller = ""
@@ -92,7 +89,7 @@ def operator_name(entry: str, known_names: frozenset[str]) -> str:
 
 
 def _freeze(step: Step, node: _Node, total_ns: int) -> Operator:
-    """Integer ns for a node and all below it: children and self categories share ``total_ns`` without remainder."""
+    """The node as an operator: its categories and children share ``total_ns`` without remainder."""
     categories, children = list(node.weights), sorted(node.children, key=lambda key: -_weight(node.children[key]))
     weights = [*(float(node.weights[name]) for name in categories), *(_weight(node.children[key]) for key in children)]
     scale = total_ns / sum(weights) if weights else 0.0

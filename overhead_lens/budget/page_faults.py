@@ -1,4 +1,4 @@
-"""Time that page faults take, which no stack shows."""
+"""Estimates the time of page faults, which no stack shows."""
 
 from __future__ import annotations
 
@@ -14,36 +14,34 @@ _SEED = 20_240_302
 
 
 def page_fault_time(clock: pd.DataFrame, wall: Estimate, shares: Shares, measured: PageFaults) -> Estimate:
-    """Time of page faults in ns per call, which is taken out of ``kernel``, where pages are touched first.
+    """Time of page faults in ns per call; it comes out of ``kernel``, where pages are touched first.
 
-    A stack sample cannot show a page fault: the thread stops at the instruction that touched the page. The operating
-    system accounts it (getrusage(2), ru_stime) beside the system calls for memory, which samples do show; what it takes of the
-    thread's own time is measured apart (``instruments/page_faults``)::
+    A sample stops at the instruction that touched the page and cannot show the fault. The operating system accounts for faults in
+    system time (getrusage(2), ru_stime), beside the system calls for memory, which samples show. A fault's user time is measured
+    apart (``instruments/page_faults``)::
 
         system time   | system calls for memory (sampled) |  faults  |
         user time                                         |  faults  |       rest of the call       |
-                                                          |  number of faults x what one was measured to take
+                                                          |  number of faults x user time per fault
 
-    All of this is time in which the thread ran, a share of the time that its blocks ran. Where others keep the cores busy, the
-    call waits for one as long as it runs and longer, wherever in it that is, so its wall has the same share; but for what it
-    waited for by itself.
+    This is CPU time. It is rescaled to wall time: where other programs use the cores, every part of the call waits for a core.
     """
-    nothing = Estimate(0.0, np.zeros_like(wall.replicates))
+    no_time = Estimate(0.0, np.zeros_like(wall.replicates))
     if shares.evidence != "samples" or "system_ns" not in clock:
-        return nothing
+        return no_time
     faults = estimate_per_call(clock, "minor_faults", statistic="mean")
     if not matter(faults.value, wall.value):
-        return nothing
+        return no_time
     system = estimate_per_call(clock, "system_ns", statistic="mean")
-    user = _user_time_of_a_fault(measured)
-    stretch = _stretch(clock, wall, shares)
+    user = _user_time_per_fault(measured)
+    scale = _wall_per_cpu_time(clock, wall, shares)
     calls_ns = shares.memory_calls * wall.value
-    value = stretch.value * (system.value + faults.value * user.value) - calls_ns
-    replicates = stretch.replicates * (system.replicates + faults.replicates * user.replicates) - calls_ns
+    value = scale.value * (system.value + faults.value * user.value) - calls_ns
+    replicates = scale.replicates * (system.replicates + faults.replicates * user.replicates) - calls_ns
     return Estimate(float(np.clip(value, 0.0, shares.share("kernel") * wall.value)), np.maximum(replicates, 0.0))
 
 
-def _stretch(clock: pd.DataFrame, wall: Estimate, shares: Shares) -> Estimate:
+def _wall_per_cpu_time(clock: pd.DataFrame, wall: Estimate, shares: Shares) -> Estimate:
     """Wall time per call over CPU time per call, voluntary waiting excluded; 1 where CPU time was not recorded."""
     cpu = estimate_per_call(clock, "cpu_ns", statistic="mean") if "cpu_ns" in clock else None
     if cpu is None or not cpu.replicates.all():
@@ -54,8 +52,8 @@ def _stretch(clock: pd.DataFrame, wall: Estimate, shares: Shares) -> Estimate:
     return Estimate(ran * wall.value / cpu.value, ran * wall.replicates / cpu.replicates)
 
 
-def _user_time_of_a_fault(measured: PageFaults) -> Estimate:
-    """Mean over the processes that measured it, in ns, with a bootstrap over them; 0 in a capture of before that was done."""
+def _user_time_per_fault(measured: PageFaults) -> Estimate:
+    """Mean over processes in ns, with a bootstrap over them; 0 in a capture that did not measure it."""
     per_fault = np.array([row.user_ns / row.faults for row in measured.processes if row.faults])
     if not len(per_fault):
         return Estimate(0.0, np.zeros(REPLICATES))

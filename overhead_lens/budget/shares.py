@@ -1,9 +1,7 @@
-"""Shares of the measured call per category and part, from classified stacks or from classified trace time.
+"""Divides the measured call into shares per category and part, from classified stacks or trace time.
 
-Samples are multinomial: with ``n`` stacks a share's uncertainty is that of counts. Replicates are drawn from the
-posterior under Jeffreys' prior, so that a category that was never seen keeps an honest upper bound. Processes differ as
-well (20 captures that each sampled one process had intervals that met in only 85 % of pairs), so several are sampled, and
-their differences make the interval.
+Stack counts are multinomial. Replicates are drawn from the posterior under Jeffreys' prior, so that a category without samples
+keeps an upper bound. Processes differ as well: several are sampled, and their differences make the interval.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ PAGE_FAULT = Attribution("allocation", "page_fault")
 
 _SEED = 20_240_301
 
-# System calls that give memory to the process or take it back: their time is in the system time of the thread.
+# System calls for memory, whose time is in the thread's system time.
 _MEMORY_CALLS = frozenset({"munmap", "mmap", "mmap64", "brk", "sbrk", "madvise", "mremap"})
 
 
@@ -37,13 +35,13 @@ class Shares:
 
     Attributes:
         evidence: ``samples`` or ``trace``.
-        weight: Samples seen, or ns of trace, in all.
-        claims: Weight per claim.
+        weight: Samples, or ns of trace.
+        attributions: Weight per attribution.
         frames: Weight per category and frame label.
         memory_calls: Share of the weight spent in system calls for memory.
-        replicates: float64, shape ``(REPLICATES, len(HOST_CATEGORIES))``, rows sum to 1.
-        per_process: The same shares process by process, shape ``(processes, len(HOST_CATEGORIES))``; no row from a trace.
-        counts: Stacks by process, per category and frame, shape ``(processes,)`` each; empty from a trace.
+        replicates: Shares, shape ``(REPLICATES, categories)``; rows sum to 1.
+        per_process: Shares by process, shape ``(processes, categories)``; no row from a trace.
+        counts: Stacks by process, per category and frame, shape ``(processes,)``; empty from a trace.
     """
 
     evidence: str
@@ -57,13 +55,11 @@ class Shares:
 
     def share(self, category: str) -> float:
         """Share of a category, 0 to 1."""
-        return (
-            sum(weight for attribution, weight in self.attributions.items() if attribution.category == category)
-            / self.weight
-        )
+        weights = (weight for attribution, weight in self.attributions.items() if attribution.category == category)
+        return sum(weights) / self.weight
 
     def frames_ns(self, wall_ns: float) -> dict[str, dict[str, float]]:
-        """Time per category and frame, in ns per call, of a call that takes ``wall_ns``."""
+        """Time per category and frame of a call that takes ``wall_ns``."""
         return {
             category: {frame: weight * wall_ns / self.weight for frame, weight in frames.items()}
             for category, frames in self.frames.items()
@@ -71,7 +67,7 @@ class Shares:
 
 
 def shares_of_stacks(samples: Sequence[Sequence[Stack]], classifier: Classifier) -> Shares:
-    """Shares of the stacks of several processes; there must be at least one stack."""
+    """Shares of the stacks of one or more processes, at least one stack in all."""
     attributions: Counter[Attribution] = Counter()
     frames: dict[str, Counter[str]] = {}
     memory_calls = 0
@@ -93,28 +89,23 @@ def shares_of_stacks(samples: Sequence[Sequence[Stack]], classifier: Classifier)
     )
 
 
-def with_page_faults(shares: Shares, moved_share: float) -> Shares:
-    """Move part of the kernel's weight to ``allocation/page_fault``; every kernel frame gives in proportion.
-
-    Args:
-        shares: From samples; their replicates are left as they are.
-        moved_share: Share of the kernel's weight that page faults took, 0 to 1.
-    """
-    if moved_share == 0:
+def with_page_faults(shares: Shares, fault_share: float) -> Shares:
+    """Move ``fault_share`` (0 to 1) of every kernel frame to ``allocation/page_fault``; replicates stay."""
+    if fault_share == 0:
         return shares
-    moved = shares.share("kernel") * shares.weight * moved_share
+    faults = shares.share("kernel") * shares.weight * fault_share
     attributions = {
-        attribution: weight * (1 - moved_share * (attribution == KERNEL))
+        attribution: weight * (1 - fault_share * (attribution == KERNEL))
         for attribution, weight in shares.attributions.items()
     }
-    frames = {category: dict(seen) for category, seen in shares.frames.items()}
-    frames["kernel"] = {frame: weight * (1 - moved_share) for frame, weight in frames["kernel"].items()}
-    frames.setdefault("allocation", {})["page faults: first touch of fresh memory"] = moved
+    frames = {category: dict(weights) for category, weights in shares.frames.items()}
+    frames["kernel"] = {frame: weight * (1 - fault_share) for frame, weight in frames["kernel"].items()}
+    frames.setdefault("allocation", {})["page faults: first touch of fresh memory"] = faults
     per_process = shares.per_process.copy()
     kernel, allocation = HOST_CATEGORIES.index("kernel"), HOST_CATEGORIES.index("allocation")
-    per_process[:, allocation] += moved_share * per_process[:, kernel]
-    per_process[:, kernel] *= 1 - moved_share
-    return replace(shares, attributions={**attributions, PAGE_FAULT: moved}, frames=frames, per_process=per_process)
+    per_process[:, allocation] += fault_share * per_process[:, kernel]
+    per_process[:, kernel] *= 1 - fault_share
+    return replace(shares, attributions={**attributions, PAGE_FAULT: faults}, frames=frames, per_process=per_process)
 
 
 def shares_of_time(
@@ -123,41 +114,35 @@ def shares_of_time(
     """Shares of trace time.
 
     Args:
-        claims: ns per claim.
+        attributions: ns per attribution.
         frames: ns per category and event name.
-        spread: Relative uncertainty of each category's share (one standard deviation), from the correction's residual.
+        spread: Relative standard deviation of each category's share.
     """
     known = dict(attributions) or {UNATTRIBUTED: 1.0}
-    counts = np.array(_by_category(known), dtype=np.float64)
+    weights = np.zeros(len(HOST_CATEGORIES))
+    for attribution, ns in known.items():
+        weights[HOST_CATEGORIES.index(attribution.category)] += ns
     random = np.random.default_rng(_SEED)
-    drawn = counts * np.exp(random.normal(0.0, spread, (REPLICATES, len(counts))))
+    drawn = weights * np.exp(random.normal(0.0, spread, (REPLICATES, len(weights))))
     replicates = drawn / drawn.sum(axis=1, keepdims=True)
-    return Shares("trace", sum(known.values()), known, frames, 0.0, replicates, np.empty((0, len(counts))), {})
-
-
-def _by_category(attributions: Mapping[Attribution, float]) -> list[float]:
-    by_category: Counter[str] = Counter()
-    for attribution, weight in attributions.items():
-        by_category[attribution.category] += weight  # type: ignore[assignment]
-    return [by_category[category] for category in HOST_CATEGORIES]
+    return Shares("trace", sum(known.values()), known, frames, 0.0, replicates, np.empty((0, len(weights))), {})
 
 
 def _draw(counts: Floats) -> Floats:
-    """Replicates of the shares from counts per process and category, shape ``(processes, categories)``.
+    """Replicates of the shares from counts, shape ``(processes, categories)``.
 
-    What processes were seen to differ by holds the sampling error of each, so the mean over them has Student's t with one
-    degree of freedom less than processes: drawn for all categories together, so that they keep summing to 1. Only where that
-    spread is smaller than counts of so many stacks allow, because few processes met by chance or hardly ever saw a
-    category, is it that of the counts.
+    Differences between processes include the sampling error of each process. The mean over processes has Student's t with one
+    degree of freedom less than processes, drawn for all categories together so that they sum to 1. Few processes can agree by
+    chance: where their spread is below that of the counts, the counts' spread is taken.
     """
     random = np.random.default_rng(_SEED)
     processes = len(counts)
     of_counts: Floats = random.dirichlet(counts.sum(axis=0) + 0.5, REPLICATES)
     if processes == 1:
         return of_counts
-    seen = counts / counts.sum(axis=1, keepdims=True)
+    per_process = counts / counts.sum(axis=1, keepdims=True)
     pooled = counts.sum(axis=0) / counts.sum()
-    normal = random.normal(size=(REPLICATES, processes)) @ (seen - seen.mean(axis=0))
+    normal = random.normal(size=(REPLICATES, processes)) @ (per_process - per_process.mean(axis=0))
     chi_square = random.chisquare(processes - 1, (REPLICATES, 1))
     of_processes = pooled + normal / np.sqrt(processes * chi_square)
     wider = _width(of_processes) >= _width(of_counts)

@@ -1,7 +1,7 @@
-"""The budget as the trace gives it: self times by the sweep line, corrected for the profiler's cost, classified.
+"""Makes the trace's budget: self times by the sweep line, corrected for the profiler's cost, classified.
 
-A trace cannot see inside an operator: dispatch, hidden allocation and kernel are one span. Of an operator's self time,
-as much as a one-element operator takes in all is counted as dispatcher and the rest as kernel: an estimate, marked so.
+A trace cannot see inside an operator: dispatch, hidden allocation and kernel are one span. Of an operator's self time, the time
+of a one-element operator counts as dispatcher and the rest as kernel. This is an estimate and is marked so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from overhead_lens.correction.apply import Floats, corrected_self_ns
+from overhead_lens.correction.apply import corrected_self_ns
 from overhead_lens.correction.event_cost import (
     COMPILED_REGION,
     OF_OPERATORS,
@@ -28,11 +28,11 @@ from overhead_lens.correction.lru_stack import rms_stack_distance
 from overhead_lens.instruments.trace.evidence import Traced
 from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES
 from overhead_lens.stats.distributions import t_quantile
-from overhead_lens.stats.values import Ints
+from overhead_lens.stats.values import Floats, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
-from overhead_lens.traces.timeline import Segments, parents, sweep
+from overhead_lens.traces.timeline import parents, sweep
 
 LOOP_EVENT = "measured_loop"
 
@@ -42,19 +42,17 @@ _KERNEL = Attribution("kernel")
 
 @dataclass(frozen=True, slots=True)
 class TraceBudget:
-    """One measured call as the corrected trace sees it.
+    """One measured call by the corrected trace; times in ns per call.
 
     Attributes:
-        claims: ns per call and claim.
-        frames: ns per call, per category and event name.
-        sum_ns: Corrected total, ns per call.
-        bare_ns: Bare time of a call in the same process, ns.
-        taken_ns: What recording cost, by calibration, ns per call.
-        spread_ns: Uncertainty of each category's time, ns per call: what is not known of the profiler's cost inside the events'
-            spans, and 95 % of what a mean over so many calls of one process may be off by.
-        operator_names: Names of the operators in the trace.
+        attributions: Time per attribution.
+        frames: Time per category and event name.
+        sum_ns: Corrected total.
+        bare_ns: Bare time of a call in the same process.
+        taken_ns: Cost of recording, by calibration.
+        spread_ns: Uncertainty per category: of the profiler's cost inside the events' spans, and of the mean over calls (95 %).
         operator_calls: Calls of operators per measured call.
-        kernel_calls: Calls, per measured call, of the event whose kernels take most; 0 where none has any.
+        kernel_calls: Calls, per measured call, of the event with the costliest kernels; 0 without kernels.
     """
 
     attributions: Mapping[Attribution, float]
@@ -72,11 +70,10 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     """Budget of the loop's thread.
 
     Args:
-        events: Event frame of the plain trace; the loop is its ``measured_loop`` annotation, or everything.
-        timing: How it was recorded.
+        events: Event frame of the plain trace; its ``measured_loop`` annotation is the loop, or everything where it has none.
+        timing: Wall times and page faults of the loop, traced and bare.
         classifier: Rules.
-        costs: Calibrated cost per class of event; None for a capture without a calibration, whose every event then costs
-            what the recording took longer than the bare loop, in equal shares.
+        costs: Calibrated cost per class of event; without it every event costs an equal share of the profiler's slowdown.
     """
     host, window = loop_events(events)
     calls = max(1, timing.calls)
@@ -86,7 +83,7 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
         costs = uniform_costs(max(0.0, taken_ns) / max(1, len(host)))
     start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
     segments, parent = sweep(start, dur, window), parents(start, dur)
-    claimed = [classifier.classify_event(*event) for event in zip(host["name"], host["cat"], strict=True)]
+    attributed = [classifier.classify_event(*event) for event in zip(host["name"], host["cat"], strict=True)]
     classes, self_ns = _event_classes(host, parent), segments.self_ns(len(host))
     stack_distance = rms_stack_distance(host["name"].tolist())
     kernels_ns = [
@@ -95,13 +92,14 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
             for part, ns in _split(attribution, own_ns, timing.operator_floor_ns)
             if part.category == _KERNEL.category
         )
-        for attribution, own_ns in zip(claimed, self_ns.tolist(), strict=True)
+        for attribution, own_ns in zip(attributed, self_ns.tolist(), strict=True)
     ]
     regions = classes.count(COMPILED_REGION)
-    interval_ns = (window[1] - window[0] - sum(kernels_ns)) / regions if regions else 0.0
-    costs = {name: cost.at_distance(stack_distance).at_interval(interval_ns) for name, cost in costs.items()}
-    of_event = [costs.get(each, costs[OPERATOR_NESTED]) for each in classes]
-    inside, outside = (np.array([getattr(each, name) for each in of_event]) for name in ("inside_ns", "outside_ns"))
+    period_ns = (window[1] - window[0] - sum(kernels_ns)) / regions if regions else 0.0
+    costs = {name: cost.at_distance(stack_distance).at_interval(period_ns) for name, cost in costs.items()}
+    event_costs = [costs.get(name, costs[OPERATOR_NESTED]) for name in classes]
+    inside = np.array([cost.inside_ns for cost in event_costs])
+    outside = np.array([cost.outside_ns for cost in event_costs])
     outside = outside + _after_kernels_ns(classes, kernels_ns, costs) + _first_ns(classes, parent, costs)
     own, around = corrected_self_ns(self_ns, parent, segments.uncovered_ns(), inside, outside, faults_ns)
     attributions: defaultdict[Attribution, float] = defaultdict(float, {_LOOP: around})
@@ -110,13 +108,13 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     spread: defaultdict[str, float] = defaultdict(float)
     by_call: defaultdict[str, Floats] = defaultdict(lambda: np.zeros(calls))
     for index, (name, attribution, ns, cost) in enumerate(
-        zip(host["name"], claimed, own.tolist(), of_event, strict=True)
+        zip(host["name"], attributed, own.tolist(), event_costs, strict=True)
     ):
         spread[attribution.category] += (cost.inside_ns + cost.spread_ns) / calls
         for part, part_ns in _split(attribution, ns, timing.operator_floor_ns):
             attributions[part] += part_ns
             frames[part.category][name] += part_ns
-            # As many events to each call: where a call begins, the trace does not say.
+            # The trace does not say where a call begins: every call gets as many events.
             by_call[part.category][index * calls // len(host)] += part_ns
     kernels = frames[_KERNEL.category]
     operators = host["name"].str.startswith(torch_names.OPERATOR_PREFIX)
@@ -127,15 +125,15 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
         sum(attributions.values()) / calls,
         timing.bare_wall_ns / calls,
         float(inside.sum() + outside.sum()) / calls,
-        {category: math.hypot(spread[category], _of_mean_ns(call_ns)) for category, call_ns in by_call.items()},
+        {category: math.hypot(spread[category], _half_width_ns(call_ns)) for category, call_ns in by_call.items()},
         frozenset(host.loc[operators, "name"]),
         int(operators.sum()) / calls,
         int((host["name"] == costliest).sum()) / calls,
     )
 
 
-def _of_mean_ns(call_ns: Floats) -> float:
-    """95 % half-width of a mean over calls (Student's t); 0 of a single call, which tells nothing of others."""
+def _half_width_ns(call_ns: Floats) -> float:
+    """95 % half-width of the mean over calls (Student's t); 0 for a single call."""
     calls = len(call_ns)
     if calls < 2:
         return 0.0
@@ -143,9 +141,9 @@ def _of_mean_ns(call_ns: Floats) -> float:
 
 
 def _event_classes(host: pd.DataFrame, parent: Ints) -> list[str]:
-    """Class of each event; rows are in the order of their starts, so a parent comes before its children.
+    """Class of each event, in the order of their starts, so that a parent precedes its children.
 
-    An operator is nested that another one calls; under an annotation, as that of a compiled graph, Python calls it.
+    An operator is nested if another operator calls it; below an annotation (a compiled graph's) Python calls it.
     """
     classes: list[str] = []
     for name, category, above in zip(host["name"], host["cat"], parent.tolist(), strict=True):
@@ -154,7 +152,7 @@ def _event_classes(host: pd.DataFrame, parent: Ints) -> list[str]:
 
 
 def _first_ns(classes: Sequence[str], parent: Ints, costs: Costs) -> Floats:
-    """What each event costs more for being the first in a row of its class under one parent, shape ``(n,)``."""
+    """Extra cost of each event that is the first of its class in a row under one parent, shape ``(n,)``."""
     last: dict[int, str] = {}
     more = np.zeros(len(classes))
     for index, (name, above) in enumerate(zip(classes, parent.tolist(), strict=True)):
@@ -165,12 +163,12 @@ def _first_ns(classes: Sequence[str], parent: Ints, costs: Costs) -> Floats:
 
 
 def _after_kernels_ns(classes: Sequence[str], kernels_ns: Sequence[float], costs: Costs) -> Floats:
-    """What each event costs more since kernels displaced the profiler's code and data, shape ``(n,)``.
+    """Cold-cache cost of each event after kernels evicted the profiler's code and data, shape ``(n,)``.
 
     Args:
-        classes: Of the events, in the order of their starts.
+        classes: The events' classes, in the order of their starts.
         kernels_ns: Kernel time of each event itself.
-        costs: By class; operators pay as outermost ones do, whichever comes first after the kernels.
+        costs: Cost by class; the first operator after the kernels pays as an outermost one.
     """
     since = dict.fromkeys((OPERATOR_OUTER, COMPILED_REGION), 0.0)
     more = np.zeros(len(classes))
@@ -179,13 +177,13 @@ def _after_kernels_ns(classes: Sequence[str], kernels_ns: Sequence[float], costs
         if payer in since:
             more[index] = costs[payer].after_kernels_ns(since[payer]) if payer in costs else 0.0
             since[payer] = 0.0
-        for each in since:
-            since[each] += kernel_ns
+        for paying in since:
+            since[paying] += kernel_ns
     return more
 
 
 def loop_events(events: pd.DataFrame) -> tuple[pd.DataFrame, tuple[int, int]]:
-    """Host events of the loop's thread inside the loop's annotation, and the window in ns."""
+    """Host events of the loop's thread inside the loop's annotation, and the window (start, end) in ns."""
     host = events[~events["cat"].isin(DEVICE_CATEGORIES) & (events["cat"] != "Trace")]
     loop = host[host["name"] == LOOP_EVENT]
     if loop.empty:
@@ -194,20 +192,20 @@ def loop_events(events: pd.DataFrame) -> tuple[pd.DataFrame, tuple[int, int]]:
     first = loop.iloc[0]
     window = (int(first["start_ns"]), int(first["start_ns"] + first["dur_ns"]))
     inside = host["start_ns"].between(*window) & (host["tid"] == first["tid"]) & (host["name"] != LOOP_EVENT)
-    # Of two that start together the longer one is around the other.
+    # Of two events that start together, the longer one is the outer.
     order = ["start_ns", "dur_ns"]
     return host[inside].sort_values(order, ascending=[True, False], kind="stable").reset_index(drop=True), window
 
 
-def category_lane(events: pd.DataFrame, classifier: Classifier) -> tuple[pd.DataFrame, Segments]:
+def category_lane(events: pd.DataFrame, classifier: Classifier) -> pd.DataFrame:
     """The category of every instant of the loop's window as traced: ``start_ns``, ``dur_ns``, ``category``."""
     host, window = loop_events(events)
     segments = sweep(host["start_ns"].to_numpy(), host["dur_ns"].to_numpy(), window)
-    attributions = [
-        classifier.classify_event(name, cat).category for name, cat in zip(host["name"], host["cat"], strict=True)
-    ]
-    categories = [attributions[owner] if owner >= 0 else _LOOP.category for owner in segments.owner.tolist()]
-    return pd.DataFrame({"start_ns": segments.start_ns, "dur_ns": segments.dur_ns, "category": categories}), segments
+    names = [classifier.classify_event(*event).category for event in zip(host["name"], host["cat"], strict=True)]
+    categories = [names[owner] if owner >= 0 else _LOOP.category for owner in segments.owner.tolist()]
+    columns = {"start_ns": segments.start_ns, "dur_ns": segments.dur_ns, "category": categories}
+    lane: pd.DataFrame = pd.DataFrame(columns)
+    return lane
 
 
 def _split(attribution: Attribution, ns: float, operator_floor_ns: float) -> list[tuple[Attribution, float]]:

@@ -1,7 +1,4 @@
-"""The unprofiled wall time of one call from blocks of several fresh processes, with a bootstrap over processes.
-
-The estimate is the median over processes of each process's median block (``stats/bootstrap.py``).
-"""
+"""Estimates the unprofiled wall time of one call from the timed blocks of several processes."""
 
 from __future__ import annotations
 
@@ -15,12 +12,11 @@ _LEAST_BLOCKS = 3
 
 
 def undisturbed(clock: pd.DataFrame, keep: tuple[str, ...] = ("process",)) -> pd.DataFrame:
-    """The blocks during which the machine ran at its usual speed, judged by the reference loop alone.
+    """Blocks during which the machine ran at its usual speed, judged by the reference loop alone.
 
-    The loop runs before each block, and so also after the one before; on a shared machine it shows when another tenant
-    takes the core (1.6 times as long was seen). Usual is its lower quartile over the whole capture. Every group of ``keep``
-    (a process, or one rung in one process) keeps its three least disturbed blocks at least. The timings themselves have no
-    say in the choice, so it cannot flatter them.
+    The loop runs before and after every block and slows down when another program takes the core. Usual is its lower quartile
+    over the capture. Every group of ``keep`` (a process, or one rung in one process) keeps at least its three least disturbed
+    blocks. The blocks' own times do not decide, so the choice does not bias them.
     """
     after = clock.groupby("process")["reference_ns"].shift(-1).fillna(clock["reference_ns"])
     disturbance = np.maximum(clock["reference_ns"], after) / clock["reference_ns"].quantile(0.25)
@@ -30,7 +26,7 @@ def undisturbed(clock: pd.DataFrame, keep: tuple[str, ...] = ("process",)) -> pd
 
 
 def time_column(clock: pd.DataFrame) -> str:
-    """Which column is a block's time: the steady one, where blocks were timed in pieces."""
+    """The column with a block's time: the steady one where blocks were timed in pieces."""
     return "steady_ns" if "steady_ns" in clock else "wall_ns"
 
 
@@ -40,7 +36,7 @@ def estimate_per_call(clock: pd.DataFrame, column: str, *, statistic: str = "med
     Args:
         clock: Rows with ``process``, ``calls`` and ``column``.
         column: ``wall_ns``, ``steady_ns``, ``system_ns`` or ``minor_faults``.
-        statistic: ``median`` of a process's blocks, or ``mean`` for counts that most blocks see none of.
+        statistic: ``median`` of a process's blocks, or ``mean`` for counts that are 0 in most blocks.
     """
     per_process = [
         (rows[column] / rows["calls"]).to_numpy(np.float64) for _, rows in clock.groupby("process", sort=True)

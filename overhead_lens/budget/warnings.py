@@ -1,4 +1,4 @@
-"""What a reader must know before believing a budget: warnings, each one line that gives a figure and what follows."""
+"""Words the warnings of a budget: one line each, with the figure and its consequence."""
 
 from __future__ import annotations
 
@@ -19,91 +19,88 @@ from overhead_lens.units import format_bytes, format_ns, format_rate
 
 
 def clock_warnings(clock: pd.DataFrame, kept: int, *, in_turns: bool, kind: Kind = "scenario") -> list[str]:
-    """Recompiles inside the window, a disturbed machine, a drifting clock, few processes; ``kept`` blocks counted."""
-    found = []
+    """Recompilations in the window, a disturbed machine (``kept`` blocks remain), a drifting clock, few processes."""
+    warnings = []
     if "compiles" in clock and clock["compiles"].any():
-        found.append(
+        warnings.append(
             f"{int(clock['compiles'].sum())} compilations fell into the measured window: the wall time holds them"
         )
     disturbed = 1 - kept / len(clock)
     if disturbed > thresholds.DISTURBED_BLOCKS_SHARE:
-        found.append(
+        warnings.append(
             f"{disturbed:.0%} of the blocks were left out: the reference loop beside them shows a disturbed machine"
         )
-    drift = _drift(clock)
+    usual = clock.groupby("process")["reference_ns"].quantile(0.25)
+    drift = float(usual.iloc[-1] / usual.iloc[0] - 1)
     if abs(drift) > thresholds.CLOCK_DRIFT_SHARE:
-        found.append(f"the machine's clock drifted by {drift:+.0%} from the first process to the last (reference loop)")
+        warnings.append(
+            f"the machine's clock drifted by {drift:+.0%} from the first process to the last (reference loop)"
+        )
     processes = clock["process"].nunique()
     if kind == "callable":
-        found.append(
+        warnings.append(
             "measured in one process: what processes differ by is not in the intervals (a function that can be imported, with"
             " arguments that can be pickled, is measured in several)"
         )
     elif processes < thresholds.FEWEST_PROCESSES:
         remedy = "raise --rounds" if in_turns else "leave --quick out"
-        found.append(f"only {processes} clock processes: intervals are wider than they need be ({remedy})")
-    return found
+        warnings.append(f"only {processes} clock processes: intervals are wider than they need be ({remedy})")
+    return warnings
 
 
 def trace_warnings(corrected_ns: float, bare_ns: float) -> list[str]:
     """A corrected trace that is far from the bare call timed in the same process."""
-    away = corrected_ns / bare_ns - 1 if bare_ns else 0.0
-    if abs(away) <= thresholds.CORRECTED_TRACE_SHARE:
+    residual = corrected_ns / bare_ns - 1 if bare_ns else 0.0
+    if abs(residual) <= thresholds.CORRECTED_TRACE_SHARE:
         return []
     why = "one of the two was disturbed, or recording this call costs something else than its events do elsewhere"
-    far = f"the corrected trace is {away:+.0%} away from the bare call in its own process"
+    far = f"the corrected trace is {residual:+.0%} away from the bare call in its own process"
     return [f"{far}: what it says of times may be off by as much ({why})"]
 
 
-def _drift(clock: pd.DataFrame) -> float:
-    """Relative difference of the reference loop's lower quartile between the first process and the last."""
-    usual = clock.groupby("process")["reference_ns"].quantile(0.25)
-    return float(usual.iloc[-1] / usual.iloc[0] - 1)
-
-
 def share_warnings(shares: Shares, wall_ns: float, taken: Sampled) -> list[str]:
-    """Few samples, no samples, samples that could not be read, much unattributed."""
-    found = []
-    lost = taken.errors
-    if lost > thresholds.UNREADABLE_STACKS_SHARE * (taken.samples + lost) and shares.evidence == "samples":
-        found.append(
-            f"{lost} of {taken.samples + lost} stacks could not be read: the shares are of the others, and what runs where the"
+    """Few samples, no samples, unreadable stacks, much unattributed time."""
+    warnings = []
+    unreadable, stacks = taken.errors, taken.samples + taken.errors
+    if unreadable > thresholds.UNREADABLE_STACKS_SHARE * stacks and shares.evidence == "samples":
+        warnings.append(
+            f"{unreadable} of {stacks} stacks could not be read: the shares are of the others, and what runs where the"
             " sampler finds no way back to Python is missing from them"
         )
     if shares.evidence == "trace":
         reason = taken.reason or "none were taken"
-        found.append(f"no samples ({reason}): shares come from the corrected trace")
-        found.append("evidence: trace, so the split of an operator into dispatcher, allocation and kernel is estimated")
+        warnings.append(f"no samples ({reason}): shares come from the corrected trace")
+        warnings.append(
+            "evidence: trace, so the split of an operator into dispatcher, allocation and kernel is estimated"
+        )
     elif shares.weight < thresholds.FEWEST_SAMPLES:
         points = 196 * (0.01 * 0.99 / shares.weight) ** 0.5
-        found.append(f"only {shares.weight:.0f} samples: a category of 1 % is uncertain by {points:.1f} points")
-    if shares.share("unattributed") > thresholds.UNATTRIBUTED_SHARE:
-        share = shares.share("unattributed")
-        found.append(
+        warnings.append(f"only {shares.weight:.0f} samples: a category of 1 % is uncertain by {points:.1f} points")
+    share = shares.share("unattributed")
+    if share > thresholds.UNATTRIBUTED_SHARE:
+        warnings.append(
             f"{share:.1%} ({share * wall_ns:.0f} ns) is unattributed: no rule claims the frames listed under it"
         )
-    return found
+    return warnings
 
 
 def set_up_warnings(dispatcher: Mapping[str, float], wall_ns: float, operator_calls: float) -> list[str]:
-    """The function of PyTorch that takes more than setting up so many operators can: perhaps a kernel that no rule knows.
+    """A PyTorch function that takes longer than operator set-up can: perhaps a kernel without a rule.
 
     Args:
-        dispatcher: ns per call of what counts as dispatcher, per frame.
+        dispatcher: ns per call of the dispatcher's frames.
         wall_ns: Time of one call.
         operator_calls: Operators in one call.
     """
     functions = {frame: ns for frame, ns in dispatcher.items() if frame.startswith(torch_names.NATIVE_FUNCTION_PREFIX)}
-    frame = max(functions, key=lambda each: functions[each], default=None)
-    if frame is None or functions[frame] <= max(
-        thresholds.SET_UP_SHARE * wall_ns, thresholds.SET_UP_NS * max(1.0, operator_calls)
-    ):
+    frame, ns = max(functions.items(), key=lambda item: item[1], default=("", 0.0))
+    operators = max(1.0, operator_calls)
+    if ns <= max(thresholds.SET_UP_SHARE * wall_ns, thresholds.SET_UP_NS * operators):
         return []
     return [
         (
-            f"{frame} takes {format_ns(functions[frame])} by itself, more than setting up {max(1.0, operator_calls):,.0f}"
-            " operators can, and counts as dispatcher: it may be a kernel that no rule knows (--rules can name it), or be called"
-            " over and over from inside one"
+            f"{frame} takes {format_ns(ns)} by itself, more than setting up {operators:,.0f} operators can, and counts as"
+            " dispatcher: it may be a kernel that no rule knows (--rules can name it), or be called over and over from inside one"
         )
     ]
 
@@ -113,7 +110,7 @@ def fault_warnings(faults: float, faults_ns: float, wall_ns: float) -> list[str]
 
     Args:
         faults: Minor page faults per call.
-        faults_ns: Their time per call as measured; 0 where it was not.
+        faults_ns: Their measured time per call; 0 where it was not measured.
         wall_ns: Time of one call.
     """
     cost_ns = faults_ns or faults * thresholds.LEAST_PAGE_FAULT_NS
@@ -129,16 +126,16 @@ def fault_warnings(faults: float, faults_ns: float, wall_ns: float) -> list[str]
 
 
 def memory_warnings(work: Work | None, wall: Wall, peaks: Peaks | None, device: str) -> list[str]:
-    """Bytes per second that memory cannot deliver, and bytes that never leave a cache."""
+    """Memory traffic above the measured peak, or data that stays in a cache."""
     if work is None or peaks is None or work.bytes == 0 or wall.floor is None or wall.ns == 0:
         return []
     if device != "cpu":
         if peaks.device is None or work.bytes <= peaks.device.cache_bytes:
             return []
         return _above_peak(work.bytes, wall.ns, peaks.device.bytes_per_s, DEVICE_MEMORY)
-    holding = peaks.level_of(work.bytes)
-    too_fast = _above_peak(work.bytes, wall.ns, holding.bytes_per_s, holding.name)
-    return too_fast or _cached(work.bytes, wall, peaks.copy, holding)
+    level = peaks.level_of(work.bytes)
+    above_peak = _above_peak(work.bytes, wall.ns, level.bytes_per_s, level.name)
+    return above_peak or _cached(work.bytes, wall, peaks.copy, level)
 
 
 def _above_peak(size_bytes: int, wall_ns: int, peak: float, level: str) -> list[str]:
@@ -154,15 +151,15 @@ def _above_peak(size_bytes: int, wall_ns: int, peak: float, level: str) -> list[
     ]
 
 
-def _cached(size_bytes: int, wall: Wall, levels: Sequence[Level], holding: Level) -> list[str]:
-    matters = size_bytes / holding.bytes_per_s * 1e9 >= thresholds.BYTES_MATTER_SHARE * wall.ns
-    capacity, memory = holding.holds_bytes, levels[-1]
-    if not matters or holding.level is None or capacity is None:
+def _cached(size_bytes: int, wall: Wall, levels: Sequence[Level], cache: Level) -> list[str]:
+    matters = size_bytes / cache.bytes_per_s * 1e9 >= thresholds.BYTES_MATTER_SHARE * wall.ns
+    capacity, memory = cache.holds_bytes, levels[-1]
+    if not matters or cache.level is None or capacity is None:
         return []
     return [
         (
-            f"the call's {format_bytes(size_bytes)} fit in {holding.name} ({format_bytes(capacity)}): repeated calls"
-            f" read cache (up to {format_rate(holding.bytes_per_s)}), not {memory.name}"
+            f"the call's {format_bytes(size_bytes)} fit in {cache.name} ({format_bytes(capacity)}): repeated calls"
+            f" read cache (up to {format_rate(cache.bytes_per_s)}), not {memory.name}"
             f" ({format_rate(memory.bytes_per_s)}); enlarge the inputs to measure that"
         )
     ]

@@ -33,7 +33,7 @@ def write_picture(path: Path, target: Path, breakdown: Breakdown, classifier: Cl
     source = capture.existing(KINETO_STACK) or capture.existing(KINETO)
     if source is not None:
         events = read_events(source)
-        lane, _ = category_lane(events, classifier)
+        lane = category_lane(events, classifier)
         thread = events.loc[events["name"] == LOOP_NAME, ["pid", "tid"]].head(1)
         categories = lane.assign(pid=thread["pid"].iloc[0], tid=thread["tid"].iloc[0]) if len(thread) else None
     stacks = read_samples(capture).stacks
