@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
-from overhead_lens.documents.common import Document
-from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.documents.common import Document, Rounded, Row, fill
+from overhead_lens.taxonomy.host import Frame, HostCategory, Part
 from overhead_lens.traces import model, ranks
 from overhead_lens.traces.model import Cost, Kinds, Launches
 from overhead_lens.traces.ranks import Excess, RankTime, Spread
@@ -17,33 +17,19 @@ ISSUES = ("partial_overlap", "negative_duration", "unlinked_device_event", "trun
 """Reasons that are listed also where their count is 0."""
 
 
-class Part(Struct, frozen=True, forbid_unknown_fields=True):
-    """A named share of a category, ns."""
-
-    name: str
-    ns: int
-
-
-class Frame(Struct, frozen=True, forbid_unknown_fields=True):
-    """A function or event and its self time in a category, ns."""
-
-    frame: str
-    ns: int
-
-
-class Category(Struct, frozen=True, forbid_unknown_fields=True):
+class Category(Row, frozen=True):
     """A host category, ns; one recording has no interval, so ``ci95_ns`` is null."""
 
     category: str
     ns: int
     ci95_ns: None
-    share: float
+    share: Annotated[float, Rounded(5)]
     evidence: str
     parts: list[Part]
     top: list[Frame]
 
 
-class Window(Struct, frozen=True, forbid_unknown_fields=True):
+class Window(Row, frozen=True):
     """From the first to the last instant of host and device work, and how many steps it holds."""
 
     start_ns: int
@@ -51,7 +37,7 @@ class Window(Struct, frozen=True, forbid_unknown_fields=True):
     steps: int
 
 
-class Thread(Struct, frozen=True, forbid_unknown_fields=True):
+class Thread(Row, frozen=True):
     """Another host thread; its categories sum to the window."""
 
     pid: str
@@ -61,7 +47,7 @@ class Thread(Struct, frozen=True, forbid_unknown_fields=True):
     host: list[Category]
 
 
-class Device(Struct, frozen=True, forbid_unknown_fields=True):
+class Device(Row, frozen=True):
     """A device: busy and idle partition its span, ``idle_blame`` the idle time."""
 
     device: str
@@ -75,7 +61,7 @@ class Device(Struct, frozen=True, forbid_unknown_fields=True):
     launch: Launches
 
 
-class Step(Struct, frozen=True, forbid_unknown_fields=True):
+class Step(Row, frozen=True):
     """A ``ProfilerStep#N`` window; its host categories sum to it."""
 
     step: int
@@ -85,7 +71,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
     device: list[Device]
 
 
-class Trace(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=False):
+class Trace(Row, frozen=True, omit_defaults=False):
     """One trace. ``host`` is the busiest thread's; one that failed has its ``error`` and nothing else."""
 
     path: str
@@ -104,7 +90,7 @@ class Trace(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=False
     notes: list[str] | UnsetType = UNSET
 
 
-class Ranks(Struct, frozen=True, forbid_unknown_fields=True):
+class Ranks(Row, frozen=True):
     """Ranks of one job compared, ns; ``straggler`` is what the slowest spends more time in than the median of the others."""
 
     slowest: str
@@ -125,9 +111,7 @@ class AnalysisDocument(Document, frozen=True, kw_only=True):
 
 def job_document(job: ranks.Job) -> AnalysisDocument:
     """The document of analyses, and of the comparison of their ranks."""
-    return AnalysisDocument(
-        traces=[_trace(each) for each in job.results], ranks=None if job.ranks is None else _ranks(job.ranks)
-    )
+    return fill(AnalysisDocument, job, traces=[_trace(result) for result in job.results])
 
 
 def trace_document(analysis: model.TraceAnalysis) -> AnalysisDocument:
@@ -138,68 +122,20 @@ def trace_document(analysis: model.TraceAnalysis) -> AnalysisDocument:
 def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
     if isinstance(result, model.TraceFailure):
         return Trace(result.path, None, None, None, result.error, {}, None, [], [], [], [])
-    return Trace(
-        result.path,
-        result.rank,
-        result.world_size,
-        result.events,
-        None,
-        {**dict.fromkeys(ISSUES, 0), **result.issues},
-        Window(result.window.start_ns, result.window.wall_ns, len(result.steps)),
-        _host(result.host),
-        [_thread(each) for each in result.threads[1:]],
-        [_device(each) for each in result.devices],
-        [_step(each) for each in result.steps],
-        list(result.operators),
-        list(result.kernels),
-        list(result.notes),
+    return fill(
+        Trace,
+        result,
+        error=None,
+        issues={**dict.fromkeys(ISSUES, 0), **result.issues},
+        window=fill(Window, result.window, steps=len(result.steps)),
+        host=_host(result.host),
+        threads=[fill(Thread, thread, host=_host(thread.host)) for thread in result.threads[1:]],
+        device=result.devices,
+        steps=[
+            fill(Step, step.window, step=step.step, host=_host(step.host), device=step.devices) for step in result.steps
+        ],
     )
 
 
 def _host(host: Sequence[HostCategory]) -> list[Category]:
-    return [
-        Category(
-            each.category,
-            each.ns,
-            None,
-            round(each.share, 5),
-            each.evidence,
-            [Part(part.name, part.ns) for part in each.parts],
-            [Frame(frame.frame, frame.ns) for frame in each.top],
-        )
-        for each in host
-    ]
-
-
-def _thread(thread: model.ThreadBudget) -> Thread:
-    return Thread(thread.pid, thread.tid, thread.name, thread.covered_ns, _host(thread.host))
-
-
-def _device(device: model.DeviceBudget) -> Device:
-    return Device(
-        device.device,
-        device.name,
-        device.events,
-        device.span_ns,
-        device.busy_ns,
-        device.idle_ns,
-        device.kinds,
-        dict(device.idle_blame),
-        device.launch,
-    )
-
-
-def _step(step: model.TraceStep) -> Step:
-    devices = [_device(each) for each in step.devices]
-    return Step(step.step, step.window.start_ns, step.window.wall_ns, _host(step.host), devices)
-
-
-def _ranks(compared: ranks.RanksAnalysis) -> Ranks:
-    return Ranks(
-        compared.slowest,
-        compared.by_collectives,
-        list(compared.ranks),
-        list(compared.spreads),
-        list(compared.straggler),
-        list(compared.notes),
-    )
+    return [fill(Category, category, ci95_ns=None) for category in host]

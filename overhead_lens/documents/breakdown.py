@@ -2,53 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-from msgspec import Struct
+from typing import Annotated, Any, Literal
 
 from overhead_lens.budget import model
+from overhead_lens.budget.model import CompileNote, DeviceKernel, InstructionFrame, InstructionPart
 from overhead_lens.documents.common import (
     Category,
-    CountFrame,
-    CountPart,
     Document,
-    Frame,
     Interval,
-    Part,
+    Rounded,
+    Row,
+    Tenths,
+    TenthsInterval,
+    fill,
     json_subject,
-    rounded,
-    tenths,
 )
 from overhead_lens.subject import Subject
-from overhead_lens.taxonomy.host import HostCategory
 
 # Functions of a category in instructions; a compiled call has hundreds.
 _TOP = 8
 
+Thousandths = Annotated[float, Rounded(3)]
+Whole = Annotated[float, Rounded(None)]
 
-class Floor(Struct, frozen=True, forbid_unknown_fields=True):
+
+class Floor(Row, frozen=True):
     """The least that the work takes at the machine's peaks: ns per call, what binds it and in which memory level."""
 
-    ns: float
+    ns: Thousandths
     bound: str
     level: str
-    flops_per_s: float
-    bytes_per_s: float
+    flops_per_s: Whole
+    bytes_per_s: Whole
 
 
-class Wall(Struct, frozen=True, forbid_unknown_fields=True):
+class Wall(Row, frozen=True):
     """Unprofiled wall time of a call, ns; ``floor_ns`` is 0 and ``floor`` null where the work is not known."""
 
     ns: float
-    ci95_ns: Interval
+    ci95_ns: TenthsInterval
     processes: int
     blocks: int
     calls: int
-    floor_ns: float
+    floor_ns: Thousandths
     floor: Floor | None
 
 
-class Kinds(Struct, frozen=True, forbid_unknown_fields=True):
+class Kinds(Row, frozen=True):
     """Device time per kind of work, ns per call; ``overlap_ns``: communication and compute together."""
 
     compute_ns: int
@@ -57,25 +57,16 @@ class Kinds(Struct, frozen=True, forbid_unknown_fields=True):
     overlap_ns: int
 
 
-class Launch(Struct, frozen=True, forbid_unknown_fields=True):
+class Launch(Row, frozen=True):
     """Launches per call, and from the start of the launching call to the start of its work on the device, ns."""
 
-    per_call: float
+    per_call: Thousandths
     median_ns: int
     p99_ns: int
-    graph_launches_per_call: float
+    graph_launches_per_call: Thousandths
 
 
-class Kernel(Struct, frozen=True, forbid_unknown_fields=True):
-    """A kernel or copy by name: events and ns per call."""
-
-    name: str
-    kind: str
-    per_call: float
-    ns: int
-
-
-class Device(Struct, frozen=True, forbid_unknown_fields=True):
+class Device(Row, frozen=True):
     """The device's own partition of the same call: busy and idle, ns per call; ``idle_blame`` sums to idle."""
 
     device: str
@@ -85,48 +76,48 @@ class Device(Struct, frozen=True, forbid_unknown_fields=True):
     idle_ns: int
     kinds: Kinds
     idle_blame: dict[str, int]
-    events_per_call: float
+    events_per_call: Thousandths
     launch: Launch
-    top: list[Kernel]
+    top: list[DeviceKernel]
 
 
-class Closure(Struct, frozen=True, forbid_unknown_fields=True):
+class Closure(Row, frozen=True):
     """How the evidence adds up, ns per call; ``trace_bare_ns`` is the bare call in the traced process."""
 
     sum_ns: float
     residual_ns: float
     trace_sum_ns: float | None
-    trace_residual_share: float | None
+    trace_residual_share: Annotated[float | None, Rounded(4)]
     trace_bare_ns: float | None
 
 
-class CrossCheck(Struct, frozen=True, forbid_unknown_fields=True):
+class CrossCheck(Row, frozen=True):
     """A category as independent instruments see it, ns per call; null where one is blind to it.
 
     ``ablation_bound`` is ``upper`` or ``lower`` where ablation gives a bound of the category, null where it gives the category.
     """
 
     category: str
-    samples_ns: float | None
-    trace_ns: float | None
-    ablation_ns: float | None
+    samples_ns: Tenths | None
+    trace_ns: Tenths | None
+    ablation_ns: Tenths | None
     agree: bool
     ablation_bound: str | None
-    samples_ci95_ns: Interval | None
-    trace_ci95_ns: Interval | None
-    ablation_ci95_ns: Interval | None
+    samples_ci95_ns: TenthsInterval | None
+    trace_ci95_ns: TenthsInterval | None
+    ablation_ci95_ns: TenthsInterval | None
 
 
-class CountCategory(Struct, frozen=True, forbid_unknown_fields=True):
+class CountCategory(Row, frozen=True):
     """A category in instructions per call."""
 
     category: str
     count: int
-    parts: list[CountPart]
-    top: list[CountFrame]
+    parts: list[InstructionPart]
+    top: list[InstructionFrame]
 
 
-class Instructions(Struct, frozen=True, forbid_unknown_fields=True):
+class Instructions(Row, frozen=True):
     """The same call in instructions: ``count`` per call, ``counted`` in all ``calls``."""
 
     count: int
@@ -135,31 +126,23 @@ class Instructions(Struct, frozen=True, forbid_unknown_fields=True):
     host: list[CountCategory]
 
 
-class Guard(Struct, frozen=True, forbid_unknown_fields=True):
+class Guard(Row, frozen=True):
     """A guard, ns: checked in a loop (``warm_ns``), after a flush of the caches (``cold_ns``), its share of the call."""
 
     guard: str
-    warm_ns: float | None
-    warm_ci95_ns: Interval | None
-    cold_ns: float | None
-    sampled_ns: float | None
+    warm_ns: Tenths | None
+    warm_ci95_ns: TenthsInterval | None
+    cold_ns: Tenths | None
+    sampled_ns: Tenths | None
     cause: str | None
 
 
-class GuardTree(Struct, frozen=True, forbid_unknown_fields=True):
+class GuardTree(Row, frozen=True):
     """A check of the whole guard tree, ns."""
 
-    warm_ns: float
-    warm_ci95_ns: Interval
-    cold_ns: float | None
-
-
-class CompileNote(Struct, frozen=True, forbid_unknown_fields=True):
-    """Why a frame was compiled again, or a graph broke, and where."""
-
-    kind: str
-    place: str
-    reason: str
+    warm_ns: Tenths
+    warm_ci95_ns: TenthsInterval
+    cold_ns: Tenths | None
 
 
 class BreakdownDocument(Document, frozen=True, kw_only=True):
@@ -185,124 +168,39 @@ class BreakdownDocument(Document, frozen=True, kw_only=True):
 
 def breakdown_document(breakdown: model.Breakdown) -> BreakdownDocument:
     """The document of a budget."""
-    return BreakdownDocument(
+    return fill(
+        BreakdownDocument,
+        breakdown,
         subject=json_subject(breakdown.subject),
-        wall=_wall(breakdown.wall),
-        host=[_category(each) for each in breakdown.host],
         device=None if breakdown.device is None else _device(breakdown.device),
-        closure=_closure(breakdown.closure),
         cross_checks=[_cross_check(check) for check in breakdown.cross_checks],
         instructions=None if breakdown.instructions is None else _instructions(breakdown.instructions),
-        guards=[_guard(guard) for guard in breakdown.guards],
-        guard_tree=None if breakdown.guard_tree is None else _guard_tree(breakdown.guard_tree),
-        compile_notes=[CompileNote(note.kind, note.place, note.reason) for note in breakdown.compile_notes],
-        warnings=list(breakdown.warnings),
-        environment=dict(breakdown.environment),
-        capture=breakdown.capture,
-    )
-
-
-def _wall(wall: model.Wall) -> Wall:
-    return Wall(
-        float(wall.ns),
-        tenths(wall.ci95_ns),
-        wall.processes,
-        wall.blocks,
-        wall.calls,
-        round(wall.floor_ns, 3),
-        None if wall.floor is None else _floor(wall.floor),
-    )
-
-
-def _floor(floor: model.Floor) -> Floor:
-    return Floor(round(floor.ns, 3), floor.bound, floor.level, round(floor.flops_per_s), round(floor.bytes_per_s))
-
-
-def _category(category: HostCategory) -> Category:
-    return Category(
-        category.category,
-        float(category.ns),
-        tenths(category.ci95_ns),
-        round(category.share, 5),
-        category.evidence,
-        [Part(part.name, float(part.ns)) for part in category.parts],
-        [Frame(frame.frame, float(frame.ns)) for frame in category.top],
     )
 
 
 def _device(device: model.DeviceShare) -> Device:
-    return Device(
-        device.device,
-        device.kind,
-        "trace",
-        device.busy_ns,
-        device.idle_ns,
-        Kinds(device.compute_ns, device.communication_ns, device.copy_ns, device.overlap_ns),
-        dict(device.idle_blame),
-        round(device.events_per_call, 3),
-        Launch(
-            round(device.launches_per_call, 3),
+    return fill(
+        Device,
+        device,
+        evidence="trace",
+        kinds=device,
+        launch=Launch(
+            device.launches_per_call,
             device.launch_median_ns,
             device.launch_p99_ns,
-            round(device.graph_launches_per_call, 3),
+            device.graph_launches_per_call,
         ),
-        [Kernel(each.name, each.kind, each.per_call, each.ns) for each in device.top],
-    )
-
-
-def _closure(closure: model.Closure) -> Closure:
-    return Closure(
-        float(closure.sum_ns),
-        float(closure.residual_ns),
-        None if closure.trace_sum_ns is None else float(closure.trace_sum_ns),
-        rounded(closure.trace_residual_share, 4),
-        None if closure.trace_bare_ns is None else float(closure.trace_bare_ns),
     )
 
 
 def _cross_check(check: model.CrossCheck) -> CrossCheck:
-    samples_ns, trace_ns, ablation_ns = (
-        None if seen is None else round(seen.ns, 1) for seen in (check.samples, check.trace, check.ablation)
-    )
-    samples_ci95_ns, trace_ci95_ns, ablation_ci95_ns = (
-        None if seen is None else tenths(seen.ci95_ns) for seen in (check.samples, check.trace, check.ablation)
-    )
-    return CrossCheck(
-        check.category,
-        samples_ns,
-        trace_ns,
-        ablation_ns,
-        check.agree,
-        check.bound,
-        samples_ci95_ns,
-        trace_ci95_ns,
-        ablation_ci95_ns,
-    )
+    readings: dict[str, float | Interval | None] = {}
+    for name, reading in (("samples", check.samples), ("trace", check.trace), ("ablation", check.ablation)):
+        readings[f"{name}_ns"] = reading.ns if reading else None
+        readings[f"{name}_ci95_ns"] = reading.ci95_ns if reading else None
+    return fill(CrossCheck, check, ablation_bound=check.bound, **readings)
 
 
 def _instructions(budget: model.InstructionBudget) -> Instructions:
-    host = [
-        CountCategory(
-            each.category,
-            each.count,
-            [CountPart(part.name, part.count) for part in each.parts],
-            [CountFrame(frame.frame, frame.count) for frame in each.frames[:_TOP]],
-        )
-        for each in budget.host
-    ]
-    return Instructions(budget.count, budget.counted, budget.calls, host)
-
-
-def _guard(guard: model.Guard) -> Guard:
-    return Guard(
-        guard.guard,
-        rounded(guard.warm_ns, 1),
-        None if guard.warm_ci95_ns is None else tenths(guard.warm_ci95_ns),
-        rounded(guard.cold_ns, 1),
-        rounded(guard.sampled_ns, 1),
-        guard.cause,
-    )
-
-
-def _guard_tree(tree: model.GuardTree) -> GuardTree:
-    return GuardTree(round(tree.warm_ns, 1), tenths(tree.warm_ci95_ns), rounded(tree.cold_ns, 1))
+    host = [fill(CountCategory, category, top=category.frames[:_TOP]) for category in budget.host]
+    return fill(Instructions, budget, host=host)

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import Struct
-
 from overhead_lens.correction.event_cost import EventCost
-from overhead_lens.documents.common import Document
+from overhead_lens.documents.common import Document, Row, Tenths, fill
 from overhead_lens.recorder.calibrate import Calibrated
 
 
-class AfterKernels(Struct, frozen=True, forbid_unknown_fields=True):
+class AfterKernels(Row, frozen=True):
     """How much more an event costs after kernels of that length, ns."""
 
-    kernels_ns: float
-    more_ns: float
+    kernels_ns: Tenths
+    more_ns: Tenths
 
 
-class Cost(Struct, frozen=True, forbid_unknown_fields=True):
+class Cost(Row, frozen=True):
     """What an event of a class costs, ns: in all, inside its own span, and how far off single calls are."""
 
-    total_ns: float
-    inside_ns: float
-    spread_ns: float
+    total_ns: Tenths
+    inside_ns: Tenths
+    spread_ns: Tenths
     after_kernels: list[AfterKernels]
 
 
@@ -40,15 +38,11 @@ class CalibrationDocument(Document, frozen=True, kw_only=True):
 
 def calibration_document(calibrated: Calibrated) -> CalibrationDocument:
     """The document of a calibration and the costs that are fitted to it."""
-    calibration = calibrated.calibration
     return CalibrationDocument(
-        costs={flags: {name: _cost(cost) for name, cost in of.items()} for flags, of in calibrated.costs.items()},
-        peaks=calibration.get("peaks", {}),
-        reasons=calibration.get("reasons", {}),
-        environment=calibration.get("environment", {}),
+        costs={flags: {name: _cost(cost) for name, cost in costs.items()} for flags, costs in calibrated.costs.items()},
+        **{name: calibrated.calibration.get(name, {}) for name in ("peaks", "reasons", "environment")},
     )
 
 
 def _cost(cost: EventCost) -> Cost:
-    after = [AfterKernels(round(time, 1), round(more, 1)) for time, more in cost.cold_after_kernels_ns]
-    return Cost(round(cost.total_ns, 1), round(cost.inside_ns, 1), round(cost.spread_ns, 1), after)
+    return fill(Cost, cost, after_kernels=[AfterKernels(*point) for point in cost.cold_after_kernels_ns])

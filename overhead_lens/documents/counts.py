@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from overhead_lens.documents.common import Document, json_subject
+from overhead_lens.documents.common import Document, fill, json_subject
 from overhead_lens.documents.delta import CountDelta, Limit, count_delta, limit
 from overhead_lens.studies.check.outcome import CountOutcome
 from overhead_lens.subject import Subject
@@ -25,12 +25,10 @@ class CountsDocument(Document, frozen=True, kw_only=True):
 
 def counts_document(outcome: CountOutcome) -> CountsDocument:
     """The document of a check in instructions."""
-    return CountsDocument(
+    return fill(
+        CountsDocument,
+        outcome,
         subject=json_subject(outcome.subject),
-        base=outcome.base,
-        new=outcome.new,
-        calls=outcome.calls,
         instructions=count_delta(outcome.delta),
-        limits=[limit(each) for each in outcome.findings],
-        regressed=outcome.regressed,
+        limits=[limit(finding) for finding in outcome.findings],
     )

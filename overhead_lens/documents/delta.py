@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from overhead_lens.comparison import factors as factoring
 from overhead_lens.comparison import instructions as counting
@@ -13,56 +12,56 @@ from overhead_lens.comparison import model
 from overhead_lens.comparison.factors import KernelSplit
 from overhead_lens.comparison.instructions import InstructionMove
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
-from overhead_lens.documents.common import Document, Interval, rounded, tenths
+from overhead_lens.documents.common import Document, Rounded, Row, Tenths, TenthsInterval, fill
 from overhead_lens.studies.check.limits import CountFinding, LimitFinding
 from overhead_lens.studies.check.outcome import TimeOutcome
 
 
-class WallDelta(Struct, frozen=True, forbid_unknown_fields=True):
+class WallDelta(Row, frozen=True):
     """The wall times and their difference, ns per call; ``ratio`` is new over base."""
 
     base_ns: float
     new_ns: float
     delta_ns: float
-    ci95_ns: Interval
-    ratio: float | None
+    ci95_ns: TenthsInterval
+    ratio: Annotated[float | None, Rounded(4)]
 
 
-class Move(Struct, frozen=True, forbid_unknown_fields=True):
+class Move(Row, frozen=True):
     """A frame, guard, operator or kernel whose cost changed, ns per call."""
 
     kind: str
     name: str
     delta_ns: float
-    ci95_ns: Interval | None
+    ci95_ns: TenthsInterval | None
     verdict: str | None
 
 
-class CategoryDelta(Struct, frozen=True, forbid_unknown_fields=True):
+class CategoryDelta(Row, frozen=True):
     """A category's difference, ns per call; ``in_frames_ns`` is the sum of its frames that changed significantly."""
 
     category: str
     delta_ns: float
-    ci95_ns: Interval
+    ci95_ns: TenthsInterval
     verdict: str
     in_frames_ns: float | None
     moved: list[Move]
 
 
-class Factor(Struct, frozen=True, forbid_unknown_fields=True):
+class Factor(Row, frozen=True):
     """A part of the difference of two variants that do the same work; the parts sum to the walls."""
 
     name: str
     base_ns: int
     new_ns: int
     delta_ns: int
-    per_unit_ns: float
-    share: float
-    ratio_without: float | None
+    per_unit_ns: Annotated[float, Rounded(3)]
+    share: Annotated[float, Rounded(5)]
+    ratio_without: Annotated[float | None, Rounded(4)]
     estimate: bool
 
 
-class Factors(Struct, frozen=True, forbid_unknown_fields=True):
+class Factors(Row, frozen=True):
     """What the ratio of two variants is made of, ns per call; ``per_unit_ns`` is per unit of work."""
 
     units: int
@@ -73,7 +72,7 @@ class Factors(Struct, frozen=True, forbid_unknown_fields=True):
     kernel: KernelSplit | None
 
 
-class CountCategoryDelta(Struct, frozen=True, forbid_unknown_fields=True):
+class CountCategoryDelta(Row, frozen=True):
     """A category's difference in instructions per call."""
 
     category: str
@@ -83,27 +82,27 @@ class CountCategoryDelta(Struct, frozen=True, forbid_unknown_fields=True):
     delta_count: int
 
 
-class CountDelta(Struct, frozen=True, forbid_unknown_fields=True):
+class CountDelta(Row, frozen=True):
     """The difference in instructions per call."""
 
     base_count: int
     new_count: int
     delta_count: int
-    ratio: float | None
+    ratio: Annotated[float | None, Rounded(6)]
     verdict: str
     host: list[CountCategoryDelta]
     blame: list[str]
     sentence: str
 
 
-class Limit(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Limit(Row, frozen=True, kw_only=True):
     """What the call or a category may take more, and what was found: in ns, or in instructions, per call."""
 
     name: str
-    allowed_ns: float | UnsetType = UNSET
+    allowed_ns: Tenths | UnsetType = UNSET
     delta_ns: float | UnsetType = UNSET
-    ci95_ns: Interval | UnsetType = UNSET
-    allowed_count: float | UnsetType = UNSET
+    ci95_ns: TenthsInterval | UnsetType = UNSET
+    allowed_count: Tenths | UnsetType = UNSET
     delta_count: int | UnsetType = UNSET
     state: str
 
@@ -124,7 +123,7 @@ class DeltaDocument(Document, frozen=True, kw_only=True):
     host: list[CategoryDelta]
     blame: list[str]
     sentence: str
-    detectable_share: float
+    detectable_share: Annotated[float, Rounded(5)]
     factors: Factors | None
     instructions: CountDelta | None
     warnings: list[str]
@@ -132,102 +131,51 @@ class DeltaDocument(Document, frozen=True, kw_only=True):
     regressed: bool | UnsetType = UNSET
 
 
-def delta_document(
-    delta: model.Delta, limits: Sequence[Limit] | None = None, *, regressed: bool | None = None
-) -> DeltaDocument:
-    """The document of a difference; of a checked baseline with its limits."""
-    return DeltaDocument(
+def delta_document(delta: model.Delta, **check: Any) -> DeltaDocument:
+    """The document of a difference; ``check`` holds the ``limits`` of a checked baseline and whether it ``regressed``."""
+    return fill(
+        DeltaDocument,
+        delta,
         base=breakdown_document(delta.base),
         new=breakdown_document(delta.new),
-        verdict=delta.verdict,
-        margin_share=delta.margin_share,
-        wall=WallDelta(
-            float(delta.base.wall.ns),
-            float(delta.new.wall.ns),
-            float(delta.wall_delta_ns),
-            tenths(delta.wall_ci95_ns),
-            rounded(delta.ratio, 4),
-        ),
-        host=[_category(change) for change in delta.host],
-        blame=list(delta.blame),
-        sentence=delta.sentence,
-        detectable_share=round(delta.detectable_share, 5),
+        wall={
+            "base_ns": delta.base.wall.ns,
+            "new_ns": delta.new.wall.ns,
+            "delta_ns": delta.wall_delta_ns,
+            "ci95_ns": delta.wall_ci95_ns,
+            "ratio": delta.ratio,
+        },
         factors=None if delta.factors is None else _factors(delta.factors),
         instructions=None if delta.instructions is None else count_delta(delta.instructions),
-        warnings=list(delta.warnings),
-        limits=UNSET if limits is None else list(limits),
-        regressed=UNSET if regressed is None else regressed,
+        **check,
     )
 
 
 def checked_document(outcome: TimeOutcome) -> DeltaDocument:
     """The document of a checked baseline."""
-    return delta_document(outcome.delta, [limit(each) for each in outcome.findings], regressed=outcome.regressed)
+    limits = [limit(finding) for finding in outcome.findings]
+    return delta_document(outcome.delta, limits=limits, regressed=outcome.regressed)
 
 
 def limit(finding: LimitFinding | CountFinding) -> Limit:
-    """A limit and what was found."""
-    if isinstance(finding, LimitFinding):
-        return Limit(
-            name=finding.limit.name,
-            allowed_ns=round(finding.allowed_ns, 1),
-            delta_ns=float(finding.delta_ns),
-            ci95_ns=tenths(finding.ci95_ns),
-            state=finding.state,
-        )
-    return Limit(
-        name=finding.limit.name,
-        allowed_count=round(finding.allowed_count, 1),
-        delta_count=finding.delta_count,
-        state=finding.state,
-    )
+    """A limit and the difference held against it."""
+    return fill(Limit, finding, name=finding.limit.name)
 
 
 def count_delta(delta: counting.InstructionDelta) -> CountDelta:
     """A difference in whole instructions per call."""
-    return CountDelta(
-        delta.base_count,
-        delta.new_count,
-        delta.delta_count,
-        rounded(delta.new_count / delta.base_count, 6) if delta.base_count else None,
-        delta.verdict,
-        [
-            CountCategoryDelta(each.category, each.base_count, each.new_count, list(each.moved), each.delta_count)
-            for each in delta.host
-        ],
-        list(delta.blame),
-        delta.sentence,
-    )
-
-
-def _category(change: model.CategoryChange) -> CategoryDelta:
-    return CategoryDelta(
-        change.category,
-        float(change.delta_ns),
-        tenths(change.ci95_ns),
-        change.verdict,
-        None if change.in_frames_ns is None else float(change.in_frames_ns),
-        [_move(each) for each in change.moved],
-    )
-
-
-def _move(move: model.Move) -> Move:
-    interval = None if move.ci95_ns is None else tenths(move.ci95_ns)
-    return Move(move.kind, move.name, float(move.delta_ns), interval, move.verdict)
+    return fill(CountDelta, delta, ratio=delta.new_count / delta.base_count if delta.base_count else None)
 
 
 def _factors(factors: factoring.Factors) -> Factors:
     parts = [
-        Factor(
-            part.name,
-            part.base_ns,
-            part.new_ns,
-            part.delta_ns,
-            round(part.delta_ns / factors.units, 3),
-            round(factors.share(part), 5),
-            rounded(factors.ratio_without(part), 4),
-            part.estimate,
+        fill(
+            Factor,
+            part,
+            per_unit_ns=part.delta_ns / factors.units,
+            share=factors.share(part),
+            ratio_without=factors.ratio_without(part),
         )
         for part in factors.parts
     ]
-    return Factors(factors.units, factors.base_ns, factors.new_ns, factors.delta_ns, parts, factors.kernel)
+    return fill(Factors, factors, parts=parts)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
-from msgspec import Struct
-
-from overhead_lens.documents.common import Document, Interval, json_subject
+from overhead_lens.documents.common import Document, Interval, Row, fill, json_subject
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, PERMUTATIONS, Level, LevelShift
 from overhead_lens.studies.history import analysis
 from overhead_lens.studies.history.analysis import Skipped
 from overhead_lens.subject import Subject
 
 
-class Method(Struct, frozen=True, forbid_unknown_fields=True):
+class Method(Row, frozen=True):
     """How change points are found."""
 
     test: str = (
@@ -25,7 +22,7 @@ class Method(Struct, frozen=True, forbid_unknown_fields=True):
     least_captures_on_a_side: int = LEAST_CAPTURES
 
 
-class Point(Struct, frozen=True, forbid_unknown_fields=True):
+class Point(Row, frozen=True):
     """A capture: ns per call of the wall and each category; ``reference_ns`` is the reference loop beside it."""
 
     capture: str
@@ -36,14 +33,14 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
     reference_ns: float
 
 
-class Place(Struct, frozen=True, forbid_unknown_fields=True):
+class Place(Row, frozen=True):
     """A capture and its commit."""
 
     capture: str
     git_commit: str | None
 
 
-class ChangePoint(Struct, frozen=True, forbid_unknown_fields=True):
+class ChangePoint(Row, frozen=True):
     """A change: it lies between ``before`` and ``after``; ``likely`` is the first capture after it where it most likely is."""
 
     position: int
@@ -59,7 +56,7 @@ class ChangePoint(Struct, frozen=True, forbid_unknown_fields=True):
     warning: str | None
 
 
-class Segment(Struct, frozen=True, forbid_unknown_fields=True):
+class Segment(Row, frozen=True):
     """Captures on one machine with one torch, by time, and the level of each series between changes."""
 
     environment: dict[str, Any]
@@ -68,7 +65,7 @@ class Segment(Struct, frozen=True, forbid_unknown_fields=True):
     change_points: list[ChangePoint]
 
 
-class Series(Struct, frozen=True, forbid_unknown_fields=True):
+class Series(Row, frozen=True):
     """Captures of one subject, compiled with one set of options."""
 
     subject: Subject
@@ -92,53 +89,31 @@ class HistoryDocument(Document, frozen=True, kw_only=True):
 
 def history_document(history: analysis.History) -> HistoryDocument:
     """The document of a history."""
-    return HistoryDocument(
-        directory=history.directory,
-        captures=history.capture_count,
-        series=[
-            Series(
-                json_subject(each.subject),
-                _options(each.compile_options),
-                [_segment(segment) for segment in each.segments],
-            )
-            for each in history.series
-        ],
-        skipped=list(history.skipped),
-        warnings=list(history.warnings),
-    )
-
-
-def _options(options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if options is None else dict(options)
+    series = [
+        fill(
+            Series,
+            each,
+            subject=json_subject(each.subject),
+            segments=[_segment(segment) for segment in each.segments],
+        )
+        for each in history.series
+    ]
+    return fill(HistoryDocument, history, captures=history.capture_count, series=series)
 
 
 def _segment(segment: analysis.Segment) -> Segment:
-    return Segment(
-        dict(segment.environment),
-        [_point(point) for point in segment.points],
-        {name: list(levels) for name, levels in segment.levels.items()},
-        [_change(change) for change in segment.changes],
+    captures = [_point(point) for point in segment.points]
+    return fill(
+        Segment, segment, captures=captures, change_points=[_change_point(change) for change in segment.changes]
     )
 
 
 def _point(point: analysis.Point) -> Point:
-    return Point(
-        point.path, point.started.isoformat(), point.commit, dict(point.ns), dict(point.ci95_ns), point.reference_ns
-    )
+    started = point.started.isoformat()
+    return Point(point.path, started, point.commit, dict(point.ns), dict(point.ci95_ns), point.reference_ns)
 
 
-def _change(change: analysis.HistoryChange) -> ChangePoint:
-    before, after, likely = (Place(each.path, each.commit) for each in (change.before, change.after, change.likely))
-    return ChangePoint(
-        change.position,
-        before,
-        after,
-        likely,
-        change.found_in,
-        change.p_value,
-        dict(change.shifts),
-        change.moved,
-        change.reference_share,
-        change.sentence,
-        change.warning,
-    )
+def _change_point(change: analysis.HistoryChange) -> ChangePoint:
+    points = {"before": change.before, "after": change.after, "likely": change.likely}
+    places = {name: Place(point.path, point.commit) for name, point in points.items()}
+    return fill(ChangePoint, change, **places)

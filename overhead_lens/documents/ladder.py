@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Literal
 
-from msgspec import Struct
-
-from overhead_lens.documents.common import Document, Interval, json_subject
+from overhead_lens.documents.common import Document, Interval, Row, fill, json_subject
 from overhead_lens.studies.ladder import analysis
 from overhead_lens.studies.ladder.analysis import PublishedRung
 from overhead_lens.subject import Subject
 
 
-class Rung(Struct, frozen=True, forbid_unknown_fields=True):
+class Rung(Row, frozen=True):
     """A way of doing the call, ns; ``step_ns`` is the difference to the rung ``against`` that it differs from in one thing."""
 
     title: str
@@ -28,14 +27,14 @@ class Rung(Struct, frozen=True, forbid_unknown_fields=True):
     published_us: float | None
 
 
-class Layer(Struct, frozen=True, forbid_unknown_fields=True):
+class Layer(Row, frozen=True):
     """A layer of the compiled call, ns; the layers sum to it."""
 
     name: str
     ns: int
 
 
-class Step(Struct, frozen=True, forbid_unknown_fields=True):
+class Step(Row, frozen=True):
     """A small job done in two ways, ns."""
 
     pair: str
@@ -68,45 +67,16 @@ class LadderDocument(Document, frozen=True, kw_only=True):
 
 def ladder_document(ladder: analysis.Ladder) -> LadderDocument:
     """The document of a ladder."""
-    return LadderDocument(
+    return fill(
+        LadderDocument,
+        ladder,
         subject=json_subject(ladder.subject),
-        processes=ladder.processes,
         rungs=[_rung(rung) for rung in ladder.rungs],
         layers=[Layer(name, ns) for name, ns in analysis.layers(ladder)],
-        steps=[_step(step) for step in ladder.steps],
-        sentence=ladder.sentence,
-        warnings=list(ladder.warnings),
-        environment=dict(ladder.environment),
-        directory=ladder.directory,
+        steps=[fill(Step, step, **asdict(step.kind)) for step in ladder.steps],
     )
 
 
 def _rung(rung: analysis.Rung) -> Rung:
-    return Rung(
-        rung.kind.title,
-        rung.kind.against,
-        rung.name,
-        rung.ns,
-        rung.ci95_ns,
-        rung.step_ns,
-        rung.step_ci95_ns,
-        rung.minor_faults,
-        rung.reason,
-        list(rung.published),
-        rung.published[0].ns / 1000 if rung.published else None,
-    )
-
-
-def _step(step: analysis.LadderStep) -> Step:
-    kind = step.kind
-    return Step(
-        kind.pair,
-        kind.slow,
-        kind.fast,
-        kind.published_ns,
-        step.slow_ns,
-        step.fast_ns,
-        step.delta_ns,
-        step.delta_ci95_ns,
-        step.reason,
-    )
+    published_us = rung.published[0].ns / 1000 if rung.published else None
+    return fill(Rung, rung, **asdict(rung.kind), published_us=published_us)

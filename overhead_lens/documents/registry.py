@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -25,19 +25,19 @@ SUMMARIES = {
 
 def document_type(name: str) -> type[Document]:
     """The type of the document of that name."""
-    found: type[Document] = getattr(
-        importlib.import_module(f"overhead_lens.documents.{name}"), f"{name.capitalize()}Document"
-    )
-    return found
+    module = importlib.import_module(f"overhead_lens.documents.{name}")
+    return cast("type[Document]", getattr(module, f"{name.capitalize()}Document"))
 
 
 def schema_id(name: str) -> str:
     """What the document's ``schema`` says: ``overhead-lens/breakdown/2``."""
-    (default,) = [each.default for each in msgspec.structs.fields(document_type(name)) if each.name == "schema"]
+    (default,) = (field.default for field in msgspec.structs.fields(document_type(name)) if field.name == "schema")
     return str(default)
 
 
 def json_schema(name: str) -> dict[str, Any]:
-    """JSON Schema (2020-12) of the document of that name."""
+    """JSON Schema (2020-12) of the document of that name; no object has other keys than it names."""
     schema = msgspec.json.schema(document_type(name))
+    for definition in schema["$defs"].values():
+        definition["additionalProperties"] = False
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": schema_id(name), **schema}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from overhead_lens.documents.common import Document
+from overhead_lens.documents.common import Document, fill
 from overhead_lens.traces.structure.model import Side, StructureChange, StructureDelta, Swap
 
 
@@ -22,11 +22,4 @@ class StructureDocument(Document, frozen=True, kw_only=True):
 
 def structure_document(delta: StructureDelta) -> StructureDocument:
     """The document of a difference."""
-    return StructureDocument(
-        same=delta.is_same,
-        base=delta.base,
-        new=delta.new,
-        per_step=delta.per_step,
-        changes=list(delta.changes),
-        swaps=list(delta.swaps),
-    )
+    return fill(StructureDocument, delta, same=delta.is_same)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Literal
 
-from msgspec import Struct
-
-from overhead_lens.documents.common import Document, Interval, finite_interval, json_subject
-from overhead_lens.stats.line_fit import Line
+from overhead_lens.documents.common import Document, Interval, Row, fill, finite_interval, json_subject
 from overhead_lens.studies.sweep import analysis
 from overhead_lens.subject import Subject
 
 _MODEL = "overhead_ns + size * element_ns, least squares of relative errors"
 
 
-class PublishedLine(Struct, frozen=True, forbid_unknown_fields=True):
+class PublishedLine(Row, frozen=True):
     """The line through what others measured; ``overhead_known`` if they measured the smallest size."""
 
     overhead_ns: float
@@ -24,7 +22,7 @@ class PublishedLine(Struct, frozen=True, forbid_unknown_fields=True):
     rate_per_s: float | None
 
 
-class Point(Struct, frozen=True, forbid_unknown_fields=True):
+class Point(Row, frozen=True):
     """A size: time per call, ns, and how far the line lies above it, as a share; ``misses`` beyond tolerance and error."""
 
     params: dict[str, int]
@@ -37,7 +35,7 @@ class Point(Struct, frozen=True, forbid_unknown_fields=True):
     misses: bool
 
 
-class Variant(Struct, frozen=True, forbid_unknown_fields=True):
+class Variant(Row, frozen=True):
     """A variant's line: overhead, ns, and ns per element; a rate that is infinite is null."""
 
     name: str
@@ -53,7 +51,7 @@ class Variant(Struct, frozen=True, forbid_unknown_fields=True):
     points: list[Point]
 
 
-class Crossing(Struct, frozen=True, forbid_unknown_fields=True):
+class Crossing(Row, frozen=True):
     """Where the lines of two variants cross: the size (null without a crossing), its interval (an infinite end is null)."""
 
     below: str
@@ -87,56 +85,31 @@ class SweepDocument(Document, frozen=True, kw_only=True):
 
 def sweep_document(sweep: analysis.Sweep) -> SweepDocument:
     """The document of a sweep."""
-    return SweepDocument(
+    return fill(
+        SweepDocument,
+        sweep,
         subject=json_subject(sweep.subject),
-        against=sweep.against,
-        sizes=list(sweep.sizes),
-        processes=sweep.processes,
-        variants=[_variant(each) for each in sweep.variants],
-        crossings=[
-            Crossing(each.below, each.above, each.size, finite_interval(each.ci95), each.between, each.published)
-            for each in sweep.crossings
-        ],
-        fastest=[list(names) for names in sweep.fastest],
-        sentence=sweep.sentence,
-        warnings=list(sweep.warnings),
-        environment=dict(sweep.environment),
-        directory=sweep.directory,
+        variants=[_variant(variant) for variant in sweep.variants],
+        crossings=[fill(Crossing, crossing, ci95=finite_interval(crossing.ci95)) for crossing in sweep.crossings],
     )
 
 
 def _variant(variant: analysis.SweptVariant) -> Variant:
-    low_ns, high_ns = variant.element_ci95_ns
-    return Variant(
-        variant.name,
-        variant.line.overhead_ns,
-        variant.overhead_ci95_ns,
-        variant.line.element_ns,
-        variant.element_ci95_ns,
-        _rate(variant.line.element_ns),
-        (_rate(high_ns), _rate(low_ns)),
-        variant.fit,
-        variant.line.worst_share,
-        None if variant.published is None else _line(variant.published, known=variant.published_overhead),
-        [_point(each) for each in variant.points],
+    line, published, (low_ns, high_ns) = variant.line, variant.published, variant.element_ci95_ns
+    return fill(
+        Variant,
+        variant,
+        **asdict(line),
+        rate_per_s=_rate(line.element_ns),
+        rate_ci95_per_s=(_rate(high_ns), _rate(low_ns)),
+        published=published
+        and fill(
+            PublishedLine,
+            published,
+            overhead_known=variant.published_overhead,
+            rate_per_s=_rate(published.element_ns),
+        ),
     )
-
-
-def _point(point: analysis.SweptPoint) -> Point:
-    return Point(
-        dict(point.params),
-        point.size,
-        point.ns,
-        point.ci95_ns,
-        point.residual_share,
-        point.residual_ci95,
-        point.published_ns,
-        point.misses,
-    )
-
-
-def _line(line: Line, *, known: bool) -> PublishedLine:
-    return PublishedLine(line.overhead_ns, line.element_ns, line.worst_share, known, _rate(line.element_ns))
 
 
 def _rate(element_ns: float) -> float | None:
