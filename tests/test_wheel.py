@@ -9,9 +9,12 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
+@pytest.mark.measures
 def test_wheel_works_outside_of_the_checkout(tmp_path: Path) -> None:
     build = [
         sys.executable,
