@@ -4,13 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: profile test lint types contracts docs schemas check clean
+.PHONY: profile test test-fast lint types contracts docs schemas check clean
 
 profile: $(INSTALLED)
 	$(BIN)/overhead-lens profile add1 --compile
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest
+
+# Without the tests that start measuring processes.
+test-fast: $(INSTALLED)
+	$(BIN)/python -m pytest -m "not measures"
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

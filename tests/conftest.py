@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from typing import NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from overhead_lens.machine.process import Worker
 from tests.export.trace_processor import Program
 
 # How long an example takes is the machine's, and a busy one's no reason to fail.
@@ -18,6 +20,19 @@ def _nothing_stays_frozen() -> Iterator[None]:
     """What a worker freezes for its lifetime is freed here: frozen objects outlive the interpreter, DuckDB's with a complaint."""
     yield
     gc.unfreeze()
+
+
+@pytest.fixture(autouse=True)
+def _only_marked_tests_measure(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that starts a worker without the mark fails, so that all without it stay fast."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("measures") is None:
+            patch.setattr(Worker, "__init__", _refuse)
+        yield
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    pytest.fail("it starts a worker process: mark it with `measures`")
 
 
 @pytest.fixture(scope="session")

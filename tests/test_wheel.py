@@ -11,9 +11,12 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
+@pytest.mark.measures
 def test_wheel_works_outside_of_the_checkout(tmp_path: Path) -> None:
     build = [
         sys.executable,

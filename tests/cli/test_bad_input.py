@@ -47,6 +47,7 @@ def test_seen_before_anything_starts(tmp_path: Path, arguments: list[str], messa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize(
     ("arguments", "start", "code"),
     [
@@ -67,6 +68,7 @@ def test_seen_by_the_worker(tmp_path: Path, arguments: list[str], start: str, co
     assert (list(tmp_path.iterdir()) == []) == (code == 2)
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -87,6 +89,7 @@ def test_a_users_file_with_a_fault(tmp_path: Path, text: str, message: str) -> N
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.measures
 def test_no_compiler_for_compile(tmp_path: Path) -> None:
     bare = tmp_path / "bin"
     bare.mkdir()
@@ -117,6 +120,7 @@ def test_an_output_place_that_refuses(tmp_path: Path) -> None:
     assert done.returncode == 3
 
 
+@pytest.mark.measures
 def test_a_full_disk(tmp_path: Path) -> None:
     place = tmp_path / "small"
     place.mkdir()

@@ -26,6 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.measures
 @needs_recorder
 def test_the_same_code_keeps_its_limits(folder: Path) -> None:
     scenario(folder)
@@ -51,6 +52,7 @@ def test_the_same_code_keeps_its_limits(folder: Path) -> None:
     assert (folder / "same" / "meta.json").exists()
 
 
+@pytest.mark.measures
 @needs_recorder
 def test_slower_code_breaks_them(folder: Path) -> None:
     scenario(folder, SLOW)
@@ -61,6 +63,7 @@ def test_slower_code_breaks_them(folder: Path) -> None:
     assert ET.parse(folder / "slow.xml").getroot().get("failures") == "1"
 
 
+@pytest.mark.measures
 @needs_recorder
 def test_an_updated_baseline_keeps_the_old_one(folder: Path) -> None:
     scenario(folder, SLOW)

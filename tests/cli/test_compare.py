@@ -55,6 +55,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
     return folder / "out", lens("compare", *command, cwd=folder)
 
 
+@pytest.mark.measures
 def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, done = compared
     assert done.returncode == 1, done.stderr
@@ -66,6 +67,7 @@ def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.Comple
     assert sorted(path.name for path in folder.iterdir()) == ["base", "delta.json", "new"]
 
 
+@pytest.mark.measures
 def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, live = compared
     for side, size in (("base", 50), ("new", 200)):
@@ -83,6 +85,7 @@ def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.Compl
     assert documents[0] == documents[1]
 
 
+@pytest.mark.measures
 def test_two_revisions_of_a_file(repository: Path) -> None:
     revisions = ["--rev", "old=HEAD~1", "--rev", "new=HEAD"]
     done = lens("compare", "tiny.py", "tiny.py", *revisions, "--rounds", "4", "-o", "out", cwd=repository / "bench")
@@ -96,6 +99,7 @@ def test_two_revisions_of_a_file(repository: Path) -> None:
     assert commits == git(repository, "rev-list", "--reverse", "HEAD").split()
 
 
+@pytest.mark.measures
 def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> None:
     command = [sys.executable, "-m", "overhead_lens", "compare", "bench/tiny.py", "bench/tiny.py", "--rev", "old=HEAD"]
     environment = {**os.environ, "TMPDIR": str(repository.parent)}
@@ -111,6 +115,7 @@ def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> No
     assert not list(repository.parent.glob("overhead-lens-*"))
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

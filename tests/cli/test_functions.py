@@ -52,6 +52,7 @@ def test_seen_before_anything_starts(mine: Path, arguments: list[str], message: 
     assert [path.name for path in mine.iterdir()] == ["mine.py"]
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize(
     ("arguments", "start"),
     [
@@ -81,6 +82,7 @@ def test_seen_by_the_worker(mine: Path, arguments: list[str], start: str) -> Non
     assert sorted(path.name for path in mine.iterdir() if path.name != "__pycache__") == ["mine.py"]
 
 
+@pytest.mark.measures
 def test_a_profile_a_report_and_a_check_against_it(mine: Path) -> None:
     done = lens("profile", "mine.py:total", "--inputs", "make", "--quick", "-o", "out", "--json", cwd=mine)
     assert done.returncode == 0, done.stderr
@@ -102,6 +104,7 @@ def test_a_profile_a_report_and_a_check_against_it(mine: Path) -> None:
     assert json.loads(checked.stdout)["new"]["subject"]["variant"] == "total"
 
 
+@pytest.mark.measures
 def test_two_functions_compared(mine: Path) -> None:
     done = lens(
         "compare",
@@ -121,6 +124,7 @@ def test_two_functions_compared(mine: Path) -> None:
     assert (mine / "pair" / "base" / "meta.json").exists()
 
 
+@pytest.mark.measures
 def test_a_scenario_file_still_names_variants(tmp_path: Path) -> None:
     done = lens("profile", f"{scenario(tmp_path)}:totl", cwd=tmp_path)
     assert error_line(done) == "scenario tiny has no variant 'totl'; did you mean 'total'?"

@@ -98,6 +98,7 @@ def test_damaged_metadata_is_refused(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.measures
 def test_profile_without_valgrind_is_whole_otherwise(tmp_path: Path) -> None:
     done = lens(
         "profile",
@@ -145,6 +146,7 @@ def counts_of(folder: Path, calls: int) -> InstructionBudget:
     return instruction_budget(graph, calls, default_classifier())
 
 
+@pytest.mark.measures
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed (apt-get install valgrind)")
 def test_a_gate_in_instructions(tmp_path: Path) -> None:
     """The same code keeps the limit; a hundred more steps of Python do not, and Python is named; no clock is read."""

@@ -77,6 +77,7 @@ def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -194,6 +195,7 @@ def test_a_damaged_or_interrupted_ladder_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize("who", ["user", "worker"])
 def test_ended_in_the_middle_leaves_no_process_and_no_ladder(tmp_path: Path, who: str) -> None:
     process = start(tmp_path, "ladder", hang(2), "-o", "out")
@@ -222,6 +224,7 @@ def test_a_picture_that_cannot_be_drawn_does_not_hide_the_ladder(
     assert validated(capsys.readouterr().out)["rungs"][0]["ns"] == 10.5
 
 
+@pytest.mark.measures
 def test_a_whole_ladder_of_a_call_without_tensors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -42,6 +42,7 @@ def document(measured: tuple[Path, subprocess.CompletedProcess[str]]) -> dict[st
     return validated(done.stdout)
 
 
+@pytest.mark.measures
 def test_json_is_the_contract_and_closes(document: dict[str, Any], measured: tuple[Path, Any]) -> None:
     assert [each["category"] for each in document["host"]] == list(HOST_CATEGORIES)
     assert sum(each["ns"] for each in document["host"]) == document["wall"]["ns"] == document["closure"]["sum_ns"]
@@ -55,6 +56,7 @@ def test_json_is_the_contract_and_closes(document: dict[str, Any], measured: tup
     assert measured[1].stderr == ""
 
 
+@pytest.mark.measures
 def test_a_python_sum_is_python(document: dict[str, Any]) -> None:
     if document["host"][0]["evidence"] != "samples":
         pytest.skip("py-spy may not attach here (see `overhead-lens doctor`)")
@@ -62,6 +64,7 @@ def test_a_python_sum_is_python(document: dict[str, Any]) -> None:
     assert document["host"][-1]["share"] <= 0.02
 
 
+@pytest.mark.measures
 def test_the_capture_holds_everything_raw(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
     path = measured[0]
     meta = json.loads((path / "meta.json").read_text())
@@ -76,6 +79,7 @@ def test_the_capture_holds_everything_raw(measured: tuple[Path, Any], document: 
     assert (path / "trace.pftrace").stat().st_size > 1_000
 
 
+@pytest.mark.measures
 def test_report_says_the_same_again(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
     assert validated(lens("report", measured[0], "--json", cwd=measured[0]).stdout) == document
     text = lens("report", measured[0], cwd=measured[0]).stdout
@@ -84,6 +88,7 @@ def test_report_says_the_same_again(measured: tuple[Path, Any], document: dict[s
     assert "per unit of work (60 units)" in text
 
 
+@pytest.mark.measures
 def test_export_writes_once(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
     path = measured[0]
     for target in ("chrome", "perfetto"):
@@ -106,6 +111,7 @@ def timed(path: Path, target: Path, call_ns: int) -> Path:
     return target
 
 
+@pytest.mark.measures
 def test_diff_of_the_same_and_of_a_slower_one(measured: tuple[Path, Any], tmp_path: Path) -> None:
     base, slow = timed(measured[0], tmp_path / "base", 1_000), timed(measured[0], tmp_path / "slow", 2_000)
     same = lens("diff", base, base, "--json", cwd=tmp_path)
@@ -120,6 +126,7 @@ def test_diff_of_the_same_and_of_a_slower_one(measured: tuple[Path, Any], tmp_pa
     assert delta["blame"][0] == "python"
 
 
+@pytest.mark.measures
 def test_without_permission_to_sample_the_trace_decides(tmp_path: Path) -> None:
     """A py-spy that is refused, found where a plain PATH install would be."""
     fake = tmp_path / "py-spy"
@@ -148,6 +155,7 @@ def test_without_permission_to_sample_the_trace_decides(tmp_path: Path) -> None:
     assert any(warning.startswith("no samples (no permission to attach py-spy") for warning in document["warnings"])
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
 def test_ended_during_warm_up_leaves_no_process_and_no_capture(tmp_path: Path, number: int, code: int) -> None:
     process = start(tmp_path, "profile", hang(2), "-o", "out")
@@ -162,6 +170,7 @@ def test_ended_during_warm_up_leaves_no_process_and_no_capture(tmp_path: Path, n
     )
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize(("at_call", "step"), [(1, "load"), (2, "warm up")])
 def test_a_worker_that_hangs_is_ended(tmp_path: Path, at_call: int, step: str) -> None:
     process = start(tmp_path, "profile", hang(at_call), "--timeout", "10", "-o", "out")
@@ -172,6 +181,7 @@ def test_a_worker_that_hangs_is_ended(tmp_path: Path, at_call: int, step: str) -
     assert not (tmp_path / "out" / "meta.json").exists()
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
 def test_a_worker_that_dies_is_named(tmp_path: Path, number: signal.Signals) -> None:
     process = start(tmp_path, "profile", f"import os; os.kill(os.getpid(), {number})", "-o", "out")
@@ -181,6 +191,7 @@ def test_a_worker_that_dies_is_named(tmp_path: Path, number: signal.Signals) -> 
     wait_until_gone(process.pid)
 
 
+@pytest.mark.measures
 def test_a_worker_killed_from_outside_is_named(tmp_path: Path) -> None:
     process = start(tmp_path, "profile", hang(2), "-o", "out")
     for pid in asleep(tmp_path, 2):
@@ -190,6 +201,7 @@ def test_a_worker_killed_from_outside_is_named(tmp_path: Path) -> None:
     assert process.returncode == 3
 
 
+@pytest.mark.measures
 def test_runs_that_start_together_do_not_meet(tmp_path: Path) -> None:
     both = [start(tmp_path, "profile", hang(1)) for _ in range(2)]
     asleep(tmp_path, 4)

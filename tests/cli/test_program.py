@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from overhead_lens.__main__ import app
 from tests.cli.run import lens
 
@@ -36,6 +38,7 @@ def test_the_readme_names_every_command() -> None:
     assert [command for command in commands() if not re.search(rf"`{command}[ `]", readme)] == []
 
 
+@pytest.mark.measures
 def test_scenarios_lists_the_built_in_ones(tmp_path: Path) -> None:
     listed = json.loads(lens("scenarios", "--json", cwd=tmp_path).stdout)
     assert {row["name"] for row in listed} == BUILTIN
@@ -44,6 +47,7 @@ def test_scenarios_lists_the_built_in_ones(tmp_path: Path) -> None:
     assert BUILTIN <= set(text.split())
 
 
+@pytest.mark.measures
 def test_doctor_says_what_each_instrument_needs(tmp_path: Path) -> None:
     findings = json.loads(lens("doctor", "--json", cwd=tmp_path).stdout)
     assert [finding["name"] for finding in findings] == [

@@ -84,6 +84,7 @@ def test_seen_before_anything_starts(tmp_path: Path, arguments: list[str], messa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -105,6 +106,7 @@ def test_seen_by_the_worker(tmp_path: Path, arguments: list[str], message: str) 
     assert not (tmp_path / "traces").exists()
 
 
+@pytest.mark.measures
 def test_a_sweep_is_measured_stored_and_read_again(tmp_path: Path) -> None:
     arguments = ("sweep", write(tmp_path), "--all-variants", "-p", "size=100,1,10", "--quick", "--json", "-o", "out")
     done = lens(*arguments, cwd=tmp_path)
@@ -165,6 +167,7 @@ def test_a_picture_that_cannot_be_drawn_does_not_hide_the_sweep(
     assert (variant["overhead_ns"], variant["element_ns"]) == (pytest.approx(100.0), pytest.approx(10.0))
 
 
+@pytest.mark.measures
 def test_several_parameters_are_fitted_against_their_work(tmp_path: Path) -> None:
     target = f"{write(tmp_path)}:total"
     done = lens("sweep", target, "-p", "size=1,100", "-p", "width=1,3", "--quick", "--json", "-o", "out", cwd=tmp_path)

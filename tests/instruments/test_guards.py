@@ -18,6 +18,7 @@ from overhead_lens.machine.process import Worker
 from overhead_lens.target import Target
 
 pytestmark = [
+    pytest.mark.measures,
     pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler"),
     pytest.mark.skipif(sys.platform == "win32", reason="the recorder measures on Linux and macOS only"),
 ]

@@ -19,6 +19,8 @@ from overhead_lens.target import Target
 from overhead_lens.taxonomy.classifier import default_classifier
 from tests.cli.run import scenario
 
+pytestmark = pytest.mark.measures
+
 # Answers as the worker does and leaves two dumps.
 ANSWERING = """#!{python}
 import json, sys

@@ -17,6 +17,8 @@ from overhead_lens.machine.process import Worker, in_batches
 from overhead_lens.target import Target
 from tests.cli.run import scenario
 
+pytestmark = pytest.mark.measures
+
 STAND_IN = """
 import json, os, signal, sys, time
 def reply(**answer):
