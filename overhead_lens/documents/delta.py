@@ -11,7 +11,7 @@ from overhead_lens.comparison import factors as factoring
 from overhead_lens.comparison import instructions as counting
 from overhead_lens.comparison import model
 from overhead_lens.comparison.factors import KernelSplit
-from overhead_lens.comparison.instructions import InstructionMove
+from overhead_lens.comparison.instructions import InstructionContributor
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
 from overhead_lens.documents.common import Document, Interval, rounded, tenths
 from overhead_lens.studies.check.limits import CountFinding, LimitFinding
@@ -79,7 +79,7 @@ class CountCategoryDelta(Struct, frozen=True, forbid_unknown_fields=True):
     category: str
     base_count: int
     new_count: int
-    moved: list[InstructionMove]
+    moved: list[InstructionContributor]
     delta_count: int
 
 
@@ -192,7 +192,9 @@ def count_delta(delta: counting.InstructionDelta) -> CountDelta:
         rounded(delta.new_count / delta.base_count, 6) if delta.base_count else None,
         delta.verdict,
         [
-            CountCategoryDelta(each.category, each.base_count, each.new_count, list(each.moved), each.delta_count)
+            CountCategoryDelta(
+                each.category, each.base_count, each.new_count, list(each.contributors), each.delta_count
+            )
             for each in delta.host
         ],
         list(delta.blame),
@@ -207,11 +209,11 @@ def _category(change: model.CategoryChange) -> CategoryDelta:
         tenths(change.ci95_ns),
         change.verdict,
         None if change.in_frames_ns is None else float(change.in_frames_ns),
-        [_move(each) for each in change.moved],
+        [_move(each) for each in change.contributors],
     )
 
 
-def _move(move: model.Move) -> Move:
+def _move(move: model.Contributor) -> Move:
     interval = None if move.ci95_ns is None else tenths(move.ci95_ns)
     return Move(move.kind, move.name, float(move.delta_ns), interval, move.verdict)
 
