@@ -1,6 +1,6 @@
-"""What changed between two captures: wall and categories with intervals, a verdict, and who is to blame.
+"""Compares two captures: differences of wall and categories with intervals, a verdict, and the blame.
 
-The verdict on the wall time, in the order in which they are tried; the margin is what counts as no difference::
+Verdicts on the wall time, in the order in which they are tried; differences within the margin count as none::
 
                        -margin      0      +margin
     same                  [  ----|---  ]            the 90 % interval lies inside the margin (two one-sided tests of 5 %)
@@ -8,29 +8,25 @@ The verdict on the wall time, in the order in which they are tried; the margin i
     faster          [---|-----]  |                  below 0
     inconclusive       [---------|--------------]   anything else: more processes would decide
 
-A category is ``slower`` or ``faster`` if it moved, whether beyond the margin or not: a regression may be made of several that are
-small. That is known from its own difference, by Holm's procedure over all categories that were seen, or from its frames
-(``frames.py``), by Holm's procedure over all frames; half of the 5 % goes to either. Else it is ``same`` or ``inconclusive`` by
-the margin.
+A category is ``slower`` or ``faster`` if it changed significantly, even within the margin: a regression can consist of several
+small changes. Two tests share the 5 %: of its own difference, by Holm's procedure over all categories, and of its frames
+(``frames.py``), by Holm's procedure over all frames. Else it is ``same`` or ``inconclusive`` by the margin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from overhead_lens.budget.make import Budget
-from overhead_lens.budget.model import InstructionBudget
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.budgets import Aligned, aligned_budgets
-from overhead_lens.comparison.contributors import count_in_words, more_guards, moves
+from overhead_lens.comparison.contributors import contributors, count_in_words, more_guards
 from overhead_lens.comparison.factors import make_factors
 from overhead_lens.comparison.frames import frame_shifts, net_shifts_ns
-from overhead_lens.comparison.instructions import InstructionDelta, compare_instructions
-from overhead_lens.comparison.model import CategoryChange, Delta, Move
+from overhead_lens.comparison.instructions import compare_instructions, mismatches
+from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
 from overhead_lens.stats.holm import holm
 from overhead_lens.stats.shift import LEVEL, Shift
-from overhead_lens.stats.values import Interval
-from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.units import format_ns, format_signed_ns
 
@@ -39,10 +35,10 @@ MARGIN_SHARE = 0.01
 _GUARD_KINDS = 3
 _FRAMES_NAMED = 2
 
-# Either way of knowing that a category moved.
+# Level of either test of a category.
 _HALF_LEVEL = (1 + LEVEL) / 2
 
-# Of an interval that no category leaves by chance, with probability ``LEVEL`` (Bonferroni).
+# Level of simultaneous intervals of all categories (Bonferroni).
 _EVERY_LEVEL = 1 - (1 - LEVEL) / len(HOST_CATEGORIES)
 
 
@@ -57,9 +53,10 @@ def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHAR
     shifts = frame_shifts(base, new, walls_ns, _HALF_LEVEL)
     nets_ns = net_shifts_ns(shifts)
     changes = tuple(
-        _change(name, shift, found, nets_ns.get(name), moves(name, base, new, walls_ns, shifts))
-        for name, shift, found in zip(HOST_CATEGORIES, aligned.host, verdicts, strict=True)
+        _change(name, shift, own_verdict, nets_ns.get(name), contributors(name, base, new, walls_ns, shifts))
+        for name, shift, own_verdict in zip(HOST_CATEGORIES, aligned.host, verdicts, strict=True)
     )
+    counts = base.breakdown.instructions, new.breakdown.instructions
     blame = blamed(changes, verdict)
     low, high = wall.interval()
     return Delta(
@@ -76,21 +73,23 @@ def compare_budgets(base: Budget, new: Budget, margin_share: float = MARGIN_SHAR
         detectable_share=(high - low) / 2 / max(walls_ns[0], 1),
         warnings=_warnings(base, new, aligned),
         factors=make_factors(aligned.base, aligned.new),
-        instructions=_instructions(base.breakdown.instructions, new.breakdown.instructions),
+        instructions=None if counts[0] is None or counts[1] is None else compare_instructions(counts[0], counts[1]),
     )
 
 
 def wall_verdict(wall: Shift, margin_ns: float) -> str:
-    """One of the four; see the module's drawing."""
+    """The verdict on the wall time, as the module's docstring draws it."""
     if wall.is_within(margin_ns):
         return "same"
-    return _direction(wall.interval(), wall.ns)
+    low, high = wall.interval()
+    if low <= 0 <= high:
+        return "inconclusive"
+    return "slower" if wall.ns > 0 else "faster"
 
 
 def category_verdicts(host: Sequence[Shift], margin_ns: float) -> list[str]:
-    """One of the four for each category by its own difference, corrected for looking at all of them."""
-    seen = [shift for shift in host if shift.ns or shift.error_ns]
-    adjusted = iter(holm([shift.p_value() for shift in seen]))
+    """Verdicts on the categories by their own differences, corrected for multiple tests."""
+    adjusted = iter(holm([shift.p_value() for shift in host if shift.ns or shift.error_ns]))
     verdicts = []
     for shift in host:
         if (shift.ns or shift.error_ns) and next(adjusted) <= 1 - _HALF_LEVEL:
@@ -101,47 +100,36 @@ def category_verdicts(host: Sequence[Shift], margin_ns: float) -> list[str]:
 
 
 def blamed(changes: Sequence[CategoryChange], verdict: str) -> tuple[str, ...]:
-    """The categories that moved in the verdict's direction by a nanosecond at least, largest first."""
-    moved = [change for change in changes if change.size_ns and change.verdict == verdict]
-    guilty = moved if verdict in ("slower", "faster") else []
+    """Categories that changed in the verdict's direction by at least a nanosecond, largest first."""
+    if verdict not in ("slower", "faster"):
+        return ()
+    guilty = [change for change in changes if change.size_ns and change.verdict == verdict]
     return tuple(change.category for change in sorted(guilty, key=lambda change: -abs(change.size_ns)))
 
 
-def _change(name: str, shift: Shift, verdict: str, net_ns: float | None, moved: tuple[Move, ...]) -> CategoryChange:
-    """A category's change; what its own difference does not show, its frames may."""
+def _change(
+    name: str, shift: Shift, verdict: str, net_ns: float | None, largest: tuple[Contributor, ...]
+) -> CategoryChange:
+    """A category's change, significant by its own difference or by its frames."""
     if net_ns is None or not round(net_ns):
-        return CategoryChange(name, round(shift.ns), shift.interval(), verdict, moved)
-    of_frames = "slower" if net_ns > 0 else "faster"
-    shown = verdict if verdict in ("slower", "faster") else of_frames
+        return CategoryChange(name, round(shift.ns), shift.interval(), verdict, largest)
+    if verdict not in ("slower", "faster"):
+        verdict = "slower" if net_ns > 0 else "faster"
     low, high = shift.interval(_EVERY_LEVEL)
-    return CategoryChange(name, round(shift.ns), shift.interval(), shown, moved, round(net_ns), low <= net_ns <= high)
+    return CategoryChange(
+        name, round(shift.ns), shift.interval(), verdict, largest, round(net_ns), low <= net_ns <= high
+    )
 
 
 def differences(base: CaptureMeta, new: CaptureMeta) -> list[str]:
-    """What makes two captures incomparable: one line per point; empty where nothing does."""
-    return [*_different(_same_call(base.subject), _same_call(new.subject)), *_different(_machine(base), _machine(new))]
+    """Reasons why two captures cannot be compared, one line each; empty where they can."""
+    return mismatches(_context(base), _context(new))
 
 
-def _same_call(subject: Subject) -> dict[str, object]:
-    return {subject.kind: subject.name, "device": subject.device, "params": dict(subject.params)}
-
-
-def _machine(meta: CaptureMeta) -> dict[str, object]:
-    return {key: meta.environment.get(key) for key in ("host", "cpu", "torch", "python", "threads")}
-
-
-def _different(base: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    names = dict.fromkeys((*base, *new))
-    return [
-        f"{name}: {base.get(name)!r} against {new.get(name)!r}" for name in names if base.get(name) != new.get(name)
-    ]
-
-
-def _direction(interval: Interval, ns: float) -> str:
-    low, high = interval
-    if low <= 0 <= high:
-        return "inconclusive"
-    return "slower" if ns > 0 else "faster"
+def _context(meta: CaptureMeta) -> dict[str, object]:
+    subject = meta.subject
+    machine = {key: meta.environment.get(key) for key in ("host", "cpu", "torch", "python", "threads")}
+    return {subject.kind: subject.name, "device": subject.device, "params": dict(subject.params), **machine}
 
 
 def _sentence(
@@ -166,24 +154,20 @@ def _sentence(
 
 
 def _frames(change: CategoryChange) -> str:
-    """`` in spin, free``: where the size comes from."""
-    frames = [move.name for move in change.moved if move.clear]
+    """The frames of the change: `` in spin, free``."""
+    frames = [contributor.name for contributor in change.contributors if contributor.clear]
     if not change.in_frames or not frames:
         return ""
     return f" in {', '.join(frames[:_FRAMES_NAMED])}{', ...' if len(frames) > _FRAMES_NAMED else ''}"
 
 
 def _guards(category: str, verdict: str, aligned: Aligned) -> str:
-    """`` (36 more TENSOR_MATCH)``: kinds whose number changed in the verdict's direction."""
+    """Kinds of guards whose number changed in the verdict's direction: `` (36 more TENSOR_MATCH)``."""
     if category != "guard":
         return ""
     sign = 1 if verdict == "slower" else -1
     kinds = [count_in_words(*change) for change in more_guards(aligned.base, aligned.new) if sign * change[1] > 0]
     return f" ({', '.join(kinds[:_GUARD_KINDS])})" if kinds else ""
-
-
-def _instructions(base: InstructionBudget | None, new: InstructionBudget | None) -> InstructionDelta | None:
-    return None if base is None or new is None else compare_instructions(base, new)
 
 
 def _warnings(base: Budget, new: Budget, aligned: Aligned) -> tuple[str, ...]:

@@ -1,18 +1,16 @@
-"""What the factors of a ratio are: two variants of one scenario, per unit of work, category by category.
+"""Factors the ratio of two variants of one scenario, per unit of work, category by category.
 
-The categories come from the two budgets. ``kernel`` is split further where the scenario's work and the machine's peaks are
-known, on either side by the same rule, so that the parts of the difference sum to it exactly::
+Where the scenario's work and the machine's peaks are known, ``kernel`` is split further, so that the parts sum to it exactly::
 
     kernel    |----------------------------------------------------------|
     arithmetic|-------|                 flops / matrix-product rate of all threads
     one thread        |-------|         the same at the rate of one thread, where units are processed one at a time
     re-read                   |------|  shared bytes x reads / rate of the level that holds them, beyond the arithmetic
-    rest                             |-----------------------------------|  what the kernel takes beyond its roofline
+    rest                             |-----------------------------------|  time beyond the roofline
 
-Arithmetic and memory traffic overlap at best, so re-reading counts only by what it exceeds the arithmetic. The split is an
-estimate: nothing counts a call's cache accesses or its threads. How often shared bytes are read is the number of calls of
-the costliest operator, by the trace; where that is about once per unit, each unit is taken to run on one thread, as a
-product with one vector does.
+Arithmetic and memory traffic overlap at best, so re-reading counts only beyond the arithmetic. The split is an estimate: nothing
+counts a call's cache accesses or its threads. Shared bytes are read once per call of the costliest operator, by the trace; with
+about one read per unit, every unit is taken to run on one thread, as a matrix-vector product does.
 """
 
 from __future__ import annotations
@@ -20,13 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from overhead_lens.budget.model import Breakdown
-from overhead_lens.errors import InvariantError
+from overhead_lens.errors import require
 from overhead_lens.scenario import Work
 from overhead_lens.units import format_bytes, format_rate
 
 KERNEL_PARTS = ("kernel: arithmetic", "kernel: on one thread", "kernel: re-reading shared data", "kernel: rest")
 
-# What must be alike for the peaks of either capture to hold for both.
+# With these alike, the peaks of either capture hold for both.
 _MACHINE = ("host", "cpu", "threads")
 
 
@@ -50,20 +48,17 @@ class Factor:
         return self.new_ns - self.base_ns
 
     def __post_init__(self) -> None:
-        if min(self.base_ns, self.new_ns) < 0:
-            raise InvariantError(f"{self.name} is negative")
+        require(min(self.base_ns, self.new_ns) >= 0, f"{self.name} is negative")
 
 
 @dataclass(frozen=True, slots=True)
 class KernelRates:
-    """What the kernel of one side achieved.
+    """Rates that the kernel of one side achieved, per second of kernel time.
 
     Attributes:
-        shared_reads: How often one call reads the shared bytes.
+        shared_reads: Reads of the shared bytes per call.
         one_by_one: Units are processed one at a time, on one thread.
-        shared_bytes_per_s: Shared bytes that a second of kernel time reads.
-        flops_per_s: Arithmetic in a second of kernel time.
-        flops_per_byte: Arithmetic intensity: flops per byte of memory traffic, shared bytes counted at every read.
+        flops_per_byte: Arithmetic intensity; shared bytes count at every read.
     """
 
     shared_reads: float
@@ -75,16 +70,15 @@ class KernelRates:
 
 @dataclass(frozen=True, slots=True)
 class KernelSplit:
-    """What the kernel's parts are derived from.
+    """Work, measured peaks and achieved rates that the kernel's parts are derived from.
 
     Attributes:
         flops: Arithmetic of one call.
         shared_bytes: Bytes that all units share.
         level: The memory level that holds them for one thread.
         level_bytes_per_s: Its measured peak, one thread.
-        gemv_bytes_per_s: What a matrix-vector product alone reads from there, measured; None where it was not.
-        peak_flops_per_s: Measured matrix-product rate, all threads.
-        one_thread_flops_per_s: The same of one thread.
+        gemv_bytes_per_s: Read rate of a matrix-vector product from there; None where it was not measured.
+        peak_flops_per_s: Rate of a matrix product, all threads.
     """
 
     flops: int
@@ -100,13 +94,12 @@ class KernelSplit:
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """All factors of the ratio of two wall times, for as many units of work on either side.
+    """Factors of the ratio of two wall times, for the same number of units.
 
     Attributes:
-        base_ns: Wall time of the base, ns per call; the parts' sum.
-        new_ns: The same of the other side.
-        parts: In the order of the taxonomy, zeros included.
-        kernel: What the parts of ``kernel`` are derived from; None where it is not split.
+        base_ns, new_ns: Wall times in ns per call; the sums of the parts.
+        parts: In the taxonomy's order, zeros included.
+        kernel: Basis of the split of ``kernel``; None where it is not split.
     """
 
     units: int
@@ -116,37 +109,34 @@ class Factors:
     kernel: KernelSplit | None
 
     def __post_init__(self) -> None:
-        if self.units < 1:
-            raise InvariantError(f"{self.units} units of work")
-        if sum(part.base_ns for part in self.parts) != self.base_ns:
-            raise InvariantError("the factors of the base do not sum to its wall time")
-        if sum(part.new_ns for part in self.parts) != self.new_ns:
-            raise InvariantError("the factors of the new side do not sum to its wall time")
+        sums_ns = sum(part.base_ns for part in self.parts), sum(part.new_ns for part in self.parts)
+        require(self.units >= 1, f"{self.units} units of work")
+        require(sums_ns[0] == self.base_ns, "the factors of the base do not sum to its wall time")
+        require(sums_ns[1] == self.new_ns, "the factors of the new side do not sum to its wall time")
 
     @property
     def delta_ns(self) -> int:
-        """New less base, ns per call: the sum of the parts' differences."""
+        """New less base, ns per call."""
         return self.new_ns - self.base_ns
 
     def share(self, part: Factor) -> float:
-        """The part's share of the difference; negative where it moved the other way."""
+        """The part's share of the difference; negative where it changed the other way."""
         return part.delta_ns / self.delta_ns if part.delta_ns and self.delta_ns else 0.0
 
     def ratio_without(self, part: Factor) -> float | None:
-        """How many times the faster side the slower would take if this part took as long on both; None for a wall of 0."""
+        """Ratio of the slower to the faster side if this part took as long on both; None for a wall of 0."""
         slow, fast = max(self.base_ns, self.new_ns), min(self.base_ns, self.new_ns)
         excess = part.delta_ns if self.new_ns == slow else -part.delta_ns
         return (slow - excess) / fast if fast else None
 
 
 def make_factors(base: Breakdown, new: Breakdown) -> Factors | None:
-    """The factors of two variants of one scenario; None where they are not, or do different numbers of units."""
-    same_work = base.subject.name == new.subject.name and base.units == new.units and base.work == new.work
-    if (
-        not same_work
-        or base.units == 1
-        or (base.subject.variant, base.subject.compile) == (new.subject.variant, new.subject.compile)
-    ):
+    """The factors of two variants of one scenario with several units of the same work; None of other sides."""
+    work, variants = (
+        [(side.subject.name, side.units, side.work) for side in (base, new)],
+        [(side.subject.variant, side.subject.compile) for side in (base, new)],
+    )
+    if work[0] != work[1] or base.units == 1 or variants[0] == variants[1]:
         return None
     split = _split_basis(base, new)
     parts: list[Factor] = []
@@ -174,27 +164,27 @@ def _kernel(kernel_ns: int, split: KernelSplit, rates: KernelRates) -> tuple[int
 
 
 def _split_basis(base: Breakdown, new: Breakdown) -> KernelSplit | None:
-    """Rates of both sides and the larger of the two captures' peaks; None where something is not known."""
+    """Rates of both sides and the larger peaks of the two captures; None where one is unknown."""
     work, machines = base.work, [[side.environment.get(key) for key in _MACHINE] for side in (base, new)]
     if work is None or not work.flops or not work.shared_bytes or machines[0] != machines[1]:
         return None
     rates = [_rates(side, work) for side in (base, new) if side.subject.device == "cpu"]
     peaks = [side.peaks for side in (base, new) if side.peaks is not None]
-    levels = [each.level_of_one_thread(work.shared_bytes) for each in peaks]
-    known_rates = [each for each in rates if each is not None]
-    known_levels = [each for each in levels if each is not None]
+    levels = [machine.level_of_one_thread(work.shared_bytes) for machine in peaks]
+    known_rates = [side_rates for side_rates in rates if side_rates is not None]
+    known_levels = [level for level in levels if level is not None]
     if len(known_rates) < 2 or len(known_levels) < 2:
         return None
     name = known_levels[0][0].name
-    gemv = [row.bytes_per_s for each in peaks for row in each.gemv if row.level == name]
+    gemv = [row.bytes_per_s for machine in peaks for row in machine.gemv if row.level == name]
     return KernelSplit(
         work.flops,
         work.shared_bytes,
         name,
-        max(rates.bytes_per_s for _, rates in known_levels),
+        max(one_thread.bytes_per_s for _, one_thread in known_levels),
         max(gemv, default=None),
-        max(each.flops_per_s for each in peaks),
-        max(each.one_thread_flops_per_s or 0.0 for each in peaks),
+        max(machine.flops_per_s for machine in peaks),
+        max(machine.one_thread_flops_per_s or 0.0 for machine in peaks),
         *known_rates,
     )
 
@@ -210,7 +200,7 @@ def _rates(side: Breakdown, work: Work) -> KernelRates | None:
 
 
 def describe_kernel(split: KernelSplit) -> list[str]:
-    """How the kernel's parts are derived, and what either side's kernel achieved: one line each."""
+    """Lines that say how the kernel's parts are derived and which rates either side achieved."""
     peak = f"{format_rate(split.level_bytes_per_s)} measured there (one thread)"
     gemv = (
         f"; a matrix-vector product alone reads {format_rate(split.gemv_bytes_per_s)}" if split.gemv_bytes_per_s else ""

@@ -1,8 +1,7 @@
-"""The difference of two budgets in instructions, per category, with the functions it lies in.
+"""Compares two budgets in instructions, per category and function.
 
-Counts have no spread that a statistic could speak of: counted again, the same call takes the same instructions, but for where
-its memory comes to lie, which is worth less than ``SAME_SHARE`` of the call. What a call took more than that is blamed on every
-category that moved in the call's direction by more than that::
+Counts need no statistics: a call takes the same instructions every time, up to ``SAME_SHARE`` by where its memory lies. A larger
+difference is blamed on every category that changed in the call's direction by more than that::
 
                 -0.1 %   0   +0.1 %            of the base's instructions per call
     same          [ ---- | ---- ]
@@ -17,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from overhead_lens.budget.model import InstructionBudget, InstructionCategory
-from overhead_lens.errors import InvariantError
+from overhead_lens.errors import require
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 
@@ -28,11 +27,11 @@ _MACHINE_INDEPENDENT = ("torch", "python", "libc")
 
 
 class CountedCall(Protocol):
-    """What ``meta.json`` says of a call whose instructions were counted."""
+    """The metadata of a call whose instructions were counted."""
 
     @property
     def subject(self) -> Subject:
-        """What was counted."""
+        """The counted call."""
 
     @property
     def compile_options(self) -> Mapping[str, Any] | None:
@@ -44,8 +43,8 @@ class CountedCall(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class InstructionMove:
-    """A function whose own instructions in a category became more or fewer, per call."""
+class InstructionContributor:
+    """A function whose own instructions per call in a category changed."""
 
     name: str
     delta_count: int
@@ -58,7 +57,7 @@ class InstructionChange:
     category: str
     base_count: int
     new_count: int
-    moved: tuple[InstructionMove, ...] = ()
+    contributors: tuple[InstructionContributor, ...] = ()
 
     @property
     def delta_count(self) -> int:
@@ -71,12 +70,10 @@ class InstructionDelta:
     """The difference of two budgets in instructions per call, new less base.
 
     Attributes:
-        base_count: Instructions of one call of the base.
-        new_count: Of the new one.
         verdict: ``more``, ``fewer`` or ``same``.
-        host: Every category of the taxonomy, in its order.
-        blame: Categories that moved in the verdict's direction, largest first; none where nothing moved.
-        sentence: What changed, in words.
+        host: Every category in the taxonomy's order.
+        blame: Categories that changed in the verdict's direction, largest first; empty for ``same``.
+        sentence: The difference in words.
     """
 
     base_count: int
@@ -87,10 +84,10 @@ class InstructionDelta:
     sentence: str
 
     def __post_init__(self) -> None:
-        if tuple(change.category for change in self.host) != HOST_CATEGORIES:
-            raise InvariantError("a difference in instructions lists every category once, in order")
-        if sum(change.delta_count for change in self.host) != self.delta_count:
-            raise InvariantError("the categories' differences in instructions do not sum to the call's")
+        names = tuple(change.category for change in self.host)
+        require(names == HOST_CATEGORIES, "a difference in instructions lists every category once, in order")
+        closes = sum(change.delta_count for change in self.host) == self.delta_count
+        require(closes, "the categories' differences in instructions do not sum to the call's")
 
     @property
     def delta_count(self) -> int:
@@ -98,7 +95,7 @@ class InstructionDelta:
         return self.new_count - self.base_count
 
     def change(self, category: str) -> InstructionChange:
-        """That of one category."""
+        """The change of one category."""
         return self.host[HOST_CATEGORIES.index(category)]
 
 
@@ -112,23 +109,25 @@ def compare_instructions(base: InstructionBudget, new: InstructionBudget) -> Ins
 
 
 def instruction_differences(base: CountedCall, new: CountedCall) -> list[str]:
-    """What makes the counts of two captures incomparable, one line per point.
+    """Reasons why the counts of two captures cannot be compared, one line each.
 
-    The machine does not: valgrind shows every program the same processor.
+    Machines may differ: valgrind shows every program the same processor.
     """
-    sides = [_about(each) for each in (base, new)]
+    return mismatches(_context(base), _context(new))
+
+
+def mismatches(base: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    """A line for every name whose values differ."""
+    names = dict.fromkeys((*base, *new))
     return [
-        f"{name}: {sides[0][name]!r} against {sides[1][name]!r}"
-        for name in sides[0]
-        if sides[0][name] != sides[1][name]
+        f"{name}: {base.get(name)!r} against {new.get(name)!r}" for name in names if base.get(name) != new.get(name)
     ]
 
 
-def _about(call: CountedCall) -> dict[str, object]:
+def _context(call: CountedCall) -> dict[str, object]:
     subject = asdict(call.subject)
-    kind = subject.pop("kind")
-    about = {kind: subject.pop("name"), **subject, "compile_options": call.compile_options}
-    return {**about, **{key: call.environment.get(key) for key in _MACHINE_INDEPENDENT}}
+    named = {subject.pop("kind"): subject.pop("name"), **subject, "compile_options": call.compile_options}
+    return {**named, **{key: call.environment.get(key) for key in _MACHINE_INDEPENDENT}}
 
 
 def signed_count(count: float) -> str:
@@ -142,17 +141,17 @@ def signed_share(count: float, base_count: int) -> str:
 
 
 def _change(before: InstructionCategory, after: InstructionCategory) -> InstructionChange:
-    sides = [{each.frame: each.count for each in side.frames} for side in (before, after)]
-    found = [InstructionMove(name, sides[1].get(name, 0) - sides[0].get(name, 0)) for name in {*sides[0], *sides[1]}]
-    moved = sorted((move for move in found if move.delta_count), key=lambda move: (-abs(move.delta_count), move.name))
-    return InstructionChange(before.category, before.count, after.count, tuple(moved[:_MOST]))
+    old, recent = ({frame.frame: frame.count for frame in side.frames} for side in (before, after))
+    deltas = {name: recent.get(name, 0) - old.get(name, 0) for name in {*old, *recent}}
+    largest = sorted((-abs(delta), name) for name, delta in deltas.items() if delta)[:_MOST]
+    contributors = tuple(InstructionContributor(name, deltas[name]) for _, name in largest)
+    return InstructionChange(before.category, before.count, after.count, contributors)
 
 
 def _blame(host: Sequence[InstructionChange], delta: int, margin: float) -> tuple[str, ...]:
     sign = 1 if delta > 0 else -1
-    ranked = sorted(
-        (change for change in host if sign * change.delta_count > 0), key=lambda each: -abs(each.delta_count)
-    )
+    same_way = [change for change in host if sign * change.delta_count > 0]
+    ranked = sorted(same_way, key=lambda change: -abs(change.delta_count))
     guilty = [change for change in ranked if abs(change.delta_count) > margin] or ranked[:1]
     return tuple(change.category for change in guilty)
 

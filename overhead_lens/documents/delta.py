@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 
 from overhead_lens.comparison import factors as factoring
 from overhead_lens.comparison import instructions as counting
 from overhead_lens.comparison import model
 from overhead_lens.comparison.factors import KernelSplit
-from overhead_lens.comparison.instructions import InstructionMove
+from overhead_lens.comparison.instructions import InstructionContributor
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
 from overhead_lens.documents.common import Document, Rounded, Row, Tenths, TenthsInterval, fill
 from overhead_lens.studies.check.limits import CountFinding, LimitFinding
@@ -45,7 +45,7 @@ class CategoryDelta(Row, frozen=True):
     ci95_ns: TenthsInterval
     verdict: str
     in_frames_ns: float | None
-    moved: list[Move]
+    contributors: list[Move] = field(name="moved")
 
 
 class Factor(Row, frozen=True):
@@ -78,7 +78,7 @@ class CountCategoryDelta(Row, frozen=True):
     category: str
     base_count: int
     new_count: int
-    moved: list[InstructionMove]
+    contributors: list[InstructionContributor] = field(name="moved")
     delta_count: int
 
 

@@ -43,7 +43,11 @@ def _of_times(delta: Delta, outcome: Outcome) -> str:
     for old, recent, change in zip(base.host, new.host, delta.host, strict=True):
         if old.ns == recent.ns == 0:
             continue
-        moved = f"{format_signed_ns(change.moved[0].delta_ns)} {_cell(change.moved[0].name)}" if change.moved else ""
+        moved = (
+            f"{format_signed_ns(change.contributors[0].delta_ns)} {_cell(change.contributors[0].name)}"
+            if change.contributors
+            else ""
+        )
         lines.append(
             f"| {change.category} | {format_ns(old.ns)} | {format_ns(recent.ns)} | {format_signed_ns(change.delta_ns)} "
             f"| {_interval(change.ci95_ns)} | {change.verdict} | {moved} |"
@@ -88,7 +92,11 @@ def _counts(delta: InstructionDelta) -> list[str]:
     lines += ["| instructions in | base | new | difference | of the base | moved most |", "|---|---|---|---|---|---|"]
     for change in delta.host:
         if change.base_count or change.new_count:
-            moved = f"{signed_count(change.moved[0].delta_count)} {_cell(change.moved[0].name)}" if change.moved else ""
+            moved = (
+                f"{signed_count(change.contributors[0].delta_count)} {_cell(change.contributors[0].name)}"
+                if change.contributors
+                else ""
+            )
             lines.append(
                 f"| {change.category} | {change.base_count:,} | {change.new_count:,} | {signed_count(change.delta_count)} "
                 f"| {signed_share(change.delta_count, delta.base_count)} | {moved} |"

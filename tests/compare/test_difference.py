@@ -35,9 +35,9 @@ def test_slower_and_who_is_to_blame() -> None:
     assert abs(delta.wall_delta_ns - 3_100) < 10
     allocation = delta.host[HOST_CATEGORIES.index("allocation")]
     assert delta.sentence.startswith(f"{delta.wall_delta_ns / 1_000:.2f} µs slower: allocation +")
-    assert allocation.moved[0].kind == "frame"
-    assert allocation.moved[0].name == "allocation_frame"
-    assert abs(allocation.moved[0].delta_ns - 3_000) < 10
+    assert allocation.contributors[0].kind == "frame"
+    assert allocation.contributors[0].name == "allocation_frame"
+    assert abs(allocation.contributors[0].delta_ns - 3_000) < 10
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,9 @@ def test_the_sentence_counts_guards_by_kind() -> None:
     delta = compare_budgets(with_guards(base, 1), with_guards(new, 37))
     assert delta.sentence == "2.00 µs slower: guard +1.80 µs (36 more TENSOR_MATCH), python +200 ns in python_frame"
     guard = delta.host[HOST_CATEGORIES.index("guard")]
-    assert ("guard", "36 more TENSOR_MATCH", 1_800) in {(move.kind, move.name, move.delta_ns) for move in guard.moved}
+    assert ("guard", "36 more TENSOR_MATCH", 1_800) in {
+        (move.kind, move.name, move.delta_ns) for move in guard.contributors
+    }
     swapped = compare_budgets(with_guards(new, 37), with_guards(base, 1))
     assert swapped.sentence == "2.00 µs faster: guard -1.80 µs (36 fewer TENSOR_MATCH), python -200 ns in python_frame"
 
@@ -280,12 +282,12 @@ def test_operators_and_kernels_that_moved() -> None:
     tree = Operator("call", 500, 0, {}, (Operator("aten::add", 500, 500, {"dispatcher": 100, "kernel": 400}),))
     new = replace(new, breakdown=replace(new.breakdown, operators=tree))
     kernel = compare_budgets(base, new).host[HOST_CATEGORIES.index("kernel")]
-    assert [(move.kind, move.name, move.delta_ns) for move in kernel.moved] == [
+    assert [(move.kind, move.name, move.delta_ns) for move in kernel.contributors] == [
         ("kernel", "kernel_frame", 300),
         ("operator", "aten::add", 400),
     ]
     # What is known to have moved comes before what may have moved more.
-    assert [move.verdict for move in kernel.moved] == ["slower", "inconclusive"]
+    assert [move.verdict for move in kernel.contributors] == ["slower", "inconclusive"]
 
 
 @given(sizes=SIZES, wall_ns=st.integers(0, 10**6))

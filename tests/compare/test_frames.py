@@ -139,9 +139,9 @@ def test_a_function_of_a_hundredth_is_blamed_though_its_category_is_not_clear() 
     assert kernel.verdict == "slower"
     assert delta.blame == ("kernel",)
     assert kernel.in_frames_ns == round(36 / (3_036 / delta.new.wall.ns))
-    assert (kernel.moved[0].name, kernel.moved[0].verdict) == ("added", "slower")
-    assert kernel.moved[0].ci95_ns is not None
-    assert kernel.moved[0].ci95_ns[0] > 0
+    assert (kernel.contributors[0].name, kernel.contributors[0].verdict) == ("added", "slower")
+    assert kernel.contributors[0].ci95_ns is not None
+    assert kernel.contributors[0].ci95_ns[0] > 0
     assert delta.sentence == f"{delta.wall_delta_ns} ns slower: kernel +{kernel.in_frames_ns} ns in added"
 
 

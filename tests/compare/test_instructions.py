@@ -9,8 +9,8 @@ import pytest
 from overhead_lens.budget.model import InstructionBudget, InstructionCategory, InstructionFrame
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.instructions import (
+    InstructionContributor,
     InstructionDelta,
-    InstructionMove,
     compare_instructions,
     instruction_differences,
 )
@@ -45,10 +45,10 @@ def test_the_category_and_the_function_that_grew_are_named() -> None:
     )
     assert (delta.verdict, delta.delta_count, delta.blame) == ("more", 105, ("guard",))
     assert delta.sentence == "+105 instructions per call (+1.05%): guard +100"
-    assert delta.change("guard").moved == (
-        InstructionMove("hash", 60),
-        InstructionMove("lookup", 50),
-        InstructionMove("check", -10),
+    assert delta.change("guard").contributors == (
+        InstructionContributor("hash", 60),
+        InstructionContributor("lookup", 50),
+        InstructionContributor("check", -10),
     )
 
 
@@ -73,7 +73,7 @@ def test_swapped_sides_negate_everything() -> None:
     other = counted({"guard": {"check": 500}}, python=9_300, guard=800)
     there, back = compare_instructions(BASE, other), compare_instructions(other, BASE)
     assert [change.delta_count for change in back.host] == [-change.delta_count for change in there.host]
-    assert [move.delta_count for move in back.change("guard").moved] == [400, 100]
+    assert [move.delta_count for move in back.change("guard").contributors] == [400, 100]
 
 
 def test_a_difference_that_does_not_close_is_refused() -> None:

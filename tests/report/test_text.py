@@ -22,7 +22,7 @@ from overhead_lens.budget.model import (
     Reading,
 )
 from overhead_lens.comparison.factors import make_factors
-from overhead_lens.comparison.model import CategoryChange, Delta, Move
+from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
 from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.documents.delta import delta_document
 from overhead_lens.report.text.blocks import bar
@@ -94,7 +94,7 @@ def difference(base: Breakdown, new: Breakdown, verdict: str = "slower", moved: 
             recent.ns - old.ns,
             (0.9 * (recent.ns - old.ns), 1.1 * (recent.ns - old.ns)),
             verdict if recent.ns != old.ns else "same",
-            (Move("frame", moved, recent.ns - old.ns),) if recent.ns != old.ns else (),
+            (Contributor("frame", moved, recent.ns - old.ns),) if recent.ns != old.ns else (),
         )
         for old, recent in zip(base.host, new.host, strict=True)
     )
@@ -144,7 +144,7 @@ def test_a_verdict_that_its_interval_does_not_show_says_where_it_is_from(
     interval: tuple[float, float], verdict: str, shown: str, *, marked: bool
 ) -> None:
     delta = difference(breakdown(python=7_000), breakdown(python=6_000))
-    changed = replace(delta.host[0], ci95_ns=interval, verdict=verdict, moved=(), in_frames_ns=-3_930)
+    changed = replace(delta.host[0], ci95_ns=interval, verdict=verdict, contributors=(), in_frames_ns=-3_930)
     text = printed(replace(delta, host=(changed, *delta.host[1:])))
     (row,) = [line.rstrip() for line in text.splitlines() if line.startswith("python")]
     assert row.endswith(f"{format_ns(interval[1])}  {shown}")

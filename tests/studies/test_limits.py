@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from overhead_lens.comparison.model import CategoryChange, Delta, Move
+from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
 from overhead_lens.errors import UsageError
 from overhead_lens.report.check_files import junit, markdown
 from overhead_lens.studies.check.limits import BROKEN, DOUBTFUL, KEPT, Limit, check_limits, parse_limit
@@ -20,7 +20,7 @@ def delta(guard_ns: int, spread_ns: float, name: str = "drawn", moved: str = "f 
     base, new = (breakdown(scenario=name, python=8_000, guard=2_000 + more) for more in (0, guard_ns))
     interval = (guard_ns - spread_ns, guard_ns + spread_ns)
     host = tuple(
-        CategoryChange(each, guard_ns, interval, "slower", (Move("frame", moved, guard_ns),))
+        CategoryChange(each, guard_ns, interval, "slower", (Contributor("frame", moved, guard_ns),))
         if each == "guard"
         else CategoryChange(each, 0, (-spread_ns, spread_ns), "same")
         for each in HOST_CATEGORIES

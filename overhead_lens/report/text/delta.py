@@ -32,7 +32,11 @@ def print_delta(console: Console, delta: Delta) -> None:
     for change, old, recent in zip(delta.host, base.host, new.host, strict=True):
         if old.ns == recent.ns == 0:
             continue
-        moved = f"{format_signed_ns(change.moved[0].delta_ns)} {plain(change.moved[0].name)}" if change.moved else ""
+        moved = (
+            f"{format_signed_ns(change.contributors[0].delta_ns)} {plain(change.contributors[0].name)}"
+            if change.contributors
+            else ""
+        )
         moved = cut(moved)
         table.add_row(
             Text(change.category, style=COLORS[change.category]),
@@ -75,7 +79,11 @@ def print_instruction_delta(console: Console, delta: InstructionDelta) -> None:
     for change in delta.host:
         if not change.base_count and not change.new_count:
             continue
-        moved = f"{signed_count(change.moved[0].delta_count)} {plain(change.moved[0].name)}" if change.moved else ""
+        moved = (
+            f"{signed_count(change.contributors[0].delta_count)} {plain(change.contributors[0].name)}"
+            if change.contributors
+            else ""
+        )
         table.add_row(
             Text(change.category, style=COLORS[change.category]),
             f"{change.base_count:,}",
