@@ -1,6 +1,6 @@
 """Do captures of the same thing agree? Profile one target many times and count overlapping intervals.
 
-    python -m scripts.benchmarks.repeat FOLDER [--captures N] [TARGET ...options of profile]
+    python -m scripts.benchmarks.repeat FOLDER [--captures N] [TARGET and options of profile; add1 if there are none]
 
 Captures go to FOLDER/0, FOLDER/1, ... and are kept; those already there are not made again. The pooled value is the mean of the
 estimates of all captures.
@@ -8,7 +8,6 @@ estimates of all captures.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import statistics
@@ -53,9 +52,8 @@ def main() -> None:
     parser = CLAIM.parser(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--captures", type=int, default=20)
-    parser.add_argument("target", nargs=argparse.REMAINDER, help="default: add1")
-    options = parser.parse_args()
-    target = options.target or ["add1"]
+    options, target = parser.parse_known_args()
+    target = target or ["add1"]
     documents = [capture(options.folder / str(number), target) for number in range(options.captures)]
     rows = [
         row_of(name, estimates) for name, estimates in by_category(documents).items() if any(ns for ns, _ in estimates)
