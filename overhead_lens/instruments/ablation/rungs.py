@@ -249,7 +249,7 @@ def _options_of(mode: str | None) -> Mapping[str, Any]:
 
 
 def _detached(value: Any) -> Any:
-    """The value with its tensors detached, also in a tuple or list: a check may ask for numbers."""
+    """The value with its tensors detached, so that a check may ask for numbers."""
     if isinstance(value, torch.Tensor) and value.requires_grad:
         return value.detach()
     if type(value) in {tuple, list}:

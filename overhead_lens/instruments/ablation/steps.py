@@ -1,4 +1,4 @@
-"""Times single steps of a compiled call: the same small job done in two or three ways, in turns. Runs in the worker.
+"""Times single steps of a compiled call, each small job done in several ways. Runs in the worker.
 
 The jobs are those of the published ladder (PyTorch pull requests of March 2024): binding a kernel, checking a guard, entering
 idle context managers, allocating an output.

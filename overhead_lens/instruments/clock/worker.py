@@ -25,7 +25,7 @@ def pieces_per_block(call_ns: float, block_ns: int, piece_ns: int) -> int:
 
 
 def division(workload: Workload, call_ns: float, block_ns: int, piece_ns: int | None) -> tuple[int, int | None]:
-    """Calls per piece and pieces per block; None for a whole block, as on a device: each piece would wait for it."""
+    """Calls per piece and pieces per block; None for a whole block, as on a device."""
     if piece_ns is None or workload.on_device:
         return calls_per_block(call_ns, block_ns), None
     return calls_per_block(call_ns, piece_ns), pieces_per_block(call_ns, block_ns, piece_ns)

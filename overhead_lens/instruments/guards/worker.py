@@ -114,7 +114,7 @@ def _describe(leaf: _Leaf) -> dict[str, Any]:
 
 
 def _timed(calls: Mapping[int, tuple[Callable[[Any], Any], Any]]) -> tuple[dict[int, list[float]], dict[int, float]]:
-    """Warm times, one per repetition, and median cold times, each less a call of the cheapest guard; in turns."""
+    """Warm times by repetition and median cold times, less those of the cheapest guard."""
     manager = _manager_of_the_cheapest_guard()  # a leaf does not keep its manager alive
     (empty,) = manager.get_leaf_guards()
     warm: dict[int, list[float]] = {number: [] for number in calls}
