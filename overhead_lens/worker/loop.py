@@ -6,6 +6,7 @@ One loop serves every instrument, so that all see the same code. It is compiled 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
@@ -45,9 +46,21 @@ def make_measured_loop(
     return loop
 
 
-def reference_loop() -> None:
-    """A fixed piece of C integer arithmetic, about 0.6 ms: the yardstick of clock drift between blocks.
+def run_ns(
+    call: Callable[..., Any], args: tuple[Any, ...], count: int, synchronize: Callable[[], None] | None = None
+) -> int:
+    """Wall time of ``count`` calls in a measured loop."""
+    loop = make_measured_loop(len(args), synchronize)
+    start_ns = time.perf_counter_ns()
+    loop(call, args, count)
+    return time.perf_counter_ns() - start_ns
+
+
+def reference_ns() -> int:
+    """Wall time of a fixed piece of C integer arithmetic, about 0.6 ms: the yardstick of clock drift.
 
     Not Python code: its speed changes by some 15 % for seconds while everything else runs as before.
     """
+    start_ns = time.perf_counter_ns()
     pow(_BASE, _EXPONENT, _MODULUS)
+    return time.perf_counter_ns() - start_ns
