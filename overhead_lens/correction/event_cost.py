@@ -37,7 +37,7 @@ Points = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class EventCost:
-    """What one event of a class costs, in ns: in all, and how much of it inside its own span.
+    """Cost of one event of a class in ns: in all, and inside its own span.
 
     Attributes:
         spread_ns: The larger of the worst residual of the fit per event, and the distance of 95 % of processes from their median.

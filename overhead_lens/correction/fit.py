@@ -131,7 +131,7 @@ def _with_cold_caches(costs: dict[str, EventCost], by_kind: Mapping[str, Sequenc
 
 
 def _after_kernels(rows: Sequence[_Row]) -> Points:
-    """(ns of the copy before a call, extra cost over no copy in ns): mean over the calls."""
+    """Points of (ns of the copy before a call, extra ns), mean over the calls."""
     by_bytes: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
     warm_ns = {row["name"]: _recording_ns(row) for row in rows if not row["bytes"]}
     for row in rows:
@@ -210,7 +210,7 @@ def _python(rows: Sequence[_Row]) -> dict[str, EventCost]:
 
 
 def _backward(rows: Sequence[_Row], nested: EventCost) -> EventCost:
-    """Cost of a graph's node, and of a pass beyond its nodes: non-negative least squares, weighted by 1 / events.
+    """Cost of a graph's node and of a pass: non-negative least squares, weighted by 1 / events.
 
     The node's function and its operators are events inside of its evaluation.
     """
@@ -237,7 +237,7 @@ def _cold_shares(rows: Sequence[_Row], costs: Costs) -> list[float]:
 
 
 def _by_distance(rows: Sequence[_Row], cold_shares: Sequence[float], few_operators: Sequence[_Row]) -> Points:
-    """Cold-cache cost by LRU stack distance; 0 at the distance of the calls that the warm cost comes from."""
+    """Cold-cache cost by LRU stack distance; 0 up to that of the calls with few operators."""
     warm_distance = statistics.mean(row.get("rms_reuse_distance", 0.0) for row in few_operators)
     distances = (row["rms_reuse_distance"] for row in rows)
     return _ascending([(warm_distance, 0.0), *zip(distances, cold_shares, strict=True)])

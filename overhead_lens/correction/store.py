@@ -1,4 +1,4 @@
-"""Keeps calibrations per machine, torch and Python, so that not every profile has to measure the profiler's cost."""
+"""Keeps calibrations per machine, torch and Python, so that not every profile calibrates."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def save(name: str, calibration: Mapping[str, Any]) -> str | None:
 
 
 def processes(calibration: Mapping[str, Any] | None, flags: str, *, compiled: bool) -> int:
-    """Number of processes that were measured under a set of flags; with ``compiled``, of those with compiled calls."""
+    """Number of processes measured under a set of flags, with compiled calls where asked for."""
     rows = (calibration or {}).get("rows", [])
     kind = "compiled" if compiled else "operator"
     return len({row.get("process", 0) for row in rows if row["flags"] == flags and row["kind"] == kind})

@@ -1,6 +1,6 @@
-"""Which core a measured process runs on, and which ones its threads.
+"""Chooses the cores of a measured process's main thread and of its other threads.
 
-Processes that are timed in turns share one: where a neighbour holds another core, all of them are spared, or none.
+Processes that are timed in turns share a core: what else runs on it slows down all of them, or none.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ _STAT = _PROCESSES / "stat"
 _CORES = Path("/sys/devices/system/cpu")
 _WATCH_S = 0.1
 
-# Threads of GNU's OpenMP spin for 5 ms here, those of Intel's for 200 (KMP_BLOCKTIME).
+# Threads of GNU's OpenMP spin for some ms after a call, those of Intel's for 200 (KMP_BLOCKTIME).
 _SPIN_AT_MOST_S = 0.25
 _LOOK_S = 0.001
 _IDLE_SHARE = 0.7
 
 
 def share_one_core(pids: Iterable[int]) -> dict[int, dict[int, set[int]]]:
-    """Keep the main threads of these processes on the core that is idle most, and their other threads off it.
+    """Keep the main threads of processes on the idlest core, and their other threads off it.
 
-    Returns for each process where its threads could run before.
-
-    Two processes that are called in turns stay on a core each. A neighbour on one of them then made one side 1.8 times as slow
-    for a whole round.
+    Returns:
+        By process and thread, the cores it could use before.
     """
     if not hasattr(os, "sched_setaffinity"):
         return {}
@@ -37,10 +35,10 @@ def share_one_core(pids: Iterable[int]) -> dict[int, dict[int, set[int]]]:
 
 
 def set_apart(pid: int, core: int) -> dict[int, set[int]]:
-    """Keep the main thread of a process on a core and its other threads off it; returns where each one that was moved could run.
+    """Keep the main thread of a process on a core, its others off it; returns their former cores.
 
-    A thread that is woken up on the core of a main thread that spins and waits for it does not run until the next tick of the
-    scheduler, milliseconds later. Where there is no other core it stays.
+    A thread that wakes up on the core of a main thread that spins and waits for it does not run until the scheduler's next tick,
+    milliseconds later. Where there is no other core it stays.
     """
     elsewhere = os.sched_getaffinity(0) - {core}
     before: dict[int, set[int]] = {}
@@ -53,9 +51,9 @@ def set_apart(pid: int, core: int) -> dict[int, set[int]]:
 
 
 def put_back(pid: int, before: Mapping[int, set[int]]) -> None:
-    """Let the threads of a process run where they could before; those that have ended are gone.
+    """Let the threads of a process run where they, or else the main thread, could before.
 
-    One that was started since has taken over the core of the one that started it, and is let run where the main thread could.
+    A newer thread has inherited the core of the one that started it.
     """
     for thread in _threads_of(pid):
         with contextlib.suppress(OSError, KeyError):
@@ -63,14 +61,14 @@ def put_back(pid: int, before: Mapping[int, set[int]]) -> None:
 
 
 def _threads_of(pid: int) -> list[int]:
-    """The threads of a process; none where that cannot be read."""
+    """The threads of a process; none where they cannot be read."""
     with contextlib.suppress(OSError):
         return [int(path.name) for path in (_PROCESSES / str(pid) / "task").iterdir()]
     return []
 
 
 def wait_until_idle(pids: Sequence[int]) -> None:
-    """Wait, for a quarter of a second at most, until no thread of these processes runs.
+    """Wait until no thread of these processes runs, for a quarter of a second at most.
 
     OpenMP's threads spin for some time after a call. Those of another process that is called meanwhile do not get their core.
     """
@@ -80,43 +78,42 @@ def wait_until_idle(pids: Sequence[int]) -> None:
 
 
 def _runs(pid: int) -> bool:
-    """Whether a thread of the process runs or wants to (proc(5), ``stat``); none does where that cannot be read."""
+    """Whether a thread of the process runs or is ready to (proc(5), ``stat``)."""
     with contextlib.suppress(OSError):
-        texts = [(path / "stat").read_text(encoding="utf-8") for path in (_PROCESSES / str(pid) / "task").iterdir()]
-        return any(text.rpartition(")")[2].split()[0] == "R" for text in texts)
+        states = [(path / "stat").read_text(encoding="utf-8") for path in (_PROCESSES / str(pid) / "task").iterdir()]
+        return any(state.rpartition(")")[2].split()[0] == "R" for state in states)
     return False
 
 
 def quietest_core(allowed: Iterable[int]) -> int:
-    """The core with the most idle time during a tenth of a second; the last one of several."""
+    """The core that is idle most during a tenth of a second; the last of several."""
     idle = _idle_shares()
     return max(allowed, key=lambda core: (idle.get(core, 0.0), core))
 
 
 def idle_cores() -> list[int]:
-    """Cores that this thread may use and that nothing else used during most of a tenth of a second.
+    """Logical cores that this thread may use and that are mostly idle now.
 
-    Logical ones; of those that are threads of one core all but the first come last, since they share what executes.
+    All but the first logical core of a physical one come last, since they share its execution units.
     """
     if not hasattr(os, "sched_getaffinity"):
         return []
     idle = _idle_shares()
-    found = sorted(core for core in os.sched_getaffinity(0) if idle.get(core, 0.0) >= _IDLE_SHARE)
-    threads = [_threads_beside(core) for core in found]
-    return [
-        core for _, core in sorted((threads[:place].count(threads[place]), core) for place, core in enumerate(found))
-    ]
+    cores = sorted(core for core in os.sched_getaffinity(0) if idle.get(core, 0.0) >= _IDLE_SHARE)
+    siblings = [_siblings(core) for core in cores]
+    earlier = [siblings[:index].count(siblings[index]) for index in range(len(cores))]
+    return [core for _, core in sorted(zip(earlier, cores, strict=True))]
 
 
-def _threads_beside(core: int) -> str:
-    """All logical cores of the core that this one is of (sysfs, ``cpu/topology``); this one alone where that cannot be read."""
+def _siblings(core: int) -> str:
+    """All logical cores of the same physical core (sysfs, ``cpu/topology``); this one alone where unknown."""
     with contextlib.suppress(OSError):
         return (_CORES / f"cpu{core}/topology/thread_siblings_list").read_text(encoding="ascii")
     return str(core)
 
 
 def _idle_shares() -> dict[int, float]:
-    """Share of time that each core was idle (proc(5), ``/proc/stat``); nothing where it cannot be read."""
+    """Share of time that each core was idle (proc(5), ``/proc/stat``); empty where it cannot be read."""
     before = _idle_ticks()
     start_s = time.monotonic()
     time.sleep(_WATCH_S)
@@ -126,7 +123,7 @@ def _idle_shares() -> dict[int, float]:
 
 
 def _idle_ticks() -> dict[int, int]:
-    """Idle time of each core since the start of the machine, in ticks; nothing where it cannot be read."""
+    """Idle time of each core since boot, in ticks; empty where it cannot be read."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         rows = [line.split() for line in _STAT.read_text(encoding="ascii").splitlines()]
         return {int(row[0][3:]): int(row[4]) for row in rows if row[0].startswith("cpu") and row[0] != "cpu"}

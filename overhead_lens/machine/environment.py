@@ -1,4 +1,4 @@
-"""What the machine is, read without torch."""
+"""Describes the machine, without torch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def git_commit(folder: Path) -> str | None:
-    """The commit that ``folder`` has checked out, ``-dirty`` appended where tracked files differ; None outside git."""
+    """The commit checked out in ``folder``, with ``-dirty`` where tracked files differ; None outside git."""
     try:
         command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
@@ -40,8 +40,7 @@ def git_commit(folder: Path) -> str | None:
 
 
 def _cpu_model() -> str | None:
-    text = _read("/proc/cpuinfo")
-    for line in (text or "").splitlines():
+    for line in (_read("/proc/cpuinfo") or "").splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or None

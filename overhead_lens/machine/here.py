@@ -1,4 +1,4 @@
-"""This process as a measuring one: the calling thread does what a recorder in another thread asks for."""
+"""This process as a measuring one, on request of a recorder in another thread."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from overhead_lens.worker.session import Session, answer
 
 
 class Here(Process):
-    """The process that this runs in.
+    """This process, measured in the thread that calls ``serve``.
 
-    The thread that calls ``serve`` is the measured one: grad mode and what else torch keeps by thread are the caller's.
-    Requests cross a pipe, as to a worker: an operation that runs until a line arrives can wait for one.
+    So grad mode and what else torch keeps by thread are the caller's. Requests cross a pipe, as to a worker, so that an operation
+    can run until the next line arrives.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Here(Process):
         self._received = os.fdopen(reading, "r", encoding="utf-8", buffering=1)
         self._replies: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._abandoned = threading.Event()
-        self.session = Session(self._received, lambda found: self._reply({"ok": found}))
+        self.session = Session(self._received, lambda result: self._reply({"ok": result}))
 
     @property
     def pid(self) -> int:
@@ -57,7 +57,7 @@ class Here(Process):
         return line
 
     def serve(self) -> None:
-        """Do what is asked for until ``dismiss``; an interrupt makes every later reply an error."""
+        """Answer requests until ``dismiss``; after an interrupt every reply is an error."""
         try:
             while line := self._received.readline().strip():
                 self._reply(answer(self.session, json.loads(line)))

@@ -1,4 +1,4 @@
-"""Another Python interpreter that a worker can run under."""
+"""Finds another Python interpreter for workers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ _LONGEST_S = 60
 
 
 def find_interpreter(path: str) -> str:
-    """An interpreter that a worker can run under.
+    """Absolute path of an interpreter that a worker can run under.
 
     Raises:
         UsageError: There is none, it is older than Python 3.10, or it has no torch.
     """
-    found = shutil.which(path)
-    if found is None:
+    executable = shutil.which(path)
+    if executable is None:
         raise UsageError(f"no interpreter {path}")
     # Not resolved: a virtual environment is known by the link it is started through.
-    found = str(Path(found).absolute())
+    executable = str(Path(executable).absolute())
     try:
-        done = subprocess.run([found, "-c", _PROBE], capture_output=True, text=True, timeout=_LONGEST_S, check=True)
+        done = subprocess.run(
+            [executable, "-c", _PROBE], capture_output=True, text=True, timeout=_LONGEST_S, check=True
+        )
         recent, torch = done.stdout.split()
     except (OSError, subprocess.SubprocessError, ValueError):
         raise UsageError(f"{path} is not a Python interpreter that works") from None
@@ -32,4 +34,4 @@ def find_interpreter(path: str) -> str:
         raise UsageError(f"{path} is older than Python 3.10")
     if torch != "True":
         raise UsageError(f"{path} has no torch; install it there or name another interpreter")
-    return found
+    return executable

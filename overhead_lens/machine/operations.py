@@ -1,4 +1,4 @@
-"""The operations of ``worker/operations.py`` as the recorder asks for them, with the types of their replies."""
+"""Operations of ``worker/operations.py``, with the types of their replies."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ Reply = TypeVar("Reply")
 
 
 class Operation(Struct, Generic[Reply], frozen=True):
-    """What a worker can be asked for.
+    """An operation that a worker can be asked for, and the type of its reply.
 
     Attributes:
         name: ``MODULE:FUNCTION``, the module named from this package on.
-        reply: Type of the reply.
     """
 
     name: str
@@ -30,11 +29,11 @@ class Operation(Struct, Generic[Reply], frozen=True):
 
 
 class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
-    """The reply of an operation that has nothing to say."""
+    """An empty reply."""
 
 
 class Workload(Struct, frozen=True):
-    """What a worker says of the workload that it has loaded; ``params`` are JSON values, texts of what is none."""
+    """A worker's description of its workload; values of ``params`` that JSON lacks are text."""
 
     kind: Kind
     scenario: str
@@ -49,7 +48,7 @@ class Workload(Struct, frozen=True):
 
 
 class WarmUp(Struct, frozen=True):
-    """How a warm-up ended: ns of one call, whether the times had settled, frames compiled."""
+    """Result of a warm-up; ``compiles`` counts frames."""
 
     call_ns: float
     settled: bool
@@ -57,7 +56,7 @@ class WarmUp(Struct, frozen=True):
 
 
 class Catalog(Struct, frozen=True):
-    """What scenario files offer: one mapping each, see ``worker/catalog.py``."""
+    """Descriptions of scenario files, see ``worker/catalog.py``."""
 
     scenarios: list[dict[str, Any]]
 

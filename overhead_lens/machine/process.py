@@ -1,4 +1,4 @@
-"""A measuring process as the recorder sees it: asked for operations, given a time limit, never left behind."""
+"""Runs measuring processes: asks for operations, limits their time, ends them."""
 
 from __future__ import annotations
 
@@ -27,18 +27,14 @@ IN_WORKER = "OVERHEAD_LENS_WORKER"
 _WORKER = Path(__file__).parent.parent / "worker" / "serve.py"
 _LOG_TAIL_BYTES = 4_000
 
-# Between the death of a worker and the last of what it wrote, or the other way round.
+# Time between the death of a worker and the end of its output, in either order.
 _LAST_WORDS_S = 2.0
 
 _Job = TypeVar("_Job")
 
 
 class Process(ABC):
-    """A measuring process that does one operation after the other.
-
-    Attributes:
-        name: How messages call it.
-    """
+    """A measuring process, which does one operation after the other."""
 
     name: str
 
@@ -57,14 +53,14 @@ class Process(ABC):
 
     @abstractmethod
     def next_reply(self, operation: Operation[Any]) -> str:
-        """The next line of JSON that the process replies; see ``worker/serve.py``.
+        """The next reply, a line of JSON; see ``worker/serve.py``.
 
         Raises:
             MeasurementError: It took longer than the limit, or the process is gone.
         """
 
     def receive(self, operation: Operation[Reply]) -> Reply:
-        """The reply to the operation asked for.
+        """Wait for the reply to an operation.
 
         Raises:
             UsageError: The process says the input is wrong.
@@ -88,15 +84,15 @@ class Process(ABC):
 
 
 class Worker(Process):
-    """A process of its own, in a process group of its own.
+    """A fresh process in a process group of its own.
 
     Args:
-        name: How messages call it.
-        log: File that takes what the process prints.
+        name: Used in messages.
+        log: File for the process's output.
         timeout_s: Limit for one step; a worker that takes longer is ended.
         python: Interpreter; it needs torch and the standard library.
-        variables: Environment variables of the process beside those of this one.
-        launcher: Command that the worker's own follows: what it is to run under.
+        variables: Environment variables beside those of this process.
+        launcher: Command line that the worker's own is appended to, as valgrind's.
 
     Raises:
         MeasurementError: It cannot be started.
@@ -148,7 +144,7 @@ class Worker(Process):
         self.end()
 
     def send(self, operation: Operation[Any], **arguments: Any) -> None:
-        """Write the request; MeasurementError if the worker is gone."""
+        """Write the request."""
         stdin = self._process.stdin
         assert stdin is not None
         try:
@@ -158,16 +154,15 @@ class Worker(Process):
             raise MeasurementError(self._death(operation)) from None
 
     def next_reply(self, operation: Operation[Any]) -> str:
-        """The next line; a worker that takes longer than the limit is ended."""
+        """The next reply; a worker that takes longer than the limit is ended."""
         try:
             line = self._replies.get(timeout=self._timeout_s)
         except queue.Empty:
             self.end()
-            message = (
+            raise MeasurementError(
                 f"{self.name} did not finish '{operation.title}' within {self._timeout_s:g} s and was ended "
                 "(raise --timeout)"
-            )
-            raise MeasurementError(message) from None
+            ) from None
         if not line:
             raise MeasurementError(self._death(operation))
         return line
@@ -190,13 +185,13 @@ class Worker(Process):
         assert stdout is not None
         with contextlib.suppress(ValueError, OSError):
             for line in stdout:
-                # A reply that breaks off is the worker's death, which the end of the stream reports.
+                # A reply breaks off when the worker dies, which the end of the stream reports.
                 if line.endswith("\n"):
                     self._replies.put(line)
         self._replies.put("")
 
     def _notice_death(self) -> None:
-        """The stream ends only with its last holder: a process that the workload forked may outlive the worker."""
+        """Report the worker's death also where a process that the workload forked keeps the stream open."""
         with contextlib.suppress(ChildProcessError):
             os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         self._reader.join(_LAST_WORDS_S)
@@ -232,6 +227,6 @@ def ask_all(workers: Sequence[Worker], operation: Operation[Reply], **arguments:
 
 
 def in_batches(jobs: Sequence[_Job]) -> list[Sequence[_Job]]:
-    """Jobs of workers that are made ready side by side: at least two, at most one for each core."""
+    """Batches of jobs whose workers get ready side by side: at most one per core, or two."""
     most = max(2, os.cpu_count() or 2)
     return [jobs[at : at + most] for at in range(0, len(jobs), most)]

@@ -1,4 +1,4 @@
-"""What a recording is asked for, and who is told how far it has come."""
+"""Requests for recordings, and the listener to their progress."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from overhead_lens.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is measured; more effort, narrower intervals.
+    """How much is measured: the more, the narrower the intervals.
 
     Attributes:
-        processes: Timed ones, of each side of a comparison.
-        blocks: Of each process, as long as its ``clock_budget_ns`` last.
+        processes: Timed processes, of each side of a comparison.
+        blocks: Of each process, while its ``clock_budget_ns`` last.
         samples_per_process: Stacks of each sampled process; half as many where two sides cannot be sampled at once.
-        sampled_every: Of so many timed processes one is sampled, the first of them.
+        sampled_every: Every so-many-th timed process is sampled, from the first on.
     """
 
     processes: int = 5
@@ -35,16 +35,15 @@ QUICK = Effort(processes=3, blocks=15, clock_budget_ns=600_000_000, samples_per_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What every recording is told.
+    """A request for any recording.
 
     Attributes:
-        target: What is measured.
         params: Parameter name to text.
         compile_options: Keyword arguments of torch.compile; None for eager.
         output: Directory the user named; None for a new one under ``parent``.
         parent: Where new captures go.
         timeout_s: Limit for one step of one worker.
-        command: The command line that asked for it.
+        command: Command line of the recording.
     """
 
     target: Target
@@ -64,11 +63,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Order):
-    """What to record of one call.
+    """A request for a capture.
 
     Attributes:
         instructions: Whether instructions are counted too.
-        counted_calls: Calls to count the instructions of; None for as many as their time allows.
+        counted_calls: Calls whose instructions are counted; None for as many as their time allows.
         python: Interpreter of the workers.
         variables: Environment variables of the workers.
     """
@@ -79,7 +78,7 @@ class Request(Order):
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def load_arguments(self) -> dict[str, Any]:
-        """What a worker is told to load."""
+        """Arguments of the worker's ``load``."""
         options = self.compile_options
         return {
             "target": self.target.to_json(),
@@ -89,7 +88,7 @@ class Request(Order):
 
 
 class Listener(Protocol):
-    """Is told how far the recording has come."""
+    """Is told the progress of a recording."""
 
     def begin(self, steps: int) -> None:
         """``steps`` steps will follow."""

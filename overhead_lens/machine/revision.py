@@ -1,4 +1,4 @@
-"""A target as it was in another git revision."""
+"""Checks out a target's file from another git revision."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def checked_out(target: Target, revision: str) -> Iterator[Target]:
 
 
 def _moved(target: Target, file: Path) -> Target:
-    """The target in another file; what makes its arguments goes with it where it is in the same one."""
+    """The target in another file, its inputs too where they were in the same file."""
     inputs = target.inputs
     if inputs is not None and inputs.file == target.file:
         inputs = replace(inputs, file=file)

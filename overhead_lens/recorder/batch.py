@@ -1,4 +1,4 @@
-"""What the recorders of ladders and of sweeps have in common: fresh workers, prepared side by side, measured one at a time."""
+"""Records ladders and sweeps: fresh workers get ready side by side and measure one at a time."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ Written_co = TypeVar("Written_co", bound=Struct, covariant=True)
 
 
 class Measurement(Protocol[Written_co]):
-    """What is done with the workers, and what was found so far."""
+    """What a study does with the workers, and the rows so far."""
 
     def load(self, workers: Sequence[Worker]) -> None:
-        """Have all of them load the scenario."""
+        """Have all workers load the scenario."""
 
     def warm_up(self, workers: Sequence[Worker], listener: Listener) -> None:
-        """Have all of them do what comes before timing: one step of the listener."""
+        """Have all workers do what comes before timing: one step of the listener."""
 
     def measure(self, worker: Worker, process: int) -> None:
-        """Have one of them time, while the others are blocked."""
+        """Have one worker measure, while the others are blocked."""
 
     def write(self, folder: Path, provenance: Mapping[str, Any]) -> Written_co:
-        """Write the timed blocks and return ``meta.json``, with where its figures come from."""
+        """Write the timed blocks; returns ``meta.json``, with its provenance."""
 
 
 def record_many(kind: directory.Kind[Meta], order: Order, measurement: Measurement[Meta], listener: Listener) -> Path:
-    """Record a directory of that kind; returns it.
+    """Record a directory of a kind; returns its path.
 
     Raises:
         UsageError: The scenario, a parameter or the output place is wrong.
@@ -56,7 +56,7 @@ def record_many(kind: directory.Kind[Meta], order: Order, measurement: Measureme
 
 
 def _run(noun: str, order: Order, folder: Path, measurement: Measurement[Any], listener: Listener) -> dict[str, Any]:
-    """All workers, batch by batch; returns the environment that one of them describes."""
+    """Measure in all workers, batch by batch; returns the runtime that one of them describes."""
     batches = in_batches(range(order.effort.processes))
     listener.begin(2 * len(batches) + order.effort.processes + 1)
     for batch in batches:

@@ -1,4 +1,4 @@
-"""The recorder's side of a calibration: workers that measure the profiler's cost, and one of them the machine's peaks."""
+"""Calibrates the machine: the profiler's cost in several workers, peak rates in one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALL_FLAGS = (PLAIN, "shapes", "memory", "stack")
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A calibration, where it is kept, and why not where it is not."""
+    """A calibration, the file where it is kept, and why it could not be."""
 
     calibration: Mapping[str, Any]
     path: Path
@@ -34,13 +34,13 @@ class Calibrated:
 
     @property
     def costs(self) -> dict[str, dict[str, EventCost]]:
-        """What events cost, by the profiler's flags and the class of event."""
+        """Costs of events, by the profiler's flags and the class of event."""
         rows = self.calibration["rows"]
         return {flags: event_costs(rows, flags) for flags in dict.fromkeys(row["flags"] for row in rows)}
 
 
 def calibrate_machine(timeout_s: float, listener: Listener) -> Calibrated:
-    """Measure in several processes, the first under all flags, and keep what was measured.
+    """Measure in several processes, the first under all flags, and keep the calibration.
 
     Raises:
         MeasurementError: The worker died or took too long.
@@ -65,8 +65,5 @@ def calibrate_machine(timeout_s: float, listener: Listener) -> Calibrated:
 
 
 def about(machine: Mapping[str, Any], runtime: Mapping[str, Any]) -> dict[str, Any]:
-    """When and on what a calibration was made."""
-    return {
-        "environment": {**machine, **runtime},
-        "measured": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-    }
+    """When and where a calibration was made."""
+    return {"environment": {**machine, **runtime}, "measured": datetime.now(timezone.utc).isoformat(timespec="seconds")}

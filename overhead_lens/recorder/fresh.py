@@ -1,4 +1,4 @@
-"""Whether fresh processes can call what this one can: a function by its import, with arguments that cross in a file."""
+"""Hands a call over to fresh processes: the function by its import, the arguments in a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NotFreshError(Exception):
 
 
 def target_of(function: Callable[..., Any]) -> Target:
-    """How a fresh process finds a function.
+    """The target by which a fresh process finds a function.
 
     Raises:
         NotFreshError: It has no name that can be imported, or stands for something else.
@@ -45,24 +45,24 @@ def pickled(arguments: Arguments) -> bytes:
     """The arguments of a call, pickled.
 
     Raises:
-        NotFreshError: They cannot be, or would not be the same in another process.
+        NotFreshError: They cannot be pickled, or would not be the same in another process.
     """
     try:
-        found = pickle.dumps(arguments)
+        data = pickle.dumps(arguments)
     except Exception as error:
         raise NotFreshError(f"its arguments cannot be pickled: {type(error).__name__}: {error}") from None
-    if b"__main__" in found:
+    if b"__main__" in data:
         raise NotFreshError("its arguments hold objects of types that __main__ defines")
-    if any(getattr(each, "grad_fn", None) is not None for each in arguments.values):
+    if any(getattr(value, "grad_fn", None) is not None for value in arguments.values):
         raise NotFreshError("its arguments belong to an autograd graph of this process")
-    return found
+    return data
 
 
 def check_state() -> None:
-    """See that torch's modes are those of a fresh process.
+    """Refuse modes of torch that a fresh process would not have.
 
     Raises:
-        NotFreshError: They are not.
+        NotFreshError: There is one.
     """
     for mode in _modes():
         raise NotFreshError(f"{mode} here, which a fresh process would not know")
@@ -85,7 +85,7 @@ def _modes() -> Iterator[str]:
 
 
 def _named(module: ModuleType, name: str) -> object:
-    found: object = module
+    value: object = module
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        value = getattr(value, part, None)
+    return value

@@ -1,4 +1,4 @@
-"""The recorder of a callable of this process: timed, sampled and traced where it is, one after the other."""
+"""Records a callable in this process: times, samples and traces it, one after the other."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from overhead_lens.machine.request import Listener, Request
 from overhead_lens.recorder.side import Side
 from overhead_lens.scenario import Arguments
 
-# Those that change nothing in the process: ablation recompiles, and peaks take the machine for themselves.
+# Without ablation, which recompiles, and peaks, which use the whole machine.
 _INSTRUMENTS = (Clock, SampleStacks, MeasurePageFaults, ListGuards, RecordTrace)
 
 
 def record_here(request: Request, function: Callable[..., Any], arguments: Arguments, listener: Listener) -> Path:
-    """Record one capture in this process and return its directory.
+    """Record one capture in this process; returns its directory.
 
     Raises:
         UsageError: The call fails.
@@ -55,7 +55,7 @@ def record_here(request: Request, function: Callable[..., Any], arguments: Argum
 
 
 def _record(side: Side, here: Here, started: datetime) -> Path:
-    """Ask the measured thread for one thing after the other, and let it go at the end."""
+    """Ask the measured thread for all measurements, and let it go at the end."""
     folder, listener = side.recording.folder, side.recording.listener
     try:
         listener.begin(4)
@@ -80,7 +80,7 @@ def _record(side: Side, here: Here, started: datetime) -> Path:
 
 @contextmanager
 def _stderr_into(log: Path) -> Iterator[None]:
-    """Send what this process writes to its stderr to a file: libkineto tells of each recording's start and end."""
+    """Send this process's stderr to a file: libkineto reports the start and end of each recording."""
     sys.stderr.flush()
     before = os.dup(2)
     with log.open("wb") as file:
@@ -94,7 +94,7 @@ def _stderr_into(log: Path) -> Iterator[None]:
 
 
 def _calibrate(side: Side) -> None:
-    """What recording costs, where that is not known of this machine: in a process of its own, since it compiles and records."""
+    """Measure the profiler's cost, if this machine lacks it, in another process: it compiles and records."""
     calibrate = Calibrate()
     side.recording.instruments = [*side.recording.instruments, calibrate]
     if calibrate.is_wanted(side.recording):

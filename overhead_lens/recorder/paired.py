@@ -1,10 +1,9 @@
-"""Two captures recorded in turns, so that whatever the machine does happens to both sides.
+"""Records two captures in turns, so that whatever the machine does happens to both sides.
 
-A round is one fresh process of each side. Both are warmed up, then timed block by block in turns; the side that starts first
-changes from round to round, and which goes first in a pair of blocks is drawn by lot: in strict turns, a neighbour who comes
-and goes with a period of four blocks met one side only and made it 30 % slower. A block is timed in pieces of 0.25 ms, the
-middle one of which counts: on a shared machine one in six takes 10 % longer or more, and so does the first after each turn. Where
-calls use other threads, a block waits until those of the one before have stopped spinning: they took a core for 4 ms of 9::
+A round is one fresh process of each side. Both are warmed up, then timed block by block in turns. The side that starts first
+changes from round to round; which goes first in a pair of blocks is drawn by lot, since strict turns can meet a periodic
+neighbour on one side only. A block is timed in pieces of 0.25 ms, the median of which counts: disturbances, and the slow start
+after each turn, hit few of them. Where calls use other threads, a block waits until those of the block before stop spinning::
 
     round 0   warm up base, new | A B | B A | B A | A B ... | sample A and B |
     round 1   warm up new, base | B A | A B | B A | B A ... |
@@ -12,17 +11,15 @@ calls use other threads, a block waits until those of the one before have stoppe
 
 Not every round is sampled, since the sampler's start takes as long as a third of a round. Both sides are sampled at the same time
 on a core each, or one after the other where no two cores are idle or a call uses other threads. The last round's processes are
-traced at their end. Nothing warms up while something is measured, though it would save a fifth of the time: two processors of one
-core share what executes, and a virtual machine does not say which do. On some days a loop of 8 ms took 15 ms beside a busy core.
+traced at their end. Nothing warms up while something is measured: logical processors may share execution units.
 
-Two processes of one thing differ by where their code and data lie (2 % of a small call), more than blocks of one process do.
-So both processes of a round get the same layout: addresses are not randomized, and the size of the environment, which
-moves the stack, and the seed of hashes change from round to round but not between the sides.
+Two processes of the same call differ by where their code and data lie, more than blocks of one process do. So both processes of a
+round get the same layout: addresses are not randomized; the size of the environment, which moves the stack, and the seed of
+hashes change from round to round but not between the sides.
 
-What torch.compile makes differs from one time to the next even so, by where its objects lie (1 to 2 % of a small call). A
-process takes 5 s to start and compile, and 0.1 s to compile once more: each is compiled and timed as many times as that pays.
-The blocks that follow take 5 % longer, then 2, 1 and 0.7 %, on the side that compiled first more than on the other: they are
-not kept.
+What torch.compile makes differs even so, by where its objects lie. Starting a process takes far longer than compiling once more,
+so each process compiles and is timed as often as that pays. The first blocks after each compilation run slow, more so on the side
+that compiled first. They are discarded (docs/methodology/verdicts.md).
 """
 
 from __future__ import annotations
@@ -58,11 +55,10 @@ _PIECE_NS = 250_000
 # Not a multiple of a cache line.
 _PADDING_BYTES = 112
 
-# What of a side's own folder is kept beside the other's.
+# Folders of the two captures.
 SIDES = ("base", "new")
 
-# Sampling a process takes 1.9 s before the first stack, whatever their number. Where it cannot be done beside the other side's,
-# half of the stacks are taken.
+# Many stacks of few processes: the sampler takes 1.9 s before the first stack.
 PAIRED = Effort(processes=12, blocks=100, clock_budget_ns=800_000_000, samples_per_process=1_700, sampled_every=2)
 PAIRED_COMPILED = Effort(
     processes=8, blocks=48, clock_budget_ns=1_500_000_000, samples_per_process=1_400, sampled_every=2
@@ -74,12 +70,12 @@ def paired_effort(*, compiles: bool) -> Effort:
     return PAIRED_COMPILED if compiles else PAIRED
 
 
-# How often a process compiles its call, and what that may take in a round; after a long start nothing is compiled again.
+# Compilations of a process at most, and their time in a round; after a long start nothing is compiled again.
 _COMPILATIONS = 6
 _COMPILING_S = 4.0
 _LONG_START_S = 20.0
 
-# Blocks of each side after a compilation that are not kept; one at most of a call that is longer than a block.
+# Blocks of each side that are discarded after a compilation; at most one of a call that is longer than a block.
 _SETTLING = 4
 
 
@@ -111,7 +107,7 @@ def record_pair(base: Request, new: Request, folder: Path, listener: Listener) -
 
 
 def _instruments() -> list[Instrument]:
-    """Those of every capture, with a clock that times blocks in pieces."""
+    """All instruments, with a clock that times blocks in pieces."""
     return [Clock(BLOCK_NS, _PIECE_NS), *(make() for make in INSTRUMENTS if make is not Clock)]
 
 
@@ -132,7 +128,7 @@ def _start(stack: ExitStack, sides: Sequence[Side], number: int) -> list[Worker]
 
 
 def _layout(number: int) -> dict[str, str]:
-    """What gives both processes of a round one layout, and each round another one."""
+    """Variables that give both processes of a round one layout, and each round another."""
     return {
         "PYTHONHASHSEED": str(number),
         "OVERHEAD_LENS_LAYOUT": "fixed",
@@ -141,7 +137,7 @@ def _layout(number: int) -> dict[str, str]:
 
 
 def _round(number: int, sides: Sequence[Side], listener: Listener, *, last: bool) -> None:
-    """One process of each side: timed in turns, then sampled, and traced in the last round."""
+    """Time one process of each side in turns, then sample, in the last round trace them."""
     ordered = list(sides) if number % 2 == 0 else list(reversed(sides))
     listener.step(f"warming up: round {number}")
     with ExitStack() as stack:
@@ -149,14 +145,14 @@ def _round(number: int, sides: Sequence[Side], listener: Listener, *, last: bool
         workers = _start(stack, ordered, number)
         long_start = time.monotonic() - started_s >= _LONG_START_S
         listener.step(f"measuring: round {number}")
-        moved = share_one_core(worker.pid for worker in workers)
+        affinities = share_one_core(worker.pid for worker in workers)
         turns = list(zip(ordered, workers, strict=True))
         compilations = 1 if long_start else _compilations(turns)
         lot = random.Random(number)  # noqa: S311
         one_thread = True
         for compilation in range(compilations):
             if compilation:
-                # The first is a little slower even after the blocks that are not kept.
+                # The first compilation stays a little slower even after the discarded blocks.
                 _recompile(turns[::-1] if compilation % 2 else turns)
             one_thread &= _time((number, compilation), turns, lot, compilations)
         if number % turns[0][0].request.effort.sampled_every == 0:
@@ -164,8 +160,8 @@ def _round(number: int, sides: Sequence[Side], listener: Listener, *, last: bool
             for side, worker in turns:
                 side.recording.of(MeasurePageFaults).measure(Turn(side.recording, number, worker))
         if last:
-            # What is measured now may start the first other threads of a process.
-            for pid, before in moved.items():
+            # The following may start a process's first other threads.
+            for pid, before in affinities.items():
                 put_back(pid, before)
             for side, worker in turns:
                 listener.step(f"tracing: {worker.name}")
@@ -176,13 +172,13 @@ def _round(number: int, sides: Sequence[Side], listener: Listener, *, last: bool
 
 
 def _compilations(turns: Sequence[tuple[Side, Worker]]) -> int:
-    """How many compilations of a process are to be timed: as many as there is time for, by what one more takes."""
+    """Number of compilations of a process that there is time for, by the time of one more."""
     if not any(side.request.compiles for side, _ in turns):
         return 1
     started_s = time.monotonic()
     _recompile(turns)
-    taken_s = time.monotonic() - started_s
-    return max(1, min(_COMPILATIONS, int(_COMPILING_S / max(taken_s, 1e-9))))
+    one_s = time.monotonic() - started_s
+    return max(1, min(_COMPILATIONS, int(_COMPILING_S / max(one_s, 1e-9))))
 
 
 def _recompile(turns: Sequence[tuple[Side, Worker]]) -> None:
@@ -191,10 +187,10 @@ def _recompile(turns: Sequence[tuple[Side, Worker]]) -> None:
 
 
 def _sample(number: int, turns: Sequence[tuple[Side, Worker]], *, threads: bool) -> None:
-    """Stacks of both sides: at the same time, each on a core of its own; else one after the other, half as many.
+    """Sample both sides at once on a core each, else in turns with half as many stacks.
 
-    The cores, or the order, are exchanged from one sampled round to the next. Calls that use other threads are not sampled at
-    once, wherever cores are idle: each would wait for threads whose core the other one holds.
+    Cores, or the order, are exchanged from one sampled round to the next. Calls that use other threads are never sampled at the
+    same time: each would wait for threads whose core the other holds.
     """
     effort = turns[0][0].request.effort
     if number % 2 != number // effort.sampled_every % 2:
@@ -227,7 +223,7 @@ def _keep(side: Side, sampling: Sampling | None) -> None:
 
 
 def _time(place: tuple[int, int], turns: Sequence[tuple[Side, Worker]], lot: random.Random, parts: int) -> bool:
-    """One of so many equal parts of a round's blocks; whether no side had other threads run during most of its blocks.
+    """Time one of ``parts`` equal parts of a round's blocks; returns whether calls run on one thread.
 
     ``place`` is the round and the compilation, both from 0.
     """
@@ -255,10 +251,9 @@ class _Block:
     """A timed block.
 
     Attributes:
-        side: Whose it is.
-        row: What the clock says of it.
+        row: From the clock.
         threads: Whether other threads ran.
-        waited_ns: How long it had to wait for those of the block before.
+        waited_ns: Time until the threads of the block before stopped.
     """
 
     side: Side
@@ -268,7 +263,7 @@ class _Block:
 
 
 def _pairs_of_blocks(turns: Sequence[tuple[Side, Worker]], lot: random.Random) -> Iterator[list[_Block]]:
-    """Blocks of both sides without end; which one goes first is drawn by lot."""
+    """Blocks of both sides without end; which side goes first is drawn by lot."""
     pids = [worker.pid for _, worker in turns]
     threads = False
     while True:

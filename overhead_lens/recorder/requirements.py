@@ -1,4 +1,4 @@
-"""What the instruments need of this machine, found by trying each thing."""
+"""Checks what the instruments need of this machine, by trying it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SLEEPER = "import time\ndef overhead_lens_probe():\n    print(flush=True)\n    
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One requirement: whether it is met, what was seen, what is lost without it, and how to get it."""
+    """A requirement; ``without`` says what is lost, ``remedy`` how to get it."""
 
     name: str
     available: bool
@@ -31,16 +31,9 @@ class Requirement:
 
 
 def examine() -> list[Requirement]:
-    """Look for everything an instrument needs."""
+    """Check every requirement."""
     runtime = _runtime()
-    return [
-        _torch(runtime),
-        _sampling(),
-        _compiler(),
-        _valgrind(),
-        _browser(),
-        _gpu(runtime),
-    ]
+    return [_torch(runtime), _sampling(), _compiler(), _valgrind(), _browser(), _gpu(runtime)]
 
 
 def _runtime() -> dict[str, object] | str:
@@ -52,14 +45,11 @@ def _runtime() -> dict[str, object] | str:
 
 
 def _torch(runtime: dict[str, object] | str) -> Requirement:
-    detail = (
-        runtime
-        if isinstance(runtime, str)
-        else f"torch {runtime['torch']}, Python {runtime['python']}, {runtime['threads']} threads"
-    )
-    return Requirement(
-        "torch", not isinstance(runtime, str), str(detail), "nothing can be profiled", "pip install torch"
-    )
+    without, remedy = "nothing can be profiled", "pip install torch"
+    if isinstance(runtime, str):
+        return Requirement("torch", False, runtime, without, remedy)
+    detail = f"torch {runtime['torch']}, Python {runtime['python']}, {runtime['threads']} threads"
+    return Requirement("torch", True, detail, without, remedy)
 
 
 def _sampling() -> Requirement:
@@ -101,15 +91,14 @@ def _allowing_parent() -> str:
 
 def _compiler() -> Requirement:
     names = [os.environ.get("CXX", ""), "g++", "clang++"]
-    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    path = next((path for name in names if name and (path := shutil.which(name))), None)
     remedy = "Install g++ or clang++ (apt-get install g++), or set CXX"
-    return Requirement(
-        "C++ compiler", found is not None, found or "no g++ or clang++", "--compile cannot work on a CPU", remedy
-    )
+    detail = path or "no g++ or clang++"
+    return Requirement("C++ compiler", path is not None, detail, "--compile cannot work on a CPU", remedy)
 
 
 def _valgrind() -> Requirement:
-    """Instruction counts need callgrind, which a valgrind may lack the files of."""
+    """Run callgrind: a valgrind may lack its files."""
     without, remedy = "no instruction counts (profile --instructions)", "Install it (apt-get install valgrind)"
     path = shutil.which("valgrind")
     if path is None:
@@ -127,17 +116,12 @@ def _valgrind() -> Requirement:
 
 def _browser() -> Requirement:
     names = ("chromium", "chromium-browser", "google-chrome", "firefox")
-    path = next((found for name in names if (found := shutil.which(name))), None)
+    path = next((path for name in names if (path := shutil.which(name))), None)
     remedy = "Any browser on this machine will do; captures hold trace.pftrace for https://ui.perfetto.dev"
     return Requirement("browser", path is not None, path or "none found", "`open` cannot show a trace here", remedy)
 
 
 def _gpu(runtime: dict[str, object] | str) -> Requirement:
     device = None if isinstance(runtime, str) else runtime["gpu"]
-    return Requirement(
-        "GPU",
-        bool(device),
-        str(device or "torch sees none"),
-        "only --device cpu",
-        "A CUDA or ROCm build of torch on a machine that has one",
-    )
+    remedy = "A CUDA or ROCm build of torch on a machine that has one"
+    return Requirement("GPU", bool(device), str(device or "torch sees none"), "only --device cpu", remedy)

@@ -1,4 +1,4 @@
-"""One capture being recorded: its workers started, loaded and warmed up, its instruments given turns, its files written."""
+"""One capture while it is recorded: starts its workers, gives its instruments turns, writes its files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from overhead_lens.subject import Subject
 
 @dataclass(slots=True)
 class Side:
-    """A recording and the workers that it has: the only one of a profile, one of two of a comparison."""
+    """A recording and its workers: a profile's only side, or one of a comparison's two."""
 
     recording: Recording
     unsettled: list[str] = field(default_factory=list)
@@ -52,9 +52,9 @@ class Side:
         worker.send(LOAD, **self.request.load_arguments())
 
     def note_load(self, worker: Process) -> None:
-        """Wait until a worker has loaded, and keep what the first one says of the workload and of its interpreter."""
-        found = worker.receive(LOAD)
-        self.recording.workload = self.recording.workload or found
+        """Wait until a worker has loaded; keep the first one's workload and runtime."""
+        workload = worker.receive(LOAD)
+        self.recording.workload = self.recording.workload or workload
         self.recording.runtime = self.recording.runtime or worker.ask(DESCRIBE_RUNTIME)
 
     def note_warm_up(self, worker: Process) -> None:
@@ -63,7 +63,7 @@ class Side:
             self.unsettled.append(worker.name)
 
     def recompile(self, worker: Process) -> None:
-        """Have a worker compile its call once more; eager ones have nothing to compile, and after a failure none is asked."""
+        """Have a worker compile its call once more; not if eager, and not after a failure."""
         if not self.request.compiles or self.compiled_once:
             return
         try:
@@ -76,12 +76,12 @@ class Side:
 
     @property
     def warnings(self) -> list[str]:
-        """What the report is to say."""
+        """Warnings for the report."""
         unsettled = f"{', '.join(self.unsettled)} had not settled after the warm-up: their blocks may still drift"
         return [*([unsettled] if self.unsettled else []), *self.recording.warnings]
 
     def give_turns(self, when: When, process: int = 0, worker: Process | None = None) -> None:
-        """Have the instruments of that time measure in a process, one after the other."""
+        """Have the instruments of ``when`` measure in a process, one after the other."""
         for instrument in self.recording.instruments:
             if instrument.when is when:
                 instrument.measure(Turn(self.recording, process, worker))
@@ -90,14 +90,14 @@ class Side:
         """Write all files, ``meta.json`` last; returns the directory."""
         recording, request, workload = self.recording, self.request, self.recording.workload
         assert workload is not None
-        notes = {each.name: each.write(recording.folder) for each in recording.instruments}
+        notes = {instrument.name: instrument.write(recording.folder) for instrument in recording.instruments}
         meta = CaptureMeta(
             subject=subject_of(workload, compiles=request.compiles),
             summary=workload.summary,
             default_params=workload.default_params,
             work=workload.work if workload.work_known else None,
             units=workload.work.units,
-            published=[each for each in workload.published if _fits(each, workload, compiles=request.compiles)],
+            published=[row for row in workload.published if _fits(row, workload, compiles=request.compiles)],
             compile_options=None if request.compile_options is None else dict(request.compile_options),
             target=request.target.text,
             inputs=None if request.target.inputs is None else request.target.inputs.text,
@@ -113,12 +113,12 @@ class Side:
 
 
 def subject_of(workload: Workload, *, compiles: bool) -> Subject:
-    """What a worker has loaded, as a value."""
+    """The subject of a worker's workload."""
     return Subject(workload.kind, workload.scenario, workload.variant, workload.params, compiles, workload.device)
 
 
 def provenance(order: Order, runtime: Mapping[str, Any], started: datetime) -> dict[str, Any]:
-    """Where ``meta.json`` says its figures come from; ``runtime`` is what a worker says of its interpreter."""
+    """The provenance fields of ``meta.json``; ``runtime`` is a worker's description of its software."""
     return {
         "version": __version__,
         "environment": {**describe_machine(), **runtime, "git_commit": git_commit(order.target.folder)},

@@ -1,13 +1,13 @@
-"""The recorder of one capture: fresh workers, one of which measures at a time while all others are blocked.
+"""Records one capture: fresh workers, one of which measures at a time while all others are blocked.
 
-Workers are warmed up side by side, as many as there are cores, and are ended before the next ones start, so that only a
-few copies of the inputs are in memory at once and the timed processes are spread over the recording::
+Workers warm up side by side, as many as there are cores, and end before the next ones start: few copies of the inputs are in
+memory at once, and the timed processes are spread over the recording::
 
     core 1   tracer:  warm up | traced |       |         | clock 1: warm up | timed | sampled |       | ...
     core 2   clock 0: warm up |        | timed | sampled | clock 2: warm up |       |         | timed | ...
 
-A timed process is sampled once its blocks are timed, and ended then: what the sampler does to it touches no timing, and the
-shares of the call come from as many processes as its wall time, since address layout makes processes differ in both.
+A timed process is sampled after its blocks and then ended: so the sampler disturbs no timing, and shares and wall time come from
+the same processes, which differ in both by their address layout.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from overhead_lens.recorder.side import Side
 
 
 def record(request: Request, listener: Listener) -> Path:
-    """Record one capture and return its directory.
+    """Record one capture; returns its directory.
 
     Raises:
         UsageError: The scenario, a parameter or the output place is wrong.
@@ -47,7 +47,7 @@ def record(request: Request, listener: Listener) -> Path:
 
 
 def _measure(side: Side, listener: Listener) -> None:
-    """All processes, batch by batch; the first of them is the traced one. See the module's drawing."""
+    """Measure in all processes, batch by batch; number -1 is the traced one."""
     processes = side.request.effort.processes
     batches = in_batches(range(-1, processes))
     listener.begin(1 + processes + len(batches) + 1 + side.request.instructions)
@@ -70,7 +70,7 @@ def _name(number: int) -> str:
 
 @contextmanager
 def _warmed_up(side: Side, names: Sequence[str], listener: Listener) -> Iterator[list[Worker]]:
-    """Workers that are loaded, compiled and settled, all blocked on their next request."""
+    """Workers that are loaded, compiled and settled, blocked on their next request."""
     listener.step(f"warming up: {', '.join(names)}")
     with ExitStack() as stack:
         workers = [stack.enter_context(side.start(name)) for name in names]

@@ -1,4 +1,4 @@
-"""What scenario files offer, without measuring anything. Runs in the worker, since scenarios import torch."""
+"""Describes scenario files without measuring anything. Runs in the worker, since scenarios import torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from overhead_lens.worker.load import load_scenario
 
 
 def describe_all(paths: Mapping[str, str]) -> list[dict[str, Any]]:
-    """One row per file: ``name``, ``summary``, ``source``, ``variants``, ``params`` (defaults), or ``name`` and ``error``."""
+    """A row per file: ``name``, ``summary``, ``source``, ``variants``, ``params`` (defaults); or ``name`` and ``error``."""
     return [_describe(name, Path(path)) for name, path in paths.items()]
 
 

@@ -1,4 +1,4 @@
-"""Modules of targets, run from a file or imported by name; what goes wrong is one line that names the line at fault.
+"""Loads the modules of targets, from a file or by name; errors name the line at fault.
 
 Standard library only.
 """
@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -64,7 +65,7 @@ def _searching(folder: Path) -> Iterator[None]:
 
 
 def _why_not_imported(error: BaseException, module: str) -> str:
-    """One line that names the file and line at fault, or says that there is no such module."""
+    """One line that names the file and line at fault, or the missing module."""
     if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
         return f"no module {module!r}, neither in {Path.cwd()} nor where Python finds packages: {error}"
     path = _first_file_in(error)
@@ -76,7 +77,7 @@ def _why_not_imported(error: BaseException, module: str) -> str:
 
 
 def _why_not_executed(error: BaseException, path: Path) -> str:
-    """One line that names the line of ``path`` at fault, also where the error is from a file that ``path`` imports."""
+    """One line that names the line of ``path`` at fault, imports included."""
     line = _line_in(error, path)
     message = " ".join(str(error).split())
     if isinstance(error, SyntaxError) and line is None:
@@ -94,13 +95,13 @@ def _why_not_executed(error: BaseException, path: Path) -> str:
 
 
 def _line_in(error: BaseException, path: Path) -> int | None:
-    """The last line of ``path`` in the error's traceback, None if no frame of it is there."""
+    """The last line of ``path`` in the error's traceback, if any."""
     lines = [line for file, line in _frames(error) if file == str(path)]
     return lines[-1] if lines else None
 
 
 def _first_file_in(error: BaseException) -> Path | None:
-    """The first file that the import ran; None if it did not come so far."""
+    """The first file that the import ran, if any."""
     files = [file for file, _ in _frames(error) if file != __file__ and not _is_importlib(file)]
     return Path(files[0]) if files else None
 
@@ -111,7 +112,5 @@ def _is_importlib(file: str) -> bool:
 
 def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
     """File and line of each frame of the traceback, outermost first."""
-    trace = error.__traceback__
-    while trace is not None:
-        yield trace.tb_frame.f_code.co_filename, trace.tb_lineno
-        trace = trace.tb_next
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        yield frame.f_code.co_filename, line

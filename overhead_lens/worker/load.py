@@ -1,4 +1,4 @@
-"""A target loaded: the scenario that its file defines, or one made of a plain function.
+"""Loads a target: the scenario that its file defines, or one made of a plain function.
 
 Standard library only.
 """
@@ -20,7 +20,7 @@ from overhead_lens.worker.importing import module_of
 
 
 def load(target: Target) -> Scenario:
-    """Run the target's file, or import its module, and make a scenario of what it names.
+    """Load the target's module and make a scenario of what it names.
 
     Raises:
         UsageError: The code cannot be run, it has nothing of that name, or the function does not fit its arguments.
@@ -77,48 +77,44 @@ def _scenario_of_function(target: Target, module: ModuleType) -> Scenario:
 
 
 def _source_of_arguments(target: Target, module: ModuleType) -> Callable[[], Any] | None:
-    """What gives a function's arguments; None of one that gets none."""
+    """The source of a function's arguments; None without arguments."""
     if target.arguments is not None:
         return functools.partial(_unpickled, target.arguments)
-    return None if target.inputs is None else _maker(target, module)
+    inputs = target.inputs
+    if inputs is None:
+        return None
+    same = (inputs.file, inputs.module) == (target.file, target.module)
+    return _function(inputs, module if same else module_of(inputs))
 
 
 def _unpickled(path: Path) -> Any:
     return pickle.loads(path.read_bytes())  # noqa: S301 - the recorder has just written it
 
 
-def _maker(target: Target, module: ModuleType) -> Callable[..., Any]:
-    """The function that makes the arguments, from the module that is loaded already where it is the same."""
-    inputs = target.inputs
-    assert inputs is not None
-    same = (inputs.file, inputs.module) == (target.file, target.module)
-    return _function(inputs, module if same else module_of(inputs))
-
-
 def _function(target: Target, module: ModuleType) -> Callable[..., Any]:
-    """What the target names in its module.
+    """The callable that the target names in its module.
 
     Raises:
         UsageError: There is nothing of that name, or calling it does not run it.
     """
-    found: Any = module
+    named: Any = module
     assert target.name is not None
     for part in target.name.split("."):
-        if not hasattr(found, part):
-            raise UsageError(f"{target.text}: there is no {part!r}{nearest(part, _functions_of(found))}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise UsageError(f"{target.text} is of type {type(found).__name__}, which cannot be called")
-    if inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found) or inspect.isgeneratorfunction(found):
+        if not hasattr(named, part):
+            raise UsageError(f"{target.text}: there is no {part!r}{nearest(part, _functions_of(named))}")
+        named = getattr(named, part)
+    if not callable(named):
+        raise UsageError(f"{target.text} is of type {type(named).__name__}, which cannot be called")
+    if inspect.iscoroutinefunction(named) or inspect.isasyncgenfunction(named) or inspect.isgeneratorfunction(named):
         raise UsageError(
             f"{target.text} is a coroutine or generator function, whose call runs nothing: name one that runs it"
         )
-    result: Callable[..., Any] = found
-    return result
+    function: Callable[..., Any] = named
+    return function
 
 
 def _functions_of(owner: Any) -> list[str]:
-    """Names of what can be called in a module or an object, without what a module imports."""
+    """Names of public callables in a module or an object, imported ones excluded."""
     public = {name: value for name, value in getattr(owner, "__dict__", {}).items() if not name.startswith("_")}
     return [name for name, value in public.items() if callable(value) and _is_own(value, owner)]
 
@@ -151,7 +147,7 @@ def _arguments(
 
 
 def _check_fit(function: Callable[..., Any], arguments: Arguments, target: Target) -> None:
-    """Refuse arguments that the function's signature does not take; one that has none is called to find out."""
+    """Refuse arguments that the function's signature, if it has one, does not take."""
     try:
         # A torch.nn.Module takes what its forward takes.
         signature = inspect.signature(getattr(function, "forward", function))

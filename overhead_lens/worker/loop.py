@@ -1,18 +1,19 @@
 """The measured loop: the only frame in which a sample, a timing or a traced event counts.
 
-One loop serves every instrument, so that they all see the same code. It is compiled for the number of arguments,
-since a call with unpacked arguments (``CALL_FUNCTION_EX``) costs some 30 ns more than the call a user writes.
+One loop serves every instrument, so that all see the same code. It is compiled for the number of arguments: unpacking them
+(``CALL_FUNCTION_EX``) would cost some 30 ns more than the call a user writes.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any
 
 LOOP_NAME = "measured_loop"
 
-# Times of different reference loops cannot be compared: a capture says which one is its own.
+# Captures name it: times of different reference loops cannot be compared.
 REFERENCE = "power of 476 bits to 700 bits modulo 521 bits"
 _BASE = 3**300 - 1
 _EXPONENT = 2**700 - 1
@@ -24,11 +25,11 @@ MeasuredLoop = Callable[[Callable[..., Any], tuple[Any, ...], int], None]
 def make_measured_loop(
     arity: int, synchronize: Callable[[], None] | None = None, keywords: Sequence[str] = ()
 ) -> MeasuredLoop:
-    """A function ``measured_loop(call, args, count)`` that does ``call(*args)`` count times for ``arity`` arguments.
+    """A function ``measured_loop(call, args, count)`` that calls ``call(*args)`` ``count`` times.
 
     Args:
         arity: Number of arguments, those by name included.
-        synchronize: Called once after the calls, inside the loop's frame: waiting for the device is part of what is measured.
+        synchronize: Called once after the calls, inside the loop's frame, so that waiting for the device is measured too.
         keywords: Names of the last arguments, which are passed by name.
     """
     names = [f"a{index}" for index in range(arity)]
@@ -45,10 +46,21 @@ def make_measured_loop(
     return loop
 
 
-def reference_loop() -> None:
-    """A fixed piece of CPython's integer arithmetic in C (about 0.6 ms): the yardstick against clock drift between blocks.
+def run_ns(
+    call: Callable[..., Any], args: tuple[Any, ...], count: int, synchronize: Callable[[], None] | None = None
+) -> int:
+    """Wall time of ``count`` calls in a measured loop."""
+    loop = make_measured_loop(len(args), synchronize)
+    start_ns = time.perf_counter_ns()
+    loop(call, args, count)
+    return time.perf_counter_ns() - start_ns
 
-    A loop of Python code would be none: on one and the same core it runs at one speed or another, some 15 % apart, for a second
-    or a whole process, while everything else runs as before.
+
+def reference_ns() -> int:
+    """Wall time of a fixed piece of C integer arithmetic, about 0.6 ms: the yardstick of clock drift.
+
+    Not Python code: its speed changes by some 15 % for seconds while everything else runs as before.
     """
+    start_ns = time.perf_counter_ns()
     pow(_BASE, _EXPONENT, _MODULUS)
+    return time.perf_counter_ns() - start_ns

@@ -1,4 +1,4 @@
-"""The operations that every measurement begins with: load, compile, warm up, describe. Runs in the worker."""
+"""Operations that every measurement begins with: load, compile, warm up, describe. Runs in the worker."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from overhead_lens.worker.session import Session, operation
 def load(
     session: Session, target: Mapping[str, Any], params: Mapping[str, str], compile_options: Any
 ) -> dict[str, Any]:
-    """Load and check; replies with what the metadata says of the workload."""
+    """Load and check; replies with the description of the workload."""
     session.workload = workload.load(Target.from_json(target), params, compile_options)
     return describe(session)
 
 
 @operation
 def describe(session: Session) -> dict[str, Any]:
-    """What the metadata says of the workload."""
+    """Describe the workload."""
     return workload.describe(session.workload)
 
 
 @operation
 def compile_call(session: Session) -> dict[str, Any]:
-    """Compile and check, no more."""
+    """Compile and check."""
     workload.compile_call(session.workload)
     return {}
 
 
 @operation
 def warm_up(session: Session) -> dict[str, Any]:
-    """Compile and call until settled; replies as ``workload.warm_up`` returns."""
+    """Compile and call until settled; replies with the result of ``workload.warm_up``."""
     warm = workload.warm_up(session.workload)
     session.call_ns = warm["call_ns"]
     return warm
@@ -43,7 +43,7 @@ def warm_up(session: Session) -> dict[str, Any]:
 
 @operation
 def recompile(session: Session) -> dict[str, Any]:
-    """Compile once more, and call until settled: all but the compiled code is warm."""
+    """Compile once more and call until settled; all but the compiled code is warm."""
     compiled = workload.recompiled(session.workload)
     warm = workload.warm_up(compiled, least_ns=0)
     session.workload, session.call_ns = compiled, warm["call_ns"]
@@ -52,11 +52,11 @@ def recompile(session: Session) -> dict[str, Any]:
 
 @operation
 def describe_runtime(_session: Session) -> dict[str, Any]:
-    """What only this process can tell: torch, Python and their threads."""
+    """Describe torch, Python and their threads."""
     return runtime.describe_runtime()
 
 
 @operation
 def catalog(_session: Session, paths: Mapping[str, str]) -> dict[str, Any]:
-    """Load scenario files and reply with what each offers; one that fails is a row with its error."""
+    """Describe scenario files."""
     return {"scenarios": catalogs.describe_all(paths)}

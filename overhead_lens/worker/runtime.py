@@ -1,4 +1,4 @@
-"""What only the worker's interpreter can tell of the software that ran. Runs in the worker."""
+"""Describes the worker's own software. Runs in the worker."""
 
 from __future__ import annotations
 
@@ -11,22 +11,12 @@ import torch
 
 from overhead_lens.worker.loop import REFERENCE
 
+_VARIABLES = ("OMP_", "MKL_", "KMP_", "GOMP_", "TORCH", "PYTORCH_", "CUDA_", "MALLOC_", "LD_PRELOAD", "PYTHONHASHSEED")
+
 
 def describe_runtime() -> dict[str, Any]:
     """Versions, thread counts, the reference loop and the environment variables that change how torch runs."""
-    prefixes = (
-        "OMP_",
-        "MKL_",
-        "KMP_",
-        "GOMP_",
-        "TORCH",
-        "PYTORCH_",
-        "CUDA_",
-        "MALLOC_",
-        "LD_PRELOAD",
-        "PYTHONHASHSEED",
-    )
-    environ = {name: value for name, value in sorted(os.environ.items()) if name.startswith(prefixes)}
+    environ = {name: value for name, value in sorted(os.environ.items()) if name.startswith(_VARIABLES)}
     return {
         "python": platform.python_version(),
         "python_implementation": platform.python_implementation(),

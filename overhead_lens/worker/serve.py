@@ -1,11 +1,11 @@
-"""The measuring worker: one fresh process that loads a scenario and does what the recorder asks, one operation at a time.
+"""The measuring worker: a fresh process that does what the recorder asks, one operation at a time.
 
-Started as a script, possibly by another interpreter that has torch but not this package's dependencies: only the
-standard library, torch and the stdlib-only modules of this package are imported here.
+Started as a script, possibly by an interpreter that lacks this package's dependencies: only the standard library, torch and
+modules of this package that need no more are imported.
 
 Protocol: one JSON object per line. Requests come on stdin (``{"do": "MODULE:OPERATION", ...}``); replies go to what was stdout
-(``{"ok": {...}}`` or ``{"error": {"kind": "usage" | "measurement", "message": line}}``). The process's own stdout
-and stderr are sent to a log, so that neither a scenario nor torch can write into the protocol.
+(``{"ok": {...}}`` or ``{"error": {"kind": "usage" | "measurement", "message": line}}``). The process's own stdout and stderr
+go to a log, so that neither a scenario nor torch can write into the protocol.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ def _die_with_parent(parent_pid: int) -> None:
 def _fix_layout() -> None:
     """Start over without address-space randomization (personality(2)), where the recorder asks for it and it is allowed.
 
-    The same code then lies at the same addresses in every process, which otherwise makes two processes of one thing differ
-    by 2 % in a small call. A machine that refuses only makes intervals wider.
+    Otherwise two processes of the same call differ by 2 % where it is small. Where it is refused, intervals are wider.
     """
     if sys.platform != "linux" or os.environ.pop("OVERHEAD_LENS_LAYOUT", None) != "fixed":
         return
@@ -77,16 +76,16 @@ def main(parent_pid: int) -> None:
     _import_package()
 
     def reply(message: dict[str, Any]) -> None:
-        # The worker is ended by a signal, which takes what is still in a buffer with it.
+        # The worker is ended by a signal, which would lose the buffer.
         with contextlib.suppress(AttributeError, OSError, ValueError):
             sys.stdout.flush()
-        # A parameter may be of any type, a torch.dtype for one: its text is what metadata can say of it.
+        # Parameters of other types, as torch.dtype, are written as text.
         replies.write(json.dumps(message, default=str) + "\n")
         replies.flush()
 
     from overhead_lens.worker.session import Session, answer
 
-    session = Session(requests, lambda found: reply({"ok": found}))
+    session = Session(requests, lambda result: reply({"ok": result}))
     while line := requests.readline():
         reply(answer(session, json.loads(line)))
 

@@ -1,6 +1,6 @@
-"""What a measuring process keeps from one request to the next, and the mark of what it may be asked for.
+"""The state of a measuring process between requests, and the operations that it may be asked for.
 
-Standard library only: torch is imported by the module of the operation that is asked for.
+Standard library only: the module of an operation imports torch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PACKAGE = "overhead_lens"
 
 
 def operation(function: _Operation) -> _Operation:
-    """Mark a function of a session and JSON values as one that the recorder may ask for; it returns JSON values."""
+    """Mark a function of a session and JSON values, returning JSON values, as an operation."""
     function.is_operation = True  # type: ignore[attr-defined]
     return function
 
@@ -33,21 +33,21 @@ def find_operation(name: str) -> Callable[..., dict[str, Any]]:
         LookupError: There is none of that name.
     """
     module, _, function = name.partition(":")
-    found: Any = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), function, None)
-    if not getattr(found, "is_operation", False):
+    named: Any = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), function, None)
+    if not getattr(named, "is_operation", False):
         raise LookupError(f"no operation {name}")
-    result: Callable[..., dict[str, Any]] = found
-    return result
+    marked: Callable[..., dict[str, Any]] = named
+    return marked
 
 
 class Session:
     """The state of one measuring process.
 
     Attributes:
-        requests: Where requests come from, a line each.
+        requests: One per line.
         announce: Sends a reply while an operation goes on.
-        call_ns: About what a call takes, ns; 0 before the warm-up.
-        kept: What an operation leaves for a later one, by a key of its own.
+        call_ns: Expected time of a call; 0 before the warm-up.
+        kept: What operations leave for later ones, by their own keys.
     """
 
     def __init__(self, requests: IO[str], announce: Callable[[dict[str, Any]], None]) -> None:
@@ -59,7 +59,7 @@ class Session:
 
     @property
     def workload(self) -> Workload:
-        """What is measured.
+        """The measured workload.
 
         Raises:
             LookupError: Nothing has been loaded.
@@ -74,7 +74,7 @@ class Session:
 
 
 def answer(session: Session, request: dict[str, Any]) -> dict[str, Any]:
-    """Do what a request asks for; the reply, or the error that it ended in, see ``serve.py``."""
+    """Do what a request asks for; returns the reply or error, in the protocol of ``serve.py``."""
     name = request.pop("do")
     try:
         return {"ok": find_operation(name)(session, **request)}

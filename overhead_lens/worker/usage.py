@@ -1,8 +1,7 @@
-"""What threads of this process use: processor time, page faults and what one takes, torch's own threads. Runs in the worker."""
+"""CPU time, page faults and thread count of this process. Runs in the worker."""
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import sys
 import time
@@ -17,7 +16,7 @@ PAGES = 480
 
 
 def other_threads_ns() -> int:
-    """Processor time of all other threads of this process since it began."""
+    """CPU time of all other threads of this process since it began."""
     return time.process_time_ns() - time.thread_time_ns()
 
 
@@ -32,7 +31,7 @@ def usage_of_thread() -> tuple[int, int]:
 
 
 def fault_ns(rounds: int = 50) -> float:
-    """What one page fault takes in all, in ns of wall time: the fastest rounds; 0 where it is not known."""
+    """Wall time of one page fault, by the fastest rounds; 0 where unknown."""
     if sys.platform != "linux":
         return 0.0
     fresh_ns: list[int] = []
@@ -49,7 +48,7 @@ def fault_ns(rounds: int = 50) -> float:
 
 @contextmanager
 def fresh_pages() -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
-    """One function that gives pages back to the operating system, and one that touches each of them."""
+    """Two functions: one gives pages back to the operating system, one touches each of them."""
     with mmap.mmap(-1, PAGES * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         if hasattr(mmap, "MADV_NOHUGEPAGE"):
             memory.madvise(mmap.MADV_NOHUGEPAGE)
@@ -62,9 +61,9 @@ def fresh_pages() -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
             yield lambda: memory.madvise(mmap.MADV_DONTNEED), touch
 
 
-@contextlib.contextmanager
+@contextmanager
 def threads_in_use(count: int) -> Iterator[None]:
-    """So many, meanwhile."""
+    """Have torch use so many threads meanwhile."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -1,4 +1,4 @@
-"""A scenario's variant made ready to be measured: loaded, checked, compiled and warmed up. Runs in the worker."""
+"""Makes a scenario's variant ready to be measured: loads, checks, compiles, warms up. Runs in the worker."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Workload:
     Attributes:
         call: What is measured: ``original``, or what torch.compile made of it.
         args: Its arguments, those passed by name last.
-        device: What the call gives its work to, as the scenario names it, or the kind that its tensors are on.
+        device: As the scenario names it, or the kind that the call's tensors are on.
         synchronize: Waits for the device; None on the CPU.
         compile_options: Keyword arguments that torch.compile was given; None where ``call`` is ``original``.
         keywords: Names of the arguments that are passed by name.
@@ -60,27 +60,27 @@ class Workload:
         return self.synchronize is not None
 
     def call_once(self, function: Callable[..., Any]) -> Any:
-        """What ``function`` returns for the arguments."""
+        """Call ``function`` with the arguments."""
         split = len(self.args) - len(self.keywords)
         return function(*self.args[:split], **dict(zip(self.keywords, self.args[split:], strict=True)))
 
     def run(self, count: int) -> int:
-        """Run the measured loop ``count`` times and return the wall time in ns, device work included."""
-        start = time.perf_counter_ns()
+        """Run the measured loop ``count`` times; returns the wall time in ns, device work included."""
+        start_ns = time.perf_counter_ns()
         self.loop(self.call, self.args, count)
-        return time.perf_counter_ns() - start
+        return time.perf_counter_ns() - start_ns
 
     def compile_count(self) -> int:
-        """Frames that Dynamo has looked at for compilation so far in this process (``torch/_dynamo/utils.py``)."""
+        """Frames that Dynamo has considered for compilation in this process (``torch/_dynamo/utils.py``)."""
         utils = sys.modules.get("torch._dynamo.utils")
         return 0 if utils is None else sum(utils.counters["frames"].values())
 
 
 def load(target: Target, assignments: Mapping[str, str], compile_options: Mapping[str, Any] | None) -> Workload:
-    """Load a scenario or function, make its inputs, check the result of the uncompiled variant.
+    """Load a scenario or function, make its inputs, and check the uncompiled variant's result.
 
     Args:
-        target: What is named.
+        target: A scenario or function.
         assignments: Parameter name to text.
         compile_options: Keyword arguments of torch.compile, None to measure eagerly.
 
@@ -103,9 +103,9 @@ def load_scenario(target: Target) -> scenarios.Scenario:
 
 
 def _search_beside(target: Target) -> None:
-    """Let imports find what lies beside the file, as for a script: at its start and inside its functions."""
-    for each in filter(None, (target.inputs, target)):
-        sys.path.insert(0, str(each.folder))
+    """Let imports find modules beside the file, as for a script."""
+    for source in filter(None, (target.inputs, target)):
+        sys.path.insert(0, str(source.folder))
 
 
 def prepare(
@@ -114,7 +114,7 @@ def prepare(
     assignments: Mapping[str, str],
     compile_options: Mapping[str, Any] | None,
 ) -> Workload:
-    """The same of a scenario that is loaded."""
+    """The workload of a scenario, its uncompiled result checked; see ``load``."""
     name = scenario.variant(variant)
     params = scenarios.make_params(scenario, assignments)
     _synchronizer(_named_device(params))
@@ -124,7 +124,7 @@ def prepare(
 def of_callable(
     function: Callable[..., Any], arguments: Arguments, compile_options: Mapping[str, Any] | None
 ) -> Workload:
-    """A callable of this process with its arguments, called once to see that it runs.
+    """The workload of a callable of this process, called once to see that it runs.
 
     Raises:
         UsageError: The call fails.
@@ -150,17 +150,24 @@ def _checked(
     compile_options: Mapping[str, Any] | None,
 ) -> Workload:
     """The workload, called once without torch.compile."""
-    named = _named_device(params)
-    synchronize = _synchronizer(named)
+    device = _named_device(params)
+    synchronize = _synchronizer(device)
     original, args, keywords = scenario.variants[variant], arguments.values, tuple(arguments.by_name)
-    call = original if compile_options is None else torch.compile(original, **compile_options)
-    loop = make_measured_loop(len(args), synchronize, keywords)
-    device = named or "cpu"
     workload = Workload(
-        scenario, variant, params, call, original, args, device, loop, synchronize, compile_options, keywords
+        scenario=scenario,
+        variant=variant,
+        params=params,
+        call=original if compile_options is None else torch.compile(original, **compile_options),
+        original=original,
+        args=args,
+        device=device or "cpu",
+        loop=make_measured_loop(len(args), synchronize, keywords),
+        synchronize=synchronize,
+        compile_options=compile_options,
+        keywords=keywords,
     )
     output = _check(workload, original)
-    return workload if named is not None else _where_its_tensors_are(workload, output)
+    return workload if device is not None else _where_its_tensors_are(workload, output)
 
 
 def _named_device(params: Any) -> str | None:
@@ -169,7 +176,7 @@ def _named_device(params: Any) -> str | None:
 
 
 def _where_its_tensors_are(workload: Workload, output: Any) -> Workload:
-    """The workload of a scenario that names no device, or of a function: it waits for that of its tensors, if any."""
+    """The workload with the device of its tensors, which it waits for."""
     device = device_of((workload.original, workload.args, output))
     synchronize = getattr(getattr(torch, device, None), "synchronize", None) if device != "cpu" else None
     loop = make_measured_loop(len(workload.args), synchronize, workload.keywords)
@@ -177,7 +184,7 @@ def _where_its_tensors_are(workload: Workload, output: Any) -> Workload:
 
 
 def device_of(value: Any) -> str:
-    """Kind of the first device but the CPU that holds a tensor of a value: ``cuda``; ``cpu`` where none does."""
+    """Kind of the first device beside the CPU that holds a tensor of the value; else ``cpu``."""
     kinds = (tensor.device.type for tensor in _tensors(value))
     return next((kind for kind in kinds if kind not in {"cpu", "meta"}), "cpu")
 
@@ -190,14 +197,14 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
         yield from value.parameters()
         yield from value.buffers()
     elif isinstance(value, (tuple, list, Mapping)):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _tensors(each)
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _tensors(item)
     elif isinstance(getattr(value, "__self__", None), torch.nn.Module):
         yield from _tensors(value.__self__)
 
 
 def describe(workload: Workload) -> dict[str, Any]:
-    """What the capture's metadata says of the workload, as JSON values."""
+    """Description of the workload for the capture's metadata, as JSON values."""
     scenario = workload.scenario
     work = scenario.work(workload.params) if scenario.work else scenarios.Work()
     return {
@@ -210,20 +217,20 @@ def describe(workload: Workload) -> dict[str, Any]:
         "default_params": dataclasses.asdict(scenario.params()),
         "work": dataclasses.asdict(work),
         "work_known": scenario.work is not None,
-        "published": [dataclasses.asdict(each) for each in scenario.published],
+        "published": [dataclasses.asdict(figure) for figure in scenario.published],
     }
 
 
 def compile_call(workload: Workload) -> None:
-    """Compile what is measured, if anything, and check its result."""
+    """Compile the call, unless it is eager, and check its result."""
     if workload.call is not workload.original:
         _check(workload, workload.call)
 
 
 def recompiled(workload: Workload) -> Workload:
-    """The same workload compiled anew: other code objects, guards and memory, from what torch.compile has cached."""
+    """The workload compiled anew from torch.compile's caches: other code objects, guards and memory."""
     torch.compiler.reset()
-    # Else the list of compilations would hold those of before, and a recompilation as often as this was done.
+    # Else the list of compilations would hold earlier ones, and call these recompilations.
     forget = getattr(sys.modules.get("torch._dynamo.utils"), "clear_compilation_metrics", None)
     if forget is not None:
         forget()
@@ -233,12 +240,11 @@ def recompiled(workload: Workload) -> Workload:
 def warm_up(workload: Workload, least_ns: int = _LEAST_WARM_UP_NS) -> dict[str, Any]:
     """Call until compilation and caches settle, then freeze the garbage collector.
 
-    Settled means: no compilation in the last three batches, of about 20 ms each, and the last not more than
-    10 % faster than the two before it.
+    Settled: no compilation in the last three batches, of about 20 ms each, and the last at most 10 % faster than the two before.
 
     Args:
         workload: What is called.
-        least_ns: Time that it is called for even if it settles sooner.
+        least_ns: Least time, even if it settles sooner.
 
     Returns:
         ``call_ns``: ns per call of the fastest of the last batches; ``settled``; ``compiles``: frames compiled.
@@ -306,7 +312,7 @@ def _inputs(scenario: scenarios.Scenario, params: Any) -> Arguments:
 
 
 def _check(workload: Workload, call: Any) -> Any:
-    """Call once and let the scenario check the output; ``call`` is the original or the compiled function. Returns the output."""
+    """Call the original or the compiled function once, have the scenario check the output, and return it."""
     scenario, title = workload.scenario, f"{workload.scenario.name}:{workload.variant}"
     try:
         output = workload.call_once(call)

@@ -9,7 +9,6 @@ import contextlib
 import json
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pandas as pd
@@ -18,7 +17,7 @@ from overhead_lens.budget.wall import estimate_per_call, undisturbed
 from overhead_lens.instruments.clock.worker import calls_per_block
 from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.target import parse_target
-from overhead_lens.worker.loop import reference_loop
+from overhead_lens.worker.loop import reference_ns
 from scripts.results import ROOT, Cell, Claim, Column, print_heading, print_row, write_result
 
 CLAIM = Claim(
@@ -89,12 +88,10 @@ def time_sides() -> dict[str, list[dict[str, int]]]:
     rows: dict[str, list[dict[str, int]]] = {side: [] for side in SIDES}
     for _ in range(_BLOCKS + 1):
         for side in SIDES:
-            started = time.perf_counter_ns()
-            reference_loop()
-            reference_ns = time.perf_counter_ns() - started
+            yardstick_ns = reference_ns()
             with _profiler(side):
                 wall_ns = add1.run(count)
-            rows[side].append({"calls": count, "wall_ns": wall_ns, "reference_ns": reference_ns})
+            rows[side].append({"calls": count, "wall_ns": wall_ns, "reference_ns": yardstick_ns})
     return {side: blocks[1:] for side, blocks in rows.items()}
 
 

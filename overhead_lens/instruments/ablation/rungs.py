@@ -29,6 +29,9 @@ Context = Callable[[], AbstractContextManager[Any]]
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 _NEVER = 1 << 30
 
+# Rungs of this ending are timed while malloc keeps its pages.
+WARM_HEAP = "_warm_heap"
+
 
 @dataclass(frozen=True, slots=True)
 class Rung:
@@ -79,7 +82,7 @@ class _Builder:
     def rung(self, name: str) -> Rung:
         """One rung, or the reason why it cannot be done."""
         try:
-            rung: Rung = getattr(self, f"_{name}")(name)
+            rung = self._made(name)
             assert rung.call is not None
             with rung.context():
                 output = rung.call(*rung.args)
@@ -91,21 +94,35 @@ class _Builder:
             return Rung(name, reason=_why(error))
         return rung
 
-    def _eager(self, name: str) -> Rung:
-        return Rung(name, self._workload.original, self._args)
+    def _made(self, name: str) -> Rung:
+        eager, args = self._workload.original, self._args
+        makers: Mapping[str, Callable[[], Rung]] = {
+            "eager": lambda: Rung(name, eager, args),
+            "compiled": lambda: Rung(name, self._once_compiled(), args),
+            "guards_filtered": lambda: Rung(name, self._own(guard_filter_fn=_no_guards()), args),
+            "guard_eval_skipped": lambda: Rung(name, self._called_once(), args, _stance(skip_guard_eval_unsafe=True)),
+            "direct_bytecode": lambda: Rung(name, self._direct_bytecode(), args),
+            "generated_code": lambda: _bare(name, generated.direct(self._graph_calls())),
+            "allocation_hoisted": lambda: _bare(name, generated.direct(generated.hoisted(self._graph_calls()))),
+            "kernel_binding": lambda: _bare(name, generated.bound(self._kernel_calls())),
+            "kernel_ctypes": lambda: _bare(name, generated.by_ctypes(self._kernel_calls())),
+            "cpp_wrapper": lambda: Rung(name, self._own(cpp_wrapper=True), args),
+            "cpp_wrapper_guards_filtered": lambda: Rung(
+                name, self._own(cpp_wrapper=True, guard_filter_fn=_no_guards()), args
+            ),
+            "eager_inference_mode": lambda: Rung(name, eager, args, torch.inference_mode),
+            "compiled_inference_mode": lambda: Rung(name, self._own(), args, torch.inference_mode),
+            "eager_requires_grad": lambda: Rung(name, eager, self._with_grad()),
+            "compiled_requires_grad": lambda: Rung(name, self._own(), self._with_grad()),
+        }
+        return makers[name.removesuffix(WARM_HEAP)]()
 
-    def _compiled(self, name: str) -> Rung:
-        return Rung(name, self._once_compiled(), self._args)
-
-    def _guards_filtered(self, name: str) -> Rung:
-        return Rung(name, self._own(options={"guard_filter_fn": _no_guards()}), self._args)
-
-    def _guard_eval_skipped(self, name: str) -> Rung:
+    def _called_once(self) -> Callable[..., Any]:
         call = self._own()
         call(*self._args)
-        return Rung(name, call, self._args, _stance(skip_guard_eval_unsafe=True))
+        return call
 
-    def _direct_bytecode(self, name: str) -> Rung:
+    def _direct_bytecode(self) -> Callable[..., Any]:
         try:
             from torch._dynamo.eval_frame import _debug_get_cache_entry_list as cache_entries
         except ImportError:
@@ -120,7 +137,7 @@ class _Builder:
             raise MeasurementError(f"there are {len(entries)} cache entries: no single bytecode stands for the call")
         function = _function(copy, entries[0].code)
         self._refuse_graph_breaks(function)
-        return Rung(name, function, self._args)
+        return function
 
     def _refuse_graph_breaks(self, bytecode: types.FunctionType) -> None:
         """Called directly, bytecode after a graph break would run eagerly: only Dynamo compiles it."""
@@ -128,42 +145,6 @@ class _Builder:
             self._graph_calls()
         ) != len(generated.graph_calls(lambda: bytecode(*self._args))):
             raise MeasurementError("the graph breaks: the bytecode goes on in functions that only Dynamo compiles")
-
-    def _generated_code(self, name: str) -> Rung:
-        return _bare(name, generated.direct(self._graph_calls()))
-
-    def _allocation_hoisted(self, name: str) -> Rung:
-        return _bare(name, generated.direct(generated.hoisted(self._graph_calls())))
-
-    def _kernel_binding(self, name: str) -> Rung:
-        return _bare(name, generated.bound(generated.kernel_calls(self._graph_calls())))
-
-    def _kernel_ctypes(self, name: str) -> Rung:
-        return _bare(name, generated.by_ctypes(generated.kernel_calls(self._graph_calls())))
-
-    def _cpp_wrapper(self, name: str) -> Rung:
-        return Rung(name, self._own(options={"cpp_wrapper": True}), self._args)
-
-    def _cpp_wrapper_guards_filtered(self, name: str) -> Rung:
-        return Rung(name, self._own(options={"cpp_wrapper": True, "guard_filter_fn": _no_guards()}), self._args)
-
-    def _eager_inference_mode(self, name: str) -> Rung:
-        return Rung(name, self._workload.original, self._args, torch.inference_mode)
-
-    def _compiled_inference_mode(self, name: str) -> Rung:
-        return Rung(name, self._own(), self._args, torch.inference_mode)
-
-    def _eager_requires_grad(self, name: str) -> Rung:
-        return Rung(name, self._workload.original, self._with_grad())
-
-    def _compiled_requires_grad(self, name: str) -> Rung:
-        return Rung(name, self._own(), self._with_grad())
-
-    def _eager_warm_heap(self, name: str) -> Rung:
-        return self._eager(name)
-
-    def _compiled_warm_heap(self, name: str) -> Rung:
-        return self._compiled(name)
 
     def _once_compiled(self) -> Callable[..., Any]:
         self._default = self._default or self._own()
@@ -176,7 +157,10 @@ class _Builder:
             self._graphs = generated.graph_calls(lambda: call(*self._args))
         return self._graphs
 
-    def _own(self, options: dict[str, Any] | None = None) -> Callable[..., Any]:
+    def _kernel_calls(self) -> list[generated.KernelCall]:
+        return generated.kernel_calls(self._graph_calls())
+
+    def _own(self, **options: Any) -> Callable[..., Any]:
         """The workload compiled with a code object of its own."""
         given = self._options()
         if options:
@@ -249,7 +233,7 @@ def _options_of(mode: str | None) -> Mapping[str, Any]:
 
 
 def _detached(value: Any) -> Any:
-    """The value with its tensors detached, also in a tuple or list: a check may ask for numbers."""
+    """The value with its tensors detached, so that a check may ask for numbers."""
     if isinstance(value, torch.Tensor) and value.requires_grad:
         return value.detach()
     if type(value) in {tuple, list}:

@@ -1,4 +1,4 @@
-"""Times single steps of a compiled call: the same small job done in two or three ways, in turns. Runs in the worker.
+"""Times single steps of a compiled call, each small job done in several ways. Runs in the worker.
 
 The jobs are those of the published ladder (PyTorch pull requests of March 2024): binding a kernel, checking a guard, entering
 idle context managers, allocating an output.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,7 +17,7 @@ from torch._C._dynamo import guards
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation import generated
 from overhead_lens.instruments.clock.worker import calls_per_block
-from overhead_lens.worker.loop import make_measured_loop, reference_loop
+from overhead_lens.worker.loop import reference_ns, run_ns
 
 Sides = dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]
 
@@ -37,13 +36,10 @@ def measure_steps(block_ns: int, rounds: int, seed: int) -> dict[str, Any]:
     rows = []
     for number in range(rounds):
         for side in draw.sample(list(sides), len(sides)):
-            before_ns = time.perf_counter_ns()
-            reference_loop()
-            reference_ns = time.perf_counter_ns() - before_ns
-            wall_ns = _timed(*sides[side], counts[side])
-            rows.append(
-                {"rung": side, "block": number, "calls": counts[side], "wall_ns": wall_ns, "reference_ns": reference_ns}
-            )
+            count, yardstick_ns = counts[side], reference_ns()
+            wall_ns = run_ns(*sides[side], count)
+            row = {"rung": side, "block": number, "calls": count, "wall_ns": wall_ns, "reference_ns": yardstick_ns}
+            rows.append(row)
     return {"reasons": {name: reason for name, (_, reason) in pairs.items()}, "rows": rows}
 
 
@@ -57,16 +53,9 @@ def _made(make: Callable[[], Sides]) -> tuple[Sides, str | None]:
         return {}, f"it fails here: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
 
 
-def _timed(call: Callable[..., Any], args: tuple[Any, ...], count: int) -> int:
-    loop = make_measured_loop(len(args))
-    start_ns = time.perf_counter_ns()
-    loop(call, args, count)
-    return time.perf_counter_ns() - start_ns
-
-
 def _settled_ns(call: Callable[..., Any], args: tuple[Any, ...]) -> float:
-    _timed(call, args, 2_000)
-    return _timed(call, args, 2_000) / 2_000
+    run_ns(call, args, 2_000)
+    return run_ns(call, args, 2_000) / 2_000
 
 
 def _binding() -> Sides:

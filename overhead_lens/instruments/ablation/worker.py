@@ -15,14 +15,12 @@ from typing import Any
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation import steps
-from overhead_lens.instruments.ablation.rungs import Rung, build_rungs, keep_heap
+from overhead_lens.instruments.ablation.rungs import WARM_HEAP, Rung, build_rungs, keep_heap
 from overhead_lens.instruments.clock.worker import calls_per_block
-from overhead_lens.worker.loop import make_measured_loop, reference_loop
+from overhead_lens.worker.loop import reference_ns, run_ns
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.usage import usage_of_thread
 from overhead_lens.worker.workload import Workload
-
-WARM_HEAP = "_warm_heap"
 
 _WARM_UP_NS = 60_000_000
 
@@ -117,20 +115,16 @@ class RungTimer:
         return calls_per_block(fastest_ns, block_ns)
 
     def _block(self, rung: Rung, count: int) -> dict[str, int]:
-        before_ns = time.perf_counter_ns()
-        reference_loop()
-        reference_ns = time.perf_counter_ns() - before_ns
+        yardstick_ns = reference_ns()
         with rung.context():
             faults, _ = usage_of_thread()
             wall_ns = self._run(rung, count)
             faults = usage_of_thread()[0] - faults
-        return {"calls": count, "wall_ns": wall_ns, "reference_ns": reference_ns, "minor_faults": faults}
+        return {"calls": count, "wall_ns": wall_ns, "reference_ns": yardstick_ns, "minor_faults": faults}
 
     def _run(self, rung: Rung, count: int) -> int:
-        loop = make_measured_loop(len(rung.args), self._synchronize)
-        start_ns = time.perf_counter_ns()
-        loop(rung.call, rung.args, count)  # type: ignore[arg-type]
-        return time.perf_counter_ns() - start_ns
+        assert rung.call is not None
+        return run_ns(rung.call, rung.args, count, self._synchronize)
 
 
 @operation

@@ -6,7 +6,7 @@ import statistics
 import time
 from typing import Any
 
-from overhead_lens.worker.loop import reference_loop
+from overhead_lens.worker.loop import reference_ns
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.usage import other_threads_ns, usage_of_thread
 from overhead_lens.worker.workload import Workload
@@ -25,7 +25,7 @@ def pieces_per_block(call_ns: float, block_ns: int, piece_ns: int) -> int:
 
 
 def division(workload: Workload, call_ns: float, block_ns: int, piece_ns: int | None) -> tuple[int, int | None]:
-    """Calls per piece and pieces per block; None for a whole block, as on a device: each piece would wait for it."""
+    """Calls per piece and pieces per block; None for a whole block, as on a device."""
     if piece_ns is None or workload.on_device:
         return calls_per_block(call_ns, block_ns), None
     return calls_per_block(call_ns, piece_ns), pieces_per_block(call_ns, block_ns, piece_ns)
@@ -77,9 +77,7 @@ def measure_whole_block(
 
 def measure_block(workload: Workload, count: int, pieces: int | None = None) -> dict[str, int]:
     """Time one block after a run of the reference loop; returns a row without its number."""
-    start_ns = time.perf_counter_ns()
-    reference_loop()
-    reference_ns = time.perf_counter_ns() - start_ns
+    yardstick_ns = reference_ns()
     compiles = workload.compile_count()
     faults, system_ns = usage_of_thread()
     cpu_ns = time.thread_time_ns()
@@ -90,7 +88,7 @@ def measure_block(workload: Workload, count: int, pieces: int | None = None) -> 
     return {
         "calls": count * len(walls_ns),
         "wall_ns": sum(walls_ns),
-        "reference_ns": reference_ns,
+        "reference_ns": yardstick_ns,
         "minor_faults": faults_after - faults,
         "system_ns": system_after_ns - system_ns,
         "cpu_ns": cpu_after_ns - cpu_ns,

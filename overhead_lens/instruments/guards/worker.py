@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import inspect
 import re
+import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,7 +115,7 @@ def _describe(leaf: _Leaf) -> dict[str, Any]:
 
 
 def _timed(calls: Mapping[int, tuple[Callable[[Any], Any], Any]]) -> tuple[dict[int, list[float]], dict[int, float]]:
-    """Warm times, one per repetition, and median cold times, each less a call of the cheapest guard; in turns."""
+    """Warm times by repetition and median cold times, less those of the cheapest guard."""
     manager = _manager_of_the_cheapest_guard()  # a leaf does not keep its manager alive
     (empty,) = manager.get_leaf_guards()
     warm: dict[int, list[float]] = {number: [] for number in calls}
@@ -134,8 +135,8 @@ def _timed(calls: Mapping[int, tuple[Callable[[Any], Any], Any]]) -> tuple[dict[
         base.append(_once_cold_ns(empty, calls, flushed))
         for number, (check, value) in calls.items():
             cold[number].append(_once_cold_ns(check, value, flushed))
-    least = _median(base)
-    return warm, {number: max(0.0, _median(times) - least) for number, times in cold.items() if times}
+    least = statistics.median(base or [0])
+    return warm, {number: max(0.0, statistics.median(times) - least) for number, times in cold.items() if times}
 
 
 def _manager_of_the_cheapest_guard() -> Any:
@@ -163,11 +164,6 @@ def _once_cold_ns(check: Callable[[Any], Any], value: Any, flushed: torch.Tensor
     start_ns = time.perf_counter_ns()
     check(value)
     return time.perf_counter_ns() - start_ns
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2 if ordered else 0.0
 
 
 def _compilations() -> dict[str, Any]:

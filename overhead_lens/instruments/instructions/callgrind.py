@@ -102,7 +102,7 @@ def _count(load: Mapping[str, Any], calls: int, rounds: int, folder: Path, scrat
 
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
-    """An empty directory, of the same name in every run, since names are hashed; a concurrent run takes the next name."""
+    """An empty directory of the same name in every run: names are hashed. A concurrent run takes the next."""
     # Not at the top: Windows has none.
     import fcntl
 

@@ -37,7 +37,7 @@ class Rates(Struct, frozen=True, omit_defaults=True):
 
 
 class Level(Rates, frozen=True, omit_defaults=True):
-    """A memory level (``L1``, ``DRAM``; None in captures that know no levels), with all threads and with one."""
+    """A memory level with all threads and with one; ``level`` is None in captures that know none."""
 
     level: str | None = None
     one_thread: Rates | None = None
@@ -57,7 +57,7 @@ class Gemv(Struct, frozen=True):
 
 
 class Device(Struct, frozen=True):
-    """Peaks of a device: cache (0 where torch does not say), copy (read + written), float32 arithmetic, an empty launch."""
+    """Peaks of a device: copy (read + written), float32 arithmetic, an empty launch; 0 for an unknown cache."""
 
     bytes_per_s: Positive
     flops_per_s: Positive
@@ -94,7 +94,7 @@ class Peaks(Struct, frozen=True):
         return next((level for level in self.copy if (level.holds_bytes or 0) >= size_bytes), self.copy[-1])
 
     def level_of_one_thread(self, size_bytes: int) -> tuple[Level, Rates] | None:
-        """The smallest level that holds so many bytes for one thread, and its rates; None where no levels are known."""
+        """The smallest level that holds so many bytes for one thread, with its rates, if known."""
         levels = [(level, level.one_thread) for level in self.copy if level.one_thread is not None]
         fitting = [(level, rates) for level, rates in levels if (rates.holds_bytes or 0) >= size_bytes]
         return next(iter([*fitting, *levels[-1:]]), None)

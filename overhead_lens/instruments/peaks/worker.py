@@ -194,7 +194,7 @@ def _gemv_ns(side: int) -> int:
 
 
 def _device() -> tuple[dict[str, float] | None, str | None]:
-    """Peaks of the current CUDA device, or why none; a device that the workload did not use stays asleep."""
+    """Peaks of the CUDA device that the workload uses, or why none."""
     if not torch.cuda.is_available():
         return None, "torch sees no CUDA device"
     if not torch.cuda.is_initialized():

@@ -59,14 +59,7 @@ class Sampling:
     """
 
     def __init__(
-        self,
-        pid: int,
-        sample_count: int,
-        folder: Path,
-        name: str,
-        core: int | None = None,
-        *,
-        threads: bool = False,
+        self, pid: int, sample_count: int, folder: Path, name: str, core: int | None = None, *, threads: bool = False
     ) -> None:
         executable = find_sampler()
         if executable is None:
@@ -118,7 +111,7 @@ class Sampling:
 
 @contextlib.contextmanager
 def _shared_core(pid: int, core: int | None) -> Iterator[int | None]:
-    """Keep the main thread of ``pid`` on a core and its other threads off it; yields the core, None where unknown.
+    """Keep the main thread of ``pid`` on a core of its own; yields the core, None where unknown.
 
     py-spy is to share it, so that one runs while the other does not: from a core beside, which shares caches or execution units,
     py-spy slows the target down just before it stops it, and not all code by as much (docs/methodology/sampling.md).

@@ -34,7 +34,7 @@ def spin_until_input(workload: Workload, count: int, stream: Any) -> int:
 
 @operation
 def spin(session: Session, chunk_ns: int, tracer_pid: int) -> dict[str, Any]:
-    """Reply, so that a sampler can attach, and run the loop until a line arrives, which is consumed."""
+    """Reply, so that a sampler can attach; then run the loop until a line arrives."""
     allow_tracing_by(tracer_pid)
     session.announce({"pid": os.getpid()})
     calls = spin_until_input(session.workload, calls_per_block(session.call_ns, chunk_ns), session.requests)
