@@ -222,5 +222,5 @@ def test_a_picture_that_cannot_be_drawn_does_not_hide_the_budget(
     (stored / "trace.pftrace").mkdir()
     monkeypatch.setattr(record, "record", lambda *_: stored)
     with pytest.raises(MeasurementError, match="the capture is complete but for this picture$"):
-        profile("add1", json_=True, quiet=True)
+        profile(target="add1", json_=True, quiet=True)
     assert validated(capsys.readouterr().out)["wall"]["ns"] == 1_000
