@@ -1,6 +1,6 @@
 """Analyze damaged traces until one shows a defect: anything but a result or an error of the program's own family.
 
-    python scripts/validation/fuzz_traces.py [FOLDER ...] [--inputs N] [--seconds S] [--seed N] [--out RESULT.json]
+    python -m scripts.validation.fuzz_traces [FOLDER ...] [--inputs N] [--seconds S] [--seed N] [--out RESULT.json]
 
 Seeds are small traces that this folder generates (`trace_seeds.py`) and the traces of each FOLDER, cut down to some dozens of
 events of all kinds. Each input is one of them, damaged in a few ways (`trace_mutations.py`): odd numbers and strings as values,
