@@ -9,12 +9,13 @@ INSTALLED := $(VENV)/.installed
 profile: $(INSTALLED)
 	$(BIN)/overhead-lens profile add1 --compile
 
-test: $(INSTALLED)
-	$(BIN)/python -m pytest
+# Processes that measure take turns, all else runs side by side.
+test: test-fast
+	$(BIN)/python -m pytest -m measures
 
 # Without the tests that start measuring processes.
 test-fast: $(INSTALLED)
-	$(BIN)/python -m pytest -m "not measures"
+	$(BIN)/python -m pytest -m "not measures" --numprocesses auto --dist loadfile
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
