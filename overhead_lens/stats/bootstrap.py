@@ -28,7 +28,7 @@ _SCALE_OF_MANY = 1.2
 
 
 def interval_scale(processes: int) -> float:
-    """Factor that makes the interval of a median over so many processes a 95 % one."""
+    """Factor that makes the interval of a median over ``processes`` cover 95 %."""
     return _SCALES.get(processes, _SCALE_OF_MANY)
 
 

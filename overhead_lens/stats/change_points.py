@@ -1,4 +1,4 @@
-"""Finds the changes of a history: binary segmentation, a permutation test per cut, Holm over the series.
+"""Finds a history's changes by binary segmentation, permutation tests, and Holm over the series.
 
 ::
 
@@ -166,7 +166,7 @@ def _largest(ranks: Floats, weights: Floats, orders: npt.NDArray[np.intp]) -> Fl
 
 
 def _place(series: Floats, errors: Floats) -> tuple[int, int, int]:
-    """The most likely cut, and the first and the last cut of the 95 % range.
+    """The most likely cut, and the first and last of the 95 % range.
 
     Distances from the medians of both sides, in the captures' standard deviations, are taken to follow Laplace's distribution.
     """

@@ -51,12 +51,12 @@ class Shift:
         return 2 * t_upper_tail(abs(self.ns) / self.error_ns, self.degrees_of_freedom)
 
     def is_within(self, margin_ns: float) -> bool:
-        """Equivalence by two one-sided tests of 5 %: the 90 % interval lies inside the margin."""
+        """Equivalence by two one-sided tests of 5 %: the 90 % interval inside the margin."""
         low, high = self.interval(2 * LEVEL - 1)
         return -margin_ns <= low and high <= margin_ns
 
     def more_needed(self, margin_ns: float) -> int | None:
-        """Further processes a side until this estimate would differ from 0 or lie inside the margin.
+        """Further processes a side until this estimate is significant or inside the margin.
 
         The error shrinks with the root of the count. None for more than ten thousand processes.
         """
@@ -87,7 +87,7 @@ def paired_shift(differences: Floats) -> Shift:
 
 
 def unpaired_shift(base: Floats, new: Floats, further_error_ns: float = 0.0) -> Shift:
-    """The shift from one value per process of each side, at least one (Welch's degrees of freedom).
+    """The shift from one or more processes of both sides (Welch's degrees of freedom).
 
     Args:
         base, new: ns per call, by process.

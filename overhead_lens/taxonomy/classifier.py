@@ -41,7 +41,7 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """A stack's attribution, and the frame to show for it: the innermost one that is not neutral."""
+    """A stack's attribution, and its innermost frame that is not neutral, which is shown."""
 
     attribution: Attribution
     frame: StackFrame
@@ -109,7 +109,7 @@ class Classifier:
         return self.event_verdict(name, event_category)[0]
 
     def event_verdict(self, name: str, event_category: str) -> tuple[Attribution, bool]:
-        """The attribution of a trace event's self time, and whether it is a scope that keeps all events below it."""
+        """The attribution of a trace event's self time; and whether it keeps all events below it."""
         return self._event_verdict(name, event_category)
 
     def _find_frame_rule(self, frame: StackFrame, current: Attribution) -> Rule | None:

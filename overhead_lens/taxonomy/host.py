@@ -18,7 +18,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame (Python function with file, or native symbol with module) and its self time in a category."""
+    """A Python function with file, or native symbol with module, and its self time."""
 
     frame: str
     ns: int

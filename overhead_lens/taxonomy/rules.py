@@ -26,21 +26,8 @@ RULES_FILE = Path(__file__).with_name("rules.toml")
 _NAME_ENDS = ("operator", "(", "{")
 _TOKEN = re.compile(r"\boperator\b|\(anonymous namespace\)|->|[<> ({]")
 
-_KEYS = {
-    "category",
-    "part",
-    "native",
-    "module",
-    "file",
-    "function",
-    "event",
-    "event_category",
-    "under",
-    "scope",
-    "shown",
-    "mostly_own",
-    "source",
-}
+_PATTERNS = ("native", "module", "file", "function", "event", "event_category")
+_KEYS = {"category", "part", *_PATTERNS, "under", "scope", "shown", "mostly_own", "source"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +124,8 @@ def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
     under = frozenset(entry.get("under", ()))
     if not under <= set(HOST_CATEGORIES):
         raise UsageError(f"{where}: 'under' names an unknown category")
-    names = ("native", "module", "file", "function", "event", "event_category")
     native, module, file, function, event, event_category = (
-        _pattern(entry.get(name), f"{where}, {name}") for name in names
+        _pattern(entry.get(name), f"{where}, {name}") for name in _PATTERNS
     )
     return Rule(
         Attribution(category, part),

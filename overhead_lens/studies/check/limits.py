@@ -1,4 +1,4 @@
-"""Limits on the increase of a category's time or instructions, and whether a difference exceeds them.
+"""Holds a difference against limits on the increase of time or instructions.
 
 A limit is broken if the whole 95 % interval of the difference lies above it, so that noise alone breaks it in at most one run of
 forty. If only the estimate does, the limit is in doubt, which is reported and does not fail. Instruction counts have no interval:
@@ -30,7 +30,7 @@ _NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6}
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The allowed increase of ``total`` or a category, in ns per call or as a share of the base's wall time."""
+    """The allowed increase of ``total`` or a category: ns per call, or share of the base's wall time."""
 
     name: str
     ns: float | None
@@ -46,7 +46,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class CountLimit:
-    """The allowed increase in instructions per call, of the call or a category, as a count or a share of the base's call."""
+    """The allowed increase in instructions per call of all or a category: a count, or share of the base's."""
 
     category: str | None
     count: float | None

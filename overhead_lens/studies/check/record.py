@@ -21,7 +21,7 @@ from overhead_lens.studies.check.stored import COUNTS, CountsMeta
 
 
 def record_counts(request: Request, calls: int, listener: Listener) -> Path:
-    """Count the instructions of ``calls`` calls into a new directory, which has no clock and no samples.
+    """Record the instruction counts of ``calls`` calls into a new directory.
 
     Raises:
         UsageError: The scenario, a parameter or the output place is wrong.

@@ -1,4 +1,4 @@
-"""The ablation ladder: the cost of a thing is the difference between the call with it and without it.
+"""The ablation ladder: a thing costs the difference of the call with and without it.
 
 Differences are paired: both sides are timed in turns in the same processes, and the bootstrap draws the same processes for both.
 """
@@ -28,7 +28,7 @@ _USUAL_RATIO = 2.0
 
 @dataclass(frozen=True, slots=True)
 class RungKind:
-    """A rung's title, and the rung that it differs from in one thing (None for the first)."""
+    """A rung's title, and the rung it differs from in one thing (if any)."""
 
     title: str
     against: str | None
@@ -57,7 +57,7 @@ RUNGS: Mapping[str, RungKind] = {
 
 @dataclass(frozen=True, slots=True)
 class StepKind:
-    """Two ways to do one small job, and the published saving in ns (None if unknown)."""
+    """Two ways to do one small job, and the published saving in ns."""
 
     pair: str
     slow: str
@@ -80,7 +80,7 @@ STEPS = (
 
 @dataclass(frozen=True, slots=True)
 class PublishedRung:
-    """A published figure of a rung in ns per call, with its source's eager figure (0 without)."""
+    """A published figure of a rung, and its source's eager figure (0 without), ns per call."""
 
     label: str
     ns: float
@@ -284,7 +284,7 @@ def _largest(ladder: Ladder) -> str:
 
 
 def _since(ladder: Ladder) -> str:
-    """The largest change of a layer between published rungs, in multiples of the same machine's eager call."""
+    """The largest change between published rungs, in multiples of the same machine's eager call."""
     eager = ladder.rung("eager")
     if eager is None or not eager.ns:
         return ""

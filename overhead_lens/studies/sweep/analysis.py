@@ -1,4 +1,4 @@
-"""Fits the line ``time = overhead + n / rate`` to every variant, and finds where the lines cross.
+"""Fits ``time = overhead + n / rate`` to every variant, and crosses the lines.
 
 All sizes of all variants are timed in the same processes. One bootstrap draws processes for all of them; lines and crossings are
 computed in every replicate, and an interval holds 95 % of the replicates.
