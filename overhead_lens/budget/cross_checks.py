@@ -64,11 +64,7 @@ def cross_checks(
 
 
 def _check(
-    category: str,
-    samples: Reading | None,
-    trace: Reading | None,
-    ablation: Reading | None,
-    bound: Bound | None = None,
+    category: str, samples: Reading | None, trace: Reading | None, ablation: Reading | None, bound: Bound | None = None
 ) -> CrossCheck | None:
     readings = ((samples, None), (trace, None), (ablation, bound))
     intervals = [_unbounded(reading.ci95_ns, side) for reading, side in readings if reading]

@@ -1,4 +1,4 @@
-"""The roofline floor: the time of a call's work at the machine's peaks (Williams et al., CACM 2009)."""
+"""The roofline floor of a call at the machine's measured peaks (Williams et al., CACM 2009)."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def spread(graph: CallGraph, classifier: Classifier) -> list[_Shares]:
 
 
 def native_symbol(symbol: str) -> str:
-    """A demangled C++ name as the sampler writes it: without argument list, version, clone and qualifiers."""
+    """A demangled C++ name without argument list, version, clone and qualifiers, as the sampler writes it."""
     while (shorter := _SUFFIX.sub("", symbol)) != symbol:
         symbol = shorter
     if not symbol.endswith(")"):
@@ -160,7 +160,7 @@ def _frames(graph: CallGraph) -> list[StackFrame | None]:
 
 
 def _working(graph: CallGraph, frames: Sequence[StackFrame | None], classifier: Classifier) -> frozenset[str]:
-    """Symbols that may work and do: more instructions below them are theirs or serve them than not."""
+    """Symbols that may work and do: most instructions below them are theirs or serve them."""
     own: Counter[str] = Counter()
     others: Counter[str] = Counter()
     may_work = [frame is not None and classifier.may_work(frame) for frame in frames]
@@ -180,7 +180,7 @@ def _native(function: Function) -> StackFrame:
 
 
 def _callers_first(incoming: Sequence[Sequence[tuple[int, int]]], outgoing: Sequence[Sequence[int]]) -> list[int]:
-    """All functions, callers before callees outside of cycles, so that one round of spreading settles them."""
+    """All functions, callers before callees outside of cycles: one round of spreading settles them."""
     missing = [len({caller for caller, _ in callers}) for callers in incoming]
     ready = [index for index, count in enumerate(missing) if count == 0]
     order: list[int] = []

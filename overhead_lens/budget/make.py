@@ -1,4 +1,4 @@
-"""Makes the closed budget: the clock sets the total, samples (or the trace) set the shares."""
+"""Makes the closed budget: the clock sets the total, samples or trace the shares."""
 
 from __future__ import annotations
 
@@ -216,5 +216,5 @@ def _operators(
 
 
 def _trace_spread(traced: TraceBudget, wall_ns: float) -> float:
-    """Relative uncertainty of the trace's shares: the place of half the profiler's cost is only estimated."""
+    """Relative uncertainty of the trace's shares: half the profiler's cost is placed by estimate."""
     return min(0.5, traced.taken_ns / max(wall_ns, 1.0) / 2)

@@ -114,7 +114,7 @@ class CrossCheck:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One guard of the compiled call's cache entry, or a named part of the cache lookup.
+    """One guard of the compiled call, or a named part of the cache lookup.
 
     Attributes:
         guard: Its class and what it guards.
@@ -134,7 +134,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class GuardTree:
-    """Time of a check of the whole guard tree with warm caches, and after they were flushed."""
+    """Time of a check of the whole guard tree, with warm and flushed caches."""
 
     warm_ns: float
     warm_ci95_ns: Interval
@@ -192,7 +192,7 @@ class DeviceKernel:
 
 @dataclass(frozen=True, slots=True)
 class DeviceShare:
-    """The device's partition of one unprofiled call: busy by the trace, idle the rest of the wall time.
+    """The device's partition of one unprofiled call into busy and idle time.
 
     Attributes:
         device: The device's number.
@@ -298,7 +298,7 @@ def per_call(counted: int, calls: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown(Result):
-    """The closed budget of one measured call: host categories that sum to the unprofiled wall time exactly.
+    """The closed budget of one measured call: host categories sum exactly to the wall time.
 
     ``operators``, ``units``, ``work``, ``shared_reads``, ``peaks`` and ``published`` are not part of the JSON contract.
 

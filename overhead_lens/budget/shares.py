@@ -1,4 +1,4 @@
-"""Divides the measured call into shares per category and part, from classified stacks or trace time.
+"""Divides the measured call into shares per category, from classified stacks or trace time.
 
 Stack counts are multinomial. Replicates are drawn from the posterior under Jeffreys' prior, so that a category without samples
 keeps an upper bound. Processes differ as well: several are sampled, and their differences make the interval.

@@ -1,4 +1,4 @@
-"""Makes the trace's budget: self times by the sweep line, corrected for the profiler's cost, classified.
+"""Makes the trace's budget: self times by sweep line, corrected for the profiler, classified.
 
 A trace cannot see inside an operator: dispatch, hidden allocation and kernel are one span. Of an operator's self time, the time
 of a one-element operator counts as dispatcher and the rest as kernel. This is an estimate and is marked so.
@@ -141,7 +141,7 @@ def _half_width_ns(call_ns: Floats) -> float:
 
 
 def _event_classes(host: pd.DataFrame, parent: Ints) -> list[str]:
-    """Class of each event, in the order of their starts, so that a parent precedes its children.
+    """Classes of events in the order of their starts, parents before children.
 
     An operator is nested if another operator calls it; below an annotation (a compiled graph's) Python calls it.
     """
@@ -152,7 +152,7 @@ def _event_classes(host: pd.DataFrame, parent: Ints) -> list[str]:
 
 
 def _first_ns(classes: Sequence[str], parent: Ints, costs: Costs) -> Floats:
-    """Extra cost of each event that is the first of its class in a row under one parent, shape ``(n,)``."""
+    """Extra cost of the first event in a row of one class and parent, shape ``(n,)``."""
     last: dict[int, str] = {}
     more = np.zeros(len(classes))
     for index, (name, above) in enumerate(zip(classes, parent.tolist(), strict=True)):
@@ -183,7 +183,7 @@ def _after_kernels_ns(classes: Sequence[str], kernels_ns: Sequence[float], costs
 
 
 def loop_events(events: pd.DataFrame) -> tuple[pd.DataFrame, tuple[int, int]]:
-    """Host events of the loop's thread inside the loop's annotation, and the window (start, end) in ns."""
+    """Host events of the measured loop's thread, and the loop's window (start, end) in ns."""
     host = events[~events["cat"].isin(DEVICE_CATEGORIES) & (events["cat"] != "Trace")]
     loop = host[host["name"] == LOOP_EVENT]
     if loop.empty:

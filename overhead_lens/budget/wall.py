@@ -12,7 +12,7 @@ _LEAST_BLOCKS = 3
 
 
 def undisturbed(clock: pd.DataFrame, keep: tuple[str, ...] = ("process",)) -> pd.DataFrame:
-    """Blocks during which the machine ran at its usual speed, judged by the reference loop alone.
+    """Blocks with the machine at its usual speed, judged by the reference loop alone.
 
     The loop runs before and after every block and slows down when another program takes the core. Usual is its lower quartile
     over the capture. Every group of ``keep`` (a process, or one rung in one process) keeps at least its three least disturbed

@@ -85,7 +85,7 @@ def share_warnings(shares: Shares, wall_ns: float, taken: Sampled) -> list[str]:
 
 
 def set_up_warnings(dispatcher: Mapping[str, float], wall_ns: float, operator_calls: float) -> list[str]:
-    """A PyTorch function that takes longer than operator set-up can: perhaps a kernel without a rule.
+    """A PyTorch function too slow for operator set-up: perhaps a kernel without a rule.
 
     Args:
         dispatcher: ns per call of the dispatcher's frames.

@@ -1,4 +1,4 @@
-"""The captures below a directory, at any depth, and what else lies there."""
+"""Finds the captures below a directory, at any depth, and the directories that are none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Passed:
 
 
 def find_captures(folder: Path) -> tuple[list[Path], list[Passed]]:
-    """Complete captures, and directories that are none, both by path; hidden directories and links are not entered."""
+    """Complete captures and other directories, by path; hidden directories and links are not entered."""
     captures: list[Path] = []
     passed: list[Passed] = []
     for name, inside, files in os.walk(folder):
@@ -30,13 +30,13 @@ def find_captures(folder: Path) -> tuple[list[Path], list[Passed]]:
         if META in files:
             inside.clear()
             schema = schema_of(path)
-            # One that cannot be read is a damaged capture, which its reader says.
+            # An unreadable one is a damaged capture, which its reader reports.
             if schema is None or CAPTURE.is_of(schema):
                 captures.append(path)
             else:
                 passed.append(Passed(path, "foreign", f"it has schema {schema!r}"))
             continue
-        inside[:] = sorted(each for each in inside if not each.startswith("."))
+        inside[:] = sorted(child for child in inside if not child.startswith("."))
         if _OF_A_CAPTURE & set(files):
             passed.append(Passed(path, "incomplete", f"it has no {META} (was it interrupted?)"))
         elif not inside and path != folder:

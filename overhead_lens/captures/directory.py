@@ -1,4 +1,4 @@
-"""A capture on disk: its directory is made, its files (``files.py``) are written, ``meta.json`` last, and read again."""
+"""Makes, completes and reads the directory of a capture; ``files.py`` lists its files."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Meta = TypeVar("Meta", bound=Struct)
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[Meta]):
-    """A kind of directory that is stored.
+    """A kind of stored directory.
 
     Attributes:
-        noun: How messages call it.
-        schema: What its ``meta.json`` names.
+        noun: Its name in messages.
+        schema: Schema of its ``meta.json``.
         meta: Type of its ``meta.json``.
-        upgrades: Earlier schemas and how they are brought up to today's.
+        upgrades: Conversions from earlier schemas.
     """
 
     noun: str
@@ -42,7 +42,7 @@ class Kind(Generic[Meta]):
     upgrades: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = field(default_factory=dict)
 
     def is_of(self, schema: object) -> bool:
-        """Whether that is a schema of this kind, today's or an earlier one."""
+        """Whether that is a current or earlier schema of this kind."""
         return schema == self.schema or schema in self.upgrades
 
 
@@ -51,50 +51,49 @@ CAPTURE = Kind("capture", "overhead-lens/capture/2", CaptureMeta, {"overhead-len
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A complete capture: its directory and its ``meta.json``. The evidence beside it is read by each instrument."""
+    """A complete capture: its directory and its ``meta.json``. The instruments read their own files."""
 
     path: Path
     meta: CaptureMeta
 
     def note(self, instrument: str, kind: type[Note]) -> Note | None:
-        """What ``meta.json`` says of an instrument; None where it says nothing.
+        """An instrument's entry in ``meta.json``; None where it has none.
 
         Raises:
             UsageError: It is not of that type.
         """
-        found = self.meta.instruments.get(instrument)
-        if found is None:
+        note = self.meta.instruments.get(instrument)
+        if note is None:
             return None
         try:
-            return msgspec.convert(found, kind)
+            return msgspec.convert(note, kind)
         except (msgspec.ValidationError, OverheadLensError) as error:
             raise self.damaged(f"{META}: {_placed(str(error), f'instruments.{instrument}')}") from error
 
     def damaged(self, fault: object) -> UsageError:
-        """The error for a file of this capture that is not sound."""
+        """The error for a damaged file of this capture."""
         return damaged("capture", self.path, fault)
 
     def existing(self, name: str) -> Path | None:
-        """The file of that name; None where there is none."""
+        """The path of an existing file; None for a missing one."""
         path = self.path / name
         return path if path.exists() else None
 
 
-# Schemas of what a study of calls stores.
+# Schemas of studies.
 _OF_A_STUDY = re.compile(r"overhead-lens/(\w+)-capture/\d+")
 
 
 @contextmanager
 def recording_directory(output: Path | None, parent: Path, label: str) -> Iterator[Path]:
-    """The directory of what is being recorded: ``output``, or a new one under ``parent`` where none is named.
-
-    Nothing of it stays where the input turns out to be wrong.
+    """The directory to record into: ``output``, or a new one under ``parent``; removed after a ``UsageError``.
 
     Raises:
-        UsageError: ``output`` holds something.
-        MeasurementError: The place cannot be written.
+        UsageError: ``output`` is not empty.
+        MeasurementError: The directory cannot be written.
     """
-    made = [path for path in _with_parents(output or parent) if not path.exists()]
+    place = output or parent
+    made = [path for path in (place, *place.parents) if not path.exists()]
     if output is not None:
         folder = claim_directory(output)
     else:
@@ -103,24 +102,15 @@ def recording_directory(output: Path | None, parent: Path, label: str) -> Iterat
     try:
         yield folder
     except UsageError:
-        _withdraw(folder, made)
+        with suppress(OSError):
+            empty(folder)
+            for path in made:
+                path.rmdir()
         raise
 
 
-def _with_parents(path: Path) -> list[Path]:
-    return [path, *path.parents]
-
-
-def _withdraw(folder: Path, made: list[Path]) -> None:
-    """Empty ``folder``, which was empty before, and remove the directories that were ``made``, the innermost first."""
-    with suppress(OSError):
-        empty(folder)
-        for path in made:
-            path.rmdir()
-
-
 def empty(folder: Path) -> None:
-    """Remove everything in a directory; what links point to stays."""
+    """Remove everything in a directory; targets of links stay."""
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -129,10 +119,10 @@ def empty(folder: Path) -> None:
 
 
 def new_directory(parent: Path, label: str, now: datetime) -> Path:
-    """Make a directory that no other run has: ``label-YYYYmmdd-HHMMSS``, numbered where two runs start together.
+    """Make a new directory ``label-YYYYmmdd-HHMMSS``, numbered where two runs start together.
 
     Raises:
-        MeasurementError: The place cannot be written.
+        MeasurementError: ``parent`` cannot be written.
     """
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", label).strip("-.") or "capture"
     stem = f"{safe}-{now:%Y%m%d-%H%M%S}"
@@ -152,17 +142,17 @@ def new_directory(parent: Path, label: str, now: datetime) -> Path:
 
 
 def claim_directory(path: Path) -> Path:
-    """Make the directory that the user named; it may exist if it is empty.
+    """Make the directory that the user named, or take it if it is empty.
 
     Raises:
-        UsageError: It holds something.
+        UsageError: It is not empty.
         MeasurementError: It cannot be written.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
             raise UsageError(f"{path} is not empty; nothing is overwritten, name another --output")
-        # Two runs that were given the same empty directory: only one can create the mark.
+        # Of two runs with the same empty directory only one can create the mark.
         (path / MARK).open("x").close()
     except (FileExistsError, NotADirectoryError) as error:
         raise UsageError(f"{path} is taken; nothing is overwritten, name another --output") from error
@@ -172,17 +162,17 @@ def claim_directory(path: Path) -> Path:
 
 
 def release_directory(path: Path) -> None:
-    """Take the mark of ``claim_directory`` away."""
+    """Remove the mark of ``claim_directory``."""
     (path / MARK).unlink(missing_ok=True)
 
 
 def cannot_write(path: Path, error: OSError) -> str:
-    """The line for an output place that refuses."""
+    """The message for an output directory that cannot be written."""
     return f"cannot write to {path}: {error.strerror or error}; choose another place with --output"
 
 
 def write_meta(path: Path, kind: Kind[Meta], meta: Meta) -> None:
-    """Write ``meta.json``, whole or not at all: with it the directory is complete."""
+    """Write ``meta.json`` atomically, which completes the directory."""
     for log in path.glob("*.log"):
         if log.stat().st_size == 0:
             log.unlink()
@@ -197,7 +187,7 @@ def read_capture(path: Path) -> Capture:
     """Open a complete capture.
 
     Raises:
-        UsageError: Not a capture, an interrupted one, one of an unknown schema, or a damaged one.
+        UsageError: It is no complete, sound capture of a known schema.
     """
     study = _OF_A_STUDY.fullmatch(str(schema_of(path)))
     if study is not None:
@@ -209,7 +199,7 @@ def read_meta(path: Path, kind: Kind[Meta]) -> Meta:
     """``meta.json`` of a complete directory of that kind.
 
     Raises:
-        UsageError: It is of another kind, interrupted, of an unknown schema, or damaged.
+        UsageError: It is of another kind or schema, interrupted or damaged.
     """
     if not os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
         raise UsageError(f"no {kind.noun} {path}")
@@ -229,12 +219,12 @@ def read_meta(path: Path, kind: Kind[Meta]) -> Meta:
 
 
 def damaged(noun: str, path: Path, fault: object) -> UsageError:
-    """The error for a stored directory that is not sound; ``fault`` says in which file and field."""
+    """The error for a damaged directory; ``fault`` names the file and field."""
     return UsageError(f"the {noun} {path} is damaged: {(str(fault).splitlines() or [''])[0]}")
 
 
 def schema_of(path: Path) -> object:
-    """The schema that ``meta.json`` names; None where nothing can be read."""
+    """The schema of ``meta.json``; None for an unreadable one."""
     try:
         meta = json.loads((path / META).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -243,5 +233,5 @@ def schema_of(path: Path) -> object:
 
 
 def _placed(message: str, place: str) -> str:
-    """The message of msgspec with the path of the field from the top of the file."""
+    """Msgspec's message with the field's path from the top of the file."""
     return message.replace("`$", f"`$.{place}") if "`$" in message else f"{message} - at `$.{place}`"

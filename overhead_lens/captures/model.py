@@ -1,7 +1,6 @@
-"""Types of what a capture's ``meta.json`` says.
+"""Types of a capture's ``meta.json``.
 
-A directory is complete once its ``meta.json`` is there. What one instrument has to say stands under ``instruments`` by the
-instrument's name, in a type that the instrument defines: nothing here knows what instruments there are.
+An instrument defines the type of its own entry under ``instruments``; nothing here knows the instruments.
 """
 
 from __future__ import annotations
@@ -16,14 +15,13 @@ from overhead_lens.subject import Subject
 
 
 class Recorded(Struct, frozen=True, kw_only=True):
-    """Where figures come from.
+    """Provenance of a recording.
 
     Attributes:
-        version: Of this package.
+        version: Version of this package.
         environment: The machine, the interpreter and their versions, by name.
-        command: The command line.
-        started: When, ISO 8601 with its offset.
-        seconds: How long it took.
+        started: ISO 8601 with its offset.
+        seconds: Duration of the recording.
     """
 
     version: str = ""
@@ -37,19 +35,18 @@ class CaptureMeta(Recorded, frozen=True, kw_only=True):
     """``meta.json`` of the capture of one call.
 
     Attributes:
-        subject: What was measured.
-        summary: The scenario's own line.
-        default_params: The scenario's parameters where none is assigned.
+        summary: The scenario's one-line description.
+        default_params: The scenario's parameters before assignments.
         work: The work of one call; None where the scenario does not say.
-        units: Units of work of one call, 1 where the scenario does not say.
+        units: Units of work of one call; 1 where the scenario does not say.
         published: Reference figures of this variant, mode and size.
         compile_options: Keyword arguments of torch.compile; None for an eager call.
-        target, inputs: The subject as the user named it, and what makes its arguments; None where nothing is named.
-        assigned: Parameters that were assigned, name to text; None in a capture that does not say.
-        effort: How much was measured, by the names of ``Effort``.
-        instruments: What each instrument says, by its name.
-        warnings: What the recorder has to say.
-        recorded_with: The same in captures that were recorded in turns; None for one by itself.
+        target, inputs: The subject and the source of its arguments as the user named them.
+        assigned: Assigned parameters, name to text; None in a capture that does not say.
+        effort: Fields of ``Effort``.
+        instruments: Entries of the instruments, by name.
+        warnings: Warnings of the recorder.
+        recorded_with: Identity of a recording in turns; None for a capture recorded alone.
     """
 
     subject: Subject

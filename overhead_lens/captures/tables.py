@@ -1,4 +1,4 @@
-"""Tables of a capture: written as parquet, and read again with every column checked."""
+"""Writes a capture's tables as parquet, and reads them with every column checked."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ BLOCK_COLUMNS: Mapping[str, int] = {"process": 0, "block": 0, "calls": 1, "wall_
 
 
 def write_table(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows of the same keys."""
+    """Write rows that have the same keys."""
     pd.DataFrame(list(rows)).to_parquet(path, index=False)
 
 
 def read_table(path: Path, least: Mapping[str, int], others: Iterable[str] = ()) -> pd.DataFrame:
-    """Read a table that has rows.
+    """Read a table with at least one row.
 
     Args:
         path: The file.
-        least: Columns that hold integers of at least so much.
-        others: Columns that hold anything.
+        least: Integer columns and their least values.
+        others: Other columns.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
         ValueError: It is no such table; the message names the file and the column.
     """
     rows = pd.read_parquet(path)

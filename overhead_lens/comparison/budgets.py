@@ -1,4 +1,4 @@
-"""Aligns two budgets: estimates their difference, and rescales both to walls that differ by exactly that.
+"""Estimates the difference of two budgets, and rescales both to differ by exactly that.
 
 Captures recorded in turns are compared round by round. Others are compared process by process, with both sides' times scaled
 to one speed of the machine by the reference loop.
@@ -76,7 +76,7 @@ def _median_per_process(budget: Budget, column: str) -> Floats:
 
 
 def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats], float]:
-    """Shifts of wall and categories by rounds, walls per round, and the wall's shift by rare pieces.
+    """Shifts of wall and categories, walls per round, and the shift by rare pieces.
 
     Compilations of a call differ, and a median of all blocks would fall between two of them: a round is the mean of its
     compilations.
@@ -105,7 +105,7 @@ def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Flo
 
 
 def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats], float]:
-    """Shifts of wall and categories by processes, walls per process, and the drift between the captures."""
+    """Shifts of wall and categories, walls per process, and the machine's drift."""
     log_drift, drift_error = _log_drift(base, new)
     walls = (call_ns_per_process(base) * math.exp(log_drift / 2), call_ns_per_process(new) * math.exp(-log_drift / 2))
     further_ns = drift_error * float(np.mean([np.median(wall) for wall in walls]))
@@ -134,7 +134,7 @@ def _categories(base: Budget, new: Budget, walls: Sequence[Floats], wall: Shift,
 
 
 def _sampled(base: Budget, new: Budget, level_ns: float, wall: Shift) -> list[Shift]:
-    """The categories' shifts from counts of stacks: of their share of the call, and of the wall by that share.
+    """The categories' shifts from counts of stacks, and from the wall's shift by their shares.
 
     A share's error is that of overdispersed counts, with half a stack added to each, so that a category without samples on one
     side has an error, too (Jeffreys).
@@ -185,7 +185,7 @@ def _log_drift(base: Budget, new: Budget) -> tuple[float, float]:
 
 
 def rescaled(breakdown: Breakdown, wall_ns: int) -> Breakdown:
-    """The same budget for a wall time of ``wall_ns``: categories in proportion, as whole ns that sum."""
+    """The budget in proportion to a wall time of ``wall_ns``, in whole ns that sum."""
     scale = wall_ns / breakdown.wall.ns if breakdown.wall.ns else 0.0
     if scale == 1.0 or (breakdown.wall.ns == 0 and wall_ns == 0):
         return breakdown

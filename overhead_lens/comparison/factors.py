@@ -1,4 +1,4 @@
-"""Factors the ratio of two variants of one scenario, per unit of work, category by category.
+"""Factors the ratio of two variants of one scenario by category, per unit of work.
 
 Where the scenario's work and the machine's peaks are known, ``kernel`` is split further, so that the parts sum to it exactly::
 
@@ -124,7 +124,7 @@ class Factors:
         return part.delta_ns / self.delta_ns if part.delta_ns and self.delta_ns else 0.0
 
     def ratio_without(self, part: Factor) -> float | None:
-        """Ratio of the slower to the faster side if this part took as long on both; None for a wall of 0."""
+        """Ratio of slower to faster side if this part were equal; None for a wall of 0."""
         slow, fast = max(self.base_ns, self.new_ns), min(self.base_ns, self.new_ns)
         excess = part.delta_ns if self.new_ns == slow else -part.delta_ns
         return (slow - excess) / fast if fast else None

@@ -1,12 +1,10 @@
 """Medians over processes with a bootstrap over processes, alone and as paired differences.
 
-Processes differ more than blocks do (address layout, hash seed, physical pages), and what they are seen to differ by holds
-the error of each one's median already, so only they are resampled: blocks as well would count that error twice. Only a
-single process has its blocks resampled.
+Processes differ more than blocks do (address layout, hash seed, physical pages), and their differences include the error of their
+medians. So processes are resampled, and blocks only where there is a single process.
 
-A median of few processes has few possible values, and its percentile interval covers too seldom (75 % instead of 95 %
-for three). The interval is therefore stretched about the estimate by a factor that restores 95 % for normally
-distributed values of processes; ``scripts/validation/wall_interval.py`` simulates what it covers with the factor and without.
+The percentile interval of a median of few processes is too narrow. It is rescaled about the estimate by a factor that restores
+95 % for normally distributed processes; ``scripts/validation/wall_interval.py`` simulates its coverage.
 """
 
 from __future__ import annotations
@@ -25,13 +23,13 @@ REPLICATES = 2_000
 # A seed makes the analysis of a stored capture repeatable.
 _SEED = 20_240_229
 
-_STRETCH = {1: 1.0, 2: 12.5, 3: 4.2, 4: 1.6, 5: 1.15, 6: 1.1, 7: 1.6}
-_STRETCH_OF_MANY = 1.2
+_SCALES = {1: 1.0, 2: 12.5, 3: 4.2, 4: 1.6, 5: 1.15, 6: 1.1, 7: 1.6}
+_SCALE_OF_MANY = 1.2
 
 
-def stretch(processes: int) -> float:
-    """Factor that makes the interval of a median over so many processes a 95 % one."""
-    return _STRETCH.get(processes, _STRETCH_OF_MANY)
+def interval_scale(processes: int) -> float:
+    """Factor that makes the interval of a median over ``processes`` cover 95 %."""
+    return _SCALES.get(processes, _SCALE_OF_MANY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class Estimate:
     """A quantity per call with its bootstrap replicates, rescaled about the estimate.
 
     Attributes:
-        value: Point estimate, in ns (or in whatever the column holds) per call.
+        value: Point estimate per call, in the column's unit.
         replicates: float64, shape ``(REPLICATES,)``.
     """
 
@@ -57,11 +55,14 @@ def median_over_processes(per_process: Sequence[Floats], *, statistic: str = "me
 
     Args:
         per_process: Values of each process, not below 0.
-        statistic: ``median`` of a process's blocks, or ``mean`` for counts that most blocks see none of.
+        statistic: ``median`` of a process's blocks, or ``mean`` for counts that are 0 in most blocks.
     """
     reduce = np.median if statistic == "median" else np.mean
     value = float(np.median([reduce(blocks) for blocks in per_process]))
-    return Estimate(value, _replicates(per_process, value, reduce))
+    random = np.random.default_rng(_SEED)
+    resampled = _values(per_process, reduce, random)
+    chosen = random.integers(0, len(per_process), (len(per_process), REPLICATES))
+    return Estimate(value, np.maximum(_over_processes(resampled, chosen, value), 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,9 @@ class PairedSides:
     """Quantities measured in the same processes, for the differences between them.
 
     Attributes:
-        values: Per-process medians by side, float64, shape ``(processes,)`` each.
-        resampled: What replicates draw from, by side, float64, shape ``(processes, REPLICATES)`` each.
-        chosen: Processes drawn for each replicate, the same for every side, int64, shape ``(processes, REPLICATES)``.
+        values: Per-process medians by side, float64, shape ``(processes,)``.
+        resampled: Values that replicates are drawn from, by side, float64, shape ``(processes, REPLICATES)``.
+        chosen: Processes of each replicate, the same for every side, int64, shape ``(processes, REPLICATES)``.
     """
 
     values: Mapping[str, Floats]
@@ -79,7 +80,7 @@ class PairedSides:
     chosen: npt.NDArray[np.int64]
 
     def estimate(self, side: str, less: str | None = None) -> Estimate:
-        """A side, or its paired difference to another one."""
+        """A side, or its paired difference to the side ``less``."""
         values, resampled = self.values[side], self.resampled[side]
         if less is not None:
             values, resampled = values - self.values[less], resampled - self.resampled[less]
@@ -88,7 +89,7 @@ class PairedSides:
         return Estimate(value, replicates if less is not None else np.maximum(replicates, 0.0))
 
     def difference(self, side: str, less: str) -> tuple[float, Interval] | None:
-        """The paired difference of two sides with its interval; None where one is missing."""
+        """The paired difference of two sides with its interval; None for a missing side."""
         if not {side, less} <= self.values.keys():
             return None
         estimate = self.estimate(side, less)
@@ -99,7 +100,7 @@ def paired_sides(rows: pd.DataFrame, column: str = "wall_ns") -> PairedSides:
     """Sides (``rung``) timed in turns in the same processes.
 
     Args:
-        rows: ``process``, ``rung``, ``calls`` and ``column``; only sides that every process has are kept, none of no rows.
+        rows: ``process``, ``rung``, ``calls`` and ``column``; sides that some process lacks are dropped.
     """
     processes = rows["process"].nunique()
     if not processes:
@@ -109,22 +110,15 @@ def paired_sides(rows: pd.DataFrame, column: str = "wall_ns") -> PairedSides:
     chosen = random.integers(0, processes, (processes, REPLICATES))
     values, resampled = {}, {}
     for side, of_side in per_call.groupby(rows["rung"], sort=False):
-        blocks = [each.to_numpy() for _, each in of_side.groupby(rows["process"], sort=True)]
-        if len(blocks) == processes:
-            values[str(side)] = np.array([np.median(each) for each in blocks])
-            resampled[str(side)] = _values(blocks, np.median, random)
+        per_process = [blocks.to_numpy() for _, blocks in of_side.groupby(rows["process"], sort=True)]
+        if len(per_process) == processes:
+            values[str(side)] = np.array([np.median(blocks) for blocks in per_process])
+            resampled[str(side)] = _values(per_process, np.median, random)
     return PairedSides(values, resampled, chosen)
 
 
-def _replicates(per_process: Sequence[Floats], value: float, reduce: object) -> Floats:
-    random = np.random.default_rng(_SEED)
-    resampled = _values(per_process, reduce, random)
-    chosen = random.integers(0, len(per_process), (len(per_process), REPLICATES))
-    return np.maximum(_over_processes(resampled, chosen, value), 0.0)
-
-
 def _values(per_process: Sequence[Floats], reduce: object, random: np.random.Generator) -> Floats:
-    """What each replicate draws processes from, float64, shape ``(processes, REPLICATES)``; see the module's docstring."""
+    """Values of the processes that replicates are drawn from, float64, shape ``(processes, REPLICATES)``."""
     assert callable(reduce)
     if len(per_process) > 1:
         return np.tile([[reduce(blocks)] for blocks in per_process], REPLICATES)
@@ -135,5 +129,5 @@ def _values(per_process: Sequence[Floats], reduce: object, random: np.random.Gen
 
 def _over_processes(resampled: Floats, chosen: npt.NDArray[np.int64], value: float) -> Floats:
     medians = np.median(np.take_along_axis(resampled, chosen, axis=0), axis=0)
-    stretched: Floats = value + stretch(len(resampled)) * (medians - value)
-    return stretched
+    rescaled: Floats = value + interval_scale(len(resampled)) * (medians - value)
+    return rescaled

@@ -1,4 +1,4 @@
-"""Where a history changes: binary segmentation, each cut found by a permutation test, Holm over the series.
+"""Finds a history's changes by binary segmentation, permutation tests, and Holm over the series.
 
 ::
 
@@ -7,18 +7,16 @@
                      '  . .        permuted  the same captures in 4,999 random orders, the best cut of each
                     .  '  '        p         share of orders whose best cut is at least as large
 
-The statistic of a cut is the difference of the weighted mean ranks of both sides, standardized. Ranks, and three captures on
-either side, make one outlier no change. A capture weighs by the inverse of the variance that its own interval states plus the
-scatter of the stretch; both permute with it. Where nothing changed every order of the captures is as likely as any other, so
-the test holds for any distribution. Each part of a cut stretch is tested at half the level of the whole: over all tests, all
-series together (Holm), a history is cut somewhere within a stretch without a change in at most ``ALPHA`` of cases. A machine
-that slowly becomes slower is a change by this definition.
+The statistic of a cut is the standardized difference of the weighted mean ranks of both sides. Ranks and three captures on
+either side keep one outlier from being a change. A capture's weight is the inverse of its variance (its own interval's plus the
+scatter of the stretch), and permutes with it. Without a change all orders are equally likely, so the test holds for any
+distribution. Both parts of a cut stretch are tested at half its level: a stretch without a change is cut in at most ``ALPHA`` of
+histories, over all tests and series (Holm). A machine that slowly becomes slower is a change by this definition.
 
-Whether there is a change is what the ranks say; where it is, the captures do: at the cut that leaves the least distance from
-the medians of both sides.
+Ranks decide whether there is a change. It lies at the cut with the least distance of the captures from the medians of both sides.
 
-How much each series moved at a cut is the difference of the medians of the stretches beside it; the error of a median is that
-of the captures' scatter about their stretch's median (median absolute deviation), or of their own intervals if that is larger.
+The shift of a series at a cut is the difference of the medians of the stretches beside it. The error of a median comes from the
+captures' scatter about their stretch's median (median absolute deviation), or from their own intervals if those are larger.
 """
 
 from __future__ import annotations
@@ -45,9 +43,9 @@ _SEED = 20_240_229
 # Of a normal distribution: standard deviation per median absolute deviation, and error of a median per error of a mean.
 _PER_MAD = 1.4826
 _PER_MEAN = 1.2533
-# A median absolute deviation knows as much as a standard deviation of so many fewer captures (Rousseeuw and Croux, 1993).
+# Efficiency of a median absolute deviation beside a standard deviation (Rousseeuw and Croux, 1993).
 _EFFICIENCY = 0.37
-# Of the likelihood, so that the place of a small step in normal noise is held in 95 % of drawn histories.
+# Share of the likelihood that contains the place of a small step in normal noise in 95 % of drawn histories.
 _HELD = 0.98
 
 
@@ -56,10 +54,10 @@ class Cut:
     """A change point.
 
     Attributes:
-        position: Of the first capture after it.
-        first, last: It lies between these positions, both included, in 95 % of histories.
-        series: Position of the series that showed it.
-        p_value: Of that series' test, after Holm.
+        position: Position of the first capture after it.
+        first, last: Range of that position (both included) with 95 % confidence.
+        series: Position of the series that shows it.
+        p_value: That series' p-value after Holm.
     """
 
     position: int
@@ -71,7 +69,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class LevelShift:
-    """How a series moved at a cut, in the series' unit; ``moved`` after Holm over all series."""
+    """The shift of a series at a cut, in the series' unit; ``moved`` if significant after Holm over all series."""
 
     delta: float
     ci95: Interval
@@ -91,21 +89,21 @@ def find_cuts(values: Floats, errors: Floats) -> list[Cut]:
 
     Args:
         values: float64, shape ``(series, captures)``, captures by time.
-        errors: Standard errors of them, the same shape.
+        errors: Their standard errors, the same shape.
     """
-    found: list[Cut] = []
+    cuts: list[Cut] = []
     stretches = [(0, values.shape[1], ALPHA)]
     while stretches:
         start, end, level = stretches.pop()
         cut = _best_cut(values[:, start:end], errors[:, start:end], level)
         if cut is not None:
-            found.append(Cut(start + cut.position, start + cut.first, start + cut.last, cut.series, cut.p_value))
+            cuts.append(Cut(start + cut.position, start + cut.first, start + cut.last, cut.series, cut.p_value))
             stretches += [(start, start + cut.position, level / 2), (start + cut.position, end, level / 2)]
-    return sorted(found, key=lambda cut: cut.position)
+    return sorted(cuts, key=lambda cut: cut.position)
 
 
 def shifts_at(values: Floats, errors: Floats, positions: Sequence[int]) -> list[list[LevelShift]]:
-    """For each cut, by ``positions``, how each series moved."""
+    """Shifts of all series, by cut."""
     bounds = [0, *positions, values.shape[1]]
     spread = _spread(values, errors, bounds)
     degrees_of_freedom = _degrees_of_freedom(bounds)
@@ -113,25 +111,23 @@ def shifts_at(values: Floats, errors: Floats, positions: Sequence[int]) -> list[
 
 
 def levels_between(values: Floats, errors: Floats, positions: Sequence[int]) -> list[list[Level]]:
-    """For each series, its level in each stretch between the cuts."""
+    """Levels between the cuts, by series."""
     bounds = [0, *positions, values.shape[1]]
     spread = _spread(values, errors, bounds)
-    times = t_quantile(0.025, _degrees_of_freedom(bounds))
-    found = []
+    quantile = t_quantile(0.025, _degrees_of_freedom(bounds))
+    by_series = []
     for series, scatter in zip(values, spread, strict=True):
         levels = []
         for start, end in itertools.pairwise(bounds):
-            middle, half = (
-                float(np.median(series[start:end])),
-                float(times * _PER_MEAN * scatter / (end - start) ** 0.5),
-            )
+            middle = float(np.median(series[start:end]))
+            half = float(quantile * _PER_MEAN * scatter / (end - start) ** 0.5)
             levels.append(Level(middle, (middle - half, middle + half)))
-        found.append(levels)
-    return found
+        by_series.append(levels)
+    return by_series
 
 
 def _best_cut(values: Floats, errors: Floats, level: float) -> Cut | None:
-    """The cut of the series that shows one most clearly; None where none does at this level."""
+    """The cut of the most significant series; None where none is significant at this level."""
     if values.shape[1] < 2 * LEAST_CAPTURES:
         return None
     tests = [_test(series, error) for series, error in zip(values, errors, strict=True)]
@@ -146,33 +142,33 @@ def _test(series: Floats, errors: Floats) -> tuple[float, float]:
     """p-value and largest statistic."""
     if np.ptp(series) == 0:
         return 1.0, 0.0
-    found = np.empty(0)
-    # Where a few orders show that nothing is there, the others need not be looked at.
+    statistics = np.empty(0)
+    # The first few orders suffice where nothing changed.
     for orders in (_orders(len(series))[:_FIRST], _orders(len(series))[_FIRST:]):
-        found = np.concatenate([found, _largest(_ranks(series), _weights(series, errors), orders)])
-        p_value = float(np.mean(found >= found[0] * (1 - 1e-9)))
+        statistics = np.concatenate([statistics, _largest(_ranks(series), _weights(series, errors), orders)])
+        p_value = float(np.mean(statistics >= statistics[0] * (1 - 1e-9)))
         if p_value > 2 * ALPHA:
             break
-    return p_value, float(found[0])
+    return p_value, float(statistics[0])
 
 
 def _largest(ranks: Floats, weights: Floats, orders: npt.NDArray[np.intp]) -> Floats:
-    """The largest statistic of all cuts for each order, float64, shape ``(orders,)``."""
+    """The largest statistic of all cuts, float64, shape ``(orders,)``."""
     weighted, weight = np.cumsum((ranks * weights)[orders], axis=1), np.cumsum(weights[orders], axis=1)
     cuts = slice(LEAST_CAPTURES - 1, orders.shape[1] - LEAST_CAPTURES)
     left, total = weight[:, cuts], weight[:, -1:]
     right = total - left
     sums, whole = weighted[:, cuts], weighted[:, -1:]
-    # Standardized by what it can be at most, so that series are comparable.
+    # Standardized by its largest possible value, so that series are comparable.
     statistics = np.abs(sums / left - (whole - sums) / right) * np.sqrt(left * right) / total
     largest: Floats = statistics.max(axis=1)
     return largest
 
 
 def _place(series: Floats, errors: Floats) -> tuple[int, int, int]:
-    """The most likely cut, and the first and the last of those that hold it in 95 % of histories.
+    """The most likely cut, and the first and last of the 95 % range.
 
-    Distances from the medians of both sides are taken to follow Laplace's distribution, in standard deviations of each capture.
+    Distances from the medians of both sides, in the captures' standard deviations, are taken to follow Laplace's distribution.
     """
     scale = _weights(series, errors) ** 0.5
     cuts = range(LEAST_CAPTURES, len(series) - LEAST_CAPTURES + 1)
@@ -189,7 +185,7 @@ def _place(series: Floats, errors: Floats) -> tuple[int, int, int]:
 
 
 def _ranks(series: Floats) -> Floats:
-    """Ranks from 0 to 1, equal values with their middle one."""
+    """Ranks from 0 to 1; equal values share their mean rank."""
     _, position, counts = np.unique(series, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - (counts + 1) / 2
     ranks: Floats = middle[position] / (len(series) - 1)
@@ -206,7 +202,7 @@ def _weights(series: Floats, errors: Floats) -> Floats:
 
 @lru_cache(maxsize=8)
 def _orders(count: int) -> npt.NDArray[np.intp]:
-    """The order as it is, then random ones; shape ``(1 + PERMUTATIONS, count)``."""
+    """The given order, then random ones, shape ``(1 + PERMUTATIONS, count)``."""
     draws = np.random.default_rng(_SEED).random((PERMUTATIONS, count))
     orders: npt.NDArray[np.intp] = np.concatenate([np.arange(count)[None, :], draws.argsort(axis=1)])
     return orders
@@ -214,13 +210,8 @@ def _orders(count: int) -> npt.NDArray[np.intp]:
 
 def _spread(values: Floats, errors: Floats, bounds: Sequence[int]) -> Floats:
     """Standard deviation of one capture about its stretch, per series."""
-    residuals = np.concatenate(
-        [
-            values[:, start:end] - np.median(values[:, start:end], axis=1, keepdims=True)
-            for start, end in itertools.pairwise(bounds)
-        ],
-        axis=1,
-    )
+    stretches = [values[:, start:end] for start, end in itertools.pairwise(bounds)]
+    residuals = np.concatenate([stretch - np.median(stretch, axis=1, keepdims=True) for stretch in stretches], axis=1)
     count, levels = values.shape[1], len(bounds) - 1
     scatter = _PER_MAD * np.median(np.abs(residuals), axis=1) * (count / max(count - levels, 1)) ** 0.5
     spread: Floats = np.maximum(scatter, np.median(errors, axis=1))
@@ -228,7 +219,7 @@ def _spread(values: Floats, errors: Floats, bounds: Sequence[int]) -> Floats:
 
 
 def _degrees_of_freedom(bounds: Sequence[int]) -> int:
-    """Of the spread."""
+    """Degrees of freedom of the spread."""
     return max(1, round(_EFFICIENCY * (bounds[-1] - len(bounds) + 1)))
 
 
@@ -237,7 +228,7 @@ def _shifts(values: Floats, spread: Floats, bounds: Sequence[int], degrees_of_fr
     deltas = np.median(values[:, cut:end], axis=1) - np.median(values[:, start:cut], axis=1)
     errors = _PER_MEAN * spread * (1 / (cut - start) + 1 / (end - cut)) ** 0.5
     halves = t_quantile(0.025, degrees_of_freedom) * errors
-    adjusted = holm([_p_value(*each, degrees_of_freedom) for each in zip(deltas, errors, strict=True)])
+    adjusted = holm([_p_value(*shift, degrees_of_freedom) for shift in zip(deltas, errors, strict=True)])
     return [
         LevelShift(float(delta), (float(delta - half), float(delta + half)), p_value <= ALPHA)
         for delta, half, p_value in zip(deltas, halves, adjusted, strict=True)

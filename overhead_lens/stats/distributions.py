@@ -6,7 +6,7 @@ from scipy.special import betainc, stdtr, stdtrit
 
 
 def t_quantile(upper: float, degrees_of_freedom: float) -> float:
-    """The t that is exceeded with probability ``upper``."""
+    """Student's t that is exceeded with probability ``upper``."""
     return float(-stdtrit(degrees_of_freedom, upper))
 
 
@@ -16,8 +16,5 @@ def t_upper_tail(t: float, degrees_of_freedom: float) -> float:
 
 
 def binomial_upper_tail(successes: float, failures: float, probability: float) -> float:
-    """``P(X >= successes)`` of ``successes + failures`` trials, which need not be whole numbers.
-
-    Overdispersed counts are divided by their overdispersion first.
-    """
+    """``P(X >= successes)`` of ``successes + failures`` trials; counts need not be whole."""
     return 1.0 if successes <= 0 else float(betainc(successes, failures + 1, probability))

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm-adjusted p-values, in the order given.
-
-    Rejecting every hypothesis whose adjusted p-value is at most ``alpha`` rejects a true one with probability ``alpha`` at most.
-    """
+    """Holm-adjusted p-values, in the order given."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, largest = [0.0] * len(p_values), 0.0
     for rank, at in enumerate(order):

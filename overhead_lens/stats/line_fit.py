@@ -1,9 +1,8 @@
-"""The line ``time = overhead + n / rate``: fitted, and crossed with another one.
+"""Fits the line ``time = overhead + n / rate``, and crosses two lines.
 
-Weighted least squares of the relative errors: each point counts with the inverse square of its own time, since a timing of
-100 ns and one of 100 ms are wrong by the same share rather than by the same time. For small errors that is least squares of the
-logarithms, in closed form. Neither an overhead nor a time per element is below zero: where the free line has one, the best
-line without it stands.
+Least squares of the relative errors, since timings of 100 ns and of 100 ms err by the same share: a point's weight is the inverse
+square of its time. Neither overhead nor time per element is negative: where the free line has a negative one, the best line
+without it is taken.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from overhead_lens.stats.values import Floats
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """``overhead_ns + n * element_ns``, and the largest error relative to a point it was fitted to."""
+    """``overhead_ns + n * element_ns``, and the largest relative error of its points."""
 
     overhead_ns: float
     element_ns: float
@@ -26,10 +25,9 @@ class Line:
 
 
 def fit_line(points: Sequence[tuple[int, float]]) -> Line:
-    """The line of ``(n, ns)`` of two sizes at least."""
-    sizes = np.array([n for n, _ in points], dtype=np.float64)
-    ns = np.array([each for _, each in points], dtype=np.float64)
-    overhead_ns, element_ns = (float(each[0]) for each in fit_lines(sizes, ns[None, :]))
+    """The line through points ``(n, ns)`` of at least two sizes."""
+    sizes, ns = (np.array(column, dtype=np.float64) for column in zip(*points, strict=True))
+    overhead_ns, element_ns = (float(values[0]) for values in fit_lines(sizes, ns[None, :]))
     worst = np.abs((overhead_ns + sizes * element_ns) / ns - 1).max()
     return Line(overhead_ns, element_ns, float(worst))
 
@@ -38,11 +36,11 @@ def fit_lines(sizes: Floats, ns: Floats) -> tuple[Floats, Floats]:
     """Many lines over the same sizes.
 
     Args:
-        sizes: float64, shape ``(points,)``, two different ones at least.
+        sizes: float64, shape ``(points,)``, at least two different ones.
         ns: Times above 0, float64, shape ``(lines, points)``.
 
     Returns:
-        ``overhead_ns`` and ``element_ns``, float64, shape ``(lines,)`` each.
+        ``overhead_ns`` and ``element_ns``, float64, shape ``(lines,)``.
     """
     weights = 1 / ns**2
     total = weights.sum(axis=1)
@@ -59,7 +57,7 @@ def fit_lines(sizes: Floats, ns: Floats) -> tuple[Floats, Floats]:
 
 
 def crossing(left: Line, right: Line) -> float | None:
-    """The n from which on the side with the larger overhead is the faster one; None if there is none."""
+    """The n above which the line with the larger overhead is faster; None without a crossing."""
     if left.element_ns == right.element_ns:
         return None
     n = (right.overhead_ns - left.overhead_ns) / (left.element_ns - right.element_ns)

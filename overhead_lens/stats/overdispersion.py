@@ -1,7 +1,7 @@
-"""How much more counts of stacks scatter than independent ones.
+"""Overdispersion of stack counts: their variance over that of independent counts.
 
-The sampler stops the target again and again at one place where the machine gives it no time in between, and processes differ by
-layout. What is seen of either is how the processes of one side differ.
+The sampler hits one place repeatedly where the machine gives the target no time in between, and processes differ by layout.
+Both show as differences between the processes of one side.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from overhead_lens.stats.values import Floats
 
 
 def overdispersion(sides: Sequence[Floats]) -> Floats:
-    """How many times the variance of independent counts those of one row have, shape ``(rows,)``, at least 1.
+    """Overdispersion of each row, at least 1, shape ``(rows,)``.
 
-    Pearson's chi-square of the processes over its degrees of freedom: of the row itself or of the middle one of all rows,
-    whichever is larger. A clump lies in one row, and shows there: all stacks of one process of six count for one.
+    Pearson's chi-square of the processes over its degrees of freedom, of the row itself or the median of all rows, whichever is
+    larger.
 
     Args:
-        sides: Counts of each side, shape ``(rows, processes)``; a process's stacks are those of its column.
+        sides: Counts by side, shape ``(rows, processes)``.
     """
     chi_square = np.zeros(len(sides[0]))
     degrees_of_freedom = np.zeros(len(sides[0]))
@@ -33,5 +33,5 @@ def overdispersion(sides: Sequence[Floats]) -> Floats:
         degrees_of_freedom += (variance > 0).any(axis=1) * (counts.shape[1] - 1)
     own = np.divide(chi_square, degrees_of_freedom, out=np.ones_like(chi_square), where=degrees_of_freedom > 0)
     usual = float(np.median(own[degrees_of_freedom > 0])) if (degrees_of_freedom > 0).any() else 1.0
-    found: Floats = np.maximum(own, max(1.0, usual))
-    return found
+    dispersion: Floats = np.maximum(own, max(1.0, usual))
+    return dispersion

@@ -1,9 +1,8 @@
-"""A difference with its uncertainty, from values of whole processes: the unit that is drawn anew in every comparison.
+"""A difference with its uncertainty, from one value per process.
 
-Blocks of one process share its addresses and its moment, so a thousand of them are still one observation. A process gives
-one value, and differences of processes are averaged by a trimmed mean: on a shared machine one round in ten meets a
-neighbour who takes the core, and a plain mean would pay for it with its whole interval. Its error is that of Yuen (Biometrika
-61, 1974): the Winsorized deviation over what is left of the count, with Student's t for the interval.
+Blocks of one process share its addresses and its moment, so they are one observation. Values of processes are averaged by a
+trimmed mean, because other programs disturb some of them on a shared machine. Its error is Yuen's (Biometrika 61, 1974): the
+Winsorized deviation over the remaining count, with Student's t for the interval.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from overhead_lens.stats.values import Floats, Interval
 
 LEVEL = 0.95
 
-# Of fewer values none is cut: what is left would have too few degrees of freedom.
 _TRIMMED_SHARE = 0.2
+# Fewer values are not trimmed, to keep their degrees of freedom.
 _LEAST_TRIMMED = 10
 _MOST_MORE = 10_000
 
@@ -30,9 +29,9 @@ class Shift:
 
     Attributes:
         ns: Estimate, per call.
-        error_ns: Its standard error.
-        degrees_of_freedom: Of the error, at least 1.
-        count: Processes of each side that it comes from.
+        error_ns: Standard error.
+        degrees_of_freedom: At least 1.
+        count: Processes of each side.
     """
 
     ns: float
@@ -46,20 +45,20 @@ class Shift:
         return self.ns - half_ns, self.ns + half_ns
 
     def p_value(self) -> float:
-        """Two-sided, of no difference."""
+        """Two-sided p-value of no difference."""
         if self.error_ns == 0:
             return 0.0 if self.ns else 1.0
         return 2 * t_upper_tail(abs(self.ns) / self.error_ns, self.degrees_of_freedom)
 
     def is_within(self, margin_ns: float) -> bool:
-        """Equivalence at 5 %: two one-sided tests, that is the 90 % interval lies inside the margin."""
+        """Equivalence by two one-sided tests of 5 %: the 90 % interval inside the margin."""
         low, high = self.interval(2 * LEVEL - 1)
         return -margin_ns <= low and high <= margin_ns
 
     def more_needed(self, margin_ns: float) -> int | None:
-        """Processes a side, beyond those there are, until this estimate would be clear of 0 or inside the margin.
+        """Further processes a side until this estimate is significant or inside the margin.
 
-        The error shrinks with the root of the count. None where it would take more than ten thousand.
+        The error shrinks with the root of the count. None for more than ten thousand processes.
         """
         size = abs(self.ns)
         wanted = [size / self._half(LEVEL)] if self.error_ns else []
@@ -77,30 +76,29 @@ class Shift:
 
 
 def at(shift: Shift, ns: float) -> Shift:
-    """The same uncertainty about another estimate."""
+    """The shift with another estimate and the same uncertainty."""
     return replace(shift, ns=ns)
 
 
 def paired_shift(differences: Floats) -> Shift:
-    """From one difference per round, at least two."""
+    """The shift from one difference per round, at least two."""
     ns, error_ns, degrees_of_freedom = _trimmed(differences)
     return Shift(ns, error_ns, degrees_of_freedom, len(differences))
 
 
 def unpaired_shift(base: Floats, new: Floats, further_error_ns: float = 0.0) -> Shift:
-    """From one value per process of each side, at least one (Welch's degrees of freedom).
+    """The shift from one or more processes of both sides (Welch's degrees of freedom).
 
     Args:
-        base: ns per call, one per process.
-        new: The same of the other side.
-        further_error_ns: What the spread of the processes does not show: all there is to go by for single processes.
+        base, new: ns per call, by process.
+        further_error_ns: Error beyond the spread of the processes; the only error of single processes.
     """
     old, recent = _trimmed(base), _trimmed(new)
     variances = (old[1] ** 2, recent[1] ** 2)
     total = sum(variances)
     degrees_of_freedom = float(min(old[2], recent[2]))
     if total > 0:
-        # Whichever order the sides come in, the same sum: swapping them changes the sign of the estimate and nothing else.
+        # Sorted, so that swapped sides have the same sum to the last bit.
         degrees_of_freedom = total**2 / sum(
             sorted(v**2 / df for v, df in zip(variances, (old[2], recent[2]), strict=True))
         )
@@ -109,7 +107,7 @@ def unpaired_shift(base: Floats, new: Floats, further_error_ns: float = 0.0) -> 
 
 
 def level(values: Floats) -> float:
-    """The usual value of several processes: their trimmed mean."""
+    """The trimmed mean of several processes."""
     return _trimmed(values)[0]
 
 
@@ -120,9 +118,9 @@ def _trimmed(values: Floats) -> tuple[float, float, float]:
         return float(values[0]), 0.0, 1.0
     cut = int(_TRIMMED_SHARE * count) if count >= _LEAST_TRIMMED else 0
     ordered = np.sort(values)
-    left = count - 2 * cut
-    winsorized = np.clip(ordered, ordered[cut], ordered[count - 1 - cut])
+    kept = ordered[cut : count - cut]
+    left = len(kept)
+    winsorized = np.clip(ordered, kept[0], kept[-1])
     error = float(np.std(winsorized, ddof=1)) * math.sqrt((count - 1) / (left * (left - 1)))
     # Summed from both ends, so that the mean of negated values is the negated mean to the last bit.
-    kept = ordered[cut : count - cut]
     return float((kept + kept[::-1]).sum()) / 2 / left, error, float(left - 1)

@@ -1,4 +1,4 @@
-"""The values that all statistics speak of: an interval and an array of floats."""
+"""Types of intervals and arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The categories of host time. A category is one row here; ``rules.toml`` says what belongs to it."""
+"""The categories of host time, one row each; ``rules.toml`` says what belongs to them."""
 
 from __future__ import annotations
 

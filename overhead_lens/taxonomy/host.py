@@ -18,7 +18,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame (Python function with file, or native symbol with module) and its self time in a category."""
+    """A Python function with file, or native symbol with module, and its self time."""
 
     frame: str
     ns: int
@@ -29,7 +29,7 @@ class HostCategory:
     """One category of the host budget.
 
     Attributes:
-        evidence: ``samples``, ``trace`` or ``none`` (nothing was seen of it).
+        evidence: ``samples``, ``trace`` or ``none`` (never observed).
         parts: Sum exactly to ``ns``; empty for a category without parts.
         top: Frames with the most self time in this category, largest first.
     """
@@ -45,6 +45,5 @@ class HostCategory:
     def __post_init__(self) -> None:
         require(self.ns >= 0, f"{self.category} is negative")
         require(self.ci95_ns[0] <= self.ci95_ns[1], f"{self.category}: interval {self.ci95_ns} is reversed")
-        require(
-            not self.parts or sum(part.ns for part in self.parts) == self.ns, f"parts of {self.category} do not sum"
-        )
+        closes = not self.parts or sum(part.ns for part in self.parts) == self.ns
+        require(closes, f"parts of {self.category} do not sum")

@@ -1,4 +1,4 @@
-"""Names of frames as a person wants to read them: C++ without the template arguments that make a line of 300 characters."""
+"""Shortens names of frames for display: C++ symbols without long template arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def display_name(frame: StackFrame) -> str:
 
 @lru_cache(maxsize=65_536)
 def short_symbol(symbol: str) -> str:
-    """A C++ symbol without what makes it long: template arguments, argument lists, anonymous namespaces."""
+    """A C++ symbol without long template arguments, argument lists and anonymous namespaces."""
     symbol = _NOISE.sub("", symbol)
     if len(symbol) <= _KEPT:
         return symbol
@@ -34,12 +34,12 @@ def short_symbol(symbol: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def kernel_name(symbol: str) -> str:
-    """A kernel without ``void`` and its argument list; the template arguments say which one it is and stay."""
+    """A kernel without ``void`` and argument list; template arguments, which identify it, stay."""
     return _cut_brackets(_NOISE.sub("", symbol.removeprefix("void ")), "(", ")").removesuffix("(...)")
 
 
 def _cut_brackets(symbol: str, opening: str, closing: str) -> str:
-    """Replace what outermost brackets hold by ``...``, where that is longer; ``operator<`` and ``operator()`` stay."""
+    """Replace the long contents of outermost brackets by ``...``; ``operator<`` and ``operator()`` stay."""
     cut: list[str] = []
     depth = start = 0
     for position, letter in enumerate(symbol):

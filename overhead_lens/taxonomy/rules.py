@@ -1,4 +1,4 @@
-"""Rules: what claims a frame or a trace event for a category, read from ``rules.toml``. The first that fits wins."""
+"""Reads the rules that attribute frames and trace events to categories from ``rules.toml``."""
 
 from __future__ import annotations
 
@@ -22,30 +22,17 @@ NEUTRAL = "neutral"
 
 RULES_FILE = Path(__file__).with_name("rules.toml")
 
-# What a C++ symbol is split at; an argument list, a lambda or an operator ends the part in which a return type may stand.
+# A C++ symbol's tokens; an argument list, a lambda or an operator ends the part with a return type.
 _NAME_ENDS = ("operator", "(", "{")
 _TOKEN = re.compile(r"\boperator\b|\(anonymous namespace\)|->|[<> ({]")
 
-_KEYS = {
-    "category",
-    "part",
-    "native",
-    "module",
-    "file",
-    "function",
-    "event",
-    "event_category",
-    "under",
-    "scope",
-    "shown",
-    "mostly_own",
-    "source",
-}
+_PATTERNS = ("native", "module", "file", "function", "event", "event_category")
+_KEYS = {"category", "part", *_PATTERNS, "under", "scope", "shown", "mostly_own", "source"}
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """What the time of a frame belongs to."""
+    """The category and part that a frame's time belongs to."""
 
     category: str
     part: str | None = None
@@ -56,17 +43,17 @@ class Rule:
     """One entry of ``rules.toml``.
 
     Attributes:
-        claim: What it claims; category ``neutral`` inherits from the nearest claimed ancestor.
-        native: Pattern for a native symbol, matched from its start; a return type is no part of it.
-        module: Pattern for a native frame's module, matched from its start.
+        attribution: Its category and part; ``neutral`` inherits from the nearest attributed ancestor.
+        native: Pattern of a native symbol without its return type, matched from its start.
+        module: Pattern of a native frame's module, matched from its start.
         file: Pattern searched in a Python frame's file.
-        function: Pattern for a Python frame's function, matched from its start.
-        event: Pattern for a trace event's name, matched from its start.
-        event_category: Pattern for a trace event's category, matched whole.
-        under: Categories of which the current claim must be one; empty for any.
-        scope: Whether everything below belongs to it too.
-        shown: Whether a frame of a neutral rule is named nevertheless.
-        mostly_own: Whether it holds only for functions that spend most of their time themselves.
+        function: Pattern of a Python frame's function, matched from its start.
+        event: Pattern of a trace event's name, matched from its start.
+        event_category: Pattern of a trace event's category, matched whole.
+        under: Categories of the caller that it applies to; empty for any.
+        scope: Whether it keeps everything below it.
+        shown: Whether a frame of a neutral rule is shown nevertheless.
+        mostly_own: Whether it applies only to functions that spend most of their time in themselves.
         source: The file in PyTorch (or elsewhere) that justifies it.
     """
 
@@ -84,19 +71,21 @@ class Rule:
     source: str
 
     def fits_frame(self, frame: StackFrame, current: Attribution) -> bool:
-        """Whether the rule claims ``frame`` where ``current`` is the claim of its caller."""
+        """Whether the rule fits ``frame`` below a caller of the attribution ``current``."""
         if self.under and current.category not in self.under:
             return False
         if frame.native:
-            wanted = (self.native, self.module)
-            return wanted != (None, None) and _all_match(wanted, (without_return_type(frame.function), frame.location))
+            if self.native is None and self.module is None:
+                return False
+            by_symbol = self.native is None or self.native.match(without_return_type(frame.function)) is not None
+            return by_symbol and (self.module is None or self.module.match(frame.location) is not None)
         if self.file is None and self.function is None:
             return False
         in_file = self.file is None or self.file.search(frame.location) is not None
         return in_file and (self.function is None or self.function.match(frame.function) is not None)
 
     def fits_event(self, name: str, event_category: str) -> bool:
-        """Whether the rule claims a trace event."""
+        """Whether the rule fits a trace event."""
         if self.event is None and self.event_category is None:
             return False
         by_name = self.event is None or self.event.match(name) is not None
@@ -135,9 +124,8 @@ def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
     under = frozenset(entry.get("under", ()))
     if not under <= set(HOST_CATEGORIES):
         raise UsageError(f"{where}: 'under' names an unknown category")
-    names = ("native", "module", "file", "function", "event", "event_category")
     native, module, file, function, event, event_category = (
-        _pattern(entry.get(name), f"{where}, {name}") for name in names
+        _pattern(entry.get(name), f"{where}, {name}") for name in _PATTERNS
     )
     return Rule(
         Attribution(category, part),
@@ -167,18 +155,14 @@ def _pattern(texts: str | list[str] | None, where: str) -> re.Pattern[str] | Non
 
 @lru_cache(maxsize=65_536)
 def without_return_type(symbol: str) -> str:
-    """A C++ symbol without the return type that instances of templates are demangled with: ``at::Tensor f<int>``."""
+    """A C++ symbol without the return type of a demangled template instance: ``at::Tensor f<int>``."""
     depth = start = 0
     for match in _TOKEN.finditer(symbol):
-        found = match[0]
-        if found in "<>":
-            depth += 1 if found == "<" else -1
-        elif depth == 0 and found == " ":
+        text = match[0]
+        if text in "<>":
+            depth += 1 if text == "<" else -1
+        elif depth == 0 and text == " ":
             start = match.end()
-        elif depth == 0 and found in _NAME_ENDS:
+        elif depth == 0 and text in _NAME_ENDS:
             break
     return symbol[start:]
-
-
-def _all_match(patterns: tuple[re.Pattern[str] | None, ...], texts: tuple[str, ...]) -> bool:
-    return all(pattern is None or pattern.match(text) for pattern, text in zip(patterns, texts, strict=True))

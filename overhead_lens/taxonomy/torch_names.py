@@ -1,4 +1,4 @@
-"""Names of events and functions that PyTorch gives, each with the file that it is from. A renamed one is changed here.
+"""PyTorch's names of events and functions, with the files that define them.
 
 Standard library only: measured processes import it.
 """
@@ -47,4 +47,4 @@ VIEWS = frozenset(
         "slice", "narrow", "detach", "alias", "_reshape_alias", "unbind", "split",
     )
 )  # fmt: skip
-"""Operators that only make another view of their argument's storage."""
+"""Operators that only make a view of their argument's storage."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
@@ -68,24 +71,23 @@ class Analyzer:
 
     def pieces(self) -> TracePieces:
         """The same over time."""
+        threads = list(self.threads.values())
+        of_piece = np.repeat(np.arange(len(threads)), [len(thread.start_ns) for thread in threads])
         hosts = [
             pd.DataFrame(
                 {
-                    "pid": pd.Categorical.from_codes(
-                        np.zeros(len(each.start_ns), dtype=np.int8), pd.Index([key[0]], dtype=object)
-                    ),
-                    "tid": pd.Categorical.from_codes(
-                        np.zeros(len(each.start_ns), dtype=np.int8), pd.Index([key[1]], dtype=object)
-                    ),
-                    "start_ns": each.start_ns,
-                    "dur_ns": each.dur_ns,
-                    "category": np.array(HOST_CATEGORIES, dtype=object)[each.categories()],
+                    "start_ns": thread.start_ns,
+                    "dur_ns": thread.dur_ns,
+                    "category": np.array(HOST_CATEGORIES, dtype=object)[thread.categories()],
                 }
             )
-            for key, each in self.threads.items()
+            for thread in threads
         ]
+        host = _joined(hosts, ["start_ns", "dur_ns", "category"])
+        for place, column in enumerate(("pid", "tid")):
+            host.insert(place, column, _repeated([key[place] for key in self.threads], of_piece))
         return TracePieces(
-            _joined(hosts, ["pid", "tid", "start_ns", "dur_ns", "category"]),
+            host,
             self._idle_frame(),
             self._queue_frame(),
         )
@@ -174,6 +176,14 @@ class Analyzer:
             times, depth = queue_depth(called, started)
             frames.append(pd.DataFrame({"device": device.number, "start_ns": times, "depth": depth}))
         return _joined(frames, ["device", "start_ns", "depth"])
+
+
+def _repeated(names: Sequence[str], of_row: Ints) -> pd.Series[Any]:
+    """A column that names a thread in each row, made at once: pandas cannot join names that are no text that encodes."""
+    distinct = list(dict.fromkeys(names))
+    codes = np.array([distinct.index(name) for name in names], dtype=np.int64)[of_row]
+    column: pd.Series[Any] = pd.Series(pd.Categorical.from_codes(codes, pd.Index(distinct, dtype=object)))
+    return column
 
 
 def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:

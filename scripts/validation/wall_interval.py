@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from overhead_lens.stats.bootstrap import Estimate, median_over_processes, stretch
+from overhead_lens.stats.bootstrap import Estimate, interval_scale, median_over_processes
 from overhead_lens.stats.values import Floats
 from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
 
@@ -111,7 +111,7 @@ def row_of(processes: int, found: Coverage) -> list[Cell]:
 def simulate(processes: int, captures: int) -> Coverage:
     """Draw captures of so many processes and count how many intervals contain the truth."""
     random = np.random.default_rng((_SEED, processes))
-    factor = stretch(processes)
+    factor = interval_scale(processes)
     needed = np.array([needed_factor(estimate, factor) for estimate in draw(random, processes, captures)])
     return Coverage(
         captures=captures,

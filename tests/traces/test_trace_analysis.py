@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from overhead_lens.traces import loops as kernels
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.intervals import cut, merged, union
 from overhead_lens.traces.launches import launching_operators, link
+from tests.drawn.stacks import CLASSIFIER
 from tests.drawn.timelines import (
     AUTOGRAD,
     CLASSIFIER,
@@ -28,6 +30,7 @@ from tests.drawn.timelines import (
     timed,
     trace_of,
 )  # fmt: skip
+from tests.drawn.trace_text import document
 from tests.public_traces import public_traces, reference
 
 VIEW = "aten::view"
@@ -480,6 +483,13 @@ def by_hand(entries: list[dict], device: int) -> tuple[int, int]:
     spans = [(round(start), round(dur)) for start, dur in spans]
     busy = {instant for start, dur in spans for instant in range(start, start + dur)}
     return len(busy), max(start + dur for start, dur in spans) - min(start for start, _ in spans)
+
+
+def test_names_of_threads_that_are_no_text_are_kept(tmp_path: Path) -> None:
+    odd = ["\udcb4", "\ud800"]
+    (tmp_path / "t.json").write_text(document([timed(0, 10, "aten::add", "cpu_op", (1, tid)) for tid in odd]))
+    analyzer = Analyzer(read_trace(tmp_path / "t.json"), CLASSIFIER)
+    assert sorted(analyzer.pieces().host["tid"].unique()) == sorted(odd)
 
 
 @settings(max_examples=200)

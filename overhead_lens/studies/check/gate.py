@@ -1,4 +1,4 @@
-"""The two gates: by time, with counts beside it or not, and by counts of instructions alone."""
+"""Holds a new capture against a baseline: by time (and instructions), or by instructions alone."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def by_time(
     """Hold a new capture against a baseline.
 
     Args:
-        meta: Of the baseline.
-        baseline: The baseline's capture.
-        path: The new one.
-        limits: In time and in instructions.
-        classifier: For both.
-        force: Compare whatever differs.
+        meta: The baseline's metadata.
+        baseline: The baseline's directory.
+        path: The new capture's directory.
+        limits: Limits in time, and in instructions.
+        classifier: Rules for both captures.
+        force: Compare captures of different calls or machines.
 
     Raises:
-        UsageError: The two are not comparable.
+        UsageError: The two cannot be compared.
         MeasurementError: Instructions are limited and could not be counted.
     """
     _comparable(differences(meta, read_capture(path).meta), force=force)
@@ -59,8 +59,7 @@ def by_time(
     findings: list[LimitFinding | CountFinding] = list(check_limits(delta, limits[0]))
     if limits[1]:
         if delta.instructions is None:
-            reasons = [each for each in after.breakdown.warnings if each.startswith(_NO_COUNTS)]
-            raise MeasurementError(reasons[0] if reasons else _NO_COUNTS)
+            raise MeasurementError(_why_no_counts(after))
         findings += check_counts(delta.instructions, limits[1])
     broken = any(finding.state == BROKEN for finding in findings)
     return TimeOutcome(delta, findings, broken if findings else delta.verdict == "slower")
@@ -69,7 +68,7 @@ def by_time(
 def by_counts(
     meta: CaptureMeta, before: Budget, path: Path, limits: Sequence[CountLimit], classifier: Classifier, *, force: bool
 ) -> CountOutcome:
-    """Hold new counts, and no times, against a baseline's budget; other arguments and errors as for ``by_time``."""
+    """Hold new instruction counts against a baseline's budget; arguments and errors as for ``by_time``."""
     new_meta, output = read_counts(path)
     _comparable(instruction_differences(meta, new_meta), force=force)
     base = before.breakdown.instructions
@@ -81,17 +80,20 @@ def by_counts(
 
 
 def need_counts(before: Budget) -> None:
-    """A limit in instructions needs a baseline that has them.
+    """Check that a baseline has instruction counts.
 
     Raises:
         UsageError: It has none.
     """
     if before.breakdown.instructions is None:
-        reasons = [each for each in before.breakdown.warnings if each.startswith(_NO_COUNTS)]
-        why = reasons[0] if reasons else _NO_COUNTS
-        raise UsageError(f"the baseline has {why}; record it with profile --instructions")
+        raise UsageError(f"the baseline has {_why_no_counts(before)}; record it with profile --instructions")
 
 
-def _comparable(found: Sequence[str], *, force: bool) -> None:
-    if found and not force:
-        raise UsageError(f"the baseline differs in {'; '.join(found)}: update it, or compare all the same with --force")
+def _why_no_counts(budget: Budget) -> str:
+    return next((text for text in budget.breakdown.warnings if text.startswith(_NO_COUNTS)), _NO_COUNTS)
+
+
+def _comparable(mismatches: Sequence[str], *, force: bool) -> None:
+    if mismatches and not force:
+        differing = "; ".join(mismatches)
+        raise UsageError(f"the baseline differs in {differing}: update it, or compare all the same with --force")

@@ -1,8 +1,8 @@
-"""A gate: how much of a category's time or instructions may come on top, and whether a difference exceeds it.
+"""Holds a difference against limits on the increase of time or instructions.
 
-A limit is broken where the whole 95 % interval of the difference lies above it, so that noise alone breaks a true gate
-in at most one run of forty; where only the estimate does, the limit is in doubt, which does not fail but is said.
-Counts of instructions have no interval: a limit of theirs is kept or broken.
+A limit is broken if the whole 95 % interval of the difference lies above it, so that noise alone breaks it in at most one run of
+forty. If only the estimate does, the limit is in doubt, which is reported and does not fail. Instruction counts have no interval:
+their limits are kept or broken.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6}
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What may come on top: of ``total`` or of a category, in ns per call or as a share of the base's wall time."""
+    """The allowed increase of ``total`` or a category: ns per call, or share of the base's wall time."""
 
     name: str
     ns: float | None
     share: float | None
 
     def allowed_ns(self, base_wall_ns: int) -> float:
-        """In ns per call."""
+        """The limit in ns per call."""
         return self.ns if self.ns is not None else (self.share or 0.0) * base_wall_ns
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class CountLimit:
-    """What may come on top in instructions per call, of all or of one category, as a count or as a share of the base's all."""
+    """The allowed increase in instructions per call of all or a category: a count, or share of the base's."""
 
     category: str | None
     count: float | None
@@ -58,17 +58,17 @@ class CountLimit:
         return INSTRUCTIONS if self.category is None else f"{INSTRUCTIONS}.{self.category}"
 
     def allowed_count(self, base_count: int) -> float:
-        """In instructions per call."""
+        """The limit in instructions per call."""
         return self.count if self.count is not None else (self.share or 0.0) * base_count
 
 
-# What a gate allows that is told only to count: five times what two counts of the same call may differ by.
 DEFAULT_COUNT_LIMIT = CountLimit(None, None, 0.005)
+"""The limit of a gate that only counts: five times the difference between two counts of the same call."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitFinding:
-    """A limit held against a difference; ``state`` is ``kept``, ``in doubt`` or ``broken``."""
+    """A limit and the measured difference; ``state`` is ``kept``, ``in doubt`` or ``broken``."""
 
     limit: Limit
     allowed_ns: float
@@ -83,18 +83,18 @@ class LimitFinding:
 
     @property
     def allowed(self) -> str:
-        """In words."""
+        """The limit as text."""
         return format_signed_ns(self.allowed_ns)
 
     @property
     def delta(self) -> str:
-        """In words."""
+        """The difference as text."""
         return format_signed_ns(self.delta_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class CountFinding:
-    """A limit held against a difference in instructions per call; ``state`` is ``kept`` or ``broken``."""
+    """A limit and the difference in instructions per call; ``state`` is ``kept`` or ``broken``."""
 
     limit: CountLimit
     allowed_count: float
@@ -107,27 +107,27 @@ class CountFinding:
 
     @property
     def allowed(self) -> str:
-        """In words."""
-        return self._in_words(self.allowed_count)
+        """The limit as text."""
+        return self._text(self.allowed_count)
 
     @property
     def delta(self) -> str:
-        """In words."""
-        return self._in_words(self.delta_count)
+        """The difference as text."""
+        return self._text(self.delta_count)
 
-    def _in_words(self, count: float) -> str:
+    def _text(self, count: float) -> str:
         share = signed_share(count, self.base_count)
         return f"{signed_count(count)} ({share})" if share else signed_count(count)
 
 
 def parse_limit(text: str) -> Limit | CountLimit:
-    """``total=3%``, ``guard=100ns``, ``kernel=1.5us``; ``instructions=0.5%``, ``instructions.guard=100``.
+    """Parse ``total=3%``, ``guard=100ns``, ``kernel=1.5us``; ``instructions=0.5%``, ``instructions.guard=100``.
 
     Raises:
-        UsageError: It is something else.
+        UsageError: The text is no limit.
     """
-    if counted := _COUNT_LIMIT.fullmatch(text.strip()):
-        return _count_limit(text, counted)
+    if count_match := _COUNT_LIMIT.fullmatch(text.strip()):
+        return _count_limit(text, count_match)
     match = _LIMIT.fullmatch(text.strip())
     known = (TOTAL, *HOST_CATEGORIES)
     if match is None or match["name"] not in known:
@@ -142,12 +142,12 @@ def parse_limit(text: str) -> Limit | CountLimit:
 
 
 def check_counts(delta: InstructionDelta, limits: Sequence[CountLimit]) -> tuple[CountFinding, ...]:
-    """Every limit in instructions held against the difference, in their order."""
+    """A finding for each limit in instructions, in their order."""
     return tuple(_count_finding(delta, limit) for limit in limits)
 
 
 def check_limits(delta: Delta, limits: Sequence[Limit]) -> tuple[LimitFinding, ...]:
-    """Every limit held against the difference, in their order."""
+    """A finding for each limit in time, in their order."""
     return tuple(_finding(delta, limit) for limit in limits)
 
 
@@ -159,9 +159,9 @@ def _count_limit(text: str, match: re.Match[str]) -> CountLimit:
 
 
 def _count_finding(delta: InstructionDelta, limit: CountLimit) -> CountFinding:
-    moved = delta.delta_count if limit.category is None else delta.change(limit.category).delta_count
+    count = delta.delta_count if limit.category is None else delta.change(limit.category).delta_count
     allowed = limit.allowed_count(delta.base_count)
-    return CountFinding(limit, allowed, moved, delta.base_count, KEPT if moved <= allowed else BROKEN)
+    return CountFinding(limit, allowed, count, delta.base_count, KEPT if count <= allowed else BROKEN)
 
 
 def _finding(delta: Delta, limit: Limit) -> LimitFinding:

@@ -1,4 +1,4 @@
-"""What a check found: in time, with instructions beside it or not, or in instructions alone."""
+"""Outcomes of a check: in time (and instructions), or in instructions alone."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ class TimeOutcome:
     """A new capture held against a baseline.
 
     Attributes:
-        delta: What changed.
-        findings: One for each limit.
+        findings: One per limit.
         regressed: Whether a limit is broken or, without limits, the call became slower.
     """
 
@@ -27,21 +26,19 @@ class TimeOutcome:
 
     @property
     def name(self) -> str:
-        """What was measured: ``add1:add1``."""
+        """Scenario and variant: ``add1:add1``."""
         return f"{self.delta.new.subject.name}:{self.delta.new.subject.variant}"
 
 
 @dataclass(frozen=True, slots=True)
 class CountOutcome:
-    """New instruction counts, and no times, held against a baseline's.
+    """New instruction counts held against a baseline's.
 
     Attributes:
-        subject: What was counted.
-        base, new: The directories.
-        calls: Counted on either side.
-        delta: What changed.
-        findings: One for each limit.
-        regressed: Whether one is broken.
+        base, new: Directories.
+        calls: Counted calls of either side.
+        findings: One per limit.
+        regressed: Whether a limit is broken.
     """
 
     subject: Subject
@@ -54,7 +51,7 @@ class CountOutcome:
 
     @property
     def name(self) -> str:
-        """What was counted: ``add1:add1``."""
+        """Scenario and variant: ``add1:add1``."""
         return f"{self.subject.name}:{self.subject.variant}"
 
 

@@ -1,6 +1,6 @@
-"""The recorder of instruction counts alone, without a clock: for gates on machines whose times mean nothing.
+"""Records instruction counts without a clock, for gates on machines with unreliable times.
 
-A plain worker says what was loaded and by which torch; another under callgrind is counted as for ``profile --instructions``.
+A plain worker describes the call and its torch; another one is counted under callgrind, as for ``profile --instructions``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from overhead_lens.studies.check.stored import COUNTS, CountsMeta
 
 
 def record_counts(request: Request, calls: int, listener: Listener) -> Path:
-    """Count the instructions of ``calls`` calls; returns the new directory, which has no clock and no samples.
+    """Record the instruction counts of ``calls`` calls into a new directory.
 
     Raises:
         UsageError: The scenario, a parameter or the output place is wrong.
-        MeasurementError: Nothing could be counted; the message says why.
+        MeasurementError: Nothing could be counted.
     """
     started = datetime.now(timezone.utc)
     listener.begin(2)

@@ -1,4 +1,4 @@
-"""A stored capture as a request to record the same again."""
+"""Turns a stored capture into a request to record the same again."""
 
 from __future__ import annotations
 
@@ -17,28 +17,27 @@ from overhead_lens.target import parse_target
 def request_of(
     capture: Capture, target: str | None, output: Path | None, timeout_s: float, inputs: str | None = None
 ) -> Request:
-    """Scenario, variant, parameters, compile options and effort of a capture; instructions where it has them.
+    """A request with the capture's call and effort; instructions are counted where the capture has them.
 
     Args:
-        capture: What was recorded.
-        target: What to record in place of what the capture says.
-        output: Directory for the new capture; None for one of its own.
+        capture: The capture to repeat.
+        target: The target in place of the capture's.
+        output: Directory for the new capture; None for a new one below ``traces``.
         timeout_s: Limit for one step of one worker.
-        inputs: What makes its arguments, in place of what the capture says.
+        inputs: The source of arguments in place of the capture's.
 
     Raises:
-        UsageError: What the capture recorded is not here, or cannot be measured here.
+        UsageError: The target does not exist or cannot be measured on this machine.
     """
     if sys.platform == "win32":
         raise UsageError("profiles are measured on Linux and macOS only")
     meta = capture.meta
     named = target or meta.target or f"{meta.subject.name}:{meta.subject.variant}"
-    found = parse_target(named, inputs or (None if target else meta.inputs))
-    known = {name: str(value) for name, value in meta.subject.params.items()}
+    params = {name: str(value) for name, value in meta.subject.params.items()}
     counted = capture.note("instructions", Counted)
     return Request(
-        target=found,
-        params=known if meta.assigned is None else meta.assigned,
+        target=parse_target(named, inputs or (None if target else meta.inputs)),
+        params=params if meta.assigned is None else meta.assigned,
         compile_options=meta.compile_options,
         output=output,
         parent=Path("traces"),
@@ -51,6 +50,6 @@ def request_of(
 
 
 def _effort(stored: Mapping[str, int]) -> Effort:
-    """The stored effort if it is one; that of a capture of before is the usual."""
-    known = {each.name for each in fields(Effort)}
+    """The stored effort; the default one where this version does not know it."""
+    known = {field.name for field in fields(Effort)}
     return Effort(**stored) if stored.keys() <= known and all(number > 0 for number in stored.values()) else Effort()

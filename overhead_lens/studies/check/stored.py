@@ -1,8 +1,7 @@
-"""Instruction counts on disk, without a clock: ``meta.json`` and callgrind's output."""
+"""Reads stored instruction counts without a clock: ``meta.json`` and callgrind's output."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,13 @@ import msgspec
 from overhead_lens.captures.directory import Kind, damaged, read_meta
 from overhead_lens.captures.files import CALLGRIND
 from overhead_lens.captures.model import Recorded
-from overhead_lens.captures.upgrade import subject_of
+from overhead_lens.captures.upgrade import with_subject
 from overhead_lens.instruments.instructions.evidence import Counted
 from overhead_lens.subject import Subject
 
 
 class CountsMeta(Recorded, frozen=True, kw_only=True):
-    """``meta.json`` of instruction counts; fields as of a capture."""
+    """``meta.json`` of instruction counts; fields as in ``CaptureMeta``."""
 
     subject: Subject
     instructions: Counted
@@ -28,18 +27,14 @@ class CountsMeta(Recorded, frozen=True, kw_only=True):
     effort: dict[str, int] = msgspec.field(default_factory=dict)
 
 
-def _of_1(meta: Mapping[str, Any]) -> dict[str, Any]:
-    return {**meta, "subject": subject_of(meta)}
-
-
-COUNTS = Kind("counts", "overhead-lens/counts/2", CountsMeta, {"overhead-lens/counts/1": _of_1})
+COUNTS = Kind("counts", "overhead-lens/counts/2", CountsMeta, {"overhead-lens/counts/1": with_subject})
 
 
 def read_counts(path: Path) -> tuple[CountsMeta, Path]:
     """Metadata and callgrind's output of stored instruction counts.
 
     Raises:
-        UsageError: Not such counts, or interrupted ones.
+        UsageError: The directory holds no complete counts.
     """
     meta = read_meta(path, COUNTS)
     output = path / CALLGRIND

@@ -1,7 +1,7 @@
-"""Many captures over time: grouped by what makes them comparable, with the change points of every category.
+"""Groups captures over time and looks for the change points of every category.
 
-Captures of one scenario, variant, compile options, device and parameters are a series. Those of one machine and one torch are
-a segment of it: segments stand beside each other and are never compared.
+Captures of the same scenario, variant, compile options, device and parameters are a series. Those of one machine and one torch
+are a segment of it. Segments are not compared with each other.
 """
 
 from __future__ import annotations
@@ -26,34 +26,32 @@ from overhead_lens.units import format_signed_ns
 WALL = "wall"
 SERIES = (WALL, *HOST_CATEGORIES)
 
-# A change of any of these begins a segment of its own.
+# A change of one of these begins a new segment.
 ENVIRONMENT = ("host", "cpu", "threads", "torch", "python")
 
 _COMMIT_LENGTH = 10
 # Standard errors in the width of a 95 % interval.
 _PER_INTERVAL = 3.92
-# A change of the reference loop by less is its usual scatter.
+# Smaller changes of the reference loop are its usual scatter.
 REFERENCE_SHARE = 0.02
 
 
 class NotDatedError(ValueError):
-    """A capture whose metadata has no time: it has no place in a history."""
+    """A capture without a time, which a history cannot place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One capture as a history needs it.
+    """One capture of a history.
 
     Attributes:
-        path: Its directory.
-        about: What makes captures comparable, as JSON text.
+        about: Subject and compile options, as JSON text.
         environment: Machine, torch and Python, as JSON text.
-        started: When it was recorded.
-        commit: What its scenario's folder had checked out; None outside git.
-        ns: ns per call of each of ``SERIES``.
-        ci95_ns: Their intervals.
-        reference_ns: Median time of the reference loop beside its blocks.
-        reference: Which reference loop that was; None where the capture does not say.
+        started: Time of the recording.
+        commit: The commit of the scenario's folder; None outside git.
+        ns, ci95_ns: ns per call of each of ``SERIES``, and the intervals.
+        reference_ns: Median time of the reference loop.
+        reference: Name of the reference loop; None where the capture does not say.
     """
 
     path: str
@@ -68,7 +66,7 @@ class Point:
 
     @property
     def name(self) -> str:
-        """The commit, shortened, or the time it was recorded."""
+        """The shortened commit, or the time of the recording."""
         if self.commit is None:
             return f"{self.started:%Y-%m-%d %H:%M:%S}"
         commit, dash, dirty = self.commit.partition("-")
@@ -80,12 +78,12 @@ class HistoryChange:
     """A change point of a segment.
 
     Attributes:
-        position: Of the first capture after it, in the segment.
-        before, after: The captures between which it lies, in 95 % of histories.
-        likely: The first capture after it, if it is where it most likely is.
-        found_in: The series that showed it, with its ``p_value`` after Holm.
-        shifts: How each series moved, in ns per call.
-        reference_share: How much slower the reference loop became; 0 where it is another one since.
+        position: Position in the segment of the first capture after it.
+        before, after: The captures between which it lies, with 95 % confidence.
+        likely: The most likely first capture after it.
+        found_in: The series that shows it, with its ``p_value`` after Holm.
+        shifts: Shift of each series, in ns per call.
+        reference_share: Relative slowdown of the reference loop; 0 for different loops.
     """
 
     position: int
@@ -99,24 +97,25 @@ class HistoryChange:
 
     @property
     def moved(self) -> list[str]:
-        """The categories that moved, the largest first."""
+        """The categories that changed significantly, the largest first."""
         names = [name for name in HOST_CATEGORIES if name in self.shifts and self.shifts[name].moved]
         return sorted(names, key=lambda name: -abs(self.shifts[name].delta))
 
     @property
     def sentence(self) -> str:
-        """What moved, and between which commits."""
+        """The changed categories, and the commits between which they changed."""
         names = self.moved or [self.found_in]
-        what = ", ".join(f"{name} {format_signed_ns(self.shifts[name].delta)}" for name in names)
-        whole = "" if names == [WALL] else f" (wall {format_signed_ns(self.shifts[WALL].delta)})"
+        changed = ", ".join(f"{name} {format_signed_ns(self.shifts[name].delta)}" for name in names)
+        if names != [WALL]:
+            changed += f" (wall {format_signed_ns(self.shifts[WALL].delta)})"
         if self.before.name == self.after.name:
-            return f"{what}{whole} within {self.before.name}: no commit lies between the captures"
-        where = "" if self.likely is self.after else f", most likely from {self.likely.name} on"
-        return f"{what}{whole} between {self.before.name} and {self.after.name}{where}"
+            return f"{changed} within {self.before.name}: no commit lies between the captures"
+        likely = "" if self.likely is self.after else f", most likely from {self.likely.name} on"
+        return f"{changed} between {self.before.name} and {self.after.name}{likely}"
 
     @property
     def warning(self) -> str | None:
-        """A word of caution where the reference loop moved as well."""
+        """A warning where the reference loop changed as well."""
         if abs(self.reference_share) < REFERENCE_SHARE:
             return None
         return f"the reference loop took {self.reference_share:+.1%} time as well: the machine may have changed"
@@ -127,8 +126,8 @@ class Segment:
     """Captures of one series on one machine with one torch, by time.
 
     Attributes:
-        environment: Their ``ENVIRONMENT``.
-        levels: Level of each series in each stretch between changes; series that are always 0 are left out.
+        environment: Values of ``ENVIRONMENT``.
+        levels: Levels of each series between the changes; without series that are always 0.
     """
 
     environment: Mapping[str, Any]
@@ -145,10 +144,9 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Captures that differ in time, machine and torch alone; segments by the time of their first capture.
+    """Captures of one call; segments by the time of their first capture.
 
     Attributes:
-        subject: What all of them measured.
         compile_options: Keyword arguments of torch.compile; None for eager calls.
     """
 
@@ -165,13 +163,14 @@ class Series:
 
     @property
     def differing(self) -> list[str]:
-        """What of the environment the segments differ in."""
-        return [name for name in ENVIRONMENT if len({json.dumps(each.environment[name]) for each in self.segments}) > 1]
+        """Names of the environment's values in which the segments differ."""
+        values = {name: {json.dumps(segment.environment[name]) for segment in self.segments} for name in ENVIRONMENT}
+        return [name for name in ENVIRONMENT if len(values[name]) > 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A directory that is no part of the history; ``kind`` is ``incomplete``, ``damaged`` or ``foreign``."""
+    """A directory outside the history; ``kind`` is ``incomplete``, ``damaged`` or ``foreign``."""
 
     path: str
     kind: str
@@ -180,7 +179,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All series below a directory, and what was skipped there."""
+    """All series below a directory, and the skipped directories."""
 
     directory: str
     series: tuple[Series, ...]
@@ -194,23 +193,22 @@ class History:
 
 
 def text_of(meta: CaptureMeta, budget: Budget, reference_ns: float) -> str:
-    """What a history needs of an analyzed capture, as JSON text, which ``point_of_text`` reads.
+    """The point of an analyzed capture, as JSON text for ``point_of_text``.
 
     Raises:
         NotDatedError: ``meta`` has no time.
     """
-    environment, subject = meta.environment, meta.subject
-    about = {"subject": asdict(subject), "compile_options": meta.compile_options}
+    environment = meta.environment
     commit = environment.get("git_commit")
     wall, host = budget.breakdown.wall, budget.breakdown.host
     return canonical(
         {
-            "about": about,
+            "about": {"subject": asdict(meta.subject), "compile_options": meta.compile_options},
             "environment": {name: environment.get(name) for name in ENVIRONMENT},
             "started": _time(meta.started).isoformat(),
             "commit": commit if isinstance(commit, str) and commit else None,
-            "ns": {WALL: wall.ns, **{each.category: each.ns for each in host}},
-            "ci95_ns": {WALL: wall.ci95_ns, **{each.category: each.ci95_ns for each in host}},
+            "ns": {WALL: wall.ns, **{category.category: category.ns for category in host}},
+            "ci95_ns": {WALL: wall.ci95_ns, **{category.category: category.ci95_ns for category in host}},
             "reference_ns": reference_ns,
             "reference": environment.get("reference"),
         }
@@ -218,48 +216,46 @@ def text_of(meta: CaptureMeta, budget: Budget, reference_ns: float) -> str:
 
 
 def point_of_text(text: str, path: str) -> Point:
-    """The capture at ``path``."""
-    found = json.loads(text)
+    """The point of the capture at ``path``."""
+    point = json.loads(text)
     return Point(
         path,
-        canonical(found["about"]),
-        canonical(found["environment"]),
-        datetime.fromisoformat(found["started"]),
-        found["commit"],
-        found["ns"],
-        {name: (low, high) for name, (low, high) in found["ci95_ns"].items()},
-        found["reference_ns"],
-        found["reference"],
+        canonical(point["about"]),
+        canonical(point["environment"]),
+        datetime.fromisoformat(point["started"]),
+        point["commit"],
+        point["ns"],
+        {name: (low, high) for name, (low, high) in point["ci95_ns"].items()},
+        point["reference_ns"],
+        point["reference"],
     )
 
 
 def canonical(value: Any) -> str:
-    """JSON text, the same for the same value; infinities and NaN as text."""
+    """JSON text with sorted keys; infinities and NaN as text."""
     return json.dumps(_finite(value), sort_keys=True, default=str)
 
 
 def make_history(
     directory: str, points: Iterable[Point], skipped: Sequence[Skipped], warnings: Sequence[str]
 ) -> History:
-    """Group captures and look for changes."""
+    """Group captures into series and segments, and look for changes."""
     groups: dict[str, dict[str, list[Point]]] = {}
-    for point in sorted(points, key=lambda each: (each.started, each.path)):
+    for point in sorted(points, key=lambda point: (point.started, point.path)):
         groups.setdefault(point.about, {}).setdefault(point.environment, []).append(point)
-    series = [
-        _series(json.loads(about), [_segment(json.loads(environment), of) for environment, of in segments.items()])
-        for about, segments in sorted(groups.items())
-    ]
+    series = []
+    for text, by_environment in sorted(groups.items()):
+        about = json.loads(text)
+        segments = tuple(_segment(json.loads(environment), rows) for environment, rows in by_environment.items())
+        series.append(Series(Subject(**about["subject"]), about["compile_options"], segments))
     return History(directory, tuple(series), tuple(skipped), tuple(warnings))
-
-
-def _series(about: Mapping[str, Any], segments: Sequence[Segment]) -> Series:
-    return Series(Subject(**about["subject"]), about["compile_options"], tuple(segments))
 
 
 def _segment(environment: Mapping[str, Any], points: Sequence[Point]) -> Segment:
     names = [name for name in SERIES if any(point.ns[name] for point in points)] or [WALL]
     values = np.array([[point.ns[name] for point in points] for name in names])
-    errors = np.array([[_error(point.ci95_ns[name]) for point in points] for name in names])
+    intervals = np.array([[point.ci95_ns[name] for point in points] for name in names])
+    errors = (intervals[..., 1] - intervals[..., 0]) / _PER_INTERVAL
     cuts = find_cuts(values, errors)
     positions = [cut.position for cut in cuts]
     reference = np.array([point.reference_ns for point in points])
@@ -288,23 +284,19 @@ def _change(
     )
 
 
-def _error(interval: Interval) -> float:
-    return (interval[1] - interval[0]) / _PER_INTERVAL
-
-
 def _time(text: Any) -> datetime:
     try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
+        time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
     except (AttributeError, ValueError, OverflowError):
         raise NotDatedError(f"meta.json: started is no time: {text!r}") from None
 
 
 def _finite(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(name): _finite(each) for name, each in value.items()}
+        return {str(name): _finite(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
+        return [_finite(item) for item in value]
     return str(value) if isinstance(value, float) and not np.isfinite(value) else value
 
 

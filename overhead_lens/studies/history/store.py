@@ -1,7 +1,7 @@
-"""What was found out about captures, kept in the user's cache folder so that it is found out once.
+"""Caches the analyses of captures in the user's cache folder.
 
-One parquet file: ``key``, ``version``, ``text``, ``digest``. A key is made of the contents of ``meta.json``, the sizes of the
-evidence beside it, the version of this package and its rules; a row whose digest is not that of its key and text is not there.
+One parquet file: ``key``, ``version``, ``text``, ``digest``. A key covers ``meta.json``, the sizes of the evidence, the version
+of this package and its rules. A row with a wrong digest is ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from overhead_lens.captures.files import ABLATION, CALIBRATION, CLOCK, KINETO, M
 from overhead_lens.correction.store import folder
 from overhead_lens.taxonomy.rules import RULES_FILE
 
-# Counted up whenever the kept text or the analysis that makes it changes within one version of the package.
+# Increased when the cached text or its analysis changes within one version of the package.
 _FORMAT = 8
 _VERSION = f"{__version__}/{_FORMAT}/{hashlib.sha256(RULES_FILE.read_bytes()).hexdigest()[:16]}"
 _EVIDENCE = (CLOCK, KINETO, STACKS, CALIBRATION, ABLATION)
@@ -26,24 +26,22 @@ _COLUMNS = ["key", "version", "text", "digest"]
 
 
 def place() -> Path:
-    """The file."""
+    """The cache file."""
     return folder() / "history.parquet"
 
 
 def key_of(capture: Path) -> str:
-    """What the text of a capture is kept under.
+    """The cache key of a capture.
 
     Raises:
         OSError: ``meta.json`` cannot be read.
     """
     sizes = [(capture / name).stat().st_size if (capture / name).exists() else -1 for name in _EVIDENCE]
-    found = hashlib.sha256(f"{_VERSION} {sizes} ".encode())
-    found.update((capture / META).read_bytes())
-    return found.hexdigest()
+    return hashlib.sha256(f"{_VERSION} {sizes} ".encode() + (capture / META).read_bytes()).hexdigest()
 
 
 def load() -> dict[str, str]:
-    """Text by key, of this version; nothing from a file that cannot be read."""
+    """Texts of this version by key; empty for an unreadable file."""
     try:
         rows = pd.read_parquet(place(), columns=_COLUMNS)
         return {
@@ -56,7 +54,7 @@ def load() -> dict[str, str]:
 
 
 def save(texts: Mapping[str, str]) -> str | None:
-    """Keep texts by key, whole or not at all; what was kept before goes. Returns why they could not be kept."""
+    """Replace the cached texts, all or none; returns the reason if they cannot be written."""
     rows = [(key, _VERSION, text, _digest(key, text)) for key, text in texts.items()]
     partial = place().with_name(f"{place().name}.{os.getpid()}")
     try:

@@ -1,6 +1,6 @@
-"""The ablation ladder: what each thing costs, as the difference between a call with it and the call without it.
+"""The ablation ladder: a thing costs the difference of the call with and without it.
 
-Differences are paired: both sides are timed in turns in the same processes, and a bootstrap draws the same processes for both.
+Differences are paired: both sides are timed in turns in the same processes, and the bootstrap draws the same processes for both.
 """
 
 from __future__ import annotations
@@ -22,18 +22,13 @@ from overhead_lens.studies.ladder.stored import LadderMeta, read_ladder
 from overhead_lens.subject import Subject
 from overhead_lens.units import format_ns
 
-# Processes whose medians of one rung differ by a larger factor are worth one too: layout and hash seed do not do that.
-_MOST_APART = 2.0
+# Layout and hash seed make the processes' medians of one rung differ by less.
+_USUAL_RATIO = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class RungKind:
-    """What a rung is.
-
-    Attributes:
-        title: In words.
-        against: The rung that it differs from in one thing; None for the first.
-    """
+    """A rung's title, and the rung it differs from in one thing (if any)."""
 
     title: str
     against: str | None
@@ -62,7 +57,7 @@ RUNGS: Mapping[str, RungKind] = {
 
 @dataclass(frozen=True, slots=True)
 class StepKind:
-    """A pair of sides, the slower one first, and what its author says that the change saved, in ns (None if unknown)."""
+    """Two ways to do one small job, and the published saving in ns."""
 
     pair: str
     slow: str
@@ -70,8 +65,8 @@ class StepKind:
     published_ns: int | None = None
 
 
-# Published: "Micro-optimizations for the most micro of benchmarks", i9-11900K; per kernel call, graph, graph, allocation. The
-# guard there is BACKEND_MATCH, the context managers those of Dynamo's wrapper, several per graph.
+# Published: "Micro-optimizations for the most micro of benchmarks", i9-11900K; per kernel call, graph, graph, allocation. Its
+# guard is BACKEND_MATCH; its context managers are those of Dynamo's wrapper, several per graph.
 STEPS = (
     StepKind("binding", "kernel by ctypes", "kernel by C++ binding", 1_900),
     StepKind("guard", "guard in Python", "guard in C++", 4_400),
@@ -85,7 +80,7 @@ STEPS = (
 
 @dataclass(frozen=True, slots=True)
 class PublishedRung:
-    """A published figure of a rung, in ns per call, and the eager figure of the same source (0 where it has none)."""
+    """A published figure of a rung, and its source's eager figure (0 without), ns per call."""
 
     label: str
     ns: float
@@ -98,13 +93,10 @@ class Rung:
     """One rung, in ns per call.
 
     Attributes:
-        ns: Median over processes; None where the rung could not be done.
-        ci95_ns: Its interval.
+        ns: Median over processes; None where the rung could not be timed.
         step_ns: Paired difference to the rung it is compared with; None without one.
-        step_ci95_ns: Its interval.
         minor_faults: Page faults per call.
-        reason: Why it could not be done.
-        published: Figures of others.
+        reason: Why it could not be timed.
     """
 
     name: str
@@ -118,12 +110,12 @@ class Rung:
 
     @property
     def kind(self) -> RungKind:
-        """Title and what it is compared with."""
+        """Title, and the rung it is compared with."""
         return RUNGS[self.name]
 
     @property
     def depth(self) -> int:
-        """How many rungs lie between it and the first."""
+        """Number of comparisons up to the first rung."""
         depth, against = 0, self.kind.against
         while against is not None:
             depth, against = depth + 1, RUNGS[against].against
@@ -132,7 +124,7 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class LadderStep:
-    """A single step: one small job done in two ways, in ns each, with the paired difference."""
+    """One small job timed in two ways, in ns, with the paired difference."""
 
     kind: StepKind
     slow_ns: float | None
@@ -144,7 +136,7 @@ class LadderStep:
 
 @dataclass(frozen=True, slots=True)
 class Ladder(Result):
-    """All rungs of one scenario and the single steps of this machine."""
+    """All rungs of one scenario, and the single steps of this machine."""
 
     subject: Subject
     processes: int
@@ -160,12 +152,12 @@ class Ladder(Result):
 
     @property
     def sentence(self) -> str:
-        """The largest step between published rungs that changed since, and what the call is made of."""
+        """The largest layer of the compiled call, and the largest change since the published ladder."""
         return " ".join(filter(None, (_largest(self), _since(self))))
 
 
 def ladder_of(path: Path) -> Ladder:
-    """A stored ladder.
+    """The ladder stored in a directory.
 
     Raises:
         UsageError: It is no ladder, or a damaged one.
@@ -178,10 +170,10 @@ def make_ladder(meta: LadderMeta, rows: pd.DataFrame, directory: str) -> Ladder:
     """The ladder of stored blocks.
 
     Args:
-        meta: ``meta.json`` of the ladder.
+        meta: The ladder's metadata.
         rows: ``process``, ``kind`` (``rung`` or ``step``), ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``,
             ``minor_faults``.
-        directory: Where it is stored.
+        directory: The ladder's directory.
     """
     kept = undisturbed(rows, ("process", "rung"))
     rungs, steps = (kept[kept["kind"] == kind] for kind in ("rung", "step"))
@@ -201,18 +193,18 @@ def make_ladder(meta: LadderMeta, rows: pd.DataFrame, directory: str) -> Ladder:
 
 
 def _warnings(disturbed: float, walls: PairedSides, unknown: list[Any]) -> list[str]:
-    found = []
-    apart = [name for name, values in walls.values.items() if values.max() > _MOST_APART * values.min()]
-    if apart:
-        found.append(
-            f"processes differ by more than {_MOST_APART:g} times in {len(apart)} of {len(walls.values)} rungs: "
+    warnings = []
+    uneven = sum(values.max() > _USUAL_RATIO * values.min() for values in walls.values.values())
+    if uneven:
+        warnings.append(
+            f"processes differ by more than {_USUAL_RATIO:g} times in {uneven} of {len(walls.values)} rungs: "
             "another program may have held a core; run it again on a quiet machine"
         )
     if disturbed > DISTURBED_BLOCKS_SHARE:
-        found.append(f"{disturbed:.0%} of the blocks were left out: the machine was disturbed")
+        warnings.append(f"{disturbed:.0%} of the blocks were left out: the machine was disturbed")
     if unknown:
-        found.append(f"this version does not know the rungs {', '.join(map(str, unknown))}")
-    return found
+        warnings.append(f"this version does not know the rungs {', '.join(map(str, unknown))}")
+    return warnings
 
 
 def _rung(
@@ -227,41 +219,39 @@ def _rung(
 
 
 def _steps(walls: PairedSides, reasons: Mapping[str, str | None]) -> list[LadderStep]:
-    found = []
+    steps = []
     for kind in STEPS:
         delta = walls.difference(kind.slow, kind.fast)
         if delta is None:
-            found.append(
-                LadderStep(kind, None, None, None, None, reasons.get(kind.pair) or "not every process could time it")
-            )
+            reason = reasons.get(kind.pair) or "not every process could time it"
+            steps.append(LadderStep(kind, None, None, None, None, reason))
         else:
-            found.append(
-                LadderStep(kind, walls.estimate(kind.slow).value, walls.estimate(kind.fast).value, *delta, None)
-            )
-    return found
+            slow_ns, fast_ns = walls.estimate(kind.slow).value, walls.estimate(kind.fast).value
+            steps.append(LadderStep(kind, slow_ns, fast_ns, *delta, None))
+    return steps
 
 
 def _published(meta: LadderMeta) -> dict[str, tuple[PublishedRung, ...]]:
-    """Figures by rung, of this variant and of these parameters."""
+    """Published figures of this variant and these parameters, by rung."""
     entries = [entry for entry in meta.published if _fits(entry, meta)]
     eager = {entry.source: entry.ns for entry in entries if entry.rung == "eager"}
-    found: dict[str, list[PublishedRung]] = {}
+    figures: dict[str, tuple[PublishedRung, ...]] = {}
     for entry in entries:
         if entry.rung:
             figure = PublishedRung(entry.label, entry.ns, eager.get(entry.source, 0.0), entry.source)
-            found.setdefault(entry.rung, []).append(figure)
-    return {rung: tuple(figures) for rung, figures in found.items()}
+            figures[entry.rung] = (*figures.get(entry.rung, ()), figure)
+    return figures
 
 
 def _fits(entry: Published, meta: LadderMeta) -> bool:
-    """Whether a figure is of this variant and of these parameters, but for what its rung sets whatever they are."""
+    """Whether a figure has this variant and these parameters; a parameter that its rung sets may differ."""
     params = meta.subject.params
     of_rung = {name: value for name, value in entry.params.items() if entry.rung.endswith(f"_{name}")}
     usual = params if meta.default_params is None else meta.default_params
     return entry.variant == meta.subject.variant and {**params, **of_rung} == {**usual, **entry.params}
 
 
-# From the whole compiled call down to its kernels: each pair is one layer, named by what it holds.
+# Layers of the compiled call, outermost first: the difference of two rungs.
 LAYERS = (
     ("guards", "compiled", "guards_filtered"),
     ("cache lookup, eval frame and wrapper of Dynamo", "guards_filtered", "direct_bytecode"),
@@ -273,10 +263,10 @@ LAYERS = (
 
 
 def layers(ladder: Ladder) -> list[tuple[str, int]]:
-    """What the compiled call is made of, outermost first, in integer ns; empty where a rung is missing.
+    """Layers of the compiled call in whole ns, outermost first; empty where a rung is missing.
 
-    They sum to its time in whole ns exactly. To that end they are differences of the rungs' medians, which may differ a
-    little from the rungs' steps, medians of the differences inside each process.
+    They are differences of medians, so that they sum to the call's time. The rungs' steps are medians of paired differences, and
+    may differ a little.
     """
     ns = {rung.name: round(rung.ns) for rung in ladder.rungs if rung.ns is not None}
     if any(upper not in ns or (lower is not None and lower not in ns) for _, upper, lower in LAYERS):
@@ -285,16 +275,16 @@ def layers(ladder: Ladder) -> list[tuple[str, int]]:
 
 
 def _largest(ladder: Ladder) -> str:
-    found = layers(ladder)
-    if not found:
+    by_name = layers(ladder)
+    if not by_name:
         return ""
-    name, ns = max(found, key=lambda layer: layer[1])
-    total = sum(each for _, each in found)
-    return f"Of the compiled call's {format_ns(total)}, {format_ns(ns)} ({ns / total:.0%}) is {name}."
+    name, ns = max(by_name, key=lambda layer: layer[1])
+    total_ns = sum(layer_ns for _, layer_ns in by_name)
+    return f"Of the compiled call's {format_ns(total_ns)}, {format_ns(ns)} ({ns / total_ns:.0%}) is {name}."
 
 
 def _since(ladder: Ladder) -> str:
-    """How the layers between published rungs changed, in multiples of the eager call of the same machine."""
+    """The largest change between published rungs, in multiples of the same machine's eager call."""
     eager = ladder.rung("eager")
     if eager is None or not eager.ns:
         return ""
@@ -307,11 +297,8 @@ def _since(ladder: Ladder) -> str:
     names = [name for name in order if name in known]
     changes = []
     for upper, lower in zip(names, [*names, None][1:], strict=True):
-        here, then = (known[upper][at] - (known[lower][at] if lower else 0.0) for at in (0, 1))
-        between = (
-            f"between “{RUNGS[upper].title}” and “{RUNGS[lower].title}”" if lower else f"in “{RUNGS[upper].title}”"
-        )
-        changes.append((abs(here - then), f"{between}: {then:.2f} times the eager call then, {here:.2f} now"))
-    if not changes:
-        return ""
-    return f"The largest change since the published ladder is {max(changes)[1]}."
+        now, then = (known[upper][at] - (known[lower][at] if lower else 0.0) for at in (0, 1))
+        title = f"“{RUNGS[upper].title}”"
+        layer = f"between {title} and “{RUNGS[lower].title}”" if lower else f"in {title}"
+        changes.append((abs(now - then), f"{layer}: {then:.2f} times the eager call then, {now:.2f} now"))
+    return f"The largest change since the published ladder is {max(changes)[1]}." if changes else ""

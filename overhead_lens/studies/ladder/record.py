@@ -1,4 +1,4 @@
-"""The recorder of an ablation ladder: fresh workers that build their rungs side by side and time them one at a time."""
+"""Records an ablation ladder: fresh workers build all rungs and time them in turns."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ RUNG, STEP = "rung", "step"
 
 
 def record_ladder(request: Request, names: Sequence[str], listener: Listener) -> Path:
-    """Record the rungs called ``names`` and the single steps; returns the new directory.
+    """Record the rungs called ``names`` and the single steps into a new directory.
 
-    ``request.compile_options`` are those of every compiled rung; ``request.effort`` gives the processes, the rounds (its
-    blocks) and the time for them (its clock budget).
+    ``request.compile_options`` apply to every compiled rung; ``request.effort`` gives the processes, the rounds (its blocks) and
+    the time for them (its clock budget).
 
     Raises:
         UsageError: The scenario, a parameter or the output place is wrong.
@@ -39,7 +39,7 @@ def record_ladder(request: Request, names: Sequence[str], listener: Listener) ->
 
 @dataclass(slots=True)
 class _Ladder:
-    """A ladder while it is recorded; ``reasons`` and ``pairs`` say why a rung and a single step could not be done."""
+    """A ladder while it is recorded; ``reasons`` and ``pairs`` say why rungs and single steps were not timed."""
 
     request: Request
     names: Sequence[str]
@@ -61,10 +61,10 @@ class _Ladder:
             TIME_RUNGS, block_ns=BLOCK_NS, rounds=effort.blocks, budget_ns=effort.clock_budget_ns, seed=process
         )
         steps = worker.ask(TIME_STEPS, block_ns=STEP_BLOCK_NS, rounds=effort.blocks, seed=process)
-        for known, kind, found in ((self.reasons, RUNG, rungs), (self.pairs, STEP, steps)):
-            for name, reason in found.reasons.items():
-                known[name] = known.get(name) or reason
-            self.rows += [{"process": process, "kind": kind, **row} for row in found.rows]
+        for reasons, kind, timed in ((self.reasons, RUNG, rungs), (self.pairs, STEP, steps)):
+            for name, reason in timed.reasons.items():
+                reasons[name] = reasons.get(name) or reason
+            self.rows += [{"process": process, "kind": kind, **row} for row in timed.rows]
 
     def write(self, folder: Path, provenance: Mapping[str, Any]) -> LadderMeta:
         if not any(row["kind"] == RUNG for row in self.rows):

@@ -1,8 +1,7 @@
-"""A ladder on disk: ``meta.json`` and ``ablation.parquet``."""
+"""Reads a stored ladder: ``meta.json`` and ``ablation.parquet``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pandas as pd
 from overhead_lens.captures.directory import Kind, damaged, read_meta
 from overhead_lens.captures.files import ABLATION
 from overhead_lens.captures.model import Recorded
-from overhead_lens.captures.upgrade import subject_of
+from overhead_lens.captures.upgrade import with_subject
 from overhead_lens.instruments.ablation.evidence import read_rungs
 from overhead_lens.scenario import Published
 from overhead_lens.subject import Subject
@@ -22,10 +21,9 @@ class LadderMeta(Recorded, frozen=True, kw_only=True):
     """``meta.json`` of a ladder.
 
     Attributes:
-        subject: The call; its rungs are eager and compiled.
-        names: Rungs that were asked for.
-        reasons, pairs: Why a rung, or a pair of single steps, was not timed, None where it was.
-        compile_options: Of every compiled rung.
+        names: Requested rungs.
+        reasons, pairs: Why a rung, or a pair of single steps, was not timed; None where it was.
+        compile_options: Keyword arguments of torch.compile for every compiled rung.
     """
 
     subject: Subject
@@ -38,18 +36,14 @@ class LadderMeta(Recorded, frozen=True, kw_only=True):
     compile_options: dict[str, Any] | None = None
 
 
-def _of_1(meta: Mapping[str, Any]) -> dict[str, Any]:
-    return {**meta, "subject": subject_of(meta)}
-
-
-LADDER = Kind("ladder", "overhead-lens/ladder-capture/2", LadderMeta, {"overhead-lens/ladder-capture/1": _of_1})
+LADDER = Kind("ladder", "overhead-lens/ladder-capture/2", LadderMeta, {"overhead-lens/ladder-capture/1": with_subject})
 
 
 def read_ladder(path: Path) -> tuple[LadderMeta, pd.DataFrame]:
     """Metadata and timed blocks of a stored ladder.
 
     Raises:
-        UsageError: Not a ladder, an interrupted one, or a damaged one.
+        UsageError: The directory holds no complete, sound ladder.
     """
     meta = read_meta(path, LADDER)
     try:

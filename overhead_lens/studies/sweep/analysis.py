@@ -1,11 +1,11 @@
-"""A size sweep: the line ``time = overhead + n / rate`` of every variant, whether it fits, and where the lines cross.
+"""Fits ``time = overhead + n / rate`` to every variant, and crosses the lines.
 
-All sizes of all variants are timed in the same processes. One bootstrap draws processes for all of them
-together; every line and every crossing is computed in each of its replicates, and an interval is what 95 % of them hold.
+All sizes of all variants are timed in the same processes. One bootstrap draws processes for all of them; lines and crossings are
+computed in every replicate, and an interval holds 95 % of the replicates.
 
-A line does not fit where, at some size, it misses the measured time by more than ``TOLERANCE_SHARE`` and by more than the
-timing's own error (95 % for all sizes of a variant together): caches, a second algorithm from some size on. It fits where it
-misses no size by more than the tolerance; in between the timings cannot tell.
+A line does not fit if it misses some size by more than ``TOLERANCE_SHARE`` and by more than the timing's error (95 % for all
+sizes of a variant together): caches, or another algorithm for large sizes. It fits if it misses no size by more than the
+tolerance. Otherwise the timings cannot decide.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOLERANCE_SHARE = 0.1
 
 FITS = FIT, DOES_NOT_FIT, UNDECIDED, NOT_CHECKED = ("fits", "does not fit", "undecided", "not checked")
 
-# A stretched replicate of a noisy timing can fall below zero, where no time is.
+# Rescaled replicates of a noisy timing can fall below 0; they are kept above this share of the estimate.
 _LEAST_SHARE = 0.01
 
 
@@ -44,12 +44,10 @@ class SweptPoint:
 
     Attributes:
         params: The swept parameters.
-        size: What time is fitted against.
+        size: The n of the line.
         ns: Median over processes, per call.
-        ci95_ns: Its interval.
-        residual_share: How far the fitted line lies above the measured time, as a share of it.
-        residual_ci95: Its interval, for all sizes of the variant together.
-        published_ns: What others measured.
+        residual_share: Fitted over measured time, less 1.
+        residual_ci95: Its interval, simultaneous for all sizes of the variant.
     """
 
     params: Mapping[str, int]
@@ -62,7 +60,7 @@ class SweptPoint:
 
     @property
     def misses(self) -> bool:
-        """Whether the line misses this point beyond the tolerance and beyond the timing's error."""
+        """Whether the line misses this point by more than the tolerance and the timing's error."""
         low, high = self.residual_ci95
         return abs(self.residual_share) > TOLERANCE_SHARE and not low <= 0 <= high
 
@@ -72,9 +70,7 @@ class SweptVariant:
     """One variant: its points by ascending size and its line.
 
     Attributes:
-        line: Overhead in ns per call, ns per element.
-        overhead_ci95_ns, element_ci95_ns: Their intervals.
-        published: The line through what others measured; None below two of their sizes.
+        published: The line of published figures; None for fewer than two sizes.
     """
 
     name: str
@@ -95,20 +91,20 @@ class SweptVariant:
 
     @property
     def published_overhead(self) -> bool:
-        """Whether others measured the smallest size, without which their line says little about the overhead."""
+        """Whether published figures cover the smallest size, which determines the overhead."""
         return self.published is not None and self.points[0].published_ns is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """Where the lines of two variants cross.
+    """The crossing of two variants' lines.
 
     Attributes:
-        below, above: Which of the two is faster below and above; without a crossing ``below`` is faster at every size.
-        size: Where; None without a crossing.
-        ci95: Its interval, from 0 to infinity at most; None without a crossing.
-        between: Neighbouring measured sizes between which the order of the two changes; None unless it does so once.
-        published: Where the published lines cross.
+        below, above: The faster variant below and above; without a crossing ``below`` is faster at every size.
+        size: None without a crossing.
+        ci95: From 0 to infinity at most; None without a crossing.
+        between: Neighbouring measured sizes between which the faster variant changes; None unless it changes once.
+        published: Crossing of the published lines.
     """
 
     below: str
@@ -124,9 +120,9 @@ class Sweep(Result):
     """All variants of one scenario over the same sizes.
 
     Attributes:
-        params: Those that stay.
-        against: What time is fitted against: the swept parameter, ``bytes`` or ``flops``.
-        fastest: At each size, the fastest variant and those whose intervals reach as low as its own ends.
+        subject: The call; its parameters are those that stay.
+        against: Name of the size: the swept parameter, ``bytes`` or ``flops``.
+        fastest: By size, the fastest variant and those whose intervals overlap its own.
     """
 
     subject: Subject
@@ -146,15 +142,15 @@ class Sweep(Result):
 
     @property
     def sentence(self) -> str:
-        """Which variant is the fastest from where on; empty for one variant alone."""
+        """The fastest variants by ranges of sizes; empty for a single variant."""
         if len(self.variants) < 2:
             return ""
-        runs = [(name, [size for _, size in run]) for name, run in itertools.groupby(self._won(), lambda won: won[0])]
-        parts = [f"{name} at {self.against} = {_range(sizes)}" for name, sizes in runs]
+        parts = []
+        for names, run in itertools.groupby(zip(self.fastest, self.sizes, strict=True), lambda pair: pair[0]):
+            first, *others = [f"{size:,}" for _, size in run]
+            sizes = f"{first} to {others[-1]}" if others else first
+            parts.append(f"{' or '.join(names)} at {self.against} = {sizes}")
         return f"Fastest: {', '.join(parts)}."
-
-    def _won(self) -> list[tuple[str, int]]:
-        return [(" or ".join(names), size) for names, size in zip(self.fastest, self.sizes, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +163,7 @@ class _Lines:
 
 
 def sweep_of(path: Path) -> Sweep:
-    """A stored sweep.
+    """The sweep stored in a directory.
 
     Raises:
         UsageError: It is no sweep, or a damaged one.
@@ -183,24 +179,22 @@ def make_sweep(meta: SweepMeta, rows: pd.DataFrame, directory: str) -> Sweep:
     """The sweep of stored blocks.
 
     Args:
-        meta: ``meta.json`` of the sweep.
+        meta: The sweep's metadata.
         rows: ``process``, ``variant``, ``point``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``.
-        directory: Where it is stored.
+        directory: The sweep's directory.
     """
-    kept = undisturbed(
-        rows.assign(rung=[_side(*each) for each in zip(rows["variant"], rows["point"], strict=True)]),
-        ("process", "rung"),
-    )
+    labels = [_side(variant, point) for variant, point in zip(rows["variant"], rows["point"], strict=True)]
+    kept = undisturbed(rows.assign(rung=labels), ("process", "rung"))
     sides = paired_sides(kept)
     params = meta.points[0].params
-    found = [_variant(name, meta, sides) for name in meta.variants]
-    variants = tuple(each.variant for each in found)
+    lines = [_variant(name, meta, sides) for name in meta.variants]
+    variants = tuple(line.variant for line in lines)
     return Sweep(
         replace(meta.subject, params={name: params[name] for name in params if name not in meta.swept}),
         meta.against.name,
         int(rows["process"].nunique()),
         variants,
-        tuple(_crossing(left, right) for left, right in itertools.combinations(found, 2)),
+        tuple(_crossing(left, right) for left, right in itertools.combinations(lines, 2)),
         tuple(_fastest_at(variants, at) for at in range(len(variants[0].points))),
         tuple(_warnings(meta, len(kept) / len(rows))),
         meta.environment,
@@ -222,19 +216,25 @@ def _variant(name: str, meta: SweepMeta, sides: PairedSides) -> _Lines:
     order = sorted(range(len(sizes)), key=sizes.__getitem__)
     estimates = [sides.estimate(_side(name, at)) for at in order]
     ascending = np.array([sizes[at] for at in order], dtype=np.float64)
-    line = fit_line([(sizes[at], each.value) for at, each in zip(order, estimates, strict=True)])
-    drawn = np.stack([np.maximum(each.replicates, _LEAST_SHARE * each.value) for each in estimates], axis=1)
-    overheads_ns, elements_ns = fit_lines(ascending, drawn)
-    missed = (overheads_ns[:, None] + elements_ns[:, None] * ascending) / drawn - 1
-    tail = 0.025 / len(order)
-    published = [_published(meta, name, meta.points[at].params) for at in order]
+    line = fit_line([(sizes[at], estimate.value) for at, estimate in zip(order, estimates, strict=True)])
+    drawn_ns = [np.maximum(estimate.replicates, _LEAST_SHARE * estimate.value) for estimate in estimates]
+    overheads_ns, elements_ns = fit_lines(ascending, np.stack(drawn_ns, axis=1))
     points = []
-    for at, estimate, theirs, times_ns, misses in zip(order, estimates, published, drawn.T, missed.T, strict=True):
+    for at, estimate, times_ns in zip(order, estimates, drawn_ns, strict=True):
         residual = (line.overhead_ns + sizes[at] * line.element_ns) / estimate.value - 1
-        params = {each: meta.points[at].params[each] for each in meta.swept}
-        spread = _interval(misses, residual, tail)
-        timed = _interval(times_ns, estimate.value)
-        points.append(SweptPoint(params, sizes[at], estimate.value, timed, residual, spread, theirs))
+        residuals = (overheads_ns + elements_ns * float(sizes[at])) / times_ns - 1
+        point = meta.points[at].params
+        points.append(
+            SweptPoint(
+                {parameter: point[parameter] for parameter in meta.swept},
+                sizes[at],
+                estimate.value,
+                _interval(times_ns, estimate.value),
+                residual,
+                _interval(residuals, residual, 0.025 / len(order)),
+                _published(meta, name, point),
+            )
+        )
     known = [(point.size, point.published_ns) for point in points if point.published_ns]
     variant = SweptVariant(
         name,
@@ -248,10 +248,10 @@ def _variant(name: str, meta: SweepMeta, sides: PairedSides) -> _Lines:
 
 
 def _published(meta: SweepMeta, variant: str, params: Mapping[str, Any]) -> float | None:
-    for each in meta.published:
-        same_call = each.variant == variant and each.compile == meta.subject.compile and not each.rung
-        if same_call and {**meta.default_params, **each.params} == params:
-            return float(each.ns)
+    for figure in meta.published:
+        same_call = figure.variant == variant and figure.compile == meta.subject.compile and not figure.rung
+        if same_call and {**meta.default_params, **figure.params} == params:
+            return float(figure.ns)
     return None
 
 
@@ -260,20 +260,17 @@ def _crossing(left: _Lines, right: _Lines) -> Crossing:
     size = crossing(*lines)
     published = _published_crossing(left.variant, right.variant)
     if size is None:
-        first, last = sorted((left, right), key=_steepness)
+        first, last = sorted(
+            (left, right), key=lambda side: (side.variant.line.element_ns, side.variant.line.overhead_ns)
+        )
         return Crossing(first.variant.name, last.variant.name, None, None, _between(first, last), published)
     below, above = (left, right) if lines[0].overhead_ns < lines[1].overhead_ns else (right, left)
     head_start, gain = above.overhead_ns - below.overhead_ns, below.element_ns - above.element_ns
-    # A replicate in which the one with less overhead is also the faster one never crosses; one without a head start does at 0.
+    # A replicate crosses at 0 without a head start, and never without a gain per element.
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = np.where(head_start <= 0, 0.0, np.where(gain <= 0, math.inf, head_start / gain))
     between = _between(below, above)
     return Crossing(below.variant.name, above.variant.name, size, _interval(drawn, size), between, published)
-
-
-def _steepness(lines: _Lines) -> tuple[float, float]:
-    line = lines.variant.line
-    return line.element_ns, line.overhead_ns
 
 
 def _published_crossing(left: SweptVariant, right: SweptVariant) -> float | None:
@@ -292,20 +289,16 @@ def _between(below: _Lines, above: _Lines) -> tuple[int, int] | None:
 
 
 def _interval(drawn: Floats, value: float, tail: float = 0.025) -> Interval:
-    # Of two neighbours the outer one: nothing can be interpolated to infinity.
+    # Outer neighbours: infinite replicates cannot be interpolated.
     low = float(np.quantile(drawn, tail, method="lower"))
     high = float(np.quantile(drawn, 1 - tail, method="higher"))
     return min(low, value), max(high, value)
 
 
 def _warnings(meta: SweepMeta, kept_share: float) -> list[str]:
-    found = []
+    warnings = []
     if meta.unsettled:
-        found.append(f"{meta.unsettled} workloads had not settled after their warm-up: their blocks may still drift")
+        warnings.append(f"{meta.unsettled} workloads had not settled after their warm-up: their blocks may still drift")
     if 1 - kept_share > DISTURBED_BLOCKS_SHARE:
-        found.append(f"{1 - kept_share:.0%} of the blocks were left out: the machine was disturbed")
-    return found
-
-
-def _range(sizes: Sequence[int]) -> str:
-    return f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+        warnings.append(f"{1 - kept_share:.0%} of the blocks were left out: the machine was disturbed")
+    return warnings

@@ -1,4 +1,4 @@
-"""The recorder of a size sweep: clocks alone, in fresh workers, each of which times every variant at every size in turns."""
+"""Records a size sweep: every fresh worker times all variants at all sizes in turns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUICK = Effort(processes=3, blocks=9, clock_budget_ns=4_000_000_000)
 
 
 class Loaded(Struct, frozen=True):
-    """What a worker says of the scenario: that of a workload, its variants, and each of the points."""
+    """A worker's description of the scenario, its variants and its points."""
 
     scenario: str
     device: str
@@ -41,13 +41,13 @@ class Loaded(Struct, frozen=True):
 
 
 class Unsettled(Struct, frozen=True):
-    """How many calls had not settled after their warm-up."""
+    """The number of calls that had not settled after their warm-up."""
 
     unsettled: int
 
 
 class Timed(Struct, frozen=True):
-    """Timed blocks: ``variant``, ``point``, ``block`` and what the clock measures."""
+    """Timed blocks: ``variant``, ``point``, ``block`` and the clock's columns."""
 
     rows: list[dict[str, int | str]]
 
@@ -59,11 +59,11 @@ TIME_BLOCKS = Operation("studies.sweep.worker:time_blocks", Timed)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepRequest(Order):
-    """What to sweep; ``params`` are those that stay.
+    """A sweep to record; ``params`` are the parameters that stay.
 
     Attributes:
         variants: Variant names, None for the default one; None for all variants.
-        swept: Parameter name to its values; every combination is measured.
+        swept: Parameter name to values; every combination is measured.
     """
 
     variants: Sequence[str | None] | None
@@ -76,7 +76,7 @@ class SweepRequest(Order):
 
 
 def record_sweep(request: SweepRequest, listener: Listener) -> Path:
-    """Record a sweep; returns the new directory.
+    """Record a sweep into a new directory.
 
     Raises:
         UsageError: The scenario, a parameter or the output place is wrong.
@@ -110,7 +110,7 @@ class _Sweep:
 
     def warm_up(self, workers: Sequence[Worker], listener: Listener) -> None:
         listener.step("warming up every size")
-        self.unsettled += sum(each.unsettled for each in ask_all(workers, WARM_UP, block_ns=BLOCK_NS))
+        self.unsettled += sum(reply.unsettled for reply in ask_all(workers, WARM_UP, block_ns=BLOCK_NS))
 
     def measure(self, worker: Worker, process: int) -> None:
         effort = self.request.effort
@@ -141,10 +141,10 @@ class _Sweep:
 
 
 def sizes_of(swept: Mapping[str, Sequence[int]], loaded: Loaded) -> Against:
-    """What time is fitted against: the parameter, or the work that several of them make.
+    """The sizes of the points: the swept parameter, or the work of several swept parameters.
 
     Raises:
-        UsageError: Several parameters are swept and the scenario does not say what work they make.
+        UsageError: Several parameters are swept and the scenario does not know its work.
     """
     if len(swept) == 1:
         (name,) = swept

@@ -1,4 +1,4 @@
-"""A sweep on disk: ``meta.json`` and ``clock.parquet``."""
+"""Reads a stored sweep: ``meta.json`` and ``clock.parquet``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Point(Struct, frozen=True):
 
 
 class Against(Struct, frozen=True):
-    """What time is fitted against: a swept parameter, ``bytes`` or ``flops``, and its value at each point."""
+    """The size that time is fitted against (a swept parameter, ``bytes`` or ``flops``), by point."""
 
     name: str
     sizes: list[int]
@@ -37,10 +37,9 @@ class SweepMeta(Recorded, frozen=True, kw_only=True):
     """``meta.json`` of a sweep.
 
     Attributes:
-        subject: The scenario at its first point; of several variants none is named.
-        variants: Their names.
-        points: The sizes, in the order of ``point`` in the blocks.
-        swept: Parameter name to its values.
+        subject: The scenario at its first point; without a variant where several are swept.
+        points: In the order of ``point`` in the blocks.
+        swept: Parameter name to values.
         unsettled: Calls that had not settled after their warm-up.
     """
 
@@ -70,7 +69,7 @@ def read_sweep(path: Path) -> tuple[SweepMeta, pd.DataFrame]:
     """Metadata and timed blocks of a stored sweep.
 
     Raises:
-        UsageError: Not a sweep, an interrupted one, or a damaged one.
+        UsageError: The directory holds no complete, sound sweep.
     """
     meta = read_meta(path, SWEEP)
     try:

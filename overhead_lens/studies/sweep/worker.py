@@ -1,13 +1,11 @@
-"""The sweep instrument: every variant at every size timed in turns, in one process. Runs in the worker.
+"""Times every variant at every size in turns, in one worker process.
 
-Every round times one block of each, in an order drawn anew, a run of the reference loop before each, so that what disturbs the
-machine for longer than a block disturbs all sizes alike. A block of several calls follows one that is not timed, which brings
-the arguments back into the caches.
+A round times one block of every workload in a random order, so that a disturbance longer than a block hits all sizes alike. An
+untimed call before a block of several calls brings the arguments back into the caches.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,14 +22,14 @@ _SWEEP = "sweep"
 
 
 class SweepTimer:
-    """Workloads of one scenario in this process: loaded and checked first, then warmed up and timed.
+    """Workloads of one scenario in this process: loaded and checked, then warmed up and timed.
 
     Args:
-        target: The scenario file, as JSON values; the variant that it names counts for nothing.
-        variants: Names, None for the default one; None for all.
-        points: Parameter name to text, of each size.
-        swept: Names of the parameters that differ between the points.
-        compile_options: Keyword arguments of torch.compile, None to measure eagerly.
+        target: The scenario file, as JSON values; its variant is ignored.
+        variants: Variant names, None for the default one; None for all variants.
+        points: Parameter name to text, by size.
+        swept: Names of the swept parameters.
+        compile_options: Keyword arguments of torch.compile; None for eager calls.
 
     Raises:
         UsageError: The scenario or a parameter is wrong, a swept parameter is no integer, or a check fails.
@@ -51,7 +49,7 @@ class SweepTimer:
         self._workloads = []
         for name in self._names:
             for point in points:
-                # Dynamo keeps its entries with a function's code: a fresh one has the entry of its own size only.
+                # Dynamo keeps cache entries with a function's code: fresh code has the entry of its own size only.
                 own = scenario if compile_options is None else workload.load_scenario(named)
                 self._workloads.append(workload.prepare(own, name, point, compile_options))
                 _check_integers(self._workloads[-1].params, swept)
@@ -60,28 +58,28 @@ class SweepTimer:
         self._block_ns = 0
 
     def describe(self) -> dict[str, Any]:
-        """What the metadata says: that of a workload, the ``variants``, and parameters and work of each of the ``points``."""
-        about = [workload.describe(each) for each in self._workloads[: self._points]]
-        points = [{"params": each["params"], "work": each["work"]} for each in about]
+        """A workload's metadata, the ``variants``, and parameters and work of the ``points``."""
+        workloads = [workload.describe(prepared) for prepared in self._workloads[: self._points]]
+        points = [{"params": point["params"], "work": point["work"]} for point in workloads]
         names = ("scenario", "device", "summary", "default_params", "work_known", "published")
-        return {**{name: about[0][name] for name in names}, "variants": self._names, "points": points}
+        return {**{name: workloads[0][name] for name in names}, "variants": self._names, "points": points}
 
     def warm_up(self, block_ns: int) -> dict[str, Any]:
-        """Compile and call each until settled; replies with how many had not ``settled``."""
-        found = [workload.warm_up(each) for each in self._workloads]
-        self._call_ns, self._block_ns = [each["call_ns"] for each in found], block_ns
-        return {"unsettled": sum(not each["settled"] for each in found)}
+        """Compile and call all workloads until settled; returns how many did not settle."""
+        replies = [workload.warm_up(prepared) for prepared in self._workloads]
+        self._call_ns, self._block_ns = [reply["call_ns"] for reply in replies], block_ns
+        return {"unsettled": sum(not reply["settled"] for reply in replies)}
 
     def measure(self, rounds: int, budget_ns: int, seed: int) -> list[dict[str, Any]]:
-        """Time all of them in turns.
+        """Time all workloads in turns.
 
         Args:
-            rounds: Blocks of each.
-            budget_ns: Time for all; one that has spent its equal share of it is timed no more, once it has three blocks.
-            seed: For the order inside the rounds.
+            rounds: Blocks per workload.
+            budget_ns: Time for all; a workload stops at its equal share, with at least three blocks.
+            seed: Seed of the order inside the rounds.
 
         Returns:
-            One row per block: ``variant``, ``point`` (position), ``block`` (the round), and what ``clock.py`` measures.
+            One row per block: ``variant``, ``point`` (position), ``block`` (round), and the clock's columns.
         """
         draw = random.Random(seed)  # noqa: S311 (an order, no secret)
         share_ns, spent_ns = budget_ns / len(self._workloads), [0] * len(self._workloads)
@@ -103,16 +101,16 @@ class SweepTimer:
 
 
 def _check_integers(params: Any, swept: Sequence[str]) -> None:
-    values = {each.name: getattr(params, each.name) for each in dataclasses.fields(params)}
     for name in swept:
-        if not isinstance(values[name], int) or isinstance(values[name], bool):
+        value = getattr(params, name)
+        if not isinstance(value, int) or isinstance(value, bool):
             raise UsageError(f"parameter {name} cannot be swept: it is no integer")
 
 
 @operation
-def load(session: Session, **what: Any) -> dict[str, Any]:
-    """Load and check a scenario at several sizes; replies with what the metadata says of it."""
-    session.kept[_SWEEP] = sweep = SweepTimer(**what)
+def load(session: Session, **arguments: Any) -> dict[str, Any]:
+    """Load and check a scenario at several sizes; returns its description."""
+    session.kept[_SWEEP] = sweep = SweepTimer(**arguments)
     return sweep.describe()
 
 
