@@ -1,4 +1,4 @@
-"""The categories of host time, one row each; ``rules.toml`` says what belongs to them."""
+"""The categories of host time. A category is one row here; ``rules.toml`` says what belongs to it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ class Category:
     """One category of the host budget.
 
     Attributes:
-        name: Name in documents.
-        parts: Named shares; empty for a category that is listed by kernel, guard or frame.
-        color: Color in a terminal, as rich names it.
-        ink: Color in a picture, ``#rrggbb``.
-        summary: Its content in words.
-        blamed_as: The cause of a device's idle time while the host is in this category.
-        blame_remark: A report's remark on that cause.
+        name: As documents spell it.
+        parts: Its named shares; empty for one that is listed by kernel, guard or frame.
+        color: In a terminal, a name that rich knows.
+        ink: In a picture, ``#rrggbb``.
+        summary: What belongs to it.
+        blamed_as: What a device is idle because of while the host is in it.
+        blame_remark: What a report says beside that.
     """
 
     name: str
@@ -79,10 +79,10 @@ CATEGORIES = (
     ),
 )
 
-HOST_CATEGORIES = tuple(category.name for category in CATEGORIES)
-PARTS = {category.name: category.parts for category in CATEGORIES if category.parts}
-COLORS = {category.name: category.color for category in CATEGORIES}
+HOST_CATEGORIES = tuple(each.name for each in CATEGORIES)
+PARTS = {each.name: each.parts for each in CATEGORIES if each.parts}
+COLORS = {each.name: each.color for each in CATEGORIES}
 
 QUEUE = "queue"
-BLAME = (*(row.name for row in CATEGORIES[:-1] if row.blamed_as == row.name), QUEUE, CATEGORIES[-1].name)
-"""Causes of a device's idle time; ``queue`` is time after the launch."""
+BLAME = (*(each.name for each in CATEGORIES[:-1] if each.blamed_as == each.name), QUEUE, CATEGORIES[-1].name)
+"""What a device's idle time is blamed on; ``queue`` is time after the launch was made."""
