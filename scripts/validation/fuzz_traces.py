@@ -14,7 +14,6 @@ stored beside it, in RESULT-inputs/. Exit code 1 if there is a defect.
 
 from __future__ import annotations
 
-import argparse
 import faulthandler
 import json
 import multiprocessing
@@ -31,8 +30,21 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from scripts.results import Claim, Column, write_result
 from scripts.validation.trace_mutations import mutated
 from scripts.validation.trace_seeds import generated_seeds, recorded_seeds
+
+CLAIM = Claim(
+    claim="fuzz",
+    question="Does a damaged trace break the reader or the analysis?",
+    method=(
+        "Small traces of all kinds are damaged at random: odd values, keys renamed and dropped, entries cut and moved, bytes "
+        "flipped, compression damaged. Each is read in both ways, which must agree, analyzed, and written as JSON. A defect is "
+        "anything but a result or a refusal in one line."
+    ),
+    command="python -m scripts.validation.fuzz_traces",
+    columns=(Column("inputs"), Column("analyzed"), Column("refused"), Column("defects")),
+)
 
 _BATCH = 4_000
 _THOROUGH_EVERY = 4
@@ -217,7 +229,7 @@ def result_of(tally: Tally, seed: int, seconds: float, seeds: dict[str, bytes], 
 
 def main() -> None:
     """Run, write the result, and exit by it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = CLAIM.parser(__doc__)
     parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="recorded traces to start from as well")
     parser.add_argument("--inputs", type=int, default=0, help="how many inputs; without it --seconds says when to stop")
     parser.add_argument("--seconds", type=float, default=0.0, help="how long; 60 where neither is given")
@@ -238,6 +250,8 @@ def main() -> None:
     for defect in result["defects"]:
         print(f"{defect['count']:6} x {defect['key']}: {defect['message']} ({inputs.name}/{defect['input']})")
     print(f"{tally.inputs:,} inputs: {dict(tally.verdicts)}; {options.out}")
+    counts = (tally.inputs, tally.verdicts["analyzed"], tally.verdicts["refused"], len(tally.defects))
+    write_result(options.result, CLAIM.answered([counts]))
     sys.exit(1 if tally.defects else os.EX_OK)
 
 

@@ -15,7 +15,6 @@ from overhead_lens.traces import loops as kernels
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.intervals import cut, merged, union
 from overhead_lens.traces.launches import launching_operators, link
-from tests.drawn.stacks import CLASSIFIER
 from tests.drawn.timelines import (
     AUTOGRAD,
     CLASSIFIER,
