@@ -23,6 +23,7 @@ import pandas as pd
 from overhead_lens.readers.kineto.model import COPY_CATEGORIES
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy.categories import BLAME, CATEGORIES, QUEUE
+from overhead_lens.traces.columns import where
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import cut, groups, overlapping, union
 from overhead_lens.traces.launches import Linked, launch_statistics
@@ -100,7 +101,7 @@ class DeviceTimeline:
         self.busy = union(self._start_ns, self._dur_ns)
         self.span = (int(self._start_ns.min()), int((self._start_ns + self._dur_ns).max()))
         kind = device_kinds(events)[self._rows]
-        self._by_kind = [union(self._start_ns[kind == each], self._dur_ns[kind == each]) for each in range(len(KINDS))]
+        self._by_kind = [union(self._start_ns[kind == at], self._dur_ns[kind == at]) for at in range(len(KINDS))]
         exposed = np.isin(kind, (COMPUTE, COMMUNICATION))
         self._compute_or_communication = union(self._start_ns[exposed], self._dur_ns[exposed])
         self.idle = self._blamed(threads, window)
@@ -110,7 +111,7 @@ class DeviceTimeline:
         first = int(np.searchsorted(self._reached_ns, window[0], "right"))
         last = int(np.searchsorted(self._start_ns, window[1], "left"))
         inside = self._start_ns[first:last] + self._dur_ns[first:last] > window[0]
-        compute, communication, copy = (each.within(window) for each in self._by_kind)
+        compute, communication, copy = (busy.within(window) for busy in self._by_kind)
         return DeviceBudget(
             device=str(self.number),
             name=name,
@@ -163,7 +164,7 @@ class DeviceTimeline:
             return np.full(len(launch), -1, dtype=np.int64)
         pid, tid = self._events["pid"].cat, self._events["tid"].cat
         count = max(1, len(tid.categories))
-        pids, tids = ({name: code for code, name in enumerate(each.categories)} for each in (pid, tid))
+        pids, tids = ({name: code for code, name in enumerate(column.categories)} for column in (pid, tid))
         codes = np.array([pids[key[0]] * count + tids[key[1]] for key in keys], dtype=np.int64)
         order = np.argsort(codes)
         wanted = pid.codes.to_numpy()[launch].astype(np.int64) * count + tid.codes.to_numpy()[launch]
@@ -173,15 +174,12 @@ class DeviceTimeline:
 
 def device_kinds(events: pd.DataFrame) -> Ints:
     """Number in ``KINDS`` per row of the event frame, by name and category; meaningless for host events."""
-    cat, name = events["cat"].cat, events["name"].cat
-    copies = np.array([each in COPY_CATEGORIES for each in cat.categories] or [False])
+    name = events["name"].cat
     communicates = np.zeros(max(1, len(name.categories)), dtype=bool)
     used = np.unique(name.codes.to_numpy()[events["device"].to_numpy() >= 0])
-    communicates[used] = [_COMMUNICATION.search(name.categories[each]) is not None for each in used]
-    if events.empty:
-        return np.zeros(0, dtype=np.int64)
+    communicates[used] = [_COMMUNICATION.search(name.categories[code]) is not None for code in used]
     kind = np.where(communicates[name.codes.to_numpy()], COMMUNICATION, COMPUTE)
-    return np.where(copies[cat.codes.to_numpy()], COPY, kind)
+    return np.where(where(events["cat"], COPY_CATEGORIES.__contains__), COPY, kind)
 
 
 _Part = tuple[Ints, Ints, Ints]
@@ -194,13 +192,13 @@ def _constant(start_ns: Ints, end_ns: Ints, blame: int) -> _Part:
 
 def _host_blame(start_ns: Ints, end_ns: Ints, thread: ThreadPieces, busiest: ThreadPieces) -> list[_Part]:
     """What ``thread`` was doing in the intervals, and where it had nothing to do, the busiest thread."""
-    found = cut(start_ns, end_ns, thread.start_ns, thread.start_ns + thread.dur_ns)
-    blame = _BLAME_OF_CATEGORY[thread.categories()][found.piece]
+    parts = cut(start_ns, end_ns, thread.start_ns, thread.start_ns + thread.dur_ns)
+    blame = _BLAME_OF_CATEGORY[thread.categories()][parts.piece]
     if thread is busiest:
-        return [(found.start_ns, found.dur_ns, blame)]
-    idle = thread.is_idle[found.piece]
-    asked = found.start_ns[idle]
+        return [(parts.start_ns, parts.dur_ns, blame)]
+    idle = thread.is_idle[parts.piece]
+    asked = parts.start_ns[idle]
     return [
-        (found.start_ns[~idle], found.dur_ns[~idle], blame[~idle]),
-        *_host_blame(asked, asked + found.dur_ns[idle], busiest, busiest),
+        (parts.start_ns[~idle], parts.dur_ns[~idle], blame[~idle]),
+        *_host_blame(asked, asked + parts.dur_ns[idle], busiest, busiest),
     ]
