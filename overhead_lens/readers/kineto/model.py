@@ -82,8 +82,8 @@ class Trace:
     def device_names(self) -> Mapping[int, str]:
         """Device number to device name."""
         listed = self.metadata.get("deviceProperties")
-        entries = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-        return {each["id"]: str(each.get("name", "")) for each in entries if isinstance(each.get("id"), int)}
+        entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+        return {entry["id"]: str(entry.get("name", "")) for entry in entries if isinstance(entry.get("id"), int)}
 
     def _distributed(self, key: str) -> int | None:
         information = self.metadata.get("distributedInfo")

@@ -69,11 +69,11 @@ def inside(stacks: Iterable[Stack], function: str) -> list[Stack]:
     Frames above the measured loop (start-up, the worker's protocol) are no part of the measured call. A stack that does not reach
     the loop was sampled outside of it and is dropped.
     """
-    found = []
+    inner = []
     for stack in stacks:
         depth = next(
             (i for i, frame in enumerate(stack.frames) if frame.function == function and not frame.native), None
         )
         if depth is not None:
-            found.append(Stack(stack.frames[depth:], stack.count))
-    return found
+            inner.append(Stack(stack.frames[depth:], stack.count))
+    return inner

@@ -122,7 +122,7 @@ def _without_lines(frames: _Frames) -> _Frames:
 def _divided(count: int, ways: Mapping[_Frames, int]) -> Iterator[tuple[_Frames, int]]:
     """Divide ``count`` into integers in proportion to the weights; remainders go to the largest."""
     total, given, seen = sum(ways.values()), 0, 0
-    for way, weight in sorted(ways.items(), key=lambda each: each[1], reverse=True):
+    for way, weight in sorted(ways.items(), key=lambda item: item[1], reverse=True):
         seen += weight
         part = -(-count * seen // total) - given
         given += part
