@@ -144,5 +144,5 @@ def _device(step: int, device: DeviceBudget) -> Iterator[_Row]:
 
 
 def _costs(kind: str, costs: Sequence[Cost]) -> Iterator[_Row]:
-    for each in costs:
-        yield kind, readable(each.name), each.category, each.count, each.self_ns, each.total_ns
+    for cost in costs:
+        yield kind, readable(cost.name), cost.category, cost.count, cost.self_ns, cost.total_ns
