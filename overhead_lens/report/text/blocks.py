@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.budget.model import Breakdown
@@ -22,9 +24,24 @@ def bar(share: float) -> str:
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
+def bar_row(name: str, style: str, ns: float, whole_ns: float, remark: str) -> Sequence[RenderableType]:
+    """Name, bar, share of the whole, time, remark."""
+    share = ns / whole_ns if whole_ns else 0.0
+    shown = f"{share:.1%}" if whole_ns else "-"
+    return Text(name, style=style), Text(bar(share), style=style), shown, format_ns(ns), Text(remark, style="dim")
+
+
 def section(title: str, body: RenderableType) -> Group:
     """A title of its own line: a table's own title is broken at the table's width."""
     return Group(Text(title, style="dim"), body)
+
+
+def figures(*names: str, left: Collection[str] = (), **options: Any) -> Table:
+    """A table without lines whose columns are not broken; those in ``left`` are left-aligned, the others right-aligned."""
+    table = Table(box=None, pad_edge=False, header_style="dim", **options)
+    for name in names:
+        table.add_column(Text(plain(name)), justify="left" if name in left else "right", no_wrap=True)
+    return table
 
 
 def call_title(breakdown: Breakdown) -> str:

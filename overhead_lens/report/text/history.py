@@ -93,17 +93,17 @@ def _trend(values: Sequence[float]) -> str:
     low, high = min(middles), max(middles)
     if low == high:
         return _BARS[0] * width
-    return "".join(_BARS[round((each - low) / (high - low) * (len(_BARS) - 1))] for each in middles)
+    return "".join(_BARS[round((middle - low) / (high - low) * (len(_BARS) - 1))] for middle in middles)
 
 
 def _print_skipped(console: Console, history: History) -> None:
     if not history.skipped:
         return
-    counts = Counter(each.kind for each in history.skipped)
+    counts = Counter(skipped.kind for skipped in history.skipped)
     total = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
     console.print(Text(f"skipped: {total}", style="yellow"))
-    for each in history.skipped[:_MOST_SKIPPED]:
-        console.print(Text(f"  {each.kind}: {_name(each.path)}: {_name(each.reason)}", style="dim"))
+    for skipped in history.skipped[:_MOST_SKIPPED]:
+        console.print(Text(f"  {skipped.kind}: {_name(skipped.path)}: {_name(skipped.reason)}", style="dim"))
     if len(history.skipped) > _MOST_SKIPPED:
         console.print(Text(f"  {len(history.skipped) - _MOST_SKIPPED} more (--json lists them)", style="dim"))
 

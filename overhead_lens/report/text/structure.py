@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import section
+from overhead_lens.report.text.blocks import figures, section
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Side, StructureChange, StructureDelta
@@ -61,10 +61,7 @@ def _side(side: Side) -> str:
 
 
 def _changes(delta: StructureDelta, changes: Sequence[StructureChange], width: int) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in (f"time{_unit(delta)}", f"count{_unit(delta)}"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    table = figures(f"time{_unit(delta)}", f"count{_unit(delta)}", "", left=[""])
     table.add_column("name", no_wrap=True, overflow="ellipsis")
     units = _units(delta)
     for change in changes[:_MOST]:

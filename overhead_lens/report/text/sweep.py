@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from overhead_lens.report.text.blocks import figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.studies.sweep.analysis import (
     DOES_NOT_FIT,
@@ -48,7 +49,7 @@ def print_sweep(console: Console, sweep: Sweep) -> None:
 
 
 def _times(sweep: Sweep) -> Table:
-    table = _table(sweep.against, *(variant.name for variant in sweep.variants))
+    table = figures(sweep.against, *(variant.name for variant in sweep.variants))
     few = len(sweep.variants) < _MANY
     for at, size in enumerate(sweep.sizes):
         points = [variant.points[at] for variant in sweep.variants]
@@ -69,7 +70,7 @@ def _residual(point: SweptPoint) -> str:
 
 def _lines(sweep: Sweep) -> Table:
     rate = f"{sweep.against} per ns"
-    table = _table("variant", "overhead", "95 %", "published", rate, "95 %", "published", "")
+    table = figures("variant", "overhead", "95 %", "published", rate, "95 %", "published", "", left=["variant", ""])
     for variant in sweep.variants:
         line, (low_ns, high_ns) = variant.line, variant.element_ci95_ns
         overhead_low, overhead_high = variant.overhead_ci95_ns
@@ -96,17 +97,18 @@ def _misfit(variant: SweptVariant, against: str) -> str:
 
 
 def _crossings(sweep: Sweep) -> Table:
-    table = _table(
-        "faster below", "faster above", f"lines cross at {sweep.against}", "95 %", "measured between", "published"
-    )
-    for each in sweep.crossings:
+    sides = ("faster below", "faster above")
+    table = figures(*sides, f"lines cross at {sweep.against}", "95 %", "measured between", "published", left=sides)
+    for crossing in sweep.crossings:
         table.add_row(
-            plain(each.below),
-            plain(each.above) if each.size is not None else Text(f"({plain(each.above)} never)", style="dim"),
-            "none" if each.size is None else _size(each.size),
-            _spread(each),
-            "" if each.between is None else f"{each.between[0]:,} and {each.between[1]:,}",
-            "" if each.published is None else _size(each.published),
+            plain(crossing.below),
+            plain(crossing.above)
+            if crossing.size is not None
+            else Text(f"({plain(crossing.above)} never)", style="dim"),
+            "none" if crossing.size is None else _size(crossing.size),
+            _spread(crossing),
+            "" if crossing.between is None else f"{crossing.between[0]:,} and {crossing.between[1]:,}",
+            "" if crossing.published is None else _size(crossing.published),
         )
     return table
 
@@ -126,11 +128,3 @@ def _rate(element_ns: float) -> str:
 
 def _size(size: float) -> str:
     return f"{size:,.0f}" if math.isfinite(size) else "never"
-
-
-def _table(*names: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    left = {"variant", "faster below", "faster above", ""}
-    for name in names:
-        table.add_column(Text(plain(name)), justify="left" if name in left else "right", no_wrap=True)
-    return table
