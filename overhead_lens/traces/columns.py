@@ -1,4 +1,4 @@
-"""Tests of names and categories, made once for each distinct text instead of once for each event."""
+"""Tests of names and categories, made once for each distinct text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The device side of a trace: busy, idle, and who is to blame for the idle time.
 
-Every idle interval is followed back from the next device event to the call that launched it::
+An idle interval is followed back from the next device event to the call that launched it::
 
     host     ..python..|dispatcher|[launch call]
     device   ---busy---|            idle                 |kernel
@@ -24,6 +24,7 @@ from overhead_lens.readers.kineto.model import COPY_CATEGORIES
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy.categories import BLAME, CATEGORIES, QUEUE
 from overhead_lens.traces.columns import where
+from overhead_lens.traces.host import threads_of
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import cut, groups, overlapping, union
 from overhead_lens.traces.launches import Linked, launch_statistics
@@ -162,14 +163,9 @@ class DeviceTimeline:
         """Number in ``keys`` of the thread of each launch; the first for no launch."""
         if not keys:
             return np.full(len(launch), -1, dtype=np.int64)
-        pid, tid = self._events["pid"].cat, self._events["tid"].cat
-        count = max(1, len(tid.categories))
-        pids, tids = ({name: code for code, name in enumerate(column.categories)} for column in (pid, tid))
-        codes = np.array([pids[key[0]] * count + tids[key[1]] for key in keys], dtype=np.int64)
-        order = np.argsort(codes)
-        wanted = pid.codes.to_numpy()[launch].astype(np.int64) * count + tid.codes.to_numpy()[launch]
-        at = order[np.minimum(np.searchsorted(codes[order], wanted), len(codes) - 1)]
-        return np.where((launch >= 0) & (codes[at] == wanted), at, 0)
+        number, named = threads_of(self._events, launch)
+        position = np.array([keys.index(key) if key in keys else 0 for key in named], dtype=np.int64)
+        return np.where(launch >= 0, position[number], 0)
 
 
 def device_kinds(events: pd.DataFrame) -> Ints:
@@ -191,7 +187,7 @@ def _constant(start_ns: Ints, end_ns: Ints, blame: int) -> _Part:
 
 
 def _host_blame(start_ns: Ints, end_ns: Ints, thread: ThreadPieces, busiest: ThreadPieces) -> list[_Part]:
-    """What ``thread`` was doing in the intervals, and where it had nothing to do, the busiest thread."""
+    """What ``thread`` did in the intervals; where it had nothing to do, the busiest thread."""
     parts = cut(start_ns, end_ns, thread.start_ns, thread.start_ns + thread.dur_ns)
     blame = _BLAME_OF_CATEGORY[thread.categories()][parts.piece]
     if thread is busiest:

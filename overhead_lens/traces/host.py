@@ -1,4 +1,4 @@
-"""The host events of a trace, what the rules say of each, and who owns each instant of a thread.
+"""Host events with what the rules say of them, and the owner of each instant of a thread.
 
 Annotations are transparent: an instant belongs to the operator, runtime call or Python function that is open then, also
 where an annotation started later; an annotation owns what nothing else covers.
@@ -68,7 +68,7 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     cat, name = events["cat"].cat, events["name"].cat
     rows = np.flatnonzero(where(events["cat"], HOST_EVENTS.__contains__))
     cat_codes, name_codes = (column.codes.to_numpy()[rows].astype(np.int64) for column in (cat, name))
-    thread, threads = _threads(events, rows)
+    thread, threads = threads_of(events, rows)
     pair, pairs = distinct(name_codes * len(cat.categories) + cat_codes)
     attributions: dict[Attribution, int] = {}
     verdicts = [
@@ -108,7 +108,8 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
     return number[codes], uniques[order]
 
 
-def _threads(events: pd.DataFrame, rows: Ints) -> tuple[Ints, list[tuple[str, str]]]:
+def threads_of(events: pd.DataFrame, rows: Ints) -> tuple[Ints, list[tuple[str, str]]]:
+    """The thread of each row as a number, and (pid, tid) by number."""
     pid, tid = events["pid"].cat, events["tid"].cat
     count = max(1, len(tid.categories))
     number, keys = distinct(pid.codes.to_numpy()[rows].astype(np.int64) * count + tid.codes.to_numpy()[rows])

@@ -14,8 +14,8 @@ A backward pass runs from the first to the last event of the autograd threads wi
     busiest    [op] [op]..........wait............python [op]
     autograd             [node] [node]   [node]
 
-An operator's span holds its dispatch and, on a CPU, its kernel. Where it launched nothing, as much of its self time as a view
-operator of the same trace takes (views compute nothing) counts as dispatcher and the rest as kernel: an estimate.
+An operator's span holds its dispatch and, on a CPU, its kernel. For one that launched nothing the division is an estimate:
+dispatcher gets what a view operator of the same trace takes, since views compute nothing, and kernel gets the rest.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class BackwardPasses:
 
 
 def backward_passes(busiest: ThreadTimeline, autograd: Sequence[ThreadTimeline]) -> BackwardPasses:
-    """The passes on ``autograd`` threads, each within one piece of time in which the busiest thread shows no work."""
+    """The passes on ``autograd`` threads, one in each gap in which the busiest thread shows no work."""
     none = np.zeros(0, dtype=np.int64)
     if not autograd:
         return BackwardPasses(none, none)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.traces.columns import where
-from overhead_lens.traces.host import OPERATORS, RUNTIME
+from overhead_lens.traces.host import OPERATORS, RUNTIME, threads_of
 from overhead_lens.traces.model import Launches
 from overhead_lens.traces.timeline import Nesting
 
@@ -118,10 +118,9 @@ def _rank(sorted_ns: Ints, share: float) -> int:
 def launching_operators(events: pd.DataFrame, linked: Linked) -> Ints:
     """Row of the innermost operator around the launch of each device event, on the launch's thread; -1 for none."""
     operator = np.full(len(linked.rows), -1, dtype=np.int64)
-    pid, tid = events["pid"].cat, events["tid"].cat
     is_operator = where(events["cat"], OPERATORS.__contains__)
     calls, number = np.unique(linked.launch[linked.launch >= 0], return_inverse=True)
-    thread = pid.codes.to_numpy().astype(np.int64) * max(1, len(tid.categories)) + tid.codes.to_numpy()
+    thread, _ = threads_of(events, np.arange(len(events)))
     above = np.full(len(calls), -1, dtype=np.int64)
     for code in np.unique(thread[calls]):
         mine = np.flatnonzero(thread[calls] == code)

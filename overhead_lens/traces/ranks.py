@@ -95,7 +95,7 @@ class RanksAnalysis:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The traces of one command, in the order in which they were named, and the comparison of their ranks.
+    """The traces of one command, in the order given, and the comparison of their ranks.
 
     Attributes:
         ranks: None for a single trace.

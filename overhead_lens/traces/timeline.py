@@ -1,4 +1,4 @@
-"""Self time of the events of one thread by a sweep line, without assuming that they nest.
+"""Self time of one thread's events by a sweep line; events need not nest.
 
 Every elementary interval between two neighbouring starts or ends belongs to the open event that started last (of two
 that started together, to the shorter; of two alike, to the later in the file). Intervals that no event covers belong to
