@@ -24,10 +24,6 @@ from typing import Any
 
 import pandas as pd
 
-from overhead_lens.stack import Stack, StackFrame
-
-__all__ = ["COPY_CATEGORIES", "DEVICE_CATEGORIES", "EVENT_COLUMNS", "Stack", "StackFrame", "Trace"]
-
 COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
 
 DEVICE_CATEGORIES = frozenset({"kernel", "Kernel"}) | COPY_CATEGORIES
@@ -47,7 +43,6 @@ class Trace:
     """One file that torch.profiler exported.
 
     Attributes:
-        path: The file.
         events: The event frame.
         event_count: Entries of ``traceEvents``, of all phases.
         raw_bytes: Size of the decompressed JSON text.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from overhead_lens.readers.kineto.model import Stack, StackFrame
+from overhead_lens.stack import Stack, StackFrame
 
 _FRAME = re.compile(r"^(?P<function>.*) \((?P<location>[^()]*(?:\([^()]*\)[^()]*)*)\)$", re.DOTALL)
 _ADDRESS = re.compile(r"^0x[0-9a-f]+$")

@@ -79,10 +79,7 @@ def _ways_to_the_clock(stacks: Sequence[Stack]) -> dict[_Chain, Counter[_Frames]
 
 
 def _as_far_as(frames: _Frames, callers: Collection[str]) -> _Frames:
-    """Frames down to the innermost of ``callers``, without lines.
-
-    None if there is no such frame or a Python frame follows it.
-    """
+    """Frames down to the innermost of ``callers``, without lines; none if a Python frame follows it."""
     for end in range(len(frames), 0, -1):
         if not frames[end - 1].native:
             break
