@@ -1,4 +1,4 @@
-"""The budget and its evidence as Chrome's JSON trace (``.json``, ``.json.gz``), for viewers that read nothing else.
+"""The budget and its evidence as Chrome's JSON trace (``.json``, ``.json.gz``).
 
 Format: "Trace Event Format" of the Chromium project. Times are microseconds with the nanoseconds as exact decimals.
 Complete events (``X``) of one thread must nest, or viewers drop them; so every row of a lane is a thread with a number

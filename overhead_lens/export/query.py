@@ -27,7 +27,7 @@ import pyarrow as pa
 from overhead_lens.errors import UsageError
 from overhead_lens.export.names import readable
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.traces.host import OPERATORS
+from overhead_lens.traces.host import OPERATORS, threads_of
 from overhead_lens.traces.launches import link
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.pieces import TracePieces
@@ -130,15 +130,8 @@ def _events(number: int, analyzed: Analyzed) -> pa.Table:
 
 
 def _thread_names(trace: Trace) -> Any:
-    pid, tid = trace.events["pid"].cat, trace.events["tid"].cat
-    key = pid.codes.to_numpy().astype(np.int64) * max(1, len(tid.categories)) + tid.codes.to_numpy()
-    codes, keys = pd.factorize(key)
-    count = max(1, len(tid.categories))
-    names = [
-        trace.thread_names.get((pid.categories[number // count], tid.categories[number % count]), "")
-        for number in keys.tolist()
-    ]
-    return _text(codes, names)
+    number, threads = threads_of(trace.events, np.arange(len(trace.events)))
+    return _text(number, [trace.thread_names.get(thread, "") for thread in threads])
 
 
 def _launches(number: int, events: pd.DataFrame) -> pa.Table:
