@@ -53,7 +53,7 @@ def show_rows(rows: object, form: Format, text: Callable[[Console], None]) -> No
 
 
 def show_drawn(result: object, form: Format, draw: Callable[[], object], what: str) -> None:
-    """Draw the picture of ``what`` was measured and print the result, which a failed picture does not withhold.
+    """Draw a picture of the result and print the result, even where the picture fails.
 
     Raises:
         MeasurementError: The picture failed; the result was printed.

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.report.text.plain import plain
-from overhead_lens.units import format_ns
+from overhead_lens.units import format_ns, format_signed_ns
 
 BAR_WIDTH = 24
 # Longer names would take the width of the figures beside them.
@@ -55,9 +55,14 @@ def interval_text(interval: tuple[float, float]) -> str:
     return f"{format_ns(interval[0])} .. {format_ns(interval[1])}"
 
 
+def signed_interval_text(interval: tuple[float, float]) -> str:
+    """``+LOW .. +HIGH`` of an interval of differences in ns."""
+    return f"{format_signed_ns(interval[0])} .. {format_signed_ns(interval[1])}"
+
+
 def cut(text: str, width: int = _NAME_WIDTH) -> str:
     """At most so much of a name that the figures beside it keep their places."""
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    return text if len(text) <= width else f"{text[: max(1, width - 1)]}…"
 
 
 def print_footnotes(console: Console, warnings: Sequence[str]) -> None:

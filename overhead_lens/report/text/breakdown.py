@@ -196,7 +196,7 @@ def _frames(breakdown: Breakdown) -> RenderableType | None:
 
 
 def _guards(breakdown: Breakdown) -> RenderableType | None:
-    """In the call by samples (rows sum to the guard category), and each check alone, in a loop and after a cache flush."""
+    """Guards by samples, which sum to the category, and timed alone: warm, and after a cache flush."""
     if not breakdown.guards:
         return None
     table = figures("in the call", "warm", "cold", "guard", left=["guard"], padding=(0, 2, 0, 0))

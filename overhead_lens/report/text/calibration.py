@@ -16,7 +16,7 @@ from overhead_lens.units import format_ns
 
 
 def print_calibration(console: Console, calibrated: Calibrated) -> None:
-    """Print the cost of each class of event under each set of flags, and the machine's peaks."""
+    """Print what events cost, by class and flags, and the machine's peaks."""
     calibration = calibrated.calibration
     left = ("what one event costs torch.profiler", "flags")
     table = figures(*left, "in all", "inside its span", "around it", "more, the first after kernels", left=left)

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from overhead_lens.report.text.blocks import interval_text
 from overhead_lens.report.text.plain import plain
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, Level
 from overhead_lens.studies.history.analysis import History, Segment, Series
@@ -82,7 +83,7 @@ def _levels(segment: Segment) -> Table:
 
 def _level(level: Level) -> str:
     low, high = level.ci95
-    return f"{format_ns(level.value)}  {format_ns(max(low, 0.0))} .. {format_ns(high)}"
+    return f"{format_ns(level.value)}  {interval_text((max(low, 0.0), high))}"
 
 
 def _trend(values: Sequence[float]) -> str:
@@ -109,5 +110,5 @@ def _print_skipped(console: Console, history: History) -> None:
 
 
 def _name(text: str) -> str:
-    """Text from a capture, which a terminal shows and never obeys, at a length that can be read."""
+    """Text from a capture, made harmless for a terminal and shortened."""
     return plain(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")

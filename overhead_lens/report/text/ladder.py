@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import figures
+from overhead_lens.report.text.blocks import figures, signed_interval_text
 from overhead_lens.report.text.plain import plain
 from overhead_lens.stats.values import Interval
 from overhead_lens.studies.ladder.analysis import Ladder, Rung, layers
@@ -14,7 +14,7 @@ from overhead_lens.units import format_ns, format_signed_ns
 
 
 def print_ladder(console: Console, ladder: Ladder) -> None:
-    """Print the rungs, the layers of the compiled call, the single steps and what changed since the published ladder."""
+    """Print the rungs, the layers of the compiled call, the single steps and a sentence."""
     params = " ".join(f"{name}={value}" for name, value in ladder.subject.params.items())
     console.print(Text(plain(f"ladder of {ladder.subject.name}:{ladder.subject.variant}  {params}"), style="bold"))
     console.print(
@@ -110,4 +110,4 @@ def _signed(ns: float | None) -> str:
 
 
 def _interval(interval: Interval | None) -> str:
-    return "" if interval is None else f"{_signed(interval[0])} .. {_signed(interval[1])}"
+    return "" if interval is None else signed_interval_text(interval)

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import figures, section
+from overhead_lens.report.text.blocks import cut, figures, section
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Side, StructureChange, StructureDelta
@@ -72,7 +72,7 @@ def _changes(delta: StructureDelta, changes: Sequence[StructureChange], width: i
             f"{sign}{format_ns(abs(change.delta_ns))}",
             counts,
             Text(change.status, style=_COLORS[change.status]),
-            Text(_cut(name, width)),
+            Text(cut(plain(name), width)),
         )
     if len(changes) > _MOST:
         table.add_row("", "", "", Text(f"{len(changes) - _MOST} more", style="dim"))
@@ -104,7 +104,7 @@ def _swaps(delta: StructureDelta, width: int) -> Table:
             table.add_row(
                 Text(plain(swap.operator) if mark == "-" else "", style="bold"),
                 f"{_count(count)}x {format_ns(ns)}",
-                Text(f"{mark} {_cut(kernel_name(kernels[0]), width - 60)}{more}", style=style),
+                Text(f"{mark} {cut(plain(kernel_name(kernels[0])), width - 60)}{more}", style=style),
             )
     if len(delta.swaps) > _MOST_SWAPS:
         table.add_row(Text(f"{len(delta.swaps) - _MOST_SWAPS} more", style="dim"))
@@ -113,8 +113,3 @@ def _swaps(delta: StructureDelta, width: int) -> Table:
 
 def _count(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
-
-
-def _cut(name: str, width: int) -> str:
-    name = plain(name)
-    return name if len(name) <= width else f"{name[: max(1, width - 1)]}…"

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import figures
+from overhead_lens.report.text.blocks import figures, interval_text
 from overhead_lens.report.text.plain import plain
 from overhead_lens.studies.sweep.analysis import (
     DOES_NOT_FIT,
@@ -53,19 +53,13 @@ def _times(sweep: Sweep) -> Table:
     few = len(sweep.variants) < _MANY
     for at, size in enumerate(sweep.sizes):
         points = [variant.points[at] for variant in sweep.variants]
-        table.add_row(
-            f"{size:,}", *(f"{_timed(point) if few else format_ns(point.ns)} {_residual(point)}" for point in points)
-        )
+        table.add_row(f"{size:,}", *(_timed(point, interval=few) for point in points))
     return table
 
 
-def _timed(point: SweptPoint) -> str:
-    low_ns, high_ns = point.ci95_ns
-    return f"{format_ns(point.ns)}  {format_ns(low_ns)} .. {format_ns(high_ns)}"
-
-
-def _residual(point: SweptPoint) -> str:
-    return f"{point.residual_share:>+4.0%}"
+def _timed(point: SweptPoint, *, interval: bool) -> str:
+    shown = f"  {interval_text(point.ci95_ns)}" if interval else ""
+    return f"{format_ns(point.ns)}{shown} {point.residual_share:>+4.0%}"
 
 
 def _lines(sweep: Sweep) -> Table:
@@ -73,12 +67,11 @@ def _lines(sweep: Sweep) -> Table:
     table = figures("variant", "overhead", "95 %", "published", rate, "95 %", "published", "", left=["variant", ""])
     for variant in sweep.variants:
         line, (low_ns, high_ns) = variant.line, variant.element_ci95_ns
-        overhead_low, overhead_high = variant.overhead_ci95_ns
         theirs = variant.published
         table.add_row(
             plain(variant.name),
             format_ns(line.overhead_ns),
-            f"{format_ns(overhead_low)} .. {format_ns(overhead_high)}",
+            interval_text(variant.overhead_ci95_ns),
             format_ns(theirs.overhead_ns) if theirs and variant.published_overhead else "",
             _rate(line.element_ns),
             f"{_rate(high_ns)} .. {_rate(low_ns)}",
