@@ -67,18 +67,18 @@ def find_traces(given: Sequence[Path]) -> list[Path]:
     Raises:
         UsageError: A path does not exist, or a directory holds no trace.
     """
-    found: list[Path] = []
+    files: list[Path] = []
     for path in given:
         if path.is_dir():
-            inside = sorted(each for each in path.iterdir() if each.is_file() and _is_trace_name(each.name))
+            inside = sorted(file for file in path.iterdir() if file.is_file() and _is_trace_name(file.name))
             if not inside:
                 raise UsageError(f"{path} holds no traces (*.json, *.json.gz)")
-            found += inside
+            files += inside
         elif path.exists():
-            found.append(path)
+            files.append(path)
         else:
             raise UsageError(f"{path} does not exist")
-    return found
+    return files
 
 
 def _is_trace_name(name: str) -> bool:
@@ -113,11 +113,11 @@ def _analyzed(
 
         listener.begin(len(paths))
         results = cluster.analyze_here(paths, rules) if dask is None else cluster.analyze_on(dask, paths, rules)
-        found = {}
+        by_path = {}
         for result in results:
-            found[result.path] = result
+            by_path[result.path] = result
             listener.step(Path(result.path).name)
-    return [found[str(path)] for path in paths]
+    return [by_path[str(path)] for path in paths]
 
 
 def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
@@ -144,7 +144,7 @@ def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Pat
         from overhead_lens.export.parquet import write_parquet
 
         write_parquet(parquet, results)
-    failures = [each for each in results if isinstance(each, TraceFailure)]
+    failures = [result for result in results if isinstance(result, TraceFailure)]
     if len(failures) == len(results) == 1:
         raise UsageError(failures[0].error)
     show(Job.of(results), form)

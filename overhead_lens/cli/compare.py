@@ -61,11 +61,11 @@ def compare(
     with ExitStack() as stack:
         requests = []
         for name, (target, call) in calls.items():
-            found = parse_target(target, call.inputs)
+            subject = parse_target(target, call.inputs)
             if name in revisions:
-                found = stack.enter_context(checked_out(found, revisions[name]))
+                subject = stack.enter_context(checked_out(subject, revisions[name]))
             request = Request(
-                target=found,
+                target=subject,
                 params=call.params,
                 compile_options=call.compile_options,
                 output=None,

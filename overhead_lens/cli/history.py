@@ -33,10 +33,10 @@ def history(
 
     _check_picture(picture)
     with progress(quiet=quiet) as listener:
-        found = read(folder, listener)
+        result = read(folder, listener)
     if picture is not None:
-        draw_history(found, picture)
-    show(found, Format.asked(json=json_))
+        draw_history(result, picture)
+    show(result, Format.asked(json=json_))
 
 
 def read(folder: Path, listener: Steps) -> History:
@@ -52,7 +52,7 @@ def read(folder: Path, listener: Steps) -> History:
         raise UsageError(f"no directory {folder}")
     captures, passed = find_captures(folder)
     points, damaged, warnings = _points(captures, listener)
-    skipped = [*(Skipped(str(each.path), each.kind, each.reason) for each in passed), *damaged]
+    skipped = [*(Skipped(str(directory.path), directory.kind, directory.reason) for directory in passed), *damaged]
     if not points:
         why = f"; {len(skipped)} skipped, the first is {skipped[0].path}: {skipped[0].reason}" if skipped else ""
         raise UsageError(f"no captures below {folder}{why}")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.errors import UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
     Device,
@@ -45,7 +45,7 @@ def ladder(
     from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
     from overhead_lens.studies.ladder.record import record_ladder
     from overhead_lens.target import parse_target
-    from overhead_lens.terminal.output import Format, failure_of, show
+    from overhead_lens.terminal.output import Format, show_drawn
     from overhead_lens.terminal.progress import progress
 
     if sys.platform == "win32":
@@ -63,7 +63,4 @@ def ladder(
     with progress(quiet=quiet) as listener:
         path = record_ladder(request, list(RUNGS), listener)
         measured = ladder_of(path)
-        not_drawn = failure_of(lambda: draw_ladder(measured, path / PICTURE))
-    show(measured, Format.asked(json=json_))
-    if not_drawn is not None:
-        raise MeasurementError(f"{not_drawn}; the ladder is complete but for this picture") from not_drawn
+    show_drawn(measured, Format.asked(json=json_), lambda: draw_ladder(measured, path / PICTURE), "ladder")

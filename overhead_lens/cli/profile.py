@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.errors import UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
     Quick,
@@ -43,7 +43,7 @@ def profile(
     from overhead_lens.stored import budget_of
     from overhead_lens.target import parse_target
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.terminal.output import Format, failure_of, show
+    from overhead_lens.terminal.output import Format, show_drawn
     from overhead_lens.terminal.progress import progress
 
     if sys.platform == "win32":
@@ -64,7 +64,4 @@ def profile(
         path = record(request, listener)
         listener.step("analyzing")
         budget = budget_of(path, classifier)
-        not_drawn = failure_of(lambda: draw(path, budget.breakdown, classifier))
-    show(budget.breakdown, Format.asked(json=json_))
-    if not_drawn is not None:
-        raise MeasurementError(f"{not_drawn}; the capture is complete but for this picture") from not_drawn
+    show_drawn(budget.breakdown, Format.asked(json=json_), lambda: draw(path, budget.breakdown, classifier), "capture")

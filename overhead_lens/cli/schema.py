@@ -19,8 +19,8 @@ def schema(
 
     if name is None:
         width = max(map(len, SUMMARIES))
-        for each, summary in SUMMARIES.items():
-            typer.echo(f"{each:<{width}}  {summary}")
+        for document, summary in SUMMARIES.items():
+            typer.echo(f"{document:<{width}}  {summary}")
         return
     if name not in SUMMARIES:
         close = difflib.get_close_matches(name, SUMMARIES, n=1)

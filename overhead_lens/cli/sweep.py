@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.errors import UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
     Device,
@@ -50,7 +50,7 @@ def sweep(
     from overhead_lens.report.pictures.sweep import draw_sweep
     from overhead_lens.studies.sweep.analysis import sweep_of
     from overhead_lens.studies.sweep.record import QUICK, STANDARD, SweepRequest, record_sweep
-    from overhead_lens.terminal.output import Format, failure_of, show
+    from overhead_lens.terminal.output import Format, show_drawn
     from overhead_lens.terminal.progress import progress
 
     if sys.platform == "win32":
@@ -74,10 +74,7 @@ def sweep(
     with progress(quiet=quiet) as listener:
         folder = record_sweep(request, listener)
         measured = sweep_of(folder)
-        not_drawn = failure_of(lambda: draw_sweep(measured, folder / PICTURE))
-    show(measured, Format.asked(json=json_))
-    if not_drawn is not None:
-        raise MeasurementError(f"{not_drawn}; the sweep is complete but for this picture") from not_drawn
+    show_drawn(measured, Format.asked(json=json_), lambda: draw_sweep(measured, folder / PICTURE), "sweep")
 
 
 def scenario_of(targets: list[str], *, all_variants: bool) -> tuple[Target, list[str | None] | None]:
@@ -88,16 +85,16 @@ def scenario_of(targets: list[str], *, all_variants: bool) -> tuple[Target, list
     """
     from overhead_lens.target import parse_target
 
-    found = [parse_target(each) for each in targets]
-    for text, target in zip(targets, found, strict=True):
+    parsed = [parse_target(text) for text in targets]
+    for text, target in zip(targets, parsed, strict=True):
         if target.file is None:
             raise UsageError(f"{text} is a plain function, which has no size to sweep: write a scenario for it")
-    if len({each.file for each in found}) > 1:
+    if len({target.file for target in parsed}) > 1:
         raise UsageError(f"a sweep is of one scenario, not of {' and '.join(targets)}")
-    named = [each.name for each in found]
+    named = [target.name for target in parsed]
     if all_variants and any(named):
         raise UsageError(f"--all-variants and {targets[0]} disagree: leave the variant out, or the option")
-    return replace(found[0], name=None), None if all_variants else named
+    return replace(parsed[0], name=None), None if all_variants else named
 
 
 def split(assigned: dict[str, str]) -> tuple[dict[str, str], dict[str, list[int]]]:
@@ -114,7 +111,7 @@ def split(assigned: dict[str, str]) -> tuple[dict[str, str], dict[str, list[int]
 
 def _integers(name: str, text: str) -> list[int]:
     try:
-        values = [int(each) for each in text.split(",")]
+        values = [int(value) for value in text.split(",")]
     except ValueError:
         raise UsageError(f"the values of {name} must be integers with commas between them, not {text!r}") from None
     if len(set(values)) < len(values):

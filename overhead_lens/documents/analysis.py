@@ -30,7 +30,7 @@ class Category(Row, frozen=True):
 
 
 class Window(Row, frozen=True):
-    """From the first to the last instant of host and device work, and how many steps it holds."""
+    """First to last instant of host and device work, and its number of steps."""
 
     start_ns: int
     wall_ns: int

@@ -58,7 +58,7 @@ class Kinds(Row, frozen=True):
 
 
 class Launch(Row, frozen=True):
-    """Launches per call, and from the start of the launching call to the start of its work on the device, ns."""
+    """Launches per call, and their latency in ns: from the start of the call to the start of its work."""
 
     per_call: Thousandths
     median_ns: int

@@ -96,7 +96,7 @@ class CountDelta(Row, frozen=True):
 
 
 class Limit(Row, frozen=True, kw_only=True):
-    """What the call or a category may take more, and what was found: in ns, or in instructions, per call."""
+    """What the call or a category may take more, and what it took more: ns or instructions per call."""
 
     name: str
     allowed_ns: Tenths | UnsetType = UNSET

@@ -41,7 +41,7 @@ class Place(Row, frozen=True):
 
 
 class ChangePoint(Row, frozen=True):
-    """A change: it lies between ``before`` and ``after``; ``likely`` is the first capture after it where it most likely is."""
+    """A change between ``before`` and ``after``; ``likely`` is most likely the first capture after it."""
 
     position: int
     before: Place
@@ -57,7 +57,7 @@ class ChangePoint(Row, frozen=True):
 
 
 class Segment(Row, frozen=True):
-    """Captures on one machine with one torch, by time, and the level of each series between changes."""
+    """Captures on one machine with one torch, and the levels of each series between changes."""
 
     environment: dict[str, Any]
     captures: list[Point]

@@ -1,4 +1,4 @@
-"""The budget and its evidence as Chrome's JSON trace (``.json``, ``.json.gz``), for viewers that read nothing else.
+"""The budget and its evidence as Chrome's JSON trace (``.json``, ``.json.gz``).
 
 Format: "Trace Event Format" of the Chromium project. Times are microseconds with the nanoseconds as exact decimals.
 Complete events (``X``) of one thread must nest, or viewers drop them; so every row of a lane is a thread with a number
@@ -77,17 +77,17 @@ def _lane(lane: Lane, process: int, rows: Iterator[int]) -> Iterator[str]:
         yield from _slice(step.slice, process, threads[step.row])
 
 
-def _slice(each: Slice, process: int, thread: int) -> Iterator[str]:
-    event: _Event = {"ph": "X", "name": each.name, "cat": each.category, "pid": process, "tid": thread}
-    if each.arguments:
-        event["args"] = dict(each.arguments)
-    yield _timed(event, ts=each.start_ns, dur=each.end_ns - each.start_ns)
+def _slice(piece: Slice, process: int, thread: int) -> Iterator[str]:
+    event: _Event = {"ph": "X", "name": piece.name, "cat": piece.category, "pid": process, "tid": thread}
+    if piece.arguments:
+        event["args"] = dict(piece.arguments)
+    yield _timed(event, ts=piece.start_ns, dur=piece.end_ns - piece.start_ns)
     # An arrow binds to the slice that was written last on its thread; "bp" makes its end do so as well.
     arrow: _Event = {"name": "flow", "cat": "flow", "pid": process, "tid": thread}
-    for number in each.flows_out:
-        yield _timed({"ph": "s", "id": number, **arrow}, ts=each.start_ns)
-    for number in each.flows_in:
-        yield _timed({"ph": "f", "bp": "e", "id": number, **arrow}, ts=each.start_ns)
+    for number in piece.flows_out:
+        yield _timed({"ph": "s", "id": number, **arrow}, ts=piece.start_ns)
+    for number in piece.flows_in:
+        yield _timed({"ph": "f", "bp": "e", "id": number, **arrow}, ts=piece.start_ns)
 
 
 def _counters(evidence: Drawn, process: int) -> Iterator[str]:

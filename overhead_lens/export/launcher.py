@@ -134,7 +134,7 @@ class _Launcher(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """The page, the trace and the word that it arrived, under the secret and for this host only."""
+    """Serves page and trace under the secret, for this host only, and takes the word that it arrived."""
 
     server: _Launcher
     server_version = "overhead-lens"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,37 +24,14 @@ from overhead_lens.export.names import readable
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.model import Cost, DeviceBudget, TraceAnalysis, TraceFailure
 
-_TEXT, _INTEGER = pa.string(), pa.int64()
-_SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    "traces": {
-        "trace": _INTEGER,
-        "path": _TEXT,
-        "rank": _INTEGER,
-        "world_size": _INTEGER,
-        "events": _INTEGER,
-        "wall_ns": _INTEGER,
-        "steps": _INTEGER,
-        "error": _TEXT,
-    },
-    "budgets": {
-        "trace": _INTEGER,
-        "step": _INTEGER,
-        "axis": _TEXT,
-        "bearer": _TEXT,
-        "name": _TEXT,
-        "ns": _INTEGER,
-    },
-    "costs": {
-        "trace": _INTEGER,
-        "kind": _TEXT,
-        "name": _TEXT,
-        "category": _TEXT,
-        "count": _INTEGER,
-        "self_ns": _INTEGER,
-        "total_ns": _INTEGER,
-    },
-    "issues": {"trace": _INTEGER, "reason": _TEXT, "count": _INTEGER},
+_COLUMNS = {
+    "traces": ("trace", "path", "rank", "world_size", "events", "wall_ns", "steps", "error"),
+    "budgets": ("trace", "step", "axis", "bearer", "name", "ns"),
+    "costs": ("trace", "kind", "name", "category", "count", "self_ns", "total_ns"),
+    "issues": ("trace", "reason", "count"),
 }
+_TEXTS = frozenset({"path", "error", "axis", "bearer", "name", "kind", "category", "reason"})
+"""Columns of text; all others are int64."""
 
 _WHOLE = -1
 
@@ -82,7 +59,7 @@ def write_parquet(directory: Path, results: Sequence[TraceAnalysis | TraceFailur
     try:
         part.mkdir(parents=True)
         for name, rows in _tables(results).items():
-            schema = pa.schema(list(_SCHEMAS[name].items()))
+            schema = pa.schema([(key, pa.string() if key in _TEXTS else pa.int64()) for key in _COLUMNS[name]])
             columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
             arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
             pq.write_table(pa.table(arrays, schema=schema), part / f"{name}.parquet", compression="zstd")
@@ -96,7 +73,7 @@ def write_parquet(directory: Path, results: Sequence[TraceAnalysis | TraceFailur
 
 
 def _tables(results: Sequence[TraceAnalysis | TraceFailure]) -> dict[str, list[_Row]]:
-    tables: dict[str, list[_Row]] = {name: [] for name in _SCHEMAS}
+    tables: dict[str, list[_Row]] = {name: [] for name in _COLUMNS}
     for number, result in enumerate(results):
         if isinstance(result, TraceFailure):
             failed = (number, readable(result.path), None, None, None, None, None, readable(result.error))
@@ -144,5 +121,5 @@ def _device(step: int, device: DeviceBudget) -> Iterator[_Row]:
 
 
 def _costs(kind: str, costs: Sequence[Cost]) -> Iterator[_Row]:
-    for each in costs:
-        yield kind, readable(each.name), each.category, each.count, each.self_ns, each.total_ns
+    for cost in costs:
+        yield kind, readable(cost.name), cost.category, cost.count, cost.self_ns, cost.total_ns

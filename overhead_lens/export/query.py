@@ -27,7 +27,7 @@ import pyarrow as pa
 from overhead_lens.errors import UsageError
 from overhead_lens.export.names import readable
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.traces.host import OPERATORS
+from overhead_lens.traces.host import OPERATORS, threads_of
 from overhead_lens.traces.launches import link
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.pieces import TracePieces
@@ -61,7 +61,7 @@ def run_query(sql: str, traces: Sequence[Analyzed]) -> Answer:
         for name, table in _tables(traces).items():
             connection.from_arrow(table).create(name)
         connection.execute("create table operator_kinds (kind varchar)")
-        connection.executemany("insert into operator_kinds values (?)", [[each] for each in sorted(OPERATORS)])
+        connection.executemany("insert into operator_kinds values (?)", [[kind] for kind in sorted(OPERATORS)])
         connection.execute(
             "create view operators as select * from events where cat in (select kind from operator_kinds)"
         )
@@ -86,11 +86,11 @@ def run_query(sql: str, traces: Sequence[Analyzed]) -> Answer:
 
 def _distinct(names: Sequence[str]) -> tuple[str, ...]:
     """The names, a repeated one with the first number that makes it its own: ``a, a_1``."""
-    found: list[str] = []
+    chosen: list[str] = []
     for name in names:
         tries = (name, *(f"{name}_{number}" for number in range(1, len(names) + 1)))
-        found.append(next(each for each in tries if each not in found and (each == name or each not in names)))
-    return tuple(found)
+        chosen.append(next(text for text in tries if text not in chosen and (text == name or text not in names)))
+    return tuple(chosen)
 
 
 def _plain(value: Any) -> Any:
@@ -102,44 +102,36 @@ def _plain(value: Any) -> Any:
 
 def _tables(traces: Sequence[Analyzed]) -> dict[str, pa.Table]:
     parts: dict[str, list[pa.Table]] = {name: [] for name in ("events", "launches", "host", "idle", "steps")}
-    for number, each in enumerate(traces):
-        parts["events"].append(_events(number, each))
-        parts["launches"].append(_launches(number, each.trace.events))
-        parts["host"].append(_numbered(number, each.pieces.host))
-        parts["idle"].append(
-            _numbered(number, each.pieces.idle.astype({"device": "int64", "start_ns": "int64", "dur_ns": "int64"}))
-        )
-        parts["steps"].append(_steps(number, each.analysis))
+    for number, analyzed in enumerate(traces):
+        idle = analyzed.pieces.idle.astype({"device": "int64", "start_ns": "int64", "dur_ns": "int64"})
+        parts["events"].append(_events(number, analyzed))
+        parts["launches"].append(_launches(number, analyzed.trace.events))
+        parts["host"].append(_numbered(number, analyzed.pieces.host))
+        parts["idle"].append(_numbered(number, idle))
+        parts["steps"].append(_steps(number, analyzed.analysis))
     return {
         name: pa.concat_tables(tables, promote_options="default").combine_chunks() for name, tables in parts.items()
     }
 
 
-def _events(number: int, each: Analyzed) -> pa.Table:
-    events = each.trace.events
+def _events(number: int, analyzed: Analyzed) -> pa.Table:
+    events = analyzed.trace.events
     columns: dict[str, Any] = {
         "trace": _constant(number, len(events)),
         "rank": pa.array(
-            np.full(len(events), each.analysis.rank or 0),
+            np.full(len(events), analyzed.analysis.rank or 0),
             pa.int64(),
-            mask=np.full(len(events), each.analysis.rank is None),
+            mask=np.full(len(events), analyzed.analysis.rank is None),
         ),
     }
     columns |= {name: _column(events[name]) for name in events.columns}
-    columns["thread"] = _thread_names(each.trace)
+    columns["thread"] = _thread_names(analyzed.trace)
     return pa.table(columns)
 
 
 def _thread_names(trace: Trace) -> Any:
-    pid, tid = trace.events["pid"].cat, trace.events["tid"].cat
-    key = pid.codes.to_numpy().astype(np.int64) * max(1, len(tid.categories)) + tid.codes.to_numpy()
-    codes, found = pd.factorize(key)
-    count = max(1, len(tid.categories))
-    names = [
-        trace.thread_names.get((pid.categories[each // count], tid.categories[each % count]), "")
-        for each in found.tolist()
-    ]
-    return _text(codes, names)
+    number, threads = threads_of(trace.events, np.arange(len(trace.events)))
+    return _text(number, [trace.thread_names.get(thread, "") for thread in threads])
 
 
 def _launches(number: int, events: pd.DataFrame) -> pa.Table:
@@ -167,9 +159,9 @@ def _launches(number: int, events: pd.DataFrame) -> pa.Table:
 def _steps(number: int, analysis: TraceAnalysis) -> pa.Table:
     steps = analysis.steps
     columns = {
-        "step": [each.step for each in steps],
-        "start_ns": [each.window.start_ns for each in steps],
-        "wall_ns": [each.window.wall_ns for each in steps],
+        "step": [step.step for step in steps],
+        "start_ns": [step.window.start_ns for step in steps],
+        "wall_ns": [step.window.wall_ns for step in steps],
     }
     arrays = {name: pa.array(values, pa.int64()) for name, values in columns.items()}
     return pa.table({"trace": _constant(number, len(steps)), **arrays})
@@ -187,8 +179,8 @@ def _column(series: pd.Series[Any]) -> Any:
     if isinstance(series.dtype, pd.CategoricalDtype):
         return _text(series.cat.codes.to_numpy(), list(series.cat.categories))
     if series.dtype == object:
-        codes, found = pd.factorize(series.to_numpy())
-        return _text(codes, list(found))
+        codes, texts = pd.factorize(series.to_numpy())
+        return _text(codes, list(texts))
     return pa.array(series.to_numpy())
 
 

@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.comparison.model import Delta
+from overhead_lens.report.text.blocks import signed_interval_text
 from overhead_lens.report.text.plain import plain
 from overhead_lens.studies.check.limits import BROKEN, CountFinding, LimitFinding
 from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
@@ -50,7 +51,7 @@ def _of_times(delta: Delta, outcome: Outcome) -> str:
         )
         lines.append(
             f"| {change.category} | {format_ns(old.ns)} | {format_ns(recent.ns)} | {format_signed_ns(change.delta_ns)} "
-            f"| {_interval(change.ci95_ns)} | {change.verdict} | {moved} |"
+            f"| {signed_interval_text(change.ci95_ns)} | {change.verdict} | {moved} |"
         )
     if delta.instructions is not None:
         lines += ["", *_counts(delta.instructions)]
@@ -80,7 +81,7 @@ def _limits(findings: Sequence[LimitFinding | CountFinding]) -> list[str]:
         return []
     rows = [
         f"| {finding.limit.name} | {finding.allowed} | {finding.delta} "
-        f"| {_interval(finding.ci95_ns) if isinstance(finding, LimitFinding) else 'exact'} | {finding.state} |"
+        f"| {signed_interval_text(finding.ci95_ns) if isinstance(finding, LimitFinding) else 'exact'} | {finding.state} |"
         for finding in findings
     ]
     return ["| limit | allowed | measured | 95 % interval | |", "|---|---|---|---|---|", *rows, ""]
@@ -110,7 +111,3 @@ def _cell(text: str) -> str:
     for mark in ("\\", "|", "<", "*", "_", "`", "["):
         shown = shown.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
     return shown
-
-
-def _interval(interval: tuple[float, float]) -> str:
-    return f"{format_signed_ns(interval[0])} .. {format_signed_ns(interval[1])}"

@@ -91,5 +91,5 @@ def _form(result: object) -> Form:
 
 def _load(path: str) -> Callable[..., Any]:
     module, _, name = path.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(f"overhead_lens.{module}"), name)
-    return found
+    function: Callable[..., Any] = getattr(importlib.import_module(f"overhead_lens.{module}"), name)
+    return function

@@ -15,13 +15,16 @@ from overhead_lens.traces.model import TraceAnalysis
 
 def breakdown_table(breakdown: Breakdown) -> pd.DataFrame:
     """One row per category: ``ns``, ``low_ns``, ``high_ns``, ``share``, ``evidence``."""
-    rows = [(each.category, each.ns, *each.ci95_ns, each.share, each.evidence) for each in breakdown.host]
+    rows = [
+        (category.category, category.ns, *category.ci95_ns, category.share, category.evidence)
+        for category in breakdown.host
+    ]
     return _table(rows, "category", "ns", "low_ns", "high_ns", "share", "evidence")
 
 
 def delta_table(delta: Delta) -> pd.DataFrame:
     """One row per category: ``delta_ns``, ``low_ns``, ``high_ns``, ``verdict``."""
-    rows = [(each.category, each.delta_ns, *each.ci95_ns, each.verdict) for each in delta.host]
+    rows = [(change.category, change.delta_ns, *change.ci95_ns, change.verdict) for change in delta.host]
     return _table(rows, "category", "delta_ns", "low_ns", "high_ns", "verdict")
 
 
@@ -29,8 +32,8 @@ def ladder_table(ladder: Ladder) -> pd.DataFrame:
     """One row per rung: ``ns``, ``step_ns`` and its interval, NaN where it was not timed, and ``reason``."""
     nothing = (None, None)
     rows = [
-        (each.name, each.ns, each.step_ns, *(each.step_ci95_ns or nothing), each.minor_faults, each.reason)
-        for each in ladder.rungs
+        (rung.name, rung.ns, rung.step_ns, *(rung.step_ci95_ns or nothing), rung.minor_faults, rung.reason)
+        for rung in ladder.rungs
     ]
     return _table(rows, "rung", "ns", "step_ns", "step_low_ns", "step_high_ns", "minor_faults", "reason")
 
@@ -48,9 +51,9 @@ def sweep_table(sweep: Sweep) -> pd.DataFrame:
 def analysis_table(analysis: TraceAnalysis) -> pd.DataFrame:
     """One row per thread and category: ``thread``, ``ns``, ``share``."""
     rows = [
-        (each.category, thread.name or thread.tid, each.ns, each.share)
+        (category.category, thread.name or thread.tid, category.ns, category.share)
         for thread in analysis.threads
-        for each in thread.host
+        for category in thread.host
     ]
     return _table(rows, "category", "thread", "ns", "share")
 

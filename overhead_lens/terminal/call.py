@@ -73,12 +73,16 @@ def takes_call_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def taking(**given: Any) -> Any:
-        options = call_options(**{each.name: given.pop(each.name) for each in offered})
+        options = call_options(**{parameter.name: given.pop(parameter.name) for parameter in offered})
         return command(options=options, **given)
 
-    taken = [each for one in own for each in (offered if one.name == "options" else [one])]
+    taken = [
+        parameter
+        for own_parameter in own
+        for parameter in (offered if own_parameter.name == "options" else [own_parameter])
+    ]
     taking.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
-    taking.__annotations__ = {each.name: each.annotation for each in taken}
+    taking.__annotations__ = {parameter.name: parameter.annotation for parameter in taken}
     return taking
 
 
@@ -103,15 +107,15 @@ def by_side(option: str, texts: Sequence[str]) -> dict[str, str]:
     Raises:
         UsageError: Another name, none, or one twice.
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if name not in SIDES or not equals or not value:
             raise UsageError(f"{option} takes old=... or new=..., not {text!r}")
-        if name in found:
+        if name in values:
             raise UsageError(f"{option} {name}=... is given twice")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _side_command() -> Any:

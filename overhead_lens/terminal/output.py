@@ -9,7 +9,7 @@ from enum import Enum, auto
 
 from rich.console import Console
 
-from overhead_lens.errors import OverheadLensError
+from overhead_lens.errors import MeasurementError, OverheadLensError
 from overhead_lens.report.forms import print_text, to_json
 
 # Wide enough for the tables where stdout is a file or a pipe and has no width of its own.
@@ -52,13 +52,20 @@ def show_rows(rows: object, form: Format, text: Callable[[Console], None]) -> No
         text(make_console())
 
 
-def failure_of(draw: Callable[[], object]) -> OverheadLensError | None:
-    """Draw a picture; a failure is returned, since what was measured is to be shown all the same."""
+def show_drawn(result: object, form: Format, draw: Callable[[], object], what: str) -> None:
+    """Draw a picture of the result and print the result, even where the picture fails.
+
+    Raises:
+        MeasurementError: The picture failed; the result was printed.
+    """
+    failure = None
     try:
         draw()
     except OverheadLensError as error:
-        return error
-    return None
+        failure = error
+    show(result, form)
+    if failure is not None:
+        raise MeasurementError(f"{failure}; the {what} is complete but for this picture") from failure
 
 
 def make_console() -> Console:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.traces.columns import where
 from overhead_lens.traces.costs import collectives, kernel_costs, operator_costs
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.health import trace_issues, trace_notes
@@ -55,18 +57,16 @@ class Analyzer:
             events=self._trace.event_count,
             window=self.window,
             threads=tuple(self._thread_budget(key, pieces) for key, pieces in self.threads.items()),
-            devices=tuple(self._device_budget(each, each.span) for each in self.devices),
+            devices=tuple(self._device_budget(device, device.span) for device in self.devices),
             steps=tuple(self._step(number, window) for number, window in step_windows(self._events)),
-            operators=operator_costs(self._host, [each.timeline for each in self.threads.values()]),
+            operators=operator_costs(self._host, self._timelines),
             kernels=kernel_costs(self._events),
             collectives=collectives(self._trace),
         )
-        issues = trace_issues(self._trace, analysis, [each.timeline for each in self.threads.values()], self._linked)
-        notes = trace_notes(self._trace, analysis, self._linked, has_floor=self._floor_ns is not None)
-        return TraceAnalysis(
-            **{name: getattr(analysis, name) for name in TraceAnalysis.__slots__ if name not in ("issues", "notes")},
-            issues=issues,
-            notes=notes,
+        return replace(
+            analysis,
+            issues=trace_issues(self._trace, analysis, self._timelines, self._linked),
+            notes=trace_notes(self._trace, analysis, self._linked, has_floor=self._floor_ns is not None),
         )
 
     def pieces(self) -> TracePieces:
@@ -95,7 +95,6 @@ class Analyzer:
     @cached_property
     def window(self) -> Window:
         """From the first to the last instant of host and device work."""
-        device_ends = np.zeros(0, dtype=np.int64)
         start_ns, dur_ns = self._events["start_ns"].to_numpy(), self._events["dur_ns"].to_numpy()
         device_starts = start_ns[self._linked.rows]
         device_ends = device_starts + dur_ns[self._linked.rows]
@@ -110,48 +109,50 @@ class Analyzer:
         Autograd's threads come last: they work for the thread that called ``backward()`` and waits for them.
         """
         timelines = [ThreadTimeline(self._host, number, self.window) for number in range(len(self._host.threads))]
-        timelines.sort(
-            key=lambda each: (each.is_autograd, -each.working_ns, -each.covered_ns, self._host.threads[each.number])
-        )
-        passes = (
-            backward_passes(timelines[0], [each for each in timelines[1:] if each.is_autograd]) if timelines else None
-        )
-        return {
-            self._host.threads[each.number]: thread_pieces(each, passes, is_busiest=at == 0)
-            for at, each in enumerate(timelines)
-            if passes is not None
-        }
+        if not timelines:
+            return {}
+        keys = self._host.threads
+        timelines.sort(key=lambda line: (line.is_autograd, -line.working_ns, -line.covered_ns, keys[line.number]))
+        busiest = timelines[0]
+        passes = backward_passes(busiest, [line for line in timelines[1:] if line.is_autograd])
+        return {keys[line.number]: thread_pieces(line, passes, is_busiest=line is busiest) for line in timelines}
 
     @cached_property
     def devices(self) -> list[DeviceTimeline]:
         """Every device, by number."""
         numbers = np.unique(self._events["device"].to_numpy()[self._linked.rows])
-        whole = (self.window.start_ns, self.window.start_ns + self.window.wall_ns)
-        return [DeviceTimeline(self._events, self._linked, each, self.threads, whole) for each in numbers.tolist()]
+        return [
+            DeviceTimeline(self._events, self._linked, number, self.threads, self.window.bounds)
+            for number in numbers.tolist()
+        ]
+
+    @cached_property
+    def _timelines(self) -> list[ThreadTimeline]:
+        return [pieces.timeline for pieces in self.threads.values()]
 
     @cached_property
     def _floor_ns(self) -> int | None:
-        return operator_floor_ns([each.timeline for each in self.threads.values()])
+        return operator_floor_ns(self._timelines)
 
     @cached_property
     def _computing(self) -> list[np.ndarray]:
-        return [computing(each.timeline) for each in self.threads.values()]
+        return [computing(timeline) for timeline in self._timelines]
 
     def _thread_budget(self, key: tuple[str, str], pieces: ThreadPieces) -> ThreadBudget:
         at = list(self.threads).index(key)
-        whole = (self.window.start_ns, self.window.start_ns + self.window.wall_ns)
-        host = host_budget(pieces, whole, self._computing[at], self._floor_ns)
+        host = host_budget(pieces, self.window.bounds, self._computing[at], self._floor_ns)
         return ThreadBudget(*key, self._trace.thread_names.get(key, ""), pieces.timeline.covered_ns, host)
 
     def _device_budget(self, device: DeviceTimeline, window: tuple[int, int]) -> DeviceBudget:
         return device.budget(self._trace.device_names.get(device.number, ""), window)
 
     def _step(self, number: int, window: Window) -> TraceStep:
-        bounds = (window.start_ns, window.start_ns + window.wall_ns)
         host: tuple[HostCategory, ...] = ()
         if self.threads:
-            host = host_budget(next(iter(self.threads.values())), bounds, self._computing[0], self._floor_ns)
-        return TraceStep(number, window, host, tuple(self._device_budget(each, bounds) for each in self.devices))
+            host = host_budget(next(iter(self.threads.values())), window.bounds, self._computing[0], self._floor_ns)
+        return TraceStep(
+            number, window, host, tuple(self._device_budget(device, window.bounds) for device in self.devices)
+        )
 
     def _idle_frame(self) -> pd.DataFrame:
         frames = []
@@ -193,15 +194,15 @@ def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
 
 def step_windows(events: pd.DataFrame) -> list[tuple[int, Window]]:
     """The ``ProfilerStep#N`` annotations of the host, in order of start."""
-    name, cat = events["name"].cat, events["cat"].cat
+    name = events["name"].cat
     numbers = {
         code: int(match[1])
-        for code, each in enumerate(name.categories)
-        if (match := torch_names.PROFILER_STEP.match(each))
+        for code, text in enumerate(name.categories)
+        if (match := torch_names.PROFILER_STEP.match(text))
     }
-    hosts = [code for code, each in enumerate(cat.categories) if each in HOST_EVENTS]
-    chosen = np.isin(name.codes.to_numpy(), list(numbers)) & np.isin(cat.codes.to_numpy(), hosts)
-    rows = np.flatnonzero(chosen)
+    rows = np.flatnonzero(
+        np.isin(name.codes.to_numpy(), list(numbers)) & where(events["cat"], HOST_EVENTS.__contains__)
+    )
     rows = rows[np.argsort(events["start_ns"].to_numpy()[rows], kind="stable")]
     start_ns, dur_ns = events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows]
     steps = [numbers[code] for code in name.codes.to_numpy()[rows].tolist()]

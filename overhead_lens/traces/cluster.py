@@ -1,9 +1,8 @@
 """Many traces: one after another here, or spread over a Dask cluster.
 
-One trace is one task. A task never raises: whatever goes wrong with a trace is a ``TraceFailure`` with one line. A worker
-that is lost has its unfinished traces computed again elsewhere. Dask suspects every trace that a lost worker held, so those
-that it gives up are computed once more, each alone: the one that kills its worker then too is a failure, the others are not.
-Only so many tasks are handed out at a time as keep the workers busy, so the scheduler never holds ten thousand of them.
+One trace is one task. A task never raises: whatever goes wrong is a ``TraceFailure`` with one line. Dask computes the traces of
+a lost worker again elsewhere and suspects all of them; those that it gives up are computed once more, one at a time, and only
+one that kills its worker again is a failure. Few tasks are in flight, so the scheduler never holds ten thousand of them.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def analyze_on(scheduler: str, paths: Sequence[Path], rules: Path | None = None)
     absolute = {str(path.absolute()): str(path) for path in paths}  # not resolved: two names of one file are two traces
     with _client(scheduler) as client:
         for result in _computed(client, list(absolute), loaded):
-            yield _renamed(result, absolute[result.path])
+            yield replace(result, path=absolute[result.path])
 
 
 def analyze_file(path: str, rules: tuple[Rule, ...]) -> Result:
@@ -113,11 +112,6 @@ def _lost(path: str, error: Exception) -> str:
     if type(error).__name__ == "KilledWorker":
         return f"{path}: every worker that took it was killed (out of memory?)"
     return f"{path}: the cluster gave no result: {type(error).__name__}: {' '.join(str(error).split())}"
-
-
-def _renamed(result: Result, path: str) -> Result:
-    """The result under the name that the user gave."""
-    return replace(result, path=path)
 
 
 @contextmanager

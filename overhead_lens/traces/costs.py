@@ -26,20 +26,16 @@ def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline]) -> tup
     chosen = np.flatnonzero(host.operator)
     if not len(chosen):
         return ()
+    # Of the events of one name the first decides, which is written last.
+    attributions = np.zeros(len(host.names), dtype=np.int64)
+    attributions[host.name[chosen[::-1]]] = host.attribution[chosen[::-1]]
     return _costs(
         host.name[chosen],
         self_ns[chosen],
         host.dur_ns[chosen],
         host.names,
-        [host.attributions[each].category for each in _first_claims(host, chosen)],
+        [host.attributions[number].category for number in attributions.tolist()],
     )
-
-
-def _first_claims(host: HostEvents, chosen: Ints) -> list[int]:
-    """A claim per name: that of its first event."""
-    attributions = np.zeros(len(host.names), dtype=np.int64)
-    attributions[host.name[chosen[::-1]]] = host.attribution[chosen[::-1]]
-    return [int(each) for each in attributions]
 
 
 def kernel_costs(events: pd.DataFrame) -> tuple[Cost, ...]:
@@ -49,7 +45,7 @@ def kernel_costs(events: pd.DataFrame) -> tuple[Cost, ...]:
     codes, dur_ns = name.codes.to_numpy()[rows].astype(np.int64), events["dur_ns"].to_numpy()[rows]
     kinds = np.zeros(len(name.categories), dtype=np.int64)
     kinds[codes[::-1]] = device_kinds(events)[rows[::-1]]
-    return _costs(codes, dur_ns, dur_ns, list(name.categories), [KINDS[each] for each in kinds.tolist()])
+    return _costs(codes, dur_ns, dur_ns, list(name.categories), [KINDS[kind] for kind in kinds.tolist()])
 
 
 def _costs(
@@ -59,10 +55,8 @@ def _costs(
         return ()
     own, total = (sum_by(name, values, len(names)) for values in (self_ns, total_ns))
     count = np.bincount(name, minlength=len(names))
-    order = [each for each in np.lexsort((-count, -own)).tolist() if count[each]][:_MOST]
-    return tuple(
-        Cost(names[each], categories[each], int(count[each]), int(own[each]), int(total[each])) for each in order
-    )
+    order = [at for at in np.lexsort((-count, -own)).tolist() if count[at]][:_MOST]
+    return tuple(Cost(names[at], categories[at], int(count[at]), int(own[at]), int(total[at])) for at in order)
 
 
 def collectives(trace: Trace) -> tuple[Collective, ...]:
@@ -73,10 +67,10 @@ def collectives(trace: Trace) -> tuple[Collective, ...]:
     names = events["name"].cat.categories[events["name"].cat.codes.to_numpy()[rows]]
     times = zip(*(events[column].to_numpy()[rows].tolist() for column in ("start_ns", "dur_ns")), strict=True)
     seen: dict[tuple[str, str], int] = {}
-    found = []
+    numbered = []
     for name, (start_ns, dur_ns), arguments in zip(names, times, trace.arguments(rows.tolist()), strict=True):
         group = " ".join(str(arguments[key]) for key in _GROUP_KEYS if arguments.get(key))
         called = str(arguments.get("Collective name") or name)
         index = seen[called, group] = seen.get((called, group), -1) + 1
-        found.append(Collective(called, group, index, start_ns, dur_ns))
-    return tuple(found)
+        numbered.append(Collective(called, group, index, start_ns, dur_ns))
+    return tuple(numbered)

@@ -1,6 +1,6 @@
 """The device side of a trace: busy, idle, and who is to blame for the idle time.
 
-Every idle interval is followed back from the next device event to the call that launched it::
+An idle interval is followed back from the next device event to the call that launched it::
 
     host     ..python..|dispatcher|[launch call]
     device   ---busy---|            idle                 |kernel
@@ -23,6 +23,8 @@ import pandas as pd
 from overhead_lens.readers.kineto.model import COPY_CATEGORIES
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy.categories import BLAME, BLAMED_AS, QUEUE
+from overhead_lens.traces.columns import where
+from overhead_lens.traces.host import threads_of
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import cut, groups, overlapping, union
 from overhead_lens.traces.launches import Linked, launch_statistics
@@ -100,7 +102,7 @@ class DeviceTimeline:
         self.busy = union(self._start_ns, self._dur_ns)
         self.span = (int(self._start_ns.min()), int((self._start_ns + self._dur_ns).max()))
         kind = device_kinds(events)[self._rows]
-        self._by_kind = [union(self._start_ns[kind == each], self._dur_ns[kind == each]) for each in range(len(KINDS))]
+        self._by_kind = [union(self._start_ns[kind == at], self._dur_ns[kind == at]) for at in range(len(KINDS))]
         exposed = np.isin(kind, (COMPUTE, COMMUNICATION))
         self._compute_or_communication = union(self._start_ns[exposed], self._dur_ns[exposed])
         self.idle = self._blamed(threads, window)
@@ -110,7 +112,7 @@ class DeviceTimeline:
         first = int(np.searchsorted(self._reached_ns, window[0], "right"))
         last = int(np.searchsorted(self._start_ns, window[1], "left"))
         inside = self._start_ns[first:last] + self._dur_ns[first:last] > window[0]
-        compute, communication, copy = (each.within(window) for each in self._by_kind)
+        compute, communication, copy = (busy.within(window) for busy in self._by_kind)
         return DeviceBudget(
             device=str(self.number),
             name=name,
@@ -161,27 +163,19 @@ class DeviceTimeline:
         """Number in ``keys`` of the thread of each launch; the first for no launch."""
         if not keys:
             return np.full(len(launch), -1, dtype=np.int64)
-        pid, tid = self._events["pid"].cat, self._events["tid"].cat
-        count = max(1, len(tid.categories))
-        pids, tids = ({name: code for code, name in enumerate(each.categories)} for each in (pid, tid))
-        codes = np.array([pids[key[0]] * count + tids[key[1]] for key in keys], dtype=np.int64)
-        order = np.argsort(codes)
-        wanted = pid.codes.to_numpy()[launch].astype(np.int64) * count + tid.codes.to_numpy()[launch]
-        at = order[np.minimum(np.searchsorted(codes[order], wanted), len(codes) - 1)]
-        return np.where((launch >= 0) & (codes[at] == wanted), at, 0)
+        number, named = threads_of(self._events, launch)
+        position = np.array([keys.index(key) if key in keys else 0 for key in named], dtype=np.int64)
+        return np.where(launch >= 0, position[number], 0)
 
 
 def device_kinds(events: pd.DataFrame) -> Ints:
     """Number in ``KINDS`` per row of the event frame, by name and category; meaningless for host events."""
-    cat, name = events["cat"].cat, events["name"].cat
-    copies = np.array([each in COPY_CATEGORIES for each in cat.categories] or [False])
+    name = events["name"].cat
     communicates = np.zeros(max(1, len(name.categories)), dtype=bool)
     used = np.unique(name.codes.to_numpy()[events["device"].to_numpy() >= 0])
-    communicates[used] = [_COMMUNICATION.search(name.categories[each]) is not None for each in used]
-    if events.empty:
-        return np.zeros(0, dtype=np.int64)
+    communicates[used] = [_COMMUNICATION.search(name.categories[code]) is not None for code in used]
     kind = np.where(communicates[name.codes.to_numpy()], COMMUNICATION, COMPUTE)
-    return np.where(copies[cat.codes.to_numpy()], COPY, kind)
+    return np.where(where(events["cat"], COPY_CATEGORIES.__contains__), COPY, kind)
 
 
 _Part = tuple[Ints, Ints, Ints]
@@ -193,14 +187,14 @@ def _constant(start_ns: Ints, end_ns: Ints, blame: int) -> _Part:
 
 
 def _host_blame(start_ns: Ints, end_ns: Ints, thread: ThreadPieces, busiest: ThreadPieces) -> list[_Part]:
-    """What ``thread`` was doing in the intervals, and where it had nothing to do, the busiest thread."""
-    found = cut(start_ns, end_ns, thread.start_ns, thread.start_ns + thread.dur_ns)
-    blame = _BLAME_OF_CATEGORY[thread.categories()][found.piece]
+    """What ``thread`` did in the intervals; where it had nothing to do, the busiest thread."""
+    parts = cut(start_ns, end_ns, thread.start_ns, thread.start_ns + thread.dur_ns)
+    blame = _BLAME_OF_CATEGORY[thread.categories()][parts.piece]
     if thread is busiest:
-        return [(found.start_ns, found.dur_ns, blame)]
-    idle = thread.is_idle[found.piece]
-    asked = found.start_ns[idle]
+        return [(parts.start_ns, parts.dur_ns, blame)]
+    idle = thread.is_idle[parts.piece]
+    asked = parts.start_ns[idle]
     return [
-        (found.start_ns[~idle], found.dur_ns[~idle], blame[~idle]),
-        *_host_blame(asked, asked + found.dur_ns[idle], busiest, busiest),
+        (parts.start_ns[~idle], parts.dur_ns[~idle], blame[~idle]),
+        *_host_blame(asked, asked + parts.dur_ns[idle], busiest, busiest),
     ]

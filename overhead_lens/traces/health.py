@@ -9,8 +9,9 @@ import numpy as np
 from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES, Trace
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from overhead_lens.traces.host import HOST_EVENTS, ThreadTimeline
-from overhead_lens.traces.launches import Linked, runtime_rows
+from overhead_lens.traces.columns import where
+from overhead_lens.traces.host import HOST_EVENTS, RUNTIME, ThreadTimeline
+from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.model import TraceAnalysis
 
 _KNOWN = HOST_EVENTS | DEVICE_CATEGORIES | {"gpu_user_annotation", "Trace", "overhead", "cuda_sync"}
@@ -32,18 +33,18 @@ def trace_issues(
     - ``profiler_overhead``: pauses of the profiler itself;
     - ``other_category``: complete events of categories that are neither host nor device work.
     """
-    found = dict(trace.issues)
     counts = trace.events["cat"].value_counts()
-    found |= {
-        "partial_overlap": sum(each.crossing_count for each in timelines),
+    issues = {
+        **trace.issues,
+        "partial_overlap": sum(timeline.crossing_count for timeline in timelines),
         "unlinked_device_event": int((linked.launch < 0).sum()),
-        "kernel_before_launch": sum(each.launch.repaired for each in analysis.devices),
+        "kernel_before_launch": sum(device.launch.repaired for device in analysis.devices),
         "launch_without_device_event": len(_unanswered(trace, linked)),
         "overlap_in_stream": _stream_overlaps(trace, linked),
         "profiler_overhead": int(counts.get("overhead", 0)),
         "other_category": int(sum(count for name, count in counts.items() if name not in _KNOWN)),
     }
-    return {reason: count for reason, count in found.items() if count}
+    return {reason: count for reason, count in issues.items() if count}
 
 
 def trace_notes(trace: Trace, analysis: TraceAnalysis, linked: Linked, *, has_floor: bool) -> tuple[str, ...]:
@@ -60,7 +61,7 @@ def trace_notes(trace: Trace, analysis: TraceAnalysis, linked: Linked, *, has_fl
             "operators' time is divided between dispatcher and kernel by an estimate: "
             "what a view operator of this trace takes is dispatch"
         )
-    if analysis.host and not has_floor and any(each.category == "dispatcher" for each in analysis.operators):
+    if analysis.host and not has_floor and any(cost.category == "dispatcher" for cost in analysis.operators):
         notes.append("no view operator shows what dispatch costs here: kernels on the CPU are counted with dispatcher")
     notes += _warm_up(analysis)
     if _ends_unsynchronized(trace, linked):
@@ -81,10 +82,8 @@ def _warm_up(analysis: TraceAnalysis) -> list[str]:
 
 def _launch_rows(trace: Trace) -> Ints:
     """Rows of runtime and driver calls that launch a kernel or a graph."""
-    name = trace.events["name"].cat
-    names = [code for code, each in enumerate(name.categories) if "LaunchKernel" in each or "GraphLaunch" in each]
-    calls = runtime_rows(trace.events)
-    return calls[np.isin(name.codes.to_numpy()[calls], names)]
+    launches = where(trace.events["name"], lambda name: "LaunchKernel" in name or "GraphLaunch" in name)
+    return np.flatnonzero(launches & where(trace.events["cat"], RUNTIME.__contains__))
 
 
 def _unanswered(trace: Trace, linked: Linked) -> Ints:

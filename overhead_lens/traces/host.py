@@ -1,4 +1,4 @@
-"""The host events of a trace, what the rules say of each, and who owns each instant of a thread.
+"""Host events with what the rules say of them, and the owner of each instant of a thread.
 
 Annotations are transparent: an instant belongs to the operator, runtime call or Python function that is open then, also
 where an annotation started later; an annotation owns what nothing else covers.
@@ -16,21 +16,15 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
+from overhead_lens.traces.columns import passing, where
 from overhead_lens.traces.intervals import merged
 from overhead_lens.traces.model import Window
 from overhead_lens.traces.timeline import Nesting, Segments, sweep
 
 OPERATORS = frozenset({"cpu_op", "Operator", "operator"})
+_VENDORS = ("cuda", "hip", "xpu", "mtia", "privateuse1")
 RUNTIME = frozenset(
-    {
-        *(
-            f"{vendor}_{level}"
-            for vendor in ("cuda", "hip", "xpu", "mtia", "privateuse1")
-            for level in ("runtime", "driver")
-        ),
-        "Runtime",
-        "runtime",
-    }
+    {"Runtime", "runtime", *(f"{vendor}_{level}" for vendor in _VENDORS for level in ("runtime", "driver"))}
 )
 PYTHON = frozenset({"python_function"})
 ANNOTATIONS = frozenset({"user_annotation"})
@@ -48,8 +42,8 @@ class HostEvents:
         rows: int64: their rows in the event frame; every other array is of this length.
         thread: int64: number in ``threads``.
         name: int64: number in ``names``.
-        claim: int64: number in ``claims``, by the event's own name.
-        scope: int64, 0 or 1: whether everything below belongs to the same claim.
+        attribution: int64: number in ``attributions``, by the event's own name.
+        scope: int64, 0 or 1: whether everything below has the same attribution.
         operator, runtime, annotation: bool: what the event is; ``annotation`` only where it is transparent.
         threads: (pid, tid) per thread.
     """
@@ -72,23 +66,22 @@ class HostEvents:
 def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     """Select and classify the host events of an event frame."""
     cat, name = events["cat"].cat, events["name"].cat
-    cat_codes, name_codes = cat.codes.to_numpy(), name.codes.to_numpy()
-    rows = np.flatnonzero(_in(cat_codes, cat.categories, HOST_EVENTS))
-    cat_codes, name_codes = cat_codes[rows].astype(np.int64), name_codes[rows].astype(np.int64)
-    thread, threads = _threads(events, rows)
+    rows = np.flatnonzero(where(events["cat"], HOST_EVENTS.__contains__))
+    cat_codes, name_codes = (column.codes.to_numpy()[rows].astype(np.int64) for column in (cat, name))
+    thread, threads = threads_of(events, rows)
     pair, pairs = distinct(name_codes * len(cat.categories) + cat_codes)
     attributions: dict[Attribution, int] = {}
     verdicts = [
         classifier.event_verdict(
-            name.categories[each // len(cat.categories)], cat.categories[each % len(cat.categories)]
+            name.categories[code // len(cat.categories)], cat.categories[code % len(cat.categories)]
         )
-        for each in pairs.tolist()
+        for code in pairs.tolist()
     ]
     attribution = np.array(
-        [attributions.setdefault(each, len(attributions)) for each, _ in verdicts] or [0], dtype=np.int64
+        [attributions.setdefault(verdict, len(attributions)) for verdict, _ in verdicts] or [0], dtype=np.int64
     )
     scope = np.array([int(is_scope) for _, is_scope in verdicts] or [0], dtype=np.int64)
-    is_user = np.array([each == _USER for each, _ in verdicts] or [False])
+    is_user = np.array([verdict == _USER for verdict, _ in verdicts] or [False])
     return HostEvents(
         rows,
         events["start_ns"].to_numpy()[rows],
@@ -97,9 +90,9 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
         name_codes,
         attribution[pair],
         scope[pair],
-        _in(cat_codes, cat.categories, OPERATORS),
-        _in(cat_codes, cat.categories, RUNTIME),
-        _in(cat_codes, cat.categories, ANNOTATIONS) & is_user[pair],
+        passing(cat.categories, OPERATORS.__contains__)[cat_codes],
+        passing(cat.categories, RUNTIME.__contains__)[cat_codes],
+        passing(cat.categories, ANNOTATIONS.__contains__)[cat_codes] & is_user[pair],
         threads,
         list(name.categories),
         list(attributions),
@@ -108,24 +101,19 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
 
 def distinct(values: Ints) -> tuple[Ints, Ints]:
     """For each of the values its number among the distinct ones, and these, ascending."""
-    codes, found = pd.factorize(values)
-    order = np.argsort(found, kind="stable")
-    number = np.empty(len(found), dtype=np.int64)
-    number[order] = np.arange(len(found))
-    return number[codes] if len(values) else np.zeros(0, dtype=np.int64), found[order]
+    codes, uniques = pd.factorize(values)
+    order = np.argsort(uniques, kind="stable")
+    number = np.empty(len(uniques), dtype=np.int64)
+    number[order] = np.arange(len(uniques))
+    return number[codes], uniques[order]
 
 
-def _threads(events: pd.DataFrame, rows: Ints) -> tuple[Ints, list[tuple[str, str]]]:
+def threads_of(events: pd.DataFrame, rows: Ints) -> tuple[Ints, list[tuple[str, str]]]:
+    """The thread of each row as a number, and (pid, tid) by number."""
     pid, tid = events["pid"].cat, events["tid"].cat
     count = max(1, len(tid.categories))
-    number, found = distinct(pid.codes.to_numpy()[rows].astype(np.int64) * count + tid.codes.to_numpy()[rows])
-    return number, [(pid.categories[each // count], tid.categories[each % count]) for each in found.tolist()]
-
-
-def _in(codes: Ints, categories: pd.Index, wanted: frozenset[str]) -> Bools:
-    return (
-        np.array([each in wanted for each in categories] or [False])[codes] if len(codes) else np.zeros(0, dtype=bool)
-    )
+    number, keys = distinct(pid.codes.to_numpy()[rows].astype(np.int64) * count + tid.codes.to_numpy()[rows])
+    return number, [(pid.categories[key // count], tid.categories[key % count]) for key in keys.tolist()]
 
 
 class ThreadTimeline:
@@ -138,7 +126,7 @@ class ThreadTimeline:
 
     Attributes:
         events: int64: the thread's events, as positions in ``host``; arrays per event are of this length.
-        claim: int64 per event: number in ``host.claims``, scopes considered.
+        attribution: int64 per event: number in ``host.attributions``, scopes considered.
         segments: Pieces of the window; the owner is a position in ``events``.
         self_ns: int64 per event.
         covered_ns: Time covered by any of its events.
@@ -156,11 +144,10 @@ class ThreadTimeline:
         self.events = np.flatnonzero(host.thread == number)
         start_ns, dur_ns = host.start_ns[self.events], host.dur_ns[self.events]
         annotation, runtime = host.annotation[self.events], host.runtime[self.events]
-        bounds = (window.start_ns, window.start_ns + window.wall_ns)
         nesting = Nesting(start_ns, dur_ns)
         self.attribution = nesting.inherit(host.attribution[self.events], host.scope[self.events])
         self.launches_below = nesting.mark_above(runtime)
-        self.segments = _owned(start_ns, dur_ns, annotation, bounds)
+        self.segments = _owned(start_ns, dur_ns, annotation, window.bounds)
         self.self_ns = self.segments.self_ns(len(self.events))
         self.covered_ns = window.wall_ns - self.segments.uncovered_ns()
         self.crossing_count = nesting.crossing_count
@@ -170,7 +157,7 @@ class ThreadTimeline:
         ends = start_ns[lasting] + dur_ns[lasting]
         self.extent = (int(start_ns[lasting].min()), int(ends.max())) if len(lasting) else (0, 0)
         top = np.flatnonzero(nesting.parent < 0)
-        engine = np.array([name.startswith(torch_names.ENGINE_PREFIX) for name in host.names] or [False])
+        engine = passing(host.names, lambda name: name.startswith(torch_names.ENGINE_PREFIX))
         in_engine = engine[host.name[self.events[top]]]
         self.is_autograd = bool(in_engine.any()) and 2 * int(dur_ns[top][in_engine].sum()) >= int(dur_ns[top].sum())
         self.has_operators = bool((~annotation & ~runtime).any())

@@ -14,8 +14,8 @@ A backward pass runs from the first to the last event of the autograd threads wi
     busiest    [op] [op]..........wait............python [op]
     autograd             [node] [node]   [node]
 
-An operator's span holds its dispatch and, on a CPU, its kernel. Where it launched nothing, as much of its self time as a view
-operator of the same trace takes (views compute nothing) counts as dispatcher and the rest as kernel: an estimate.
+An operator's span holds its dispatch and, on a CPU, its kernel. For one that launched nothing the division is an estimate:
+dispatcher gets what a view operator of the same trace takes, since views compute nothing, and kernel gets the rest.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
 from overhead_lens.taxonomy.host import Frame, HostCategory, Part
 from overhead_lens.taxonomy.rules import Attribution
+from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
 from overhead_lens.traces.intervals import merged
 from overhead_lens.traces.timeline import sum_by
@@ -58,12 +59,12 @@ _MOST_FRAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class ThreadPieces:
-    """A thread's window in consecutive pieces, each with its claim and the name that stands for it.
+    """A thread's window in consecutive pieces, with the attribution and the name of each.
 
     Attributes:
         start_ns, dur_ns: int64, shape ``(n,)``; ``dur_ns`` > 0.
         owner: int64: position among the thread's events; -1 for uncovered time.
-        claim: int64: number in ``claims``.
+        attribution: int64: number in ``attributions``.
         name: int64: number in ``names``.
         is_idle: bool: the thread had nothing to do, or nobody knows what.
     """
@@ -80,10 +81,8 @@ class ThreadPieces:
 
     def categories(self) -> Ints:
         """Category per piece, as a number in ``HOST_CATEGORIES``."""
-        numbers = np.array(
-            [HOST_CATEGORIES.index(attribution.category) for attribution in self.attributions], dtype=np.int64
-        )
-        return numbers[self.attribution]
+        numbers = [HOST_CATEGORIES.index(attribution.category) for attribution in self.attributions]
+        return np.array(numbers, dtype=np.int64)[self.attribution]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +94,12 @@ class BackwardPasses:
 
 
 def backward_passes(busiest: ThreadTimeline, autograd: Sequence[ThreadTimeline]) -> BackwardPasses:
-    """The passes on ``autograd`` threads, each within one piece of time in which the busiest thread shows no work."""
+    """The passes on ``autograd`` threads, one in each gap in which the busiest thread shows no work."""
     none = np.zeros(0, dtype=np.int64)
     if not autograd:
         return BackwardPasses(none, none)
-    starts = np.concatenate([each.host.start_ns[each.events] for each in autograd])
-    ends = starts + np.concatenate([each.host.dur_ns[each.events] for each in autograd])
+    starts = np.concatenate([timeline.host.start_ns[timeline.events] for timeline in autograd])
+    ends = starts + np.concatenate([timeline.host.dur_ns[timeline.events] for timeline in autograd])
     order = np.argsort(starts, kind="stable")
     starts, ends = starts[order], ends[order]
     open_start, open_end = _unworked(busiest)
@@ -125,7 +124,7 @@ def _unworked(timeline: ThreadTimeline) -> tuple[Ints, Ints]:
 def _works(timeline: ThreadTimeline) -> Bools:
     """Bool per segment: an event other than an annotation or ``run_backward`` owns it."""
     host, owner = timeline.host, timeline.segments.owner
-    calls_backward = np.array([torch_names.RUN_BACKWARD in name for name in host.names] or [False])
+    calls_backward = passing(host.names, lambda name: torch_names.RUN_BACKWARD in name)
     soft = host.annotation[timeline.events] | calls_backward[host.name[timeline.events]]
     works = owner >= 0
     works[works] = ~soft[owner[works]]
@@ -179,8 +178,7 @@ def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Bools, *, is_bus
 def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
     """Median self time of the trace's view operators, which dispatch and compute nothing; None where it has none."""
     samples = [
-        timeline.self_ns[_named(timeline.host, torch_names.VIEWS)[timeline.events] & ~timeline.launches_below]
-        for timeline in timelines
+        timeline.self_ns[_is_view(timeline.host)[timeline.events] & ~timeline.launches_below] for timeline in timelines
     ]
     views = np.concatenate(samples) if samples else np.zeros(0, dtype=np.int64)
     return int(np.percentile(views, 50, method="lower")) if len(views) else None
@@ -190,12 +188,10 @@ def computing(timeline: ThreadTimeline) -> Bools:
     """Bool per event of the thread: operators that launched nothing and are no views: they may hold a CPU kernel."""
     host = timeline.host
     dispatch = np.array([attribution == _DISPATCH for attribution in host.attributions] or [False])
-    collectives = np.array([name.startswith(torch_names.COLLECTIVE_PREFIXES) for name in host.names] or [False])
-    excluded = (_named(host, torch_names.VIEWS) | collectives[host.name])[timeline.events]
-    found: Bools = (
-        host.operator[timeline.events] & dispatch[timeline.attribution] & ~timeline.launches_below & ~excluded
-    )
-    return found
+    collectives = passing(host.names, lambda name: name.startswith(torch_names.COLLECTIVE_PREFIXES))
+    excluded = (_is_view(host) | collectives[host.name])[timeline.events]
+    candidates: Bools = host.operator[timeline.events] & dispatch[timeline.attribution]
+    return candidates & ~timeline.launches_below & ~excluded
 
 
 def host_budget(
@@ -224,12 +220,9 @@ def host_budget(
 def _totals(attribution: Ints, name: Ints, dur_ns: Ints, name_count: int) -> dict[tuple[int, int], int]:
     if not len(attribution):
         return {}
-    key = attribution * name_count + name
-    codes, keys = pd.factorize(key)
-    return {
-        divmod(key, name_count): ns
-        for key, ns in zip(keys.tolist(), sum_by(codes, dur_ns, len(keys)).tolist(), strict=True)
-    }
+    codes, keys = pd.factorize(attribution * name_count + name)
+    sums_ns = sum_by(codes, dur_ns, len(keys))
+    return {divmod(key, name_count): ns for key, ns in zip(keys.tolist(), sums_ns.tolist(), strict=True)}
 
 
 def _kernel_estimate(
@@ -251,7 +244,7 @@ def _kernel_estimate(
 
 
 def _categories(sums: dict[tuple[Attribution, str], int], wall_ns: int, *, estimated: bool) -> tuple[HostCategory, ...]:
-    found = []
+    budget = []
     for category in HOST_CATEGORIES:
         mine = {key: ns for key, ns in sums.items() if key[0].category == category and ns}
         ns = sum(mine.values())
@@ -263,7 +256,7 @@ def _categories(sums: dict[tuple[Attribution, str], int], wall_ns: int, *, estim
             frames[name] = frames.get(name, 0) + part_ns
         top = sorted(frames.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FRAMES]
         by_estimate = estimated and any(attribution == _KERNEL for attribution, _ in mine)
-        found.append(
+        budget.append(
             HostCategory(
                 category,
                 ns,
@@ -274,8 +267,8 @@ def _categories(sums: dict[tuple[Attribution, str], int], wall_ns: int, *, estim
                 tuple(Frame(name, frame_ns) for name, frame_ns in top),
             )
         )
-    return tuple(found)
+    return tuple(budget)
 
 
-def _named(host: HostEvents, names: frozenset[str]) -> Bools:
-    return np.array([name in names for name in host.names] or [False])[host.name]
+def _is_view(host: HostEvents) -> Bools:
+    return passing(host.names, torch_names.VIEWS.__contains__)[host.name]

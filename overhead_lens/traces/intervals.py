@@ -53,7 +53,7 @@ def union(start_ns: Ints, dur_ns: Ints) -> Union:
 
 
 def groups(start_ns: Ints, dur_ns: Ints) -> Union:
-    """The same, in which an interval without length that stands alone is one of the disjoint ones."""
+    """The union, in which an interval without length that stands alone counts as well."""
     return _joined(start_ns, dur_ns, np.argsort(start_ns, kind="stable"))
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
-from overhead_lens.traces.host import OPERATORS, RUNTIME
+from overhead_lens.traces.columns import where
+from overhead_lens.traces.host import OPERATORS, RUNTIME, threads_of
 from overhead_lens.traces.model import Launches
 from overhead_lens.traces.timeline import Nesting
 
@@ -48,19 +49,14 @@ def link(events: pd.DataFrame) -> Linked:
         key = events[column].to_numpy()
         able = (key >= 0) & ((column == "correlation") | (correlation < 0))
         _match(launch, np.flatnonzero(able[rows] & (launch < 0)), rows, calls[able[calls]], key, start_ns)
-    name = events["name"].cat
-    graph = np.array([_GRAPH in each for each in name.categories] or [False])
     is_graph = np.zeros(len(rows), dtype=bool)
-    is_graph[launch >= 0] = graph[name.codes.to_numpy()[launch[launch >= 0]]]
+    is_graph[launch >= 0] = where(events["name"], lambda name: _GRAPH in name)[launch[launch >= 0]]
     return Linked(rows, launch, is_graph)
 
 
 def runtime_rows(events: pd.DataFrame) -> Ints:
     """Rows of runtime and driver calls."""
-    cat = events["cat"].cat
-    return np.flatnonzero(
-        np.isin(cat.codes.to_numpy(), [at for at, each in enumerate(cat.categories) if each in RUNTIME])
-    )
+    return np.flatnonzero(where(events["cat"], RUNTIME.__contains__))
 
 
 def _match(launch: Ints, asking: Ints, rows: Ints, calls: Ints, key: Ints, start_ns: Ints) -> None:
@@ -70,8 +66,8 @@ def _match(launch: Ints, asking: Ints, rows: Ints, calls: Ints, key: Ints, start
     calls = calls[np.lexsort((start_ns[calls], key[calls]))]
     wanted = key[rows[asking]]
     at = np.minimum(np.searchsorted(key[calls], wanted, "left"), len(calls) - 1)
-    found = key[calls[at]] == wanted
-    launch[asking[found]] = calls[at[found]]
+    equal = key[calls[at]] == wanted
+    launch[asking[equal]] = calls[at[equal]]
 
 
 def launch_statistics(events: pd.DataFrame, linked: Linked, span_ns: int) -> Launches:
@@ -121,20 +117,19 @@ def _rank(sorted_ns: Ints, share: float) -> int:
 
 def launching_operators(events: pd.DataFrame, linked: Linked) -> Ints:
     """Row of the innermost operator around the launch of each device event, on the launch's thread; -1 for none."""
-    found = np.full(len(linked.rows), -1, dtype=np.int64)
-    cat, pid, tid = events["cat"].cat, events["pid"].cat, events["tid"].cat
-    is_operator = np.isin(cat.codes.to_numpy(), [at for at, each in enumerate(cat.categories) if each in OPERATORS])
+    operator = np.full(len(linked.rows), -1, dtype=np.int64)
+    is_operator = where(events["cat"], OPERATORS.__contains__)
     calls, number = np.unique(linked.launch[linked.launch >= 0], return_inverse=True)
-    thread = pid.codes.to_numpy().astype(np.int64) * max(1, len(tid.categories)) + tid.codes.to_numpy()
+    thread, _ = threads_of(events, np.arange(len(events)))
     above = np.full(len(calls), -1, dtype=np.int64)
-    for each in np.unique(thread[calls]):
-        mine = np.flatnonzero(thread[calls] == each)
-        operators = np.flatnonzero(is_operator & (thread == each))
+    for code in np.unique(thread[calls]):
+        mine = np.flatnonzero(thread[calls] == code)
+        operators = np.flatnonzero(is_operator & (thread == code))
         rows = np.concatenate((operators, calls[mine]))
         parent = Nesting(events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows]).parent
         up = parent[len(operators) :]
         while (nested := up >= len(operators)).any():  # a driver call inside a runtime call
             up = np.where(nested, parent[up], up)
         above[mine] = np.where(up >= 0, operators[up] if len(operators) else -1, -1)
-    found[linked.launch >= 0] = above[number]
-    return found
+    operator[linked.launch >= 0] = above[number]
+    return operator

@@ -1,7 +1,7 @@
 """Loops over events that are written once and run in one of two ways.
 
-A loop for a million events is worth compiling; one for ten thousand is done before the compiler is even loaded. So each is
-a plain function of sequences, integers and output sequences, run as it stands for few events and compiled by numba for many.
+A loop is a plain function of sequences, integers and output sequences. It runs as it stands for few events, for which loading
+the compiler would take longer, and compiled by numba for many.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def run(loop: Callable[..., int], inputs: Sequence[Array | int], outputs: Sequen
     if event_count >= (COMPILED_FROM_LOADED if "numba" in sys.modules else COMPILED_FROM):
         return int(_compiled(loop)(*inputs, *outputs))
     plain_outputs = [output.tolist() for output in outputs]
-    plain_inputs = [each.tolist() if isinstance(each, np.ndarray) else each for each in inputs]
+    plain_inputs = [value.tolist() if isinstance(value, np.ndarray) else value for value in inputs]
     filled = loop(*plain_inputs, *plain_outputs)
     for output, plain in zip(outputs, plain_outputs, strict=True):
         output[:] = plain

@@ -21,6 +21,11 @@ class Window:
     def __post_init__(self) -> None:
         require(self.wall_ns >= 0, "a window ends before it starts")
 
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Start and end."""
+        return self.start_ns, self.start_ns + self.wall_ns
+
 
 @dataclass(frozen=True, slots=True)
 class ThreadBudget:
@@ -40,7 +45,9 @@ class ThreadBudget:
     host: tuple[HostCategory, ...]
 
     def __post_init__(self) -> None:
-        require(tuple(each.category for each in self.host) == HOST_CATEGORIES, "host categories are out of order")
+        require(
+            tuple(category.category for category in self.host) == HOST_CATEGORIES, "host categories are out of order"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +144,9 @@ class TraceStep:
     devices: tuple[DeviceBudget, ...]
 
     def __post_init__(self) -> None:
-        require(sum(each.ns for each in self.host) == self.window.wall_ns, "host categories do not sum to the step")
+        require(
+            sum(category.ns for category in self.host) == self.window.wall_ns, "host categories do not sum to the step"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +217,7 @@ class TraceAnalysis(Result):
 
     def __post_init__(self) -> None:
         for thread in self.threads:
-            closes = sum(each.ns for each in thread.host) == self.window.wall_ns
+            closes = sum(category.ns for category in thread.host) == self.window.wall_ns
             require(closes, f"thread {thread.tid}: host categories do not sum to the window")
 
     @property

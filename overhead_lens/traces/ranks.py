@@ -14,7 +14,7 @@ and an upper bound of the true one: a clock that cuts a kernel short, or a send 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_low
 
@@ -78,7 +78,7 @@ class RanksAnalysis:
         ranks: By rank.
         slowest: Label of the straggler: with matched collectives the rank that waits least, as all others wait for it;
             without, the one with the longest window.
-        by_collectives: Whether it was found so.
+        by_collectives: Whether collectives decided.
         spreads: Per quantity, widest first.
         straggler: What the straggler spends more time in than the median of the others, largest first; host categories but
             ``wait``, and device work but communication.
@@ -95,10 +95,9 @@ class RanksAnalysis:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The traces of one command, in the order in which they were named, and the comparison of their ranks.
+    """The traces of one command, in the order given, and the comparison of their ranks.
 
     Attributes:
-        results: One for each trace.
         ranks: None for a single trace.
     """
 
@@ -108,7 +107,7 @@ class Job:
     @classmethod
     def of(cls, results: Sequence[TraceAnalysis | TraceFailure]) -> Job:
         """Compare the traces that could be analyzed, if there are several."""
-        analyses = [each for each in results if isinstance(each, TraceAnalysis)]
+        analyses = [result for result in results if isinstance(result, TraceAnalysis)]
         return cls(tuple(results), compare_ranks(analyses) if len(analyses) > 1 else None)
 
 
@@ -120,10 +119,8 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
     """
     if len(analyses) < _FEWEST:
         raise ValueError("ranks are compared from two on")
-    ordered = sorted(analyses, key=lambda each: (each.rank is None, each.rank or 0, each.path))
-    labels = _labels(ordered)
-    matched = _matched(ordered)
-    ranks = tuple(_rank(each, label, matched[at]) for at, (each, label) in enumerate(zip(ordered, labels, strict=True)))
+    ordered = sorted(analyses, key=lambda analysis: (analysis.rank is None, analysis.rank or 0, analysis.path))
+    ranks = tuple(_rank(*row) for row in zip(ordered, _labels(ordered), _matched(ordered), strict=True))
     by_collectives = any(rank.collectives for rank in ranks)
     # A rank whose recording was cut off has waited less only because it was seen less.
     most = max(rank.collectives for rank in ranks)
@@ -141,31 +138,31 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
 
 def _labels(analyses: Sequence[TraceAnalysis]) -> list[str]:
     """The rank; the path where there is none, or where two traces claim the same."""
-    numbers = [each.rank for each in analyses]
-    return [each.path if each.rank is None or numbers.count(each.rank) > 1 else str(each.rank) for each in analyses]
-
-
-_Key = tuple[str, str, int]
-
-
-def _matched(analyses: Sequence[TraceAnalysis]) -> list[list[tuple[Collective, int]]]:
-    """Per trace its collectives that another trace has too, each with its transfer time."""
-    durations: defaultdict[_Key, list[int]] = defaultdict(list)
-    for analysis in analyses:
-        for each in analysis.collectives:
-            durations[each.name, each.group, each.index].append(each.dur_ns)
+    numbers = [analysis.rank for analysis in analyses]
     return [
-        [(each, min(found)) for each in analysis.collectives if len(found := durations[_key(each)]) >= _FEWEST]
+        analysis.path if analysis.rank is None or numbers.count(analysis.rank) > 1 else str(analysis.rank)
         for analysis in analyses
     ]
 
 
-def _key(collective: Collective) -> _Key:
-    return collective.name, collective.group, collective.index
+def _matched(analyses: Sequence[TraceAnalysis]) -> list[list[tuple[Collective, int]]]:
+    """Per trace its collectives that another trace has too, each with its transfer time."""
+    durations: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
+    for analysis in analyses:
+        for one in analysis.collectives:
+            durations[one.name, one.group, one.index].append(one.dur_ns)
+    return [
+        [
+            (one, min(times_ns))
+            for one in analysis.collectives
+            if len(times_ns := durations[one.name, one.group, one.index]) >= _FEWEST
+        ]
+        for analysis in analyses
+    ]
 
 
 def _rank(analysis: TraceAnalysis, label: str, matched: Sequence[tuple[Collective, int]]) -> RankTime:
-    quantities = {f"host.{each.category}": each.ns for each in analysis.host}
+    quantities = {f"host.{category.category}": category.ns for category in analysis.host}
     quantities |= dict.fromkeys((f"device.{name}" for name in ("compute", "communication", "copy", "idle")), 0)
     for device in analysis.devices:
         quantities["device.compute"] += device.kinds.compute_ns
@@ -173,7 +170,7 @@ def _rank(analysis: TraceAnalysis, label: str, matched: Sequence[tuple[Collectiv
         quantities["device.copy"] += device.kinds.copy_ns
         quantities["device.idle"] += device.idle_ns
     transfer_ns = sum(transfer for _, transfer in matched)
-    in_collectives = sum(each.dur_ns for each, _ in matched)
+    in_collectives = sum(collective.dur_ns for collective, _ in matched)
     return RankTime(
         label,
         analysis.path,
@@ -188,11 +185,12 @@ def _rank(analysis: TraceAnalysis, label: str, matched: Sequence[tuple[Collectiv
 def _spreads(ranks: Sequence[RankTime]) -> tuple[Spread, ...]:
     names = [f"host.{category}" for category in HOST_CATEGORIES]
     names += [name for name in ranks[0].quantities if name not in names]
-    found = [_spread("wall", [(rank.wall_ns, rank.label) for rank in ranks])]
-    found += [_spread("wait in collectives", [(rank.wait_ns, rank.label) for rank in ranks])]
-    found += [_spread(name, [(rank.quantities.get(name, 0), rank.label) for rank in ranks]) for name in names]
-    seen = [each for each in found if each.max_ns]
-    return tuple(sorted(seen, key=lambda each: each.min_ns - each.max_ns))
+    spreads = [
+        _spread("wall", [(rank.wall_ns, rank.label) for rank in ranks]),
+        _spread("wait in collectives", [(rank.wait_ns, rank.label) for rank in ranks]),
+        *(_spread(name, [(rank.quantities.get(name, 0), rank.label) for rank in ranks]) for name in names),
+    ]
+    return tuple(sorted((s for s in spreads if s.max_ns), key=lambda s: s.min_ns - s.max_ns))
 
 
 def _spread(name: str, values: Sequence[tuple[int, str]]) -> Spread:
@@ -201,25 +199,24 @@ def _spread(name: str, values: Sequence[tuple[int, str]]) -> Spread:
     return Spread(name, min(times), median_low(times), most, next(label for ns, label in values if ns == most))
 
 
-def _straggler(slowest: RankTime, others: Iterable[RankTime]) -> tuple[Excess, ...]:
-    rest = list(others)
-    found = [
-        Excess(name, ns - median_low([rank.quantities.get(name, 0) for rank in rest]))
+def _straggler(slowest: RankTime, others: Sequence[RankTime]) -> tuple[Excess, ...]:
+    excesses = [
+        Excess(name, ns - median_low([rank.quantities.get(name, 0) for rank in others]))
         for name, ns in slowest.quantities.items()
         if name not in ("host.wait", "device.communication", "device.idle")
     ]
-    return tuple(sorted((each for each in found if each.excess_ns > 0), key=lambda each: -each.excess_ns))
+    return tuple(sorted((excess for excess in excesses if excess.excess_ns > 0), key=lambda excess: -excess.excess_ns))
 
 
 def _notes(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime]) -> tuple[str, ...]:
     notes = []
-    numbers = [each.rank for each in analyses if each.rank is not None]
+    numbers = [analysis.rank for analysis in analyses if analysis.rank is not None]
     repeated = sorted({number for number in numbers if numbers.count(number) > 1})
     if repeated:
         notes.append(f"rank {', '.join(map(str, repeated))} is claimed by several traces: are they of one run?")
     if len(numbers) < len(analyses):
         notes.append(f"{len(analyses) - len(numbers)} traces do not say which rank they are")
-    sizes = {each.world_size for each in analyses if each.world_size is not None}
+    sizes = {analysis.world_size for analysis in analyses if analysis.world_size is not None}
     if len(sizes) > 1:
         notes.append(f"the traces are of jobs of different sizes ({', '.join(map(str, sorted(sizes)))} ranks)")
     elif sizes and len(set(numbers)) < (size := min(sizes)):
@@ -228,9 +225,8 @@ def _notes(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime]) -> tupl
         notes.append(
             "the ranks took part in different numbers of collectives: those with fewer are not taken for the slowest"
         )
-    if any(each.collectives for each in analyses) and not any(
-        each.group for one in analyses for each in one.collectives
-    ):
+    collectives = [collective for analysis in analyses for collective in analysis.collectives]
+    if collectives and not any(collective.group for collective in collectives):
         notes.append("the traces do not name process groups: collectives are matched by name and order alone")
     if not any(rank.collectives for rank in ranks):
         notes.append("no collective is in two traces: the slowest rank is the one with the longest window")

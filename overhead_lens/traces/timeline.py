@@ -1,4 +1,4 @@
-"""Self time of the events of one thread by a sweep line, without assuming that they nest.
+"""Self time of one thread's events by a sweep line; events need not nest.
 
 Every elementary interval between two neighbouring starts or ends belongs to the open event that started last (of two
 that started together, to the shorter; of two alike, to the later in the file). Intervals that no event covers belong to
@@ -128,7 +128,7 @@ class Nesting:
         return int((self._ends[inside] > self._ends[self.parent[inside]]).sum())
 
     def inherit(self, attribution: Ints, is_scope: Ints) -> Ints:
-        """Claims in which every event below a scope has the claim of the outermost scope above it."""
+        """Attributions in which every event below a scope has that of the outermost scope above it."""
         inherited, scoped = attribution.astype(np.int64), is_scope.astype(np.int64)
         if is_scope.any():
             run(_inherit, (self._order, self.parent), (inherited, scoped), self._count)
@@ -136,10 +136,10 @@ class Nesting:
 
     def mark_above(self, marked: Bools) -> Bools:
         """Bool per event: whether it or any event below it is marked."""
-        found = marked.astype(np.int64)
-        if found.any():
-            run(_mark, (self._order, self.parent), (found,), self._count)
-        return found > 0
+        above = marked.astype(np.int64)
+        if above.any():
+            run(_mark, (self._order, self.parent), (above,), self._count)
+        return above > 0
 
 
 def parents(start_ns: Ints, dur_ns: Ints) -> Ints:
@@ -182,12 +182,12 @@ def _sweep(
     return count
 
 
-def _parents(starts: _Input, ends: _Input, rows: _Input, found: _Output, stack: _Output) -> int:
+def _parents(starts: _Input, ends: _Input, rows: _Input, parent: _Output, stack: _Output) -> int:
     depth = 0
     for at in range(len(starts)):
         while depth > 0 and ends[stack[depth - 1]] <= starts[at]:
             depth -= 1
-        found[rows[at]] = rows[stack[depth - 1]] if depth > 0 else -1
+        parent[rows[at]] = rows[stack[depth - 1]] if depth > 0 else -1
         stack[depth] = at
         depth += 1
     return len(starts)
@@ -202,9 +202,9 @@ def _inherit(order: _Input, parent: _Input, attribution: _Output, scoped: _Outpu
     return len(order)
 
 
-def _mark(order: _Input, parent: _Input, found: _Output) -> int:
+def _mark(order: _Input, parent: _Input, marked: _Output) -> int:
     for at in range(len(order) - 1, -1, -1):
         row = order[at]
-        if found[row] and parent[row] >= 0:
-            found[parent[row]] = 1
+        if marked[row] and parent[row] >= 0:
+            marked[parent[row]] = 1
     return len(order)

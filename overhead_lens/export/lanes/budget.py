@@ -36,11 +36,11 @@ def budget_lane(breakdown: Breakdown) -> Lane:
 
 def _slices(breakdown: Breakdown) -> Iterator[Slice]:
     start_ns = 0
-    for each in breakdown.host:
-        if each.ns:
-            yield Slice(start_ns, start_ns + each.ns, each.category, CATEGORY, _arguments(each))
-            yield from _parts(each, start_ns)
-        start_ns += each.ns
+    for category in breakdown.host:
+        if category.ns:
+            yield Slice(start_ns, start_ns + category.ns, category.category, CATEGORY, _arguments(category))
+            yield from _parts(category, start_ns)
+        start_ns += category.ns
 
 
 def _parts(category: HostCategory, start_ns: int) -> Iterator[Slice]:

@@ -24,7 +24,7 @@ class Counter:
 
 
 def clock_counters(clock: pd.DataFrame | None) -> Iterator[Counter]:
-    """Wall time and minor page faults per call of every block, one pair of counters per worker process.
+    """Wall time and minor page faults per call of every block, by worker process.
 
     A process's time is what it spent in reference loops and blocks; a value stands from the start of its block::
 

@@ -85,7 +85,7 @@ def _lane(key: _Key, slices: Iterator[Slice]) -> Lane:
 
 
 def _slices(rows: pd.DataFrame, positions: _Positions, zero_ns: int, flows: Flows) -> Iterator[Slice]:
-    """The slices of a lane, read a chunk at a time so that few exist at once."""
+    """The slices of a lane, a chunk at a time to keep few in memory."""
     for first in range(0, len(positions), _CHUNK_ROWS):
         here = positions[first : first + _CHUNK_ROWS]
         chunk = rows.iloc[here]

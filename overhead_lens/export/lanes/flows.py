@@ -14,8 +14,6 @@ import pandas as pd
 from overhead_lens.export.lanes.placement import OPERATORS_LANE, STREAM
 from overhead_lens.taxonomy import torch_names
 
-# torch/csrc/autograd/engine.cpp names the event of a backward node after this.
-
 _Pairs = list[tuple[int, int]]
 
 
@@ -45,7 +43,7 @@ def find_flows(rows: pd.DataFrame) -> Flows:
 
 
 def _launches(rows: pd.DataFrame) -> _Pairs:
-    """The first host event of a correlation and each of its device events (a graph launch has many)."""
+    """The first host event of a correlation and its device events; a graph launch has many."""
     linked = rows[rows["correlation"] >= 0].sort_values("start_ns", kind="stable")
     host = linked[linked["kind"] == OPERATORS_LANE].drop_duplicates("correlation")
     return _pairs(host, linked[linked["kind"] == STREAM], "correlation")

@@ -92,16 +92,16 @@ def nest(slices: Iterable[Slice], max_depth: int = MAX_DEPTH) -> Iterator[Begin 
         max_depth: Slices open at once on one row.
     """
     rows: list[list[Slice]] = []
-    for each in slices:
+    for piece in slices:
         for row, stack in enumerate(rows):
-            yield from _close(row, stack, each.start_ns)
-            if not stack or (each.end_ns <= stack[-1].end_ns and len(stack) < max_depth):
+            yield from _close(row, stack, piece.start_ns)
+            if not stack or (piece.end_ns <= stack[-1].end_ns and len(stack) < max_depth):
                 break
         else:
             row, stack = len(rows), []
             rows.append(stack)
-        stack.append(each)
-        yield Begin(row, each)
+        stack.append(piece)
+        yield Begin(row, piece)
     for row, stack in enumerate(rows):
         while stack:
             yield End(row, stack.pop().end_ns)

@@ -1,4 +1,4 @@
-"""Trace events and category intervals in one frame, each row with the lane that it is drawn on."""
+"""Trace events and category intervals in one frame, with the lane of each row."""
 
 from __future__ import annotations
 

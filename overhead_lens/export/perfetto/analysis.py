@@ -41,7 +41,7 @@ def _steps_lane(analysis: TraceAnalysis) -> Lane:
 
 
 def _step_slice(step: TraceStep) -> Slice:
-    arguments: dict[str, Value] = {f"host {each.category} ns": each.ns for each in step.host if each.ns}
+    arguments: dict[str, Value] = {f"host {category.category} ns": category.ns for category in step.host if category.ns}
     for device in step.devices:
         arguments[f"device {device.device} busy ns"] = device.busy_ns
     end_ns = step.window.start_ns + step.window.wall_ns

@@ -82,7 +82,7 @@ class PacketSequence:
         return number
 
     def entry(self, packet: Any, table: str, key: Hashable) -> tuple[int, Any]:
-        """The number of ``key`` in an interning table and, where it is new, its entry in ``packet`` to be filled."""
+        """The number of ``key`` in an interning table; a new one gets an entry in ``packet``, to be filled."""
         known = self._interned[table]
         number = known.get(key)
         if number is not None:

@@ -19,7 +19,7 @@ _NO_FRAMES = (StackFrame("[no frames]", "", 0, native=True),)
 
 
 def write_samples(packets: PacketSequence, stacks: Sequence[Stack], period_ns: int, thread: int) -> None:
-    """Write each stack as often as it was seen, one sample every ``period_ns`` from the timeline's zero.
+    """Write a stack as often as it was seen, one sample every ``period_ns`` from zero on.
 
     A stack's count says nothing of when it was seen: samples of one stack stand together.
 

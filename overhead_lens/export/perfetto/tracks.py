@@ -84,19 +84,19 @@ class Tracks:
             descriptor.description = description
         return descriptor
 
-    def _begin(self, track: int, each: Slice) -> None:
-        packet = self._packets.packet(each.start_ns)
+    def _begin(self, track: int, piece: Slice) -> None:
+        packet = self._packets.packet(piece.start_ns)
         event = packet.track_event
         event.type = _BEGIN
         event.track_uuid = track
-        event.name_iid = self._packets.name(packet, "event_names", each.name)
-        event.category_iids.append(self._packets.name(packet, "event_categories", each.category))
-        if each.arguments:
-            self._annotate(packet, event, each.arguments)
+        event.name_iid = self._packets.name(packet, "event_names", piece.name)
+        event.category_iids.append(self._packets.name(packet, "event_categories", piece.category))
+        if piece.arguments:
+            self._annotate(packet, event, piece.arguments)
         # The number of an arrow is at two slices only, so that neither end has to be marked as the last: a viewer takes
         # the later one, and an arrow whose ends share an instant is no error.
-        if each.flows_out or each.flows_in:
-            event.flow_ids.extend((*each.flows_out, *each.flows_in))
+        if piece.flows_out or piece.flows_in:
+            event.flow_ids.extend((*piece.flows_out, *piece.flows_in))
 
     def _end(self, track: int, step: End) -> None:
         event = self._packets.packet(step.end_ns).track_event
@@ -120,10 +120,10 @@ class Tracks:
             case str():
                 annotation.string_value = value
             case list():
-                for each in value:
-                    self._fill(packet, annotation.array_values.add(), each)
+                for element in value:
+                    self._fill(packet, annotation.array_values.add(), element)
             case dict():
-                for key, each in value.items():
+                for key, element in value.items():
                     entry = annotation.dict_entries.add()
                     entry.name_iid = self._packets.name(packet, "debug_annotation_names", key)
-                    self._fill(packet, entry, each)
+                    self._fill(packet, entry, element)

@@ -122,7 +122,7 @@ def _placed_on_devices(columns: Columns, rows: Ints) -> Ints:
         int64: the rows to keep.
     """
     values, strings = columns.values, columns.strings
-    is_work = np.array([each in DEVICE_CATEGORIES for each in strings] or [False])[values["cat"][rows]]
+    is_work = np.array([text in DEVICE_CATEGORIES for text in strings] or [False])[values["cat"][rows]]
     work = rows[is_work]
     for name, stand_in in (("device", "pid"), ("stream", "tid")):
         numbers = values[name]

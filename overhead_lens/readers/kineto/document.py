@@ -83,7 +83,7 @@ class _Reading:
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
-        self._rows: list[tuple[int, ...]] = []
+        self._rows: list[tuple[Any, ...]] = []
         self._arguments: list[msgspec.Raw] = []
         self._issues: Counter[str] = Counter()
 
@@ -101,23 +101,12 @@ class _Reading:
             self._issues[read.issue] += 1
         if read.kind == OTHER:
             return
-        codes, number = self._codes, len
-        self._rows.append(
-            (
-                read.kind,
-                codes.setdefault(read.name, number(codes)),
-                codes.setdefault(read.cat, number(codes)),
-                codes.setdefault(read.pid, number(codes)),
-                codes.setdefault(read.tid, number(codes)),
-                read.start_ns,
-                read.dur_ns,
-                read.correlation,
-                read.sequence,
-                read.device,
-                read.stream,
-                read.external,
-            )
-        )
+        codes = self._codes
+        name = codes.setdefault(read.name, len(codes))
+        cat = codes.setdefault(read.cat, len(codes))
+        pid = codes.setdefault(read.pid, len(codes))
+        tid = codes.setdefault(read.tid, len(codes))
+        self._rows.append((read.kind, name, cat, pid, tid, *read[1 + len(CODES) : -1]))
         self._arguments.append(entry.args)
 
 

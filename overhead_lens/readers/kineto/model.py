@@ -24,10 +24,6 @@ from typing import Any
 
 import pandas as pd
 
-from overhead_lens.stack import Stack, StackFrame
-
-__all__ = ["COPY_CATEGORIES", "DEVICE_CATEGORIES", "EVENT_COLUMNS", "Stack", "StackFrame", "Trace"]
-
 COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
 
 DEVICE_CATEGORIES = frozenset({"kernel", "Kernel"}) | COPY_CATEGORIES
@@ -47,7 +43,6 @@ class Trace:
     """One file that torch.profiler exported.
 
     Attributes:
-        path: The file.
         events: The event frame.
         event_count: Entries of ``traceEvents``, of all phases.
         raw_bytes: Size of the decompressed JSON text.
@@ -82,8 +77,8 @@ class Trace:
     def device_names(self) -> Mapping[int, str]:
         """Device number to device name."""
         listed = self.metadata.get("deviceProperties")
-        entries = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-        return {each["id"]: str(each.get("name", "")) for each in entries if isinstance(each.get("id"), int)}
+        entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+        return {entry["id"]: str(entry.get("name", "")) for entry in entries if isinstance(entry.get("id"), int)}
 
     def _distributed(self, key: str) -> int | None:
         information = self.metadata.get("distributedInfo")

@@ -76,8 +76,8 @@ def _load64(_typing: Any, array: Any, index: Any) -> Any:
     signature = types.uint64(array, index)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        found = context.make_array(signature.args[0])(context, builder, arguments[0])
-        pointer = builder.gep(found.data, [arguments[1]])
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer = builder.gep(array.data, [arguments[1]])
         word = builder.load(builder.bitcast(pointer, ir.PointerType(ir.IntType(64))))
         word.align = 1
         return word
@@ -96,8 +96,8 @@ def _string_end(text, at, end):
         while at + 8 <= end:
             word = _load64(text, at)
             quotes, slashes = word ^ _QUOTES, word ^ _BACKSLASHES
-            found = (quotes - _LOW) & ~quotes | (slashes - _LOW) & ~slashes | (word - _BLANKS) & ~word
-            if found & _HIGH:
+            marks = (quotes - _LOW) & ~quotes | (slashes - _LOW) & ~slashes | (word - _BLANKS) & ~word
+            if marks & _HIGH:
                 break
             at += 8
         stop = min(at + 8, end)
@@ -138,8 +138,8 @@ def _skip_value(text, at, end):
         return _MORE
     letter = text[at]
     if letter == _QUOTE:
-        found = _string_end(text, at + 1, end)
-        return found if found < 0 else (found >> 1) + 1
+        closed = _string_end(text, at + 1, end)
+        return closed if closed < 0 else (closed >> 1) + 1
     if letter == _OPEN or letter == _OPEN_LIST:
         return _skip_brackets(text, at, end)
     begin = at
@@ -160,10 +160,10 @@ def _skip_brackets(text, at, end):
     while at < end:
         letter = text[at]
         if letter == _QUOTE:
-            found = _string_end(text, at + 1, end)
-            if found < 0:
-                return found
-            at = (found >> 1) + 1
+            closed = _string_end(text, at + 1, end)
+            if closed < 0:
+                return closed
+            at = (closed >> 1) + 1
             continue
         if letter == _OPEN or letter == _OPEN_LIST:
             if (
@@ -278,10 +278,10 @@ def _read_arguments(
         if text[at] != _QUOTE:
             return _BROKEN
         key = at + 1
-        found = _string_end(text, key, end)
-        if found < 0:
-            return found
-        key_end = found >> 1
+        closed = _string_end(text, key, end)
+        if closed < 0:
+            return closed
+        key_end = closed >> 1
         at = _skip_blank(text, key_end + 1, end)
         if at >= end:
             return _MORE
@@ -291,7 +291,7 @@ def _read_arguments(
         at = _skip_value(text, value, end)
         if at < 0:
             return at
-        if found & 1:
+        if closed & 1:
             field[_DEFER] = 1
         number = -1
         letter = text[key]
@@ -332,10 +332,10 @@ def _read_arguments(
 @_jit
 def _read_entry(text, at, end, field, keys):
     """Scan an entry, from its brace on, into ``field``; return the position behind it."""
-    for each in range(_FIELD_COUNT):
-        field[each] = 0
-    for each in range(CORRELATION, EXTERNAL + 1):
-        field[_NUMBER + each] = ABSENT
+    for index in range(_FIELD_COUNT):
+        field[index] = 0
+    for index in range(CORRELATION, EXTERNAL + 1):
+        field[_NUMBER + index] = ABSENT
     at = _skip_blank(text, at + 1, end)
     if at < end and text[at] == _CLOSE:
         return at + 1
@@ -345,11 +345,11 @@ def _read_entry(text, at, end, field, keys):
         if text[at] != _QUOTE:
             return _BROKEN
         key = at + 1
-        found = _string_end(text, key, end)
-        if found < 0:
-            return found
-        size = (found >> 1) - key
-        at = _skip_blank(text, (found >> 1) + 1, end)
+        closed = _string_end(text, key, end)
+        if closed < 0:
+            return closed
+        size = (closed >> 1) - key
+        at = _skip_blank(text, (closed >> 1) + 1, end)
         if at >= end:
             return _MORE
         if text[at] != _COLON:
@@ -373,7 +373,7 @@ def _read_entry(text, at, end, field, keys):
             if at < 0:
                 return at
             quoted = text[value] == _QUOTE
-            if found & 1:
+            if closed & 1:
                 field[_DEFER] = 1
             elif size == 2 and first == 112 and text[key + 1] == 104:  # ph
                 if quoted and at - value == 3:
@@ -433,8 +433,8 @@ def _hash(text, begin, end):
 
 @_jit
 def _same(one, at, other, begin, size):
-    for each in range(size):
-        if one[at + each] != other[begin + each]:
+    for index in range(size):
+        if one[at + index] != other[begin + index]:
             return False
     return True
 
@@ -458,8 +458,8 @@ def intern(text, begin, end, slots, hashes, places, arena, used):
     slots[slot] = number
     hashes[number] = value
     places[number, 0], places[number, 1] = used[1], size
-    for each in range(size):
-        arena[used[1] + each] = text[begin + each]
+    for index in range(size):
+        arena[used[1] + index] = text[begin + index]
     used[0] += 1
     used[1] += size
     return number

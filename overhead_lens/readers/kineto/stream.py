@@ -345,20 +345,20 @@ def arguments_reader(path: Path, streamed: Streamed, rows: Ints) -> Callable[[Se
     places, sizes = streamed.arguments_at[rows], streamed.arguments_size[rows]
 
     def arguments(wanted: Sequence[int]) -> list[Mapping[str, Any]]:
-        found: list[Mapping[str, Any]] = [{} for _ in wanted]
+        decoded: list[Mapping[str, Any]] = [{} for _ in wanted]
         for index, row in enumerate(wanted):
             if (text := streamed.kept.get(int(rows[row]))) is not None:
-                found[index] = _arguments(text, is_entry=False)
+                decoded[index] = _arguments(text, is_entry=False)
         missing = (index for index, row in enumerate(wanted) if sizes[row] and int(rows[row]) not in streamed.kept)
         order = sorted(missing, key=lambda index: places[wanted[index]])
         if not order:
-            return found
+            return decoded
         with opened(path) as source:
             parts = _Text(source)
             for index in order:
                 size = int(sizes[wanted[index]])
-                found[index] = _arguments(parts.part(int(places[wanted[index]]), abs(size)), is_entry=size < 0)
-        return found
+                decoded[index] = _arguments(parts.part(int(places[wanted[index]]), abs(size)), is_entry=size < 0)
+        return decoded
 
     return arguments
 

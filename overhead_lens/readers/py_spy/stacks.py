@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from overhead_lens.readers.kineto.model import Stack, StackFrame
+from overhead_lens.stack import Stack, StackFrame
 
 _FRAME = re.compile(r"^(?P<function>.*) \((?P<location>[^()]*(?:\([^()]*\)[^()]*)*)\)$", re.DOTALL)
 _ADDRESS = re.compile(r"^0x[0-9a-f]+$")
@@ -69,11 +69,11 @@ def inside(stacks: Iterable[Stack], function: str) -> list[Stack]:
     Frames above the measured loop (start-up, the worker's protocol) are no part of the measured call. A stack that does not reach
     the loop was sampled outside of it and is dropped.
     """
-    found = []
+    inner = []
     for stack in stacks:
         depth = next(
             (i for i, frame in enumerate(stack.frames) if frame.function == function and not frame.native), None
         )
         if depth is not None:
-            found.append(Stack(stack.frames[depth:], stack.count))
-    return found
+            inner.append(Stack(stack.frames[depth:], stack.count))
+    return inner

@@ -79,10 +79,7 @@ def _ways_to_the_clock(stacks: Sequence[Stack]) -> dict[_Chain, Counter[_Frames]
 
 
 def _as_far_as(frames: _Frames, callers: Collection[str]) -> _Frames:
-    """Frames down to the innermost of ``callers``, without lines.
-
-    None if there is no such frame or a Python frame follows it.
-    """
+    """Frames down to the innermost of ``callers``, without lines; none if a Python frame follows it."""
     for end in range(len(frames), 0, -1):
         if not frames[end - 1].native:
             break
@@ -122,7 +119,7 @@ def _without_lines(frames: _Frames) -> _Frames:
 def _divided(count: int, ways: Mapping[_Frames, int]) -> Iterator[tuple[_Frames, int]]:
     """Divide ``count`` into integers in proportion to the weights; remainders go to the largest."""
     total, given, seen = sum(ways.values()), 0, 0
-    for way, weight in sorted(ways.items(), key=lambda each: each[1], reverse=True):
+    for way, weight in sorted(ways.items(), key=lambda item: item[1], reverse=True):
         seen += weight
         part = -(-count * seen // total) - given
         given += part

@@ -7,35 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from overhead_lens.errors import MeasurementError
+from overhead_lens.report.pictures.save import save
 from overhead_lens.report.text.plain import literal
 from overhead_lens.studies.history.analysis import WALL, History, Segment
 from overhead_lens.taxonomy.categories import CATEGORIES
 
 _WIDTH_IN, _ROW_IN = 11.0, 3.4
 _MOST_ROWS, _MOST_TICKS, _LONGEST = 40, 20, 100
-_COLORS = {WALL: "#222222", **{each.name: each.ink for each in CATEGORIES}}
+_COLORS = {WALL: "#222222", **{category.name: category.ink for category in CATEGORIES}}
 
 
 def draw_history(history: History, target: Path) -> None:
-    """Write the picture, the first ``_MOST_ROWS`` segments of it; the suffix of ``target`` says how (``.svg``, ...).
-
-    Raises:
-        MeasurementError: It cannot be written.
-    """
+    """Write the picture of the first ``_MOST_ROWS`` segments, as ``save`` does."""
     from matplotlib.figure import Figure
 
     rows = [(series.title, segment) for series in history.series for segment in series.segments][:_MOST_ROWS]
     figure = Figure(figsize=(_WIDTH_IN, _ROW_IN * len(rows)), layout="constrained")
     axes: Any = figure.subplots(len(rows), 1, squeeze=False)[:, 0]
-    for each, (title, segment) in zip(axes, rows, strict=True):
-        _draw(each, segment)
+    for plot, (title, segment) in zip(axes, rows, strict=True):
+        _draw(plot, segment)
         where = f"{segment.environment['host']}, torch {segment.environment['torch']}"
-        each.set_title(literal(f"{title[:_LONGEST]}  ({where[:_LONGEST]})"), fontsize=9)
-    try:
-        figure.savefig(target)
-    except OSError as error:
-        raise MeasurementError(f"cannot write {target}: {error.strerror or error}") from error
+        plot.set_title(literal(f"{title[:_LONGEST]}  ({where[:_LONGEST]})"), fontsize=9)
+    save(figure, target)
 
 
 def _draw(axes: Any, segment: Segment) -> None:

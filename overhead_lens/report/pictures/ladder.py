@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.errors import MeasurementError
+from overhead_lens.report.pictures.save import save
 from overhead_lens.report.text.plain import literal
 from overhead_lens.studies.ladder.analysis import Ladder, layers
 
@@ -16,11 +15,7 @@ _BAR, _STEP, _PALE = "#4c78a8", "#f58518", "#bab0ac"
 
 
 def draw_ladder(ladder: Ladder, target: Path) -> None:
-    """Write the picture; the suffix of ``target`` says how (``.svg``, ``.png``, ``.pdf``).
-
-    Raises:
-        MeasurementError: It cannot be written.
-    """
+    """Write the picture, as ``save`` does."""
     from matplotlib.figure import Figure
 
     done = [rung for rung in ladder.rungs if rung.ns is not None]
@@ -33,13 +28,7 @@ def draw_ladder(ladder: Ladder, target: Path) -> None:
     if falls:
         _waterfall(axes[0], falls)
     _bars(axes[-1], ladder)
-    try:
-        with warnings.catch_warnings():
-            # A name in a script that the font lacks is drawn as boxes; the terminal report has it in full.
-            warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-            figure.savefig(target)
-    except OSError as error:
-        raise MeasurementError(f"cannot write {target}: {error.strerror or error}") from error
+    save(figure, target)
 
 
 def _waterfall(axes: Any, falls: list[tuple[str, int]]) -> None:

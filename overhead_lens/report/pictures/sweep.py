@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from overhead_lens.errors import MeasurementError
+from overhead_lens.report.pictures.save import save
 from overhead_lens.report.text.plain import literal
 from overhead_lens.studies.sweep.analysis import DOES_NOT_FIT, Sweep
 
@@ -15,11 +15,7 @@ _STEPS = 200
 
 
 def draw_sweep(sweep: Sweep, target: Path) -> None:
-    """Write the picture; the suffix of ``target`` says how (``.svg``, ``.png``, ``.pdf``).
-
-    Raises:
-        MeasurementError: It cannot be written.
-    """
+    """Write the picture, as ``save`` does."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=_SIZE_IN, layout="constrained")
@@ -44,7 +40,4 @@ def draw_sweep(sweep: Sweep, target: Path) -> None:
     axes.set_ylabel("µs per call")
     axes.set_title(literal(f"{sweep.subject.name}: time = overhead + {sweep.against} / rate"), fontsize=10)
     axes.legend(fontsize=8)
-    try:
-        figure.savefig(target)
-    except OSError as error:
-        raise MeasurementError(f"cannot write {target}: {error.strerror or error}") from error
+    save(figure, target)

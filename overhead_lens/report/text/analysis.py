@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import bar, cut, print_footnotes, section
+from overhead_lens.report.text.blocks import bar, bar_row, cut, print_footnotes, section
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.ranks import print_ranks
 from overhead_lens.taxonomy.categories import CATEGORIES, COLORS, QUEUE
@@ -105,9 +105,9 @@ def sentence(analysis: TraceAnalysis) -> str:
     if not analysis.devices:
         if not analysis.host:
             return "The trace holds neither host nor device work."
-        first = max(analysis.host, key=lambda each: each.ns)
+        first = max(analysis.host, key=lambda category: category.ns)
         return f"No device work; on the busiest thread {first.category} dominates with {first.share:.0%}."
-    device = min(analysis.devices, key=lambda each: each.busy_ns / max(1, each.span_ns))
+    device = min(analysis.devices, key=lambda device: device.busy_ns / max(1, device.span_ns))
     text = f"Device {device.device} is busy {_share(device.busy_ns, device.span_ns)} of its span"
     if device.idle_ns:
         blame = sorted(device.idle_blame.items(), key=lambda item: -item[1])
@@ -176,13 +176,15 @@ def _category_rows(category: HostCategory, wall_ns: int) -> Iterator[Sequence[Re
 
 
 def _other_threads(analysis: TraceAnalysis) -> RenderableType | None:
-    others = sorted((each for each in analysis.threads[1:] if each.covered_ns), key=lambda each: -each.covered_ns)
+    others = sorted(
+        (thread for thread in analysis.threads[1:] if thread.covered_ns), key=lambda thread: -thread.covered_ns
+    )
     if not others:
         return None
     table = Table(box=None, pad_edge=False, show_header=False)
     for thread in others[:_MOST_THREADS]:
-        ranked = sorted((each for each in thread.host if each.ns), key=lambda each: -each.ns)[:3]
-        parts = ", ".join(f"{each.category} {_share(each.ns, analysis.window.wall_ns)}" for each in ranked)
+        ranked = sorted((category for category in thread.host if category.ns), key=lambda category: -category.ns)[:3]
+        parts = ", ".join(f"{category.category} {_share(category.ns, analysis.window.wall_ns)}" for category in ranked)
         table.add_row(Text(_thread_name(thread)), format_ns(thread.covered_ns), Text(parts, style="dim"))
     more = len(others) - _MOST_THREADS
     if more > 0:
@@ -193,7 +195,7 @@ def _other_threads(analysis: TraceAnalysis) -> RenderableType | None:
 def _device(device: DeviceBudget) -> RenderableType:
     table = _bars()
     kinds = device.kinds
-    table.add_row(*_row("busy", "bold", device.busy_ns, device.span_ns, _launches(device.launch)))
+    table.add_row(*bar_row("busy", "bold", device.busy_ns, device.span_ns, _launches(device.launch)))
     for name, ns in (
         ("compute", kinds.compute_ns),
         ("communication", kinds.communication_ns),
@@ -201,30 +203,19 @@ def _device(device: DeviceBudget) -> RenderableType:
         ("both at once", kinds.overlap_ns),
     ):
         if ns:
-            table.add_row(*_row(f"  {name}", _KIND_COLORS[name], ns, device.span_ns, ""))
-    table.add_row(*_row("idle, due to", "bold", device.idle_ns, device.span_ns, ""))
+            table.add_row(*bar_row(f"  {name}", _KIND_COLORS[name], ns, device.span_ns, ""))
+    table.add_row(*bar_row("idle, due to", "bold", device.idle_ns, device.span_ns, ""))
     for name, ns in sorted(device.idle_blame.items(), key=lambda item: -item[1]):
         if ns >= _SHOWN_SHARE * device.span_ns:
-            table.add_row(*_row(f"  {name}", _BLAME_COLORS[name], ns, device.span_ns, _BLAME_REMARKS[name]))
+            table.add_row(*bar_row(f"  {name}", _BLAME_COLORS[name], ns, device.span_ns, _BLAME_REMARKS[name]))
     name = f" {plain(device.name)}" if device.name else ""
     return section(f"device {device.device}{name}: {device.events:,} events, span {format_ns(device.span_ns)}", table)
 
 
 _BLAME_REMARKS = {
-    **{each.name: each.blame_remark for each in CATEGORIES},
+    **{category.name: category.blame_remark for category in CATEGORIES},
     QUEUE: "launched and not started: queued behind work, some of it perhaps not in the trace",
 }
-
-
-def _row(name: str, style: str, ns: int, whole_ns: int, remark: str) -> Sequence[RenderableType]:
-    share = ns / whole_ns if whole_ns else 0.0
-    return (
-        Text(name, style=style),
-        Text(bar(share), style=style),
-        _share(ns, whole_ns),
-        format_ns(ns),
-        Text(remark, style="dim"),
-    )
 
 
 def _launches(launch: Launches) -> str:

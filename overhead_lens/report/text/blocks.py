@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.report.text.plain import plain
-from overhead_lens.units import format_ns
+from overhead_lens.units import format_ns, format_signed_ns
 
 BAR_WIDTH = 24
 # Longer names would take the width of the figures beside them.
@@ -22,9 +24,24 @@ def bar(share: float) -> str:
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
+def bar_row(name: str, style: str, ns: float, whole_ns: float, remark: str) -> Sequence[RenderableType]:
+    """Name, bar, share of the whole, time, remark."""
+    share = ns / whole_ns if whole_ns else 0.0
+    shown = f"{share:.1%}" if whole_ns else "-"
+    return Text(name, style=style), Text(bar(share), style=style), shown, format_ns(ns), Text(remark, style="dim")
+
+
 def section(title: str, body: RenderableType) -> Group:
     """A title of its own line: a table's own title is broken at the table's width."""
     return Group(Text(title, style="dim"), body)
+
+
+def figures(*names: str, left: Collection[str] = (), **options: Any) -> Table:
+    """A table without lines whose columns are not broken; those in ``left`` are left-aligned, the others right-aligned."""
+    table = Table(box=None, pad_edge=False, header_style="dim", **options)
+    for name in names:
+        table.add_column(Text(plain(name)), justify="left" if name in left else "right", no_wrap=True)
+    return table
 
 
 def call_title(breakdown: Breakdown) -> str:
@@ -38,9 +55,14 @@ def interval_text(interval: tuple[float, float]) -> str:
     return f"{format_ns(interval[0])} .. {format_ns(interval[1])}"
 
 
+def signed_interval_text(interval: tuple[float, float]) -> str:
+    """``+LOW .. +HIGH`` of an interval of differences in ns."""
+    return f"{format_signed_ns(interval[0])} .. {format_signed_ns(interval[1])}"
+
+
 def cut(text: str, width: int = _NAME_WIDTH) -> str:
     """At most so much of a name that the figures beside it keep their places."""
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    return text if len(text) <= width else f"{text[: max(1, width - 1)]}…"
 
 
 def print_footnotes(console: Console, warnings: Sequence[str]) -> None:

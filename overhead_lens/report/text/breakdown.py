@@ -11,7 +11,17 @@ from rich.text import Text
 from rich.tree import Tree
 
 from overhead_lens.budget.model import Breakdown, Operator, Reading
-from overhead_lens.report.text.blocks import BAR_WIDTH, bar, call_title, cut, interval_text, print_footnotes, section
+from overhead_lens.report.text.blocks import (
+    BAR_WIDTH,
+    bar,
+    bar_row,
+    call_title,
+    cut,
+    figures,
+    interval_text,
+    print_footnotes,
+    section,
+)
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.taxonomy.host import HostCategory
@@ -49,7 +59,7 @@ def print_breakdown(console: Console, breakdown: Breakdown) -> None:
 
 def sentence(breakdown: Breakdown) -> str:
     """What dominates, in words."""
-    ranked = sorted(breakdown.host, key=lambda each: -each.ns)
+    ranked = sorted(breakdown.host, key=lambda category: -category.ns)
     first = ranked[0]
     if first.ns == 0:
         return "Nothing was measured."
@@ -94,14 +104,9 @@ def _headline(breakdown: Breakdown) -> Text:
 
 
 def _categories(breakdown: Breakdown) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("where", no_wrap=True)
-    table.add_column("", width=BAR_WIDTH, no_wrap=True)
-    table.add_column("share", justify="right", no_wrap=True)
-    table.add_column("per call", justify="right", no_wrap=True)
-    if breakdown.units > 1:
-        table.add_column("per unit", justify="right", no_wrap=True)
-    table.add_column("95 % interval", no_wrap=True)
+    unit = ("per unit",) if breakdown.units > 1 else ()
+    table = figures("where", "", "share", "per call", *unit, "95 % interval", left=["where", "", "95 % interval"])
+    table.columns[1].width = BAR_WIDTH
     for category in breakdown.host:
         if category.ns or category.category == "unattributed":
             for row in _category_rows(category, breakdown):
@@ -145,15 +150,8 @@ def _device(breakdown: Breakdown) -> RenderableType | None:
     rows += [("idle, due to", device.idle_ns, launches)]
     rows += [(f"  {name}", ns, "") for name, ns in sorted(device.idle_blame.items(), key=lambda item: -item[1]) if ns]
     for name, ns, remark in rows:
-        share = ns / breakdown.wall.ns if breakdown.wall.ns else 0.0
         style = "bold" if not name.startswith(" ") else COLORS.get(name.strip(), "default")
-        table.add_row(
-            Text(name, style=style),
-            Text(bar(share), style=style),
-            f"{share:.1%}",
-            format_ns(ns),
-            Text(remark, style="dim"),
-        )
+        table.add_row(*bar_row(name, style, ns, max(1, breakdown.wall.ns), remark))
     for kernel in device.top[:_TOP]:
         label = Text(
             f"{kernel.per_call:.3g}x {plain(kernel_name(kernel.name))}", style="dim", no_wrap=True, overflow="ellipsis"
@@ -167,10 +165,7 @@ def _instructions(breakdown: Breakdown) -> RenderableType | None:
     budget = breakdown.instructions
     if budget is None:
         return None
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("", no_wrap=True)
-    for name in ("instructions", "share", "of the time"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = figures("", "instructions", "share", "of the time", left=[""])
     table.add_column("most in", no_wrap=True, overflow="ellipsis")
     for category, timed in zip(budget.host, breakdown.host, strict=True):
         if category.count or timed.ns:
@@ -187,7 +182,9 @@ def _instructions(breakdown: Breakdown) -> RenderableType | None:
 
 
 def _frames(breakdown: Breakdown) -> RenderableType | None:
-    frames = [(frame.ns, each.category, frame.frame) for each in breakdown.host for frame in each.top if frame.ns]
+    frames = [
+        (frame.ns, category.category, frame.frame) for category in breakdown.host for frame in category.top if frame.ns
+    ]
     if not frames:
         return None
     table = _section_table()
@@ -199,13 +196,10 @@ def _frames(breakdown: Breakdown) -> RenderableType | None:
 
 
 def _guards(breakdown: Breakdown) -> RenderableType | None:
-    """In the call by samples (rows sum to the guard category), and each check alone, in a loop and after a cache flush."""
+    """Guards by samples, which sum to the category, and timed alone: warm, and after a cache flush."""
     if not breakdown.guards:
         return None
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("in the call", "warm", "cold"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("guard", no_wrap=True)
+    table = figures("in the call", "warm", "cold", "guard", left=["guard"], padding=(0, 2, 0, 0))
     table.add_column("needed by", style="dim", no_wrap=True)
     shown, rest = breakdown.guards[:_MOST_GUARDS], breakdown.guards[_MOST_GUARDS:]
     for guard in shown:
@@ -279,15 +273,13 @@ def _checks(breakdown: Breakdown) -> RenderableType | None:
             f"checks: corrected trace {format_ns(closure.trace_sum_ns)} per call, {away:+.1%} of the bare call in its process"
         )
     if breakdown.cross_checks:
-        table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
-        for name in ("checks", "samples", "trace", "ablation", "verdict"):
-            table.add_column(name, no_wrap=True)
+        names = ("checks", "samples", "trace", "ablation", "verdict")
+        table = figures(*names, left=names, padding=(0, 1, 0, 0))
         for check in breakdown.cross_checks:
-            readings = (check.samples, check.trace, check.ablation)
             bound = {"upper": "≤ ", "lower": "≥ ", None: ""}[check.bound]
-            cells = [_reading(each) for each in readings]
-            cells[2] = f"{bound}{cells[2]}" if cells[2] else ""
-            table.add_row(check.category, *cells, "agree" if check.agree else Text("DISAGREE", style="red"))
+            samples, trace, ablation = map(_reading, (check.samples, check.trace, check.ablation))
+            verdict = "agree" if check.agree else Text("DISAGREE", style="red")
+            table.add_row(check.category, samples, trace, f"{bound}{ablation}" if ablation else "", verdict)
         return Group(*(Text(line, style="dim") for line in lines), table)
     return Text("; ".join(lines), style="dim") if lines else None
 

@@ -6,27 +6,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.correction.event_cost import EventCost
 from overhead_lens.recorder.calibrate import Calibrated
+from overhead_lens.report.text.blocks import figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.units import format_ns
 
 
 def print_calibration(console: Console, calibrated: Calibrated) -> None:
-    """Print the cost of each class of event under each set of flags, and the machine's peaks."""
+    """Print what events cost, by class and flags, and the machine's peaks."""
     calibration = calibrated.calibration
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("what one event costs torch.profiler", no_wrap=True)
-    table.add_column("flags", no_wrap=True)
-    for name in ("in all", "inside its span", "around it", "more, the first after kernels"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for flags, of in calibrated.costs.items():
-        for name, cost in of.items():
-            figures = (cost.total_ns, cost.inside_ns, cost.outside_ns)
-            table.add_row(name, flags, *map(format_ns, figures), _after_kernels(cost))
+    left = ("what one event costs torch.profiler", "flags")
+    table = figures(*left, "in all", "inside its span", "around it", "more, the first after kernels", left=left)
+    for flags, costs in calibrated.costs.items():
+        for name, cost in costs.items():
+            times_ns = (cost.total_ns, cost.inside_ns, cost.outside_ns)
+            table.add_row(name, flags, *map(format_ns, times_ns), _after_kernels(cost))
     console.print(table)
     for name, reason in calibration.get("reasons", {}).items():
         console.print(Text(f"not measured: {name}: {plain(reason)}", style="yellow"))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.comparison.factors import Factors, describe_kernel
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.comparison.model import Delta
-from overhead_lens.report.text.blocks import call_title, cut, interval_text, print_footnotes, section
+from overhead_lens.report.text.blocks import call_title, cut, figures, interval_text, print_footnotes, section
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.units import format_ns, format_signed_ns
@@ -22,22 +21,15 @@ def print_delta(console: Console, delta: Delta) -> None:
     ratio = "" if delta.ratio is None else f"  ({delta.ratio:.3f}x)"
     wall = f"wall {format_ns(base.wall.ns)} → {format_ns(new.wall.ns)}{ratio}, difference {interval_text(delta.wall_ci95_ns)}"
     console.print(Text(wall))
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name, side in (("category", "left"), ("base", "right"), ("new", "right"), ("difference", "right")):
-        table.add_column(name, justify="right" if side == "right" else "left", no_wrap=True)
-    table.add_column("95 % interval", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    left = ("category", "95 % interval", "verdict")
+    table = figures("category", "base", "new", "difference", "95 % interval", "verdict", left=left)
     # The only one that gives way where the terminal is narrow: a figure that is cut is another figure.
     table.add_column("moved most", overflow="fold")
     for change, old, recent in zip(delta.host, base.host, new.host, strict=True):
         if old.ns == recent.ns == 0:
             continue
-        moved = (
-            f"{format_signed_ns(change.contributors[0].delta_ns)} {plain(change.contributors[0].name)}"
-            if change.contributors
-            else ""
-        )
-        moved = cut(moved)
+        largest = next(iter(change.contributors), None)
+        moved = f"{format_signed_ns(largest.delta_ns)} {plain(largest.name)}" if largest else ""
         table.add_row(
             Text(change.category, style=COLORS[change.category]),
             format_ns(old.ns),
@@ -45,7 +37,7 @@ def print_delta(console: Console, delta: Delta) -> None:
             format_signed_ns(change.delta_ns),
             interval_text(change.ci95_ns),
             f"{change.verdict}*" if change.only_in_frames else change.verdict,
-            Text(moved, style="dim"),
+            Text(cut(moved), style="dim"),
         )
     console.print(Group(table, *_by_frames(delta)))
     console.print(Text(plain(delta.sentence), style="bold"))
@@ -71,10 +63,7 @@ def _by_frames(delta: Delta) -> list[Text]:
 
 def print_instruction_delta(console: Console, delta: InstructionDelta) -> None:
     """Print a difference in instructions per call: categories, the function that moved most, a sentence."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("", no_wrap=True)
-    for name in ("base", "new", "difference", "of the base"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = figures("", "base", "new", "difference", "of the base", left=[""])
     table.add_column("moved most", overflow="fold")
     for change in delta.host:
         if not change.base_count and not change.new_count:
@@ -105,10 +94,7 @@ def print_instruction_delta(console: Console, delta: InstructionDelta) -> None:
 
 
 def _factors(factors: Factors) -> RenderableType:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("factor", no_wrap=True)
-    for name in ("base", "new", "difference", "share", "ratio without it"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = figures("factor", "base", "new", "difference", "share", "ratio without it", left=["factor"])
     for part in factors.parts:
         if part.base_ns or part.new_ns:
             per_unit = [ns / factors.units for ns in (part.base_ns, part.new_ns)]

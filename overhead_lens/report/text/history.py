@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from overhead_lens.report.text.blocks import interval_text
 from overhead_lens.report.text.plain import plain
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, Level
 from overhead_lens.studies.history.analysis import History, Segment, Series
@@ -82,7 +83,7 @@ def _levels(segment: Segment) -> Table:
 
 def _level(level: Level) -> str:
     low, high = level.ci95
-    return f"{format_ns(level.value)}  {format_ns(max(low, 0.0))} .. {format_ns(high)}"
+    return f"{format_ns(level.value)}  {interval_text((max(low, 0.0), high))}"
 
 
 def _trend(values: Sequence[float]) -> str:
@@ -93,21 +94,21 @@ def _trend(values: Sequence[float]) -> str:
     low, high = min(middles), max(middles)
     if low == high:
         return _BARS[0] * width
-    return "".join(_BARS[round((each - low) / (high - low) * (len(_BARS) - 1))] for each in middles)
+    return "".join(_BARS[round((middle - low) / (high - low) * (len(_BARS) - 1))] for middle in middles)
 
 
 def _print_skipped(console: Console, history: History) -> None:
     if not history.skipped:
         return
-    counts = Counter(each.kind for each in history.skipped)
+    counts = Counter(skipped.kind for skipped in history.skipped)
     total = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
     console.print(Text(f"skipped: {total}", style="yellow"))
-    for each in history.skipped[:_MOST_SKIPPED]:
-        console.print(Text(f"  {each.kind}: {_name(each.path)}: {_name(each.reason)}", style="dim"))
+    for skipped in history.skipped[:_MOST_SKIPPED]:
+        console.print(Text(f"  {skipped.kind}: {_name(skipped.path)}: {_name(skipped.reason)}", style="dim"))
     if len(history.skipped) > _MOST_SKIPPED:
         console.print(Text(f"  {len(history.skipped) - _MOST_SKIPPED} more (--json lists them)", style="dim"))
 
 
 def _name(text: str) -> str:
-    """Text from a capture, which a terminal shows and never obeys, at a length that can be read."""
+    """Text from a capture, made harmless for a terminal and shortened."""
     return plain(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")

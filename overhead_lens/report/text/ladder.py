@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from overhead_lens.report.text.blocks import figures, signed_interval_text
 from overhead_lens.report.text.plain import plain
 from overhead_lens.stats.values import Interval
 from overhead_lens.studies.ladder.analysis import Ladder, Rung, layers
@@ -13,7 +14,7 @@ from overhead_lens.units import format_ns, format_signed_ns
 
 
 def print_ladder(console: Console, ladder: Ladder) -> None:
-    """Print the rungs, the layers of the compiled call, the single steps and what changed since the published ladder."""
+    """Print the rungs, the layers of the compiled call, the single steps and a sentence."""
     params = " ".join(f"{name}={value}" for name, value in ladder.subject.params.items())
     console.print(Text(plain(f"ladder of {ladder.subject.name}:{ladder.subject.variant}  {params}"), style="bold"))
     console.print(
@@ -27,9 +28,9 @@ def print_ladder(console: Console, ladder: Ladder) -> None:
         for rung in ladder.rungs:
             if rung.reason:
                 console.print(Text(f"not done: {rung.kind.title}: {plain(rung.reason)}", style="dim"))
-    if found := layers(ladder):
+    if parts := layers(ladder):
         console.print()
-        console.print(_layers(found))
+        console.print(_layers(parts))
     console.print()
     console.print(_steps(ladder))
     for reason in dict.fromkeys(f"{step.kind.pair}: {step.reason}" for step in ladder.steps if step.reason):
@@ -45,7 +46,7 @@ def print_ladder(console: Console, ladder: Ladder) -> None:
 def _rungs(ladder: Ladder) -> Table:
     faults = any((rung.minor_faults or 0) >= 1 for rung in ladder.rungs)
     names = ("rung", "time", "step", "95 % interval", "x eager", *(("faults",) if faults else ()), "published")
-    table = _table(*names)
+    table = figures(*names, left=["rung"])
     eager = ladder.rung("eager")
     for rung in ladder.rungs:
         title = " " * rung.depth + rung.kind.title
@@ -73,17 +74,19 @@ def _published(rung: Rung) -> str:
     return f"{first.ns / 1e3:,.1f} µs{multiple}"
 
 
-def _layers(found: list[tuple[str, int]]) -> Table:
-    table = _table("the compiled call, from outside in", "time", "share")
-    total = sum(ns for _, ns in found)
-    for name, ns in found:
+def _layers(parts: list[tuple[str, int]]) -> Table:
+    title = "the compiled call, from outside in"
+    table = figures(title, "time", "share", left=[title])
+    total = sum(ns for _, ns in parts)
+    for name, ns in parts:
         table.add_row(name, format_ns(ns), f"{ns / total:.1%}")
     table.add_row(Text("sum", style="dim"), format_ns(total), "")
     return table
 
 
 def _steps(ladder: Ladder) -> Table:
-    table = _table("single step", "time", "instead of", "time", "difference", "95 % interval", "ratio", "published")
+    names = ("single step", "time", "instead of", "time", "difference", "95 % interval", "ratio", "published")
+    table = figures(*names, left=["single step", "instead of"])
     for step in ladder.steps:
         kind = step.kind
         if step.slow_ns is None or step.fast_ns is None:
@@ -102,17 +105,9 @@ def _steps(ladder: Ladder) -> Table:
     return table
 
 
-def _table(*names: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    left = {"rung", "single step", "instead of", "the compiled call, from outside in"}
-    for name in names:
-        table.add_column(name, justify="left" if name in left else "right", no_wrap=True)
-    return table
-
-
 def _signed(ns: float | None) -> str:
     return "" if ns is None else format_signed_ns(ns)
 
 
 def _interval(interval: Interval | None) -> str:
-    return "" if interval is None else f"{_signed(interval[0])} .. {_signed(interval[1])}"
+    return "" if interval is None else signed_interval_text(interval)

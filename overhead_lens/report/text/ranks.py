@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import section
+from overhead_lens.report.text.blocks import figures, section
 from overhead_lens.report.text.plain import plain
 from overhead_lens.traces.ranks import RanksAnalysis
 from overhead_lens.units import format_ns
@@ -34,18 +34,17 @@ def sentence(ranks: RanksAnalysis) -> str:
         return f"All {len(ranks.ranks)} ranks wait equally long for each other: none holds the others up."
     why = "the others wait for it in collectives" if ranks.by_collectives else "it has the longest window"
     text = f"{plain(ranks.slowest)} is the slowest of {len(ranks.ranks)} ranks: {why}"
-    causes = [f"{each.name} +{format_ns(each.excess_ns)}" for each in ranks.straggler[:_MOST_CAUSES]]
+    causes = [f"{excess.name} +{format_ns(excess.excess_ns)}" for excess in ranks.straggler[:_MOST_CAUSES]]
     if causes:
         text += f"; beyond the median of the others it spends {', '.join(causes)}"
     return text + "."
 
 
 def _table(ranks: RanksAnalysis) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("rank", "window", "collectives", "waiting in them", "transfer", "compute", "idle"):
-        table.add_column(name, justify="left" if name == "rank" else "right", no_wrap=True)
+    names = ("rank", "window", "collectives", "waiting in them", "transfer", "compute", "idle")
+    table = figures(*names, left=["rank"])
     shown = sorted(ranks.ranks, key=lambda rank: rank.wait_ns)[:_MOST_RANKS]
-    for rank in (each for each in ranks.ranks if each in shown):
+    for rank in filter(shown.__contains__, ranks.ranks):
         table.add_row(
             Text(plain(rank.label), style="bold" if rank.label == ranks.slowest else ""),
             format_ns(rank.wall_ns),
@@ -61,10 +60,8 @@ def _table(ranks: RanksAnalysis) -> Table:
 
 
 def _spreads(ranks: RanksAnalysis) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("", "min", "median", "max", "of rank"):
-        table.add_column(name, justify="left" if name in ("", "of rank") else "right", no_wrap=True)
-    for each in ranks.spreads[:_MOST_SPREADS]:
-        times = (format_ns(ns) for ns in (each.min_ns, each.median_ns, each.max_ns))
-        table.add_row(each.name, *times, Text(plain(each.max_rank)))
+    table = figures("", "min", "median", "max", "of rank", left=["", "of rank"])
+    for spread in ranks.spreads[:_MOST_SPREADS]:
+        times = (format_ns(ns) for ns in (spread.min_ns, spread.median_ns, spread.max_ns))
+        table.add_row(spread.name, *times, Text(plain(spread.max_rank)))
     return table

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import section
+from overhead_lens.report.text.blocks import cut, figures, section
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Side, StructureChange, StructureDelta
@@ -61,10 +61,7 @@ def _side(side: Side) -> str:
 
 
 def _changes(delta: StructureDelta, changes: Sequence[StructureChange], width: int) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in (f"time{_unit(delta)}", f"count{_unit(delta)}"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    table = figures(f"time{_unit(delta)}", f"count{_unit(delta)}", "", left=[""])
     table.add_column("name", no_wrap=True, overflow="ellipsis")
     units = _units(delta)
     for change in changes[:_MOST]:
@@ -75,7 +72,7 @@ def _changes(delta: StructureDelta, changes: Sequence[StructureChange], width: i
             f"{sign}{format_ns(abs(change.delta_ns))}",
             counts,
             Text(change.status, style=_COLORS[change.status]),
-            Text(_cut(name, width)),
+            Text(cut(plain(name), width)),
         )
     if len(changes) > _MOST:
         table.add_row("", "", "", Text(f"{len(changes) - _MOST} more", style="dim"))
@@ -107,7 +104,7 @@ def _swaps(delta: StructureDelta, width: int) -> Table:
             table.add_row(
                 Text(plain(swap.operator) if mark == "-" else "", style="bold"),
                 f"{_count(count)}x {format_ns(ns)}",
-                Text(f"{mark} {_cut(kernel_name(kernels[0]), width - 60)}{more}", style=style),
+                Text(f"{mark} {cut(plain(kernel_name(kernels[0])), width - 60)}{more}", style=style),
             )
     if len(delta.swaps) > _MOST_SWAPS:
         table.add_row(Text(f"{len(delta.swaps) - _MOST_SWAPS} more", style="dim"))
@@ -116,8 +113,3 @@ def _swaps(delta: StructureDelta, width: int) -> Table:
 
 def _count(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
-
-
-def _cut(name: str, width: int) -> str:
-    name = plain(name)
-    return name if len(name) <= width else f"{name[: max(1, width - 1)]}…"

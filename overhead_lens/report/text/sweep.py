@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from overhead_lens.report.text.blocks import figures, interval_text
 from overhead_lens.report.text.plain import plain
 from overhead_lens.studies.sweep.analysis import (
     DOES_NOT_FIT,
@@ -48,36 +49,29 @@ def print_sweep(console: Console, sweep: Sweep) -> None:
 
 
 def _times(sweep: Sweep) -> Table:
-    table = _table(sweep.against, *(variant.name for variant in sweep.variants))
+    table = figures(sweep.against, *(variant.name for variant in sweep.variants))
     few = len(sweep.variants) < _MANY
     for at, size in enumerate(sweep.sizes):
         points = [variant.points[at] for variant in sweep.variants]
-        table.add_row(
-            f"{size:,}", *(f"{_timed(point) if few else format_ns(point.ns)} {_residual(point)}" for point in points)
-        )
+        table.add_row(f"{size:,}", *(_timed(point, interval=few) for point in points))
     return table
 
 
-def _timed(point: SweptPoint) -> str:
-    low_ns, high_ns = point.ci95_ns
-    return f"{format_ns(point.ns)}  {format_ns(low_ns)} .. {format_ns(high_ns)}"
-
-
-def _residual(point: SweptPoint) -> str:
-    return f"{point.residual_share:>+4.0%}"
+def _timed(point: SweptPoint, *, interval: bool) -> str:
+    shown = f"  {interval_text(point.ci95_ns)}" if interval else ""
+    return f"{format_ns(point.ns)}{shown} {point.residual_share:>+4.0%}"
 
 
 def _lines(sweep: Sweep) -> Table:
     rate = f"{sweep.against} per ns"
-    table = _table("variant", "overhead", "95 %", "published", rate, "95 %", "published", "")
+    table = figures("variant", "overhead", "95 %", "published", rate, "95 %", "published", "", left=["variant", ""])
     for variant in sweep.variants:
         line, (low_ns, high_ns) = variant.line, variant.element_ci95_ns
-        overhead_low, overhead_high = variant.overhead_ci95_ns
         theirs = variant.published
         table.add_row(
             plain(variant.name),
             format_ns(line.overhead_ns),
-            f"{format_ns(overhead_low)} .. {format_ns(overhead_high)}",
+            interval_text(variant.overhead_ci95_ns),
             format_ns(theirs.overhead_ns) if theirs and variant.published_overhead else "",
             _rate(line.element_ns),
             f"{_rate(high_ns)} .. {_rate(low_ns)}",
@@ -96,17 +90,18 @@ def _misfit(variant: SweptVariant, against: str) -> str:
 
 
 def _crossings(sweep: Sweep) -> Table:
-    table = _table(
-        "faster below", "faster above", f"lines cross at {sweep.against}", "95 %", "measured between", "published"
-    )
-    for each in sweep.crossings:
+    sides = ("faster below", "faster above")
+    table = figures(*sides, f"lines cross at {sweep.against}", "95 %", "measured between", "published", left=sides)
+    for crossing in sweep.crossings:
         table.add_row(
-            plain(each.below),
-            plain(each.above) if each.size is not None else Text(f"({plain(each.above)} never)", style="dim"),
-            "none" if each.size is None else _size(each.size),
-            _spread(each),
-            "" if each.between is None else f"{each.between[0]:,} and {each.between[1]:,}",
-            "" if each.published is None else _size(each.published),
+            plain(crossing.below),
+            plain(crossing.above)
+            if crossing.size is not None
+            else Text(f"({plain(crossing.above)} never)", style="dim"),
+            "none" if crossing.size is None else _size(crossing.size),
+            _spread(crossing),
+            "" if crossing.between is None else f"{crossing.between[0]:,} and {crossing.between[1]:,}",
+            "" if crossing.published is None else _size(crossing.published),
         )
     return table
 
@@ -126,11 +121,3 @@ def _rate(element_ns: float) -> str:
 
 def _size(size: float) -> str:
     return f"{size:,.0f}" if math.isfinite(size) else "never"
-
-
-def _table(*names: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    left = {"variant", "faster below", "faster above", ""}
-    for name in names:
-        table.add_column(Text(plain(name)), justify="left" if name in left else "right", no_wrap=True)
-    return table

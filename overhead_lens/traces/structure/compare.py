@@ -16,6 +16,7 @@ import pandas as pd
 
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import OPERATORS
 from overhead_lens.traces.launches import launching_operators, link, runtime_rows
 from overhead_lens.traces.model import TraceAnalysis
@@ -48,7 +49,7 @@ def compare_structure(
     units = (max(1, old.side.steps), max(1, recent.side.steps))
     keys = dict.fromkeys((*old.totals, *recent.totals))
     changes = [_change(*key, old.totals.get(key, (0, 0)), recent.totals.get(key, (0, 0)), units) for key in keys]
-    changes.sort(key=lambda each: (-abs(each.delta_ns), KINDS.index(each.kind), each.name))
+    changes.sort(key=lambda change: (-abs(change.delta_ns), KINDS.index(change.kind), change.name))
     return StructureDelta(old.side, recent.side, per_step, tuple(changes), _swaps(old, recent, units))
 
 
@@ -62,11 +63,9 @@ def stable_name(name: str) -> str:
 def _counted(trace: Trace, analysis: TraceAnalysis, *, per_step: bool) -> _Counted:
     events = trace.events
     inside = _in_steps(events["start_ns"].to_numpy(), analysis) if per_step else np.ones(len(events), dtype=bool)
-    cat = events["cat"].cat
-    operators = np.isin(cat.codes.to_numpy(), [at for at, each in enumerate(cat.categories) if each in OPERATORS])
     linked = link(events)
     rows = {
-        "operator": np.flatnonzero(operators & inside),
+        "operator": np.flatnonzero(where(events["cat"], OPERATORS.__contains__) & inside),
         "kernel": linked.rows[inside[linked.rows]],
         "launch": (calls := runtime_rows(events))[inside[calls]],
     }
@@ -90,13 +89,13 @@ def _in_steps(start_ns: Ints, analysis: TraceAnalysis) -> Bools:
 
 def _by_name(events: pd.DataFrame, rows: Ints) -> dict[str, tuple[int, int]]:
     name = events["name"].cat
-    found: dict[str, tuple[int, int]] = {}
+    totals: dict[str, tuple[int, int]] = {}
     frame = pd.DataFrame({"code": name.codes.to_numpy()[rows], "ns": events["dur_ns"].to_numpy()[rows]})
     for code, count, ns in frame.groupby("code")["ns"].agg(["count", "sum"]).itertuples():
         stable = stable_name(name.categories[code])
-        before = found.get(stable, (0, 0))
-        found[stable] = (before[0] + int(count), before[1] + int(ns))
-    return found
+        before = totals.get(stable, (0, 0))
+        totals[stable] = (before[0] + int(count), before[1] + int(ns))
+    return totals
 
 
 def _by_operator(events: pd.DataFrame, rows: Ints, operator_rows: Ints) -> dict[tuple[str, str], tuple[int, int]]:
@@ -104,13 +103,13 @@ def _by_operator(events: pd.DataFrame, rows: Ints, operator_rows: Ints) -> dict[
     codes = name.codes.to_numpy()
     operators = np.where(operator_rows >= 0, codes[operator_rows], -1) if len(rows) else operator_rows
     frame = pd.DataFrame({"operator": operators, "kernel": codes[rows], "ns": events["dur_ns"].to_numpy()[rows]})
-    found: dict[tuple[str, str], tuple[int, int]] = {}
+    totals: dict[tuple[str, str], tuple[int, int]] = {}
     for (operator, kernel), group in frame.groupby(["operator", "kernel"])["ns"]:
         above = stable_name(name.categories[operator]) if operator >= 0 else _OUTSIDE
         key = (above, stable_name(name.categories[kernel]))
-        before = found.get(key, (0, 0))
-        found[key] = (before[0] + len(group), before[1] + int(group.sum()))
-    return found
+        before = totals.get(key, (0, 0))
+        totals[key] = (before[0] + len(group), before[1] + int(group.sum()))
+    return totals
 
 
 def _change(
@@ -131,10 +130,10 @@ def _swaps(old: _Counted, recent: _Counted, units: tuple[int, int]) -> tuple[Swa
         gone, come = _only(old, recent, operator), _only(recent, old, operator)
         if operator == _OUTSIDE or not gone or not come:
             continue
-        counts = [sum(each[0] for each in side.values()) for side in (gone, come)]
-        times = [sum(each[1] for each in side.values()) for side in (gone, come)]
+        counts = [sum(count for count, _ in side.values()) for side in (gone, come)]
+        times = [sum(ns for _, ns in side.values()) for side in (gone, come)]
         swaps.append(Swap(operator, tuple(gone), tuple(come), *counts, *times))
-    return tuple(sorted(swaps, key=lambda each: -abs(each.new_ns / units[1] - each.base_ns / units[0])))
+    return tuple(sorted(swaps, key=lambda swap: -abs(swap.new_ns / units[1] - swap.base_ns / units[0])))
 
 
 def _only(one: _Counted, other: _Counted, operator: str) -> dict[str, tuple[int, int]]:
