@@ -71,17 +71,22 @@ def takes_call_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of ``call_options`` in the place of its parameter ``options``."""
     own, offered = _parameters(command), _parameters(call_options)
 
-    @functools.wraps(command)
-    def taking(**given: Any) -> Any:
-        options = call_options(**{parameter.name: given.pop(parameter.name) for parameter in offered})
-        return command(options=options, **given)
-
     taken = [
         parameter
         for own_parameter in own
         for parameter in (offered if own_parameter.name == "options" else [own_parameter])
     ]
-    taking.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
+    signature = inspect.Signature(taken)
+
+    @functools.wraps(command)
+    def taking(*args: Any, **kwargs: Any) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        values = bound.arguments
+        options = call_options(**{parameter.name: values.pop(parameter.name) for parameter in offered})
+        return command(options=options, **values)
+
+    taking.__signature__ = signature  # type: ignore[attr-defined]
     taking.__annotations__ = {parameter.name: parameter.annotation for parameter in taken}
     return taking
 

@@ -22,7 +22,7 @@ from scripts.validation.verdicts import (
     series_of,
     slowed,
 )
-from tests.stacks import BINDING, ENTRY, USER, stack
+from tests.drawn.stacks import BINDING, ENTRY, USER, stack
 
 META = CaptureMeta(subject=Subject("scenario", "drawn", "drawn"), recorded_with="pool")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from overhead_lens.stats.bootstrap import REPLICATES, Estimate, stretch
+from overhead_lens.stats.bootstrap import REPLICATES, Estimate, interval_scale
 from scripts.validation.wall_interval import TRUTH_NS, needed_factor, simulate
 
 CAPTURES = 1_500
@@ -16,7 +16,7 @@ LEAST = 0.92
 @pytest.mark.parametrize("processes", [2, 3, 4, 7])
 def test_the_factor_makes_the_interval_cover(processes: int) -> None:
     found = simulate(processes, CAPTURES)
-    assert found.factor == stretch(processes) > 1
+    assert found.factor == interval_scale(processes) > 1
     assert found.stretched >= LEAST
     assert found.bare < LEAST
 
