@@ -103,7 +103,8 @@ def blamed(changes: Sequence[CategoryChange], verdict: str) -> tuple[str, ...]:
     """Categories that changed in the verdict's direction by at least a nanosecond, largest first."""
     if verdict not in ("slower", "faster"):
         return ()
-    guilty = [change for change in changes if change.size_ns and change.verdict == verdict]
+    sign = 1 if verdict == "slower" else -1
+    guilty = [change for change in changes if change.verdict == verdict and sign * change.size_ns > 0]
     return tuple(change.category for change in sorted(guilty, key=lambda change: -abs(change.size_ns)))
 
 

@@ -49,6 +49,7 @@ def test_one_frame_that_takes_more_than_set_up_can_is_a_kernel_that_is_not_known
     assert (found.stacks, found.share, found.unknown) == (100, share, unknown)
 
 
+@pytest.mark.measures
 def test_kernels_of_each_kind_are_known(tmp_path: Path) -> None:
     require_laboratory()
     names = (

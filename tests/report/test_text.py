@@ -31,7 +31,7 @@ from overhead_lens.report.text.delta import print_delta
 from overhead_lens.scenario import Published
 from overhead_lens.taxonomy.host import Frame
 from overhead_lens.units import format_ns
-from tests.compare.layers import sides
+from tests.comparison.layers import sides
 from tests.documents import validated
 from tests.drawn.builders import breakdown
 from tests.report.goldens import expect

@@ -16,8 +16,8 @@ from overhead_lens.errors import InvariantError
 from overhead_lens.scenario import Work
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from tests.compare.budgets import budget
-from tests.compare.layers import peaks, side, sides
+from tests.comparison.budgets import budget
+from tests.comparison.layers import peaks, side, sides
 from tests.drawn.peaks import peaks as drawn_peaks
 
 

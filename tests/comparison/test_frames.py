@@ -15,7 +15,7 @@ from overhead_lens.comparison.frames import FrameShift, frame_shifts, net_shifts
 from overhead_lens.stats.distributions import binomial_upper_tail
 from overhead_lens.stats.shift import Shift
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from tests.compare.budgets import budget
+from tests.comparison.budgets import budget
 
 Counts = Mapping[tuple[str, str], Sequence[int]]
 
