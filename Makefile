@@ -9,9 +9,10 @@ INSTALLED := $(VENV)/.installed
 profile: $(INSTALLED)
 	$(BIN)/overhead-lens profile add1 --compile
 
-# Processes that measure take turns, all else runs side by side.
+# What asserts a verdict has the machine for itself, all else runs side by side.
 test: test-fast
-	$(BIN)/python -m pytest -m measures
+	$(BIN)/python -m pytest -m "measures and not quiet" --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest -m quiet
 
 # Without the tests that start measuring processes.
 test-fast: $(INSTALLED)

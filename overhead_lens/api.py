@@ -126,8 +126,8 @@ def compare(
     Example:
         >>> import overhead_lens as ol
         >>> delta = ol.compare("traces/reference/eager", "traces/reference/eager")
-        >>> delta.verdict, delta.wall_delta_ns
-        ('same', 0)
+        >>> delta.wall_delta_ns, delta.blame
+        (0, ())
     """
     if callable(a) and callable(b):
         _check_place("compare")

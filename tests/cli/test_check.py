@@ -27,6 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.measures
+@pytest.mark.quiet
 @needs_recorder
 def test_the_same_code_keeps_its_limits(folder: Path) -> None:
     scenario(folder)
@@ -53,6 +54,7 @@ def test_the_same_code_keeps_its_limits(folder: Path) -> None:
 
 
 @pytest.mark.measures
+@pytest.mark.quiet
 @needs_recorder
 def test_slower_code_breaks_them(folder: Path) -> None:
     scenario(folder, SLOW)
@@ -64,6 +66,7 @@ def test_slower_code_breaks_them(folder: Path) -> None:
 
 
 @pytest.mark.measures
+@pytest.mark.quiet
 @needs_recorder
 def test_an_updated_baseline_keeps_the_old_one(folder: Path) -> None:
     scenario(folder, SLOW)

@@ -56,6 +56,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
 
 
 @pytest.mark.measures
+@pytest.mark.quiet
 def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, done = compared
     assert done.returncode == 1, done.stderr
@@ -68,6 +69,7 @@ def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.Comple
 
 
 @pytest.mark.measures
+@pytest.mark.quiet
 def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, live = compared
     for side, size in (("base", 50), ("new", 200)):
@@ -86,6 +88,7 @@ def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.Compl
 
 
 @pytest.mark.measures
+@pytest.mark.quiet
 def test_two_revisions_of_a_file(repository: Path) -> None:
     revisions = ["--rev", "old=HEAD~1", "--rev", "new=HEAD"]
     done = lens("compare", "tiny.py", "tiny.py", *revisions, "--rounds", "4", "-o", "out", cwd=repository / "bench")
@@ -100,6 +103,7 @@ def test_two_revisions_of_a_file(repository: Path) -> None:
 
 
 @pytest.mark.measures
+@pytest.mark.quiet
 def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> None:
     command = [sys.executable, "-m", "overhead_lens", "compare", "bench/tiny.py", "bench/tiny.py", "--rev", "old=HEAD"]
     environment = {**os.environ, "TMPDIR": str(repository.parent)}
@@ -116,6 +120,7 @@ def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> No
 
 
 @pytest.mark.measures
+@pytest.mark.quiet
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -105,6 +105,7 @@ def test_a_profile_a_report_and_a_check_against_it(mine: Path) -> None:
 
 
 @pytest.mark.measures
+@pytest.mark.quiet
 def test_two_functions_compared(mine: Path) -> None:
     done = lens(
         "compare",
