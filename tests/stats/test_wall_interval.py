@@ -1,4 +1,4 @@
-"""The interval of a wall time covers what it says, and only because it is stretched."""
+"""The interval of a wall time covers what it says, and only because it is widened."""
 
 from __future__ import annotations
 
