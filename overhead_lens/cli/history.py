@@ -12,8 +12,8 @@ from overhead_lens.errors import UsageError
 from overhead_lens.terminal.arguments import Quiet, json_option
 
 if TYPE_CHECKING:
+    from overhead_lens.machine.request import Listener
     from overhead_lens.studies.history.analysis import History, Point, Skipped
-    from overhead_lens.terminal.progress import Steps
 
 _PICTURES = (".svg", ".png", ".pdf")
 
@@ -39,7 +39,7 @@ def history(
     show(result, Format.asked(json=json_))
 
 
-def read(folder: Path, listener: Steps) -> History:
+def read(folder: Path, listener: Listener) -> History:
     """The history of the captures below ``folder``.
 
     Raises:
@@ -59,7 +59,7 @@ def read(folder: Path, listener: Steps) -> History:
     return make_history(str(folder), points, skipped, warnings)
 
 
-def _points(captures: Sequence[Path], listener: Steps) -> tuple[list[Point], list[Skipped], list[str]]:
+def _points(captures: Sequence[Path], listener: Listener) -> tuple[list[Point], list[Skipped], list[str]]:
     """Points of the captures, those that cannot be read, and warnings; analyses are taken from the cache or added to it."""
     from overhead_lens.studies.history import store as summary_store
     from overhead_lens.studies.history.analysis import Skipped, point_of_text

@@ -5,17 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
-
-class Steps(Protocol):
-    """Is told how far the work has come."""
-
-    def begin(self, steps: int) -> None:
-        """``steps`` steps will follow."""
-
-    def step(self, text: str) -> None:
-        """The next step, in words."""
+from overhead_lens.machine.request import Listener
 
 
 class _Silent:
@@ -27,7 +18,7 @@ class _Silent:
 
 
 @contextmanager
-def progress(*, quiet: bool) -> Iterator[Steps]:
+def progress(*, quiet: bool) -> Iterator[Listener]:
     """A listener that draws a bar while the block runs."""
     if quiet or not sys.stderr.isatty():
         yield _Silent()
