@@ -11,7 +11,7 @@ profile: $(INSTALLED)
 
 # What asserts a verdict has the machine for itself, all else runs side by side.
 test: test-fast
-	$(BIN)/python -m pytest -m "measures and not quiet" --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest -m "measures and not quiet" --numprocesses 2 --dist loadfile
 	$(BIN)/python -m pytest -m quiet
 
 # Without the tests that start measuring processes.

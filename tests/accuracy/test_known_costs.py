@@ -22,8 +22,10 @@ pytestmark = pytest.mark.measures
 COST_NS = 100_000
 SAMPLES = 250
 
-# One of each kind; `scripts/validation/known_costs` judges every site.
-NAMES = ["kernel, eager", "user_code, eager", "lambda_guard, compiled", "compiled, two threads"]
+NATIVE = ["allocation, eager", "dispatch, eager", "kernel, eager", "binding, eager"]
+PYTHON = ["user_code, eager", "library_code, eager"]
+COMPILED = ["lambda_guard, compiled", "many_guards, compiled", "recompile, compiled"]
+THREADS = ["kernel, two threads", "user_code, two threads", "compiled, two threads"]
 
 
 SITE = {site.name: site for site in SITES}
@@ -50,7 +52,7 @@ def sample(bench: Any) -> list[Any]:
         raise
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NATIVE, *PYTHON, *COMPILED, *THREADS])
 def test_the_right_category_holds_most_of_the_call(name: str) -> None:
     require_laboratory()
     site = SITE[name]
