@@ -16,7 +16,7 @@ FILE = ".steps"
 NOTES = "program.jsonl"
 
 _WORDS = 64
-_ROW = struct.Struct("9q")
+_ROW = struct.Struct("10q")
 _MOST_ROWS = 1_000_000
 _BYTES = _WORDS * 8 + _MOST_ROWS * _ROW.size
 
@@ -55,14 +55,15 @@ class Step(NamedTuple):
     Attributes:
         begin_ns, end_ns: By ``time.perf_counter_ns``.
         phase: A ``Phase``.
-        cpu_ns, faults, switches: User and system time, minor page faults, involuntary context switches; 0 for short steps.
+        user_ns, system_ns, faults, switches: CPU time, minor page faults, involuntary context switches; 0 where steps are short.
         gc_ns, compile_ns, data_ns: Time in the garbage collector, in compilations, in waiting for a DataLoader.
     """
 
     begin_ns: int
     end_ns: int
     phase: int
-    cpu_ns: int
+    user_ns: int
+    system_ns: int
     faults: int
     switches: int
     gc_ns: int

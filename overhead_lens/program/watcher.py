@@ -50,6 +50,7 @@ _FOREVER = 2**62
 # Reading the thread's counters takes about 1 us.
 _COUNTED_STEP_NS = 200_000
 _clock = time.perf_counter_ns
+_OURS = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 
 
 @dataclass
@@ -217,13 +218,13 @@ class StepWatcher:
         self._begin_ns = _clock()
 
     def _add(self, end_ns: int) -> None:
+        counters = (0, 0, 0, 0)
         if self._reads_usage:
             usage = resource.getrusage(resource.RUSAGE_THREAD)
-            cpu_ns, faults, switches = round((usage.ru_utime + usage.ru_stime) * 1e9), usage.ru_minflt, usage.ru_nivcsw
-        else:
-            cpu_ns = faults = switches = 0
+            times = round(usage.ru_utime * 1e9), round(usage.ru_stime * 1e9)
+            counters = (*times, usage.ru_minflt, usage.ru_nivcsw)
         self._area.add(
-            self._begin_ns, end_ns, self._phase, cpu_ns, faults, switches, self.gc_ns, self.compile_ns, self.data_ns
+            self._begin_ns, end_ns, self._phase, *counters, self.gc_ns, self.compile_ns, self.data_ns
         )
         if self._phase == Phase.WARM_UP:
             self._recent.append(end_ns - self._begin_ns)
@@ -268,7 +269,7 @@ class StepWatcher:
         first = _chain(sys._getframe())
         yield 0
         second = _chain(sys._getframe())
-        same = [frame for frame, again in zip(first, second, strict=False) if frame is again]
+        same = [frame for frame, again in zip(first, second, strict=False) if frame is again and not _is_ours(frame)]
         if same:
             code, line = same[-1].f_code, same[-1].f_lineno
             self._note(home=[code.co_filename, code.co_name, line, line])
@@ -353,6 +354,10 @@ class StepWatcher:
     def _die(self) -> None:
         """Do nothing from now on; so does a forked child."""
         self._alive = False
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_OURS)
 
 
 def _chain(frame: FrameType | None) -> list[FrameType]:
