@@ -29,6 +29,8 @@ from overhead_lens.scenario import Arguments
 from overhead_lens.stored import budget_of, budgets_of
 from overhead_lens.studies.ladder.analysis import Ladder, ladder_of
 from overhead_lens.studies.ladder.stored import LADDER
+from overhead_lens.studies.run.analysis import RunBudget, run_budget_of
+from overhead_lens.studies.run.stored import RUN
 from overhead_lens.studies.sweep.analysis import Sweep, sweep_of
 from overhead_lens.studies.sweep.stored import SWEEP
 from overhead_lens.target import Target, name_of
@@ -154,7 +156,7 @@ def analyze(path: str | os.PathLike[str]) -> TraceAnalysis:
     return analyze_trace(read_trace(Path(path)), default_classifier())
 
 
-def load(path: str | os.PathLike[str]) -> Breakdown | Ladder | Sweep | Delta:
+def load(path: str | os.PathLike[str]) -> Breakdown | Ladder | Sweep | Delta | RunBudget:
     """Whatever a stored directory holds: a capture's budget, a ladder, a sweep, or the difference of two captures.
 
     Raises:
@@ -168,7 +170,7 @@ def load(path: str | os.PathLike[str]) -> Breakdown | Ladder | Sweep | Delta:
     return load_with(Path(path), default_classifier())
 
 
-def load_with(path: Path, classifier: Classifier) -> Breakdown | Ladder | Sweep | Delta:
+def load_with(path: Path, classifier: Classifier) -> Breakdown | Ladder | Sweep | Delta | RunBudget:
     """``load`` with rules of one's own."""
     if path.is_file():
         raise UsageError(f"{path} is a file, no directory of a capture: `analyze` reads traces")
@@ -179,6 +181,8 @@ def load_with(path: Path, classifier: Classifier) -> Breakdown | Ladder | Sweep 
         return ladder_of(path)
     if SWEEP.is_of(schema):
         return sweep_of(path)
+    if RUN.is_of(schema):
+        return run_budget_of(path, classifier)
     return budget_of(path, classifier).breakdown
 
 

@@ -45,6 +45,9 @@ _FORMS = {
     "studies.sweep.analysis.Sweep": Form(
         "documents.sweep:sweep_document", "report.text.sweep:print_sweep", "report.tables:sweep_table"
     ),
+    "studies.run.analysis.RunBudget": Form(
+        "documents.run:run_document", "report.text.run:print_run", "report.tables:run_table"
+    ),
     "studies.history.analysis.History": Form("documents.history:history_document", "report.text.history:print_history"),
     "traces.model.TraceAnalysis": Form(
         "documents.analysis:trace_document", "report.text.analysis:print_analysis", "report.tables:analysis_table"
