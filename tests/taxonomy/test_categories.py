@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from overhead_lens.errors import UsageError
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, OPTIONAL_PARTS, PARTS
 from overhead_lens.taxonomy.classifier import default_classifier
-from overhead_lens.taxonomy.rules import load_rules, without_return_type
+from overhead_lens.taxonomy.rules import Attribution, load_rules, without_return_type
 from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, LOOP, USER, attribution, stack
 
 EVAL_FRAME = "dynamo__custom_eval_frame (libtorch_python.so)"
@@ -109,9 +109,9 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ((USER, BINDING, ENTRY, "omp_get_max_threads (libgomp.so.1)"), "dispatcher/dispatch"),
         ((USER, "mkl_vml_kernel_sErf_EXHAynn (libtorch_cpu.so)"), "kernel"),
         ((USER, "pybind11::cpp_function::dispatcher (mine.so)"), "python/binding"),
-        ((USER, "_random_Random_getstate (_randommodule.c:380)", MALLOC), "python/binding"),
-        ((USER, "work (mymodule.cpp:3)"), "unattributed"),
-        ((USER, "pybind11::cpp_function::dispatcher (mine.so)", "mine::work (mine.so)"), "unattributed"),
+        ((USER, "_random_Random_getstate (_randommodule.c:380)", MALLOC), "python/extension"),
+        ((USER, "work (mymodule.cpp:3)"), "python/extension"),
+        ((USER, "pybind11::cpp_function::dispatcher (mine.so)", "mine::work (mine.so)"), "python/extension"),
         (
             (USER, BINDING, ENTRY, "c10::impl::make_boxed_from_unboxed_functor<mine::Op>::call (mine.so)"),
             "dispatcher/dispatch",
@@ -144,12 +144,15 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ((USER, f"array_dealloc {NUMPY}", "free (libc.so.6)"), "allocation/tensor"),
         ((USER, "0x7f04 (?)"), "kernel"),
         ((USER, "Dispatcher::resolve (_dispatcher.cpp:300)"), "dispatcher/dispatch"),
-        ((USER, "secret_work (somebody_elses.so)"), "unattributed"),
-        ((USER, "secret_work (somebody_elses.so)", UNRESOLVED), "unattributed"),
-        ((USER, "cudaStreamSynchronize (libcudart.so.12)", "cuStreamSynchronize (libcuda.so.1)"), "wait"),
+        ((USER, "secret_work (somebody_elses.so)"), "python/extension"),
+        ((USER, "secret_work (somebody_elses.so)", UNRESOLVED), "python/extension"),
+        ((USER, BINDING, ENTRY, "secret_work (somebody_elses.so)"), "unattributed"),
+        ((USER, BINDING, ENTRY, "secret_work (somebody_elses.so)", USER), "python/user"),
+        ((USER, "secret_work"), "unattributed"),
+        ((USER, "cudaStreamSynchronize (libcudart.so.12)", "cuStreamSynchronize (libcuda.so.1)"), "wait/device"),
         ((USER, "cudaLaunchKernel (libcudart.so.12)"), "launch"),
-        ((USER, "pysleep (libpython3.11.so.1.0)", "clock_nanosleep (libc.so.6)"), "wait"),
-        ((USER, BINDING, "take_gil (libpython3.11.so.1.0)", "pthread_cond_timedwait (libc.so.6)"), "wait"),
+        ((USER, "pysleep (libpython3.11.so.1.0)", "clock_nanosleep (libc.so.6)"), "wait/io"),
+        ((USER, BINDING, "take_gil (libpython3.11.so.1.0)", "pthread_cond_timedwait (libc.so.6)"), "wait/gil"),
         ((USER, BINDING, ENTRY, "0x7 (libgomp.so.1)", "pthread_cond_wait (libc.so.6)"), "kernel"),
     ],
 )
@@ -264,14 +267,15 @@ def test_every_rule_is_justified_and_of_the_taxonomy() -> None:
     for rule in rules:
         assert rule.source
         assert rule.attribution.category in (*HOST_CATEGORIES, "neutral")
-        assert rule.attribution.part in PARTS.get(rule.attribution.category, (None,))
+        category, part = rule.attribution.category, rule.attribution.part
+        assert part in PARTS.get(category, (None,)) or (part is None and category in OPTIONAL_PARTS)
 
 
 def test_own_rules_come_first(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('[[rule]]\ncategory = "wait"\nmodule = "somebody"\nsource = "mine"\n')
     frames = stack(USER, "secret_work (somebody_elses.so)")
-    assert default_classifier(own).classify(frames).attribution.category == "wait"
+    assert default_classifier(own).classify(frames).attribution == Attribution("wait")
 
 
 GOOD = 'category = "wait"\nnative = "x"\nsource = "s"\n'
@@ -289,6 +293,12 @@ GOOD = 'category = "wait"\nnative = "x"\nsource = "s"\n'
         ("[[rule]]\n" + GOOD.replace('"x"', '"("'), "own.toml, rule 1, native: bad pattern: "),
         ("[[rule]]\n" + GOOD.replace('"s"', '""'), "own.toml, rule 1: say in 'source' which file justifies it"),
         ("[[rule]]\n" + GOOD + 'under = ["nowhere"]', "own.toml, rule 1: 'under' names an unknown category"),
+        ("[[rule]]\n" + GOOD + 'calls = "nobody"', "own.toml, rule 1: 'calls' names an unknown category"),
+        ("[[rule]]\n" + GOOD + 'part = "nap"', "own.toml, rule 1: wait needs a part of"),
+        (
+            "[[rule]]\n" + GOOD.replace("wait", "guard") + 'part = "gil"',
+            "own.toml, rule 1: guard needs a part of ('none',), not 'gil'",
+        ),
         ("[[rule]\n", "own.toml is not TOML: "),
         ("x = 1\n", "own.toml must hold [[rule]] entries and nothing else"),
     ],
