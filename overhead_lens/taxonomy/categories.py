@@ -45,7 +45,7 @@ CATEGORIES = (
             "binding": "argument parsing and wrapping between Python and C++",
             "extension": "native libraries that Python calls: pybind11, Cython, ctypes, C modules",
             "gc": "garbage collection, with the finalizers that it runs",
-            "import": "importing modules, with all code that runs meanwhile",
+            "import": "importing modules, with all code that runs meanwhile but garbage collection",
         },
     ),
     Category(

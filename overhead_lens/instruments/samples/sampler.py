@@ -16,6 +16,7 @@ from pathlib import Path
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.cores import put_back, set_apart
+from overhead_lens.readers.py_spy.paths import shortened
 
 # A stack takes some 2 ms and the target must run in between: a higher rate is not reached (docs/methodology/sampling.md).
 _RATE_HZ = 300
@@ -68,7 +69,17 @@ class Sampling:
         self._timeout_s = _START_S + sample_count * _SLOWEST_SAMPLE_S
         duration_s = max(1, round(sample_count / _RATE_HZ))
         rate_hz = -(-sample_count // duration_s)
-        command = [executable, "record", "--native", "--idle", "--pid", str(pid), "--rate", str(rate_hz)]
+        command = [
+            executable,
+            "record",
+            "--native",
+            "--idle",
+            "--full-filenames",
+            "--pid",
+            str(pid),
+            "--rate",
+            str(rate_hz),
+        ]
         command += ["--duration", str(duration_s), "--format", "raw", "--output", str(self._raw)]
         with ExitStack() as stack:
             core = stack.enter_context(_shared_core(pid, core))
@@ -106,7 +117,7 @@ class Sampling:
         counted = re.search(r"Samples: (\d+) Errors: (\d+)", chatter)
         if counted is None or not folded:
             raise MeasurementError(explain_failure(chatter))
-        return SamplerRun(folded, int(counted[1]), int(counted[2]))
+        return SamplerRun(shortened(folded), int(counted[1]), int(counted[2]))
 
 
 @contextlib.contextmanager
