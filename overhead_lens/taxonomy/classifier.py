@@ -10,7 +10,7 @@ A stack is read from its outermost frame inwards while one attribution (category
             c10::alloc_cpu                  (inside a scope)            allocation/tensor
               0x7f.. (libc.so.6)            neutral: inherits           allocation/tensor
 
-A frame without a rule is ``unattributed`` and listed by name; it is never guessed. A *scope* keeps its attribution for
+A frame without a rule is ``unattributed`` and listed by name. A *scope* keeps its attribution for
 everything below it (the Python code of a lambda guard is guard time); only scopes of the same category refine its part. A rule
 with ``under`` applies only below the given categories (``malloc`` is allocation under an operator, and ``python`` under the
 interpreter). One with ``calls`` says for what it calls others: the code that enters a kernel is ``dispatcher``, and native code
