@@ -15,9 +15,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from overhead_lens.api import analyze, compare, load, profile
+    from overhead_lens.api import analyze, attach, compare, load, profile
 
-__all__ = ["analyze", "compare", "load", "profile"]
+__all__ = ["analyze", "attach", "compare", "load", "profile"]
 
 __version__ = "0.1.0"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.samplers.sampler import SamplerRun, Sees, Watch
+from overhead_lens.samplers.sampler import NoInterpreterError, NotPermittedError, SamplerRun, Sees, Watch
 
 # Reading libtorch's symbols takes seconds before the first stack, and each stack pauses the target for 1 to 2 ms.
 _START_S = 60.0
@@ -25,8 +25,7 @@ _BEGUN = b"Sampling process"
 _REFUSED = re.compile(
     r"permission denied|operation not permitted|\bEPERM\b|os error 1\b|(requires|run as) root", re.IGNORECASE
 )
-
-NOT_PERMITTED = "no permission to attach py-spy (ptrace)"
+_NO_INTERPRETER = re.compile(r"python version|python interpreter|PyInterpreterState|_PyRuntime")
 
 
 class PySpy:
@@ -89,7 +88,7 @@ class PySpyRunning:
                 raise MeasurementError(f"py-spy did not begin within {_START_S:.0f} s")
             line = self._pipe.readline()
             if not line:
-                raise MeasurementError(explain_failure(self._chatter.decode(errors="replace")))
+                raise _failure(self._chatter.decode(errors="replace"))
             self._chatter += line
 
     @property
@@ -116,7 +115,7 @@ class PySpyRunning:
         folded = self._output.read_text(encoding="utf-8", errors="replace") if self._output.exists() else ""
         counted = re.search(r"Samples: (\d+) Errors: (\d+)", chatter)
         if counted is None or not folded:
-            raise MeasurementError(explain_failure(chatter))
+            raise _failure(chatter)
         return SamplerRun(folded, int(counted[1]), int(counted[2]))
 
     @property
@@ -135,9 +134,16 @@ def find_sampler() -> str | None:
 def explain_failure(chatter: str) -> str:
     """One line on why py-spy could not sample, from what it printed."""
     if _REFUSED.search(chatter):
-        return f"{NOT_PERMITTED}: run as root, add CAP_SYS_PTRACE, or see `overhead-lens doctor`"
+        return "no permission to attach py-spy (ptrace): run as root, add CAP_SYS_PTRACE, or see `overhead-lens doctor`"
     lines = [line.strip() for line in chatter.splitlines() if line.strip() and "py-spy>" not in line]
     return f"py-spy failed: {lines[0] if lines else 'it said nothing'}"
+
+
+def _failure(chatter: str) -> MeasurementError:
+    """The error of what py-spy printed."""
+    refused, lost = _REFUSED.search(chatter), _NO_INTERPRETER.search(chatter)
+    kind = NotPermittedError if refused else NoInterpreterError if lost else MeasurementError
+    return kind(explain_failure(chatter))
 
 
 def _arguments(watch: Watch) -> list[str]:

@@ -7,6 +7,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
+from overhead_lens.errors import MeasurementError
+
+
+class NotPermittedError(MeasurementError):
+    """The system does not let the sampler look into the process."""
+
+
+class NoInterpreterError(MeasurementError):
+    """The sampler finds no interpreter that it knows in the process."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sees:
