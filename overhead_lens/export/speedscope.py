@@ -1,8 +1,8 @@
 """Sampled stacks for speedscope (https://www.speedscope.app/file-format-schema.json).
 
 Each distinct stack becomes one sample whose weight is its share of the wall time, of one call or of a watched thread. The weights
-are integer nanoseconds and sum to it exactly. Speedscope's left-heavy view shows where the time goes; its time order means nothing,
-since the sampler keeps counts only.
+are integer nanoseconds and sum to it exactly. Speedscope's left-heavy view shows where the time goes; the order in time
+means nothing, since the sampler keeps counts only.
 """
 
 from __future__ import annotations
