@@ -154,7 +154,7 @@ def _python_version(pid: int, files: list[str]) -> str | None:
     """Version of the interpreter: in full from the binary's own text (``PY_VERSION``), else the minor from a file's name."""
     names = [(found[1], file) for file in files if (found := _MINOR.search(Path(file).name))]
     for minor, file in names:
-        for version in _texts(_seen_by(pid, file), rf"(?<![\d.])({re.escape(minor)}\.\d+(?:(?:a|b|rc)\d+)?\+?)\0"):
+        for version in _texts(_seen_by(pid, file), rf"(?<=[\0/-])({re.escape(minor)}\.\d+(?:(?:a|b|rc)\d+)?\+?)\0"):
             return version
     other = next((found[1] for file in files if (found := _MINOR.search(file))), None)
     return names[0][0] if names else other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import re
 import select
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -20,6 +22,8 @@ from overhead_lens.samplers.sampler import NoInterpreterError, NotPermittedError
 # Reading libtorch's symbols takes seconds before the first stack, and each stack pauses the target for 1 to 2 ms.
 _START_S = 60.0
 _SLOWEST_SAMPLE_S = 0.02
+
+_PR_SET_PDEATHSIG = 1
 
 _BEGUN = b"Sampling process"
 _REFUSED = re.compile(
@@ -50,7 +54,7 @@ class PySpy:
         executable = find_sampler()
         if executable is None:
             raise MeasurementError("py-spy is not installed (pip install py-spy)")
-        return PySpyRunning(_start([executable, *_arguments(watch)]), watch)
+        return PySpyRunning(_start([executable, *_arguments(watch)], bound=watch.bound), watch)
 
 
 class PySpyRunning:
@@ -154,7 +158,15 @@ def _arguments(watch: Watch) -> list[str]:
     return [*arguments, "--format", "raw", "--output", str(watch.output)]
 
 
-def _start(command: list[str]) -> subprocess.Popen[bytes]:
+def _ending_with_parent() -> Callable[[], object] | None:
+    """What a child calls to get SIGINT when its parent ends (prctl(2)), upon which py-spy lets go of its target."""
+    if sys.platform != "linux":
+        return None
+    call = ctypes.CDLL(None).prctl
+    return lambda: call(_PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+def _start(command: list[str], *, bound: bool) -> subprocess.Popen[bytes]:
     try:
         # A session of its own: Ctrl-C on the terminal is for this program, which then stops py-spy. Unbuffered: its lines are
         # read as they come, what is left of them by communicate().
@@ -165,6 +177,7 @@ def _start(command: list[str]) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=_ending_with_parent() if bound else None,  # noqa: PLW1509  (one system call, bound before the fork)
         )
     except OSError as error:
         raise MeasurementError(f"py-spy could not run: {error.strerror or error} ({command[0]})") from error

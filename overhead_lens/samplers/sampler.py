@@ -50,6 +50,8 @@ class Watch:
         subprocesses: Watch the children, too.
         native: Whether native frames are wanted.
         by_thread: Begin each stack with its thread, ``thread (TID): NAME``.
+        bound: It ends when the thread that started it does, even by SIGKILL (Linux). Starting it then copies this process's page
+            tables (fork(2)), which a process that is itself measured would notice.
     """
 
     pid: int
@@ -59,6 +61,7 @@ class Watch:
     subprocesses: bool = False
     native: bool = True
     by_thread: bool = True
+    bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

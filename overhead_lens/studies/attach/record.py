@@ -48,7 +48,8 @@ class AttachRequest:
 
     def watch(self, folder: Path) -> Watch:
         """What is asked of the sampler, its file in ``folder``."""
-        return Watch(self.pid, self.rate_hz, limit_s(self.seconds), folder / ".watch.raw", self.subprocesses)
+        output = folder / ".watch.raw"
+        return Watch(self.pid, self.rate_hz, limit_s(self.seconds), output, self.subprocesses, bound=True)
 
 
 def record_process(request: AttachRequest, interrupted: Event, listener: Listener) -> Path:
