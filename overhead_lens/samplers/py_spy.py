@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.samplers.sampler import NoInterpreterError, NotPermittedError, SamplerRun, Sees, Watch
+from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Sees, Watch
 
 # Reading libtorch's symbols takes seconds before the first stack, and each stack pauses the target for 1 to 2 ms.
 _START_S = 60.0
@@ -118,8 +118,10 @@ class PySpyRunning:
         chatter = (self._chatter + rest).decode(errors="replace")
         folded = self._output.read_text(encoding="utf-8", errors="replace") if self._output.exists() else ""
         counted = re.search(r"Samples: (\d+) Errors: (\d+)", chatter)
-        if counted is None or not folded:
+        if counted is None:
             raise _failure(chatter)
+        if not folded:
+            raise NoStackError("py-spy took no stack")
         return SamplerRun(folded, int(counted[1]), int(counted[2]))
 
     @property

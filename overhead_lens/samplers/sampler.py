@@ -18,6 +18,10 @@ class NoInterpreterError(MeasurementError):
     """The sampler finds no interpreter that it knows in the process."""
 
 
+class NoStackError(MeasurementError):
+    """The sampler was stopped before its first stack."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sees:
     """What a sampler can see, and what it cannot; every budget made of its stacks repeats ``sentence``.

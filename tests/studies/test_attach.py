@@ -433,6 +433,12 @@ def test_what_a_terminal_is_needed_for(tmp_path: Path) -> None:
             "process {pid} ({command}) is no Python process",
             2,
         ),
+        (
+            "Sampling process\nSamples: 0 Errors: 0",
+            True,
+            "no stack was taken: symbols are read first, so watch it for longer (--duration)",
+            3,
+        ),
         ("Error: Something else", True, "py-spy failed: Error: Something else", 3),
     ],
 )

@@ -19,7 +19,7 @@ from overhead_lens.machine.environment import describe_machine
 from overhead_lens.machine.request import Listener
 from overhead_lens.readers.py_spy.threads import read_threads
 from overhead_lens.samplers.py_spy import PySpy
-from overhead_lens.samplers.sampler import Watch
+from overhead_lens.samplers.sampler import NoStackError, Watch
 from overhead_lens.studies.attach.analysis import ProcessBudget, make_process
 from overhead_lens.studies.attach.stored import PROCESS, ProcessMeta
 from overhead_lens.studies.attach.watch import Watched, limit_s, watch
@@ -75,7 +75,7 @@ def record_process(request: AttachRequest, interrupted: Event, listener: Listene
 def watch_once(
     request: AttachRequest, classifier: Classifier, interrupted: Event, listener: Listener
 ) -> ProcessBudget | None:
-    """The budget of a watch that is not stored, without what it cost; None if it was interrupted before it began.
+    """The budget of a watch that is not stored, without what it cost; None if it was over before the first stack.
 
     Raises:
         UsageError: There is no such process, or it is no Python process.
@@ -85,10 +85,8 @@ def watch_once(
     with tempfile.TemporaryDirectory(prefix="overhead-lens-") as folder:
         try:
             watched = watch(request.watch(Path(folder)), request.seconds, interrupted, listener, load=False)
-        except MeasurementError:
-            if interrupted.is_set():
-                return None
-            raise
+        except NoStackError:
+            return None
     threads = read_threads(watched.run.folded.splitlines(), request.pid)
     return make_process(meta_of(request, watched, started), threads, classifier, "")
 

@@ -21,7 +21,7 @@ from overhead_lens.machine.other_process import (
 )
 from overhead_lens.machine.request import Listener
 from overhead_lens.samplers.py_spy import PySpy
-from overhead_lens.samplers.sampler import NoInterpreterError, NotPermittedError, SamplerRun, Watch
+from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Watch
 from overhead_lens.studies.attach.slowdown import Reading
 from overhead_lens.units import NS_PER_S
 
@@ -114,6 +114,10 @@ def _explained(process: OtherProcess) -> Iterator[None]:
     except MeasurementError as error:
         if not runs(pid):
             raise MeasurementError(f"process {pid} ended before it could be watched") from error
+        if isinstance(error, NoStackError):
+            raise NoStackError(
+                "no stack was taken: symbols are read first, so watch it for longer (--duration)"
+            ) from error
         examine(pid)
         if isinstance(error, NotPermittedError):
             raise NotPermittedError(f"no permission to watch process {pid}: {permission_remedy(pid)}") from error
