@@ -15,6 +15,7 @@ import typer
 from overhead_lens import __version__
 from overhead_lens.cli import (
     analyze,
+    attach,
     baseline,
     calibrate,
     check,
@@ -53,6 +54,7 @@ app.command("profile")(profile.profile)
 app.command("ladder")(ladder.ladder)
 app.command("calibrate")(calibrate.calibrate)
 app.command("analyze")(analyze.analyze)
+app.command("attach")(attach.attach)
 app.command("sweep")(sweep.sweep)
 app.command("compare")(compare.compare)
 app.command("diff")(diff.diff)

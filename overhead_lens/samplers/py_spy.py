@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import re
 import select
 import shutil
@@ -11,23 +12,25 @@ import subprocess
 import sys
 import sysconfig
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.readers.py_spy.paths import shortened
-from overhead_lens.samplers.sampler import SamplerRun, Sees, Watch
+from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Sees, Watch
 
 # Reading libtorch's symbols takes seconds before the first stack, and each stack pauses the target for 1 to 2 ms.
 _START_S = 60.0
 _SLOWEST_SAMPLE_S = 0.02
 
+_PR_SET_PDEATHSIG = 1
+
 _BEGUN = b"Sampling process"
 _REFUSED = re.compile(
     r"permission denied|operation not permitted|\bEPERM\b|os error 1\b|(requires|run as) root", re.IGNORECASE
 )
-
-NOT_PERMITTED = "no permission to attach py-spy (ptrace)"
+_NO_INTERPRETER = re.compile(r"python version|python interpreter|PyInterpreterState|_PyRuntime")
 
 
 class PySpy:
@@ -52,7 +55,7 @@ class PySpy:
         executable = find_sampler()
         if executable is None:
             raise MeasurementError("py-spy is not installed (pip install py-spy)")
-        return PySpyRunning(_start([executable, *_arguments(watch)]), watch)
+        return PySpyRunning(_start([executable, *_arguments(watch)], bound=watch.bound), watch)
 
 
 class PySpyRunning:
@@ -90,7 +93,7 @@ class PySpyRunning:
                 raise MeasurementError(f"py-spy did not begin within {_START_S:.0f} s")
             line = self._pipe.readline()
             if not line:
-                raise MeasurementError(explain_failure(self._chatter.decode(errors="replace")))
+                raise _failure(self._chatter.decode(errors="replace"))
             self._chatter += line
 
     @property
@@ -116,8 +119,10 @@ class PySpyRunning:
         chatter = (self._chatter + rest).decode(errors="replace")
         folded = self._output.read_text(encoding="utf-8", errors="replace") if self._output.exists() else ""
         counted = re.search(r"Samples: (\d+) Errors: (\d+)", chatter)
-        if counted is None or not folded:
-            raise MeasurementError(explain_failure(chatter))
+        if counted is None:
+            raise _failure(chatter)
+        if not folded:
+            raise NoStackError("py-spy took no stack")
         return SamplerRun(shortened(folded), int(counted[1]), int(counted[2]))
 
     @property
@@ -136,9 +141,16 @@ def find_sampler() -> str | None:
 def explain_failure(chatter: str) -> str:
     """One line on why py-spy could not sample, from what it printed."""
     if _REFUSED.search(chatter):
-        return f"{NOT_PERMITTED}: run as root, add CAP_SYS_PTRACE, or see `overhead-lens doctor`"
+        return "no permission to attach py-spy (ptrace): run as root, add CAP_SYS_PTRACE, or see `overhead-lens doctor`"
     lines = [line.strip() for line in chatter.splitlines() if line.strip() and "py-spy>" not in line]
     return f"py-spy failed: {lines[0] if lines else 'it said nothing'}"
+
+
+def _failure(chatter: str) -> MeasurementError:
+    """The error of what py-spy printed."""
+    refused, lost = _REFUSED.search(chatter), _NO_INTERPRETER.search(chatter)
+    kind = NotPermittedError if refused else NoInterpreterError if lost else MeasurementError
+    return kind(explain_failure(chatter))
 
 
 def _arguments(watch: Watch) -> list[str]:
@@ -149,7 +161,15 @@ def _arguments(watch: Watch) -> list[str]:
     return [*arguments, "--format", "raw", "--output", str(watch.output)]
 
 
-def _start(command: list[str]) -> subprocess.Popen[bytes]:
+def _ending_with_parent() -> Callable[[], object] | None:
+    """What a child calls to get SIGINT when its parent ends (prctl(2)), upon which py-spy lets go of its target."""
+    if sys.platform != "linux":
+        return None
+    call = ctypes.CDLL(None).prctl
+    return lambda: call(_PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+def _start(command: list[str], *, bound: bool) -> subprocess.Popen[bytes]:
     try:
         # A session of its own: Ctrl-C on the terminal is for this program, which then stops py-spy. Unbuffered: its lines are
         # read as they come, what is left of them by communicate().
@@ -160,6 +180,7 @@ def _start(command: list[str]) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=_ending_with_parent() if bound else None,  # noqa: PLW1509  (one system call, bound before the fork)
         )
     except OSError as error:
         raise MeasurementError(f"py-spy could not run: {error.strerror or error} ({command[0]})") from error

@@ -7,6 +7,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
+from overhead_lens.errors import MeasurementError
+
+
+class NotPermittedError(MeasurementError):
+    """The system does not let the sampler look into the process."""
+
+
+class NoInterpreterError(MeasurementError):
+    """The sampler finds no interpreter that it knows in the process."""
+
+
+class NoStackError(MeasurementError):
+    """The sampler was stopped before its first stack."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sees:
@@ -40,6 +54,8 @@ class Watch:
         subprocesses: Watch the children, too.
         native: Whether native frames are wanted.
         by_thread: Begin each stack with its thread, ``thread (TID): NAME``.
+        bound: It ends when the thread that started it does, even by SIGKILL (Linux). Starting it then copies this process's page
+            tables (fork(2)), which a process that is itself measured would notice.
     """
 
     pid: int
@@ -49,6 +65,7 @@ class Watch:
     subprocesses: bool = False
     native: bool = True
     by_thread: bool = True
+    bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ def test_what_is_asked_and_what_comes_back(tmp_path: Path, monkeypatch: pytest.M
         ('echo "Permission Denied" >&2; exit 1', NO_PERMISSION),
         ('echo "Error: gone"; exit 1', "py-spy failed: Error: gone"),
         ('echo partial > "$last"; echo "Error: torn"; exit 1', "py-spy failed: Error: torn"),
+        ('echo "Samples: 0 Errors: 3"; : > "$last"', "py-spy took no stack"),
         ("sleep 600", "py-spy did not finish within 1 s"),
     ],
 )
