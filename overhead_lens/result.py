@@ -33,6 +33,10 @@ class Result:
     def _repr_html_(self) -> str:
         return str(_forms().to_html(self))
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython shows on a terminal: the report, where a dataclass would print every field."""
+        printer.text("..." if cycle else str(_forms().to_text(self)).rstrip())
+
 
 def _forms() -> Any:
     return importlib.import_module("overhead_lens.report.forms")
