@@ -80,23 +80,52 @@ def profile(
         True
     """
     _check_place("profile")
-    arguments = Arguments(args, kwargs)
-    with ExitStack() as stack:
-        target, reason = _fresh_target(stack, fn, arguments)
-        if fresh and target is None:
-            raise UsageError(f"fresh=True: {reason}")
-        if target is not None and not fresh and target.file is not None:
-            # Loading a script runs it: only where that is asked for.
-            target = None
+    with progress(quiet=False) as listener:
         effort = QUICK if quick else STANDARD
-        listener = stack.enter_context(progress(quiet=False))
-        if target is None:
-            request = _request(_here(fn), compile, replace(effort, processes=1), "profile")
-            path = record_here(request, fn, arguments, listener)
-        else:
-            path = record(_request(target, compile, effort, "profile"), listener)
+        path = record_call(fn, Arguments(args, kwargs), effort, listener, compile=compile, fresh=fresh)
         listener.step("analyzing")
         return budget_of(path, default_classifier()).breakdown
+
+
+def record_call(
+    function: Callable[..., Any],
+    arguments: Arguments,
+    effort: Effort,
+    listener: Listener,
+    *,
+    compile: bool = False,
+    fresh: bool = False,
+    instructions: bool = False,
+    output: Path | None = None,
+) -> Path:
+    """Record one capture of a call as ``profile`` does; returns its directory.
+
+    Args:
+        function: What is called.
+        arguments: Its arguments.
+        effort: How much is measured, of several processes or of this one.
+        listener: Is told the progress.
+        compile: Measure ``torch.compile`` of it.
+        fresh: Insist on fresh processes.
+        instructions: Count instructions as well, which needs fresh processes.
+        output: Directory of the capture; None for a new one under ``traces``.
+
+    Raises:
+        UsageError: The call fails, or fresh processes are needed and cannot make it.
+        MeasurementError: It could not be measured here.
+    """
+    with ExitStack() as stack:
+        target, reason = _fresh_target(stack, function, arguments)
+        if target is None and (fresh or instructions):
+            raise UsageError(f"{'fresh=True' if fresh else 'instructions are counted in a fresh process'}: {reason}")
+        if target is not None and target.file is not None and not (fresh or instructions):
+            # Loading a script runs it: only where that is asked for.
+            target = None
+        if target is None:
+            here = _request(_here(function), compile, replace(effort, processes=1), "profile")
+            return record_here(replace(here, output=output), function, arguments, listener)
+        request = _request(target, compile, effort, "profile")
+        return record(replace(request, output=output, instructions=instructions), listener)
 
 
 def compare(

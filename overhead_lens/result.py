@@ -17,6 +17,10 @@ class Result:
 
     __slots__ = ()
 
+    def __init_subclass__(cls) -> None:
+        # IPython asks a class before its bases, and would find a dataclass's own __repr__ there.
+        cls._repr_pretty_ = Result._repr_pretty_  # type: ignore[method-assign]
+
     def to_json(self) -> str:
         """The JSON document that the command prints with ``--json``; `overhead-lens schema` describes it."""
         return str(_forms().to_json(self))
