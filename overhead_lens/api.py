@@ -27,6 +27,7 @@ from overhead_lens.recorder.paired import SIDES, paired_effort, record_pair
 from overhead_lens.recorder.single import record
 from overhead_lens.scenario import Arguments
 from overhead_lens.stored import budget_of, budgets_of
+from overhead_lens.studies.check.record import record_counts
 from overhead_lens.studies.ladder.analysis import Ladder, ladder_of
 from overhead_lens.studies.ladder.stored import LADDER
 from overhead_lens.studies.sweep.analysis import Sweep, sweep_of
@@ -42,6 +43,7 @@ MARGIN_SHARE = 0.01
 DELTA = "delta.json"
 
 _TIMEOUT_S = 300.0
+_COUNTED_FRESH = "instructions are counted in a fresh process"
 
 Comparable: TypeAlias = Breakdown | str | os.PathLike[str]
 
@@ -79,7 +81,6 @@ def profile(
         >>> sum(each.ns for each in budget.host) == budget.wall.ns
         True
     """
-    _check_place("profile")
     with progress(quiet=False) as listener:
         effort = QUICK if quick else STANDARD
         path = record_call(fn, Arguments(args, kwargs), effort, listener, compile=compile, fresh=fresh)
@@ -96,6 +97,7 @@ def record_call(
     compile: bool = False,
     fresh: bool = False,
     instructions: bool = False,
+    counted_calls: int | None = None,
     output: Path | None = None,
 ) -> Path:
     """Record one capture of a call as ``profile`` does; returns its directory.
@@ -108,24 +110,54 @@ def record_call(
         compile: Measure ``torch.compile`` of it.
         fresh: Insist on fresh processes.
         instructions: Count instructions as well, which needs fresh processes.
+        counted_calls: Calls whose instructions are counted; None for as many as their time allows.
         output: Directory of the capture; None for a new one under ``traces``.
 
     Raises:
         UsageError: The call fails, or fresh processes are needed and cannot make it.
         MeasurementError: It could not be measured here.
     """
+    _check_place("profile")
     with ExitStack() as stack:
         target, reason = _fresh_target(stack, function, arguments)
         if target is None and (fresh or instructions):
-            raise UsageError(f"{'fresh=True' if fresh else 'instructions are counted in a fresh process'}: {reason}")
+            raise UsageError(f"{'fresh=True' if fresh else _COUNTED_FRESH}: {reason}")
         if target is not None and target.file is not None and not (fresh or instructions):
             # Loading a script runs it: only where that is asked for.
             target = None
         if target is None:
             here = _request(_here(function), compile, replace(effort, processes=1), "profile")
             return record_here(replace(here, output=output), function, arguments, listener)
-        request = _request(target, compile, effort, "profile")
-        return record(replace(request, output=output, instructions=instructions), listener)
+        request = replace(_request(target, compile, effort, "profile"), output=output)
+        return record(replace(request, instructions=instructions, counted_calls=counted_calls), listener)
+
+
+def count_call(
+    function: Callable[..., Any],
+    arguments: Arguments,
+    calls: int | None,
+    listener: Listener,
+    *,
+    compile: bool = False,
+    output: Path | None = None,
+) -> Path:
+    """Count the instructions of a call and time nothing; returns the directory of the counts.
+
+    Args:
+        function, arguments: The call.
+        calls: Counted calls; None for as many as their time allows.
+        listener, compile, output: As for ``record_call``.
+
+    Raises:
+        UsageError: The call fails, or a fresh process cannot make it.
+        MeasurementError: Nothing could be counted here.
+    """
+    _check_place("counting")
+    with ExitStack() as stack:
+        target, reason = _fresh_target(stack, function, arguments)
+        if target is None:
+            raise UsageError(f"{_COUNTED_FRESH}: {reason}")
+        return record_counts(replace(_request(target, compile, QUICK, "profile"), output=output), calls, listener)
 
 
 def compare(
