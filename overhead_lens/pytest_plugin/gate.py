@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -85,9 +86,11 @@ class Overhead:
         calls = None
         if exists and not self._update:
             calls = _readable(place, self._limits)
-        new = record_call(
-            function, arguments, compile, self._limits, calls, self._folders.mktemp("overhead") / "capture"
-        )
+        output = self._folders.mktemp("overhead") / "capture"
+        with pytest.MonkeyPatch.context() as patch:
+            # With --import-mode=importlib a test's module is named from here on, where nothing else would look for it.
+            patch.setattr(sys, "path", [*sys.path, str(self._node.config.rootpath)])
+            new = record_call(function, arguments, compile, self._limits, calls, output)
         if exists and not self._update:
             return self._compare(place, new)
         keep(new, place)
@@ -192,7 +195,7 @@ def _failure(outcome: Outcome, title: str, place: Path, new: Path) -> list[str]:
     broken = [finding for finding in outcome.findings if finding.state == BROKEN]
     delta = _decisive(outcome, broken)
     names = {finding.limit.name.rpartition(".")[2] for finding in broken} | {*delta.blame}
-    changes = sorted(_changes(delta), reverse=True)
+    changes = sorted(_changes(delta), key=lambda change: -change[0])
     grown = [line for size, category, line in changes if category in names and size > 0]
     return [
         f"{title}: {plain(delta.sentence)}",

@@ -83,9 +83,9 @@ class Summary:
     def pytest_sessionfinish(self) -> None:
         """Append the table."""
         if self._markdown is not None and self._rows:
-            lines = [f"| {' | '.join(_COLUMNS)} |", f"|{'---|' * len(_COLUMNS)}", *(row.cells for row in self._rows)]
+            head = ["### Overhead", "", f"| {' | '.join(_COLUMNS)} |", f"|{'---|' * len(_COLUMNS)}"]
             with self._markdown.open("a", encoding="utf-8") as file:
-                file.write("\n".join(lines) + "\n")
+                file.write("\n".join([*head, *(row.cells for row in self._rows), "", ""]))
 
 
 def _as_row(value: object) -> Mapping[str, Any]:
