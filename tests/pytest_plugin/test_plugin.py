@@ -388,7 +388,7 @@ DRAWN = """
 def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the tests in a process of their own; captures are drawn there, too, unless ``drawn=False``."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]))
 
     def runs(text: str, *arguments: object, drawn: bool = True) -> pytest.RunResult:
         pytester.makepyfile(test_ops=text)
