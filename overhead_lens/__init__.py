@@ -32,5 +32,10 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Give IPython ``%overhead`` and ``%%overhead`` (``%load_ext overhead_lens``)."""
+    importlib.import_module("overhead_lens.notebook").register(shell)
+
+
 def __dir__() -> list[str]:
     return sorted([*globals(), *__all__])
