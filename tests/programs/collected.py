@@ -7,19 +7,20 @@ from collections import deque
 import torch
 from torch import nn
 
-KEPT = 60_000
-NEW = 400
+KEPT = 100_000
+NEW = 1000
 STATE = 8
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--steps", type=int, default=4000)
     parser.add_argument("--gc", action=argparse.BooleanOptionalAction, default=True, help="collect garbage")
     options = parser.parse_args()
     if not options.gc:
         gc.disable()
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     model = nn.Sequential(nn.Linear(STATE, 32), nn.ReLU(), nn.Linear(32, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     buffer = deque(({"state": [float(n % 7)] * STATE, "reward": [n % 3]} for n in range(KEPT)), maxlen=KEPT)

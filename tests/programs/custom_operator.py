@@ -72,6 +72,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.ops.load_library(str(built()))
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     signal = torch.randn(SAMPLES)
     for _ in range(options.steps):
         signal = torch.ops.smoothing.smooth(signal, options.radius) * 1.001

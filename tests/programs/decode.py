@@ -1,4 +1,4 @@
-"""Decodes token by token; compiled, it compiles again whenever the cache of keys and values has grown."""
+"""Decodes token by token from a window of earlier ones; compiled, it compiles again whenever the window has grown."""
 
 import argparse
 
@@ -6,14 +6,15 @@ import torch
 from torch import nn
 
 TOKENS = 128
-WIDTH = 64
-HEADS = 4
-LAYERS = 3
-CHUNK = 512
+WIDTH = 32
+HEADS = 2
+LAYERS = 2
+GROWN_BY = 32
+WINDOWS = 4
 
 
 class Layer(nn.Module):
-    """Attention to all earlier tokens, whose keys and values are kept, and a perceptron."""
+    """Attention to the window, whose keys and values are kept, and a perceptron."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,10 +22,10 @@ class Layer(nn.Module):
         self.perceptron = nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.GELU(), nn.Linear(2 * WIDTH, WIDTH))
 
     def forward(
-        self, hidden: torch.Tensor, cache: torch.Tensor, position: torch.Tensor, seen: torch.Tensor
+        self, hidden: torch.Tensor, cache: torch.Tensor, place: torch.Tensor, seen: torch.Tensor
     ) -> torch.Tensor:
         query, key, value = self.projection(hidden).view(3, HEADS, 1, WIDTH // HEADS)
-        cache.index_copy_(2, position, torch.stack((key, value)))
+        cache.index_copy_(2, place, torch.stack((key, value)))
         hidden = hidden + nn.functional.scaled_dot_product_attention(query, *cache, attn_mask=seen).view(1, WIDTH)
         return hidden + self.perceptron(hidden)
 
@@ -40,18 +41,20 @@ class Decoder(nn.Module):
 
     def forward(self, token: torch.Tensor, caches: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
         hidden = self.embedding(token)
-        seen = torch.arange(caches.shape[3]) <= position
+        window = caches.shape[3]
+        seen, place = torch.arange(window) <= position, position % window
         for layer, cache in zip(self.layers, caches, strict=True):
-            hidden = layer(hidden, cache, position, seen)
+            hidden = layer(hidden, cache, place, seen)
         return self.head(hidden).argmax(-1)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=16_000)
     parser.add_argument("--compile", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     model = Decoder().eval()
     if options.compile:
         model = torch.compile(model, dynamic=False)
@@ -60,8 +63,8 @@ def main() -> None:
     total = 0
     with torch.no_grad():
         for step in range(options.steps):
-            if step % CHUNK == 0:
-                caches = nn.functional.pad(caches, (0, 0, 0, CHUNK))
+            if step % -(-options.steps // WINDOWS) == 0:
+                caches = nn.functional.pad(caches, (0, 0, 0, GROWN_BY))
             token = model(token, caches, torch.tensor([step]))
             total += int(token)
     print(f"tokens sum to {total}")

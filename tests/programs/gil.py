@@ -5,7 +5,7 @@ import threading
 
 import torch
 
-WIDTH = 64
+WIDTH = 192
 
 
 def count(until: threading.Event) -> None:

@@ -10,9 +10,9 @@ VALUES = 500
 def clipped_sum(values: torch.Tensor) -> float:
     """The sum of the positive values, each at most 1."""
     total = 0.0
-    for index in range(VALUES):
-        if values[index].item() > 0:
-            total += min(values[index].item(), 1.0)
+    for value in values:
+        if value.item() > 0:
+            total += min(value.item(), 1.0)
     return total
 
 
@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--at-once", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     sum_of = clipped_sum_at_once if options.at_once else clipped_sum
     total = 0.0
     for _ in range(options.steps):

@@ -16,6 +16,7 @@ def main() -> None:
     parser.add_argument("--foreach", action=argparse.BooleanOptionalAction, default=False)
     options = parser.parse_args()
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     model = nn.Sequential(*(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU()) for _ in range(LAYERS)))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=options.foreach)
     inputs, wanted = torch.randn(BATCH, WIDTH), torch.randn(BATCH, WIDTH)

@@ -5,7 +5,7 @@ import argparse
 import torch
 
 # More than the 32 MiB from which on glibc maps every allocation afresh (mallopt(3), M_MMAP_THRESHOLD).
-ELEMENTS = 9 * 2**20
+ELEMENTS = 17 * 2**19
 
 
 def main() -> None:

@@ -28,6 +28,7 @@ def main() -> None:
     parser.add_argument("--vmap", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     propagate = all_at_once if options.vmap else node_by_node
     neighbours = torch.randint(NODES, (NODES, NEIGHBOURS))
     weight = torch.randn(2 * WIDTH, WIDTH) / WIDTH**0.5

@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2500)
     options = parser.parse_args()
     torch.manual_seed(0)
+    torch.set_num_threads(1)
     model = LanguageModel()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     for _ in range(options.steps):
