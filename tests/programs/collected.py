@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-from collections import deque
 
 import torch
 from torch import nn
@@ -23,9 +22,10 @@ def main() -> None:
     torch.set_num_threads(1)
     model = nn.Sequential(nn.Linear(STATE, 32), nn.ReLU(), nn.Linear(32, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    buffer = deque(({"state": [float(n % 7)] * STATE, "reward": [n % 3]} for n in range(KEPT)), maxlen=KEPT)
+    buffer = [{"state": [float(n % 7)] * STATE, "reward": [n % 3]} for n in range(KEPT)]
     for step in range(options.steps):
         buffer.extend({"state": [float(n % 7)] * STATE, "reward": [n % 3]} for n in range(step, step + NEW))
+        del buffer[:NEW]
         batch = [buffer[(step * 31 + n * 17) % KEPT] for n in range(16)]
         inputs = torch.tensor([each["state"] for each in batch])
         wanted = torch.tensor([each["reward"] for each in batch], dtype=torch.float32)
