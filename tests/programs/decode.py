@@ -50,7 +50,7 @@ class Decoder(nn.Module):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=16_000)
+    parser.add_argument("--steps", type=int, default=40_000)
     parser.add_argument("--compile", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(0)

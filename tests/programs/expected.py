@@ -107,7 +107,7 @@ PROGRAMS = (
     ),
     Expected(
         program="per_node",
-        arguments=("--vmap",),
+        arguments=("--vmap", "--steps", "40000"),
         flaw="what torch.vmap costs by itself",
         found_by="loop",
         largest=("python",),

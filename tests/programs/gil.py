@@ -5,7 +5,7 @@ import threading
 
 import torch
 
-WIDTH = 192
+WIDTH = 320
 
 
 def count(until: threading.Event) -> None:

@@ -22,7 +22,7 @@ def clipped_sum_at_once(values: torch.Tensor) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=5000)
+    parser.add_argument("--steps", type=int, default=15_000)
     parser.add_argument("--at-once", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(0)

@@ -12,7 +12,7 @@ BATCH = 16
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--foreach", action=argparse.BooleanOptionalAction, default=False)
     options = parser.parse_args()
     torch.manual_seed(0)

@@ -24,7 +24,7 @@ def all_at_once(features: torch.Tensor, neighbours: torch.Tensor, weight: torch.
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=5000)
+    parser.add_argument("--steps", type=int, default=8000)
     parser.add_argument("--vmap", action="store_true")
     options = parser.parse_args()
     torch.manual_seed(0)

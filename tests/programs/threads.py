@@ -10,7 +10,7 @@ ELEMENTS = 40_000
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--steps", type=int, default=12_000)
     parser.add_argument("--threads", type=int, default=8)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)

@@ -31,7 +31,7 @@ class LanguageModel(nn.Module):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=2500)
+    parser.add_argument("--steps", type=int, default=5000)
     options = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)
