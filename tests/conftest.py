@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -36,5 +37,5 @@ def _refuse(*_: object, **__: object) -> NoReturn:
 
 
 @pytest.fixture(scope="session")
-def trace_processor(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return Program(tmp_path_factory.mktemp("wasm"))
+def trace_processor() -> Program:
+    return Program(Path(__file__).parents[1] / "build" / "trace_processor")

@@ -29,11 +29,15 @@ from docs import hooks
 from overhead_lens.__main__ import app
 from overhead_lens.documents.registry import SUMMARIES, json_schema
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
+from tests.cli.run import inside, lens
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 PAGES = (README, *sorted((ROOT / "docs").rglob("*.md")))
 CAPTURES = ROOT / "traces" / "reference"
+
+# They start a worker, which this process refuses where nothing is measured.
+ASKING_TORCH = ("scenarios", "doctor")
 
 _BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|python|toml)(?P<shown> run)?\n(?P<text>.*?)^```$",
@@ -111,17 +115,23 @@ def pages_with(mark: str) -> list[Any]:
 
 # ---------------------------------------------------------------- blocks
 @pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES if blocks(page)])
-def test_what_a_page_runs_works(page: Path, tmp_path: Path) -> None:
-    run_page(page, tmp_path, measuring=False)
+def test_what_a_page_runs_works(page: Path, tmp_path: Path, cache: Path) -> None:
+    run_page(page, tmp_path, cache, measuring=False)
 
 
 @pytest.mark.measures
 @pytest.mark.parametrize("page", pages_with("measures"))
-def test_what_a_page_measures_works(page: Path, tmp_path: Path) -> None:
-    run_page(page, tmp_path, measuring=True)
+def test_what_a_page_measures_works(page: Path, tmp_path: Path, cache: Path) -> None:
+    run_page(page, tmp_path, cache, measuring=True)
 
 
-def run_page(page: Path, folder: Path, *, measuring: bool) -> None:
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What programs keep between runs, for all pages: fonts and calibrations take seconds to make."""
+    return tmp_path_factory.mktemp("cache")
+
+
+def run_page(page: Path, folder: Path, cache: Path, *, measuring: bool) -> None:
     """Run the page's blocks in their order, in one folder that has the reference captures."""
     (folder / "traces").mkdir()
     (folder / "traces" / "reference").symlink_to(CAPTURES)
@@ -132,7 +142,7 @@ def run_page(page: Path, folder: Path, *, measuring: bool) -> None:
             continue
         else:
             require(block)
-            run(block, folder)
+            run(block, folder, cache)
 
 
 def require(block: Block) -> None:
@@ -142,20 +152,31 @@ def require(block: Block) -> None:
         pytest.skip("overhead_lens has no profile() yet")
 
 
-def run(block: Block, folder: Path) -> None:
+def run(block: Block, folder: Path, cache: Path) -> None:
     """Run the commands of a block, or its code; what the site shows is run once for all pages."""
     for command in block.commands or [block.text]:
-        done = hooks.executed(command) if block.shown else started(block.language, command, folder)
+        done = hooks.executed(command) if block.shown else started(block, command, folder, cache)
         expected = 1 if block.mark == "exit 1" and command == block.commands[-1] else 0
         assert done.returncode == expected, f"{block.name}: {command}\n{done.stdout}{done.stderr}"
 
 
-def started(language: str, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
+def started(block: Block, command: str, folder: Path, cache: Path) -> subprocess.CompletedProcess[str]:
+    """Run in this process, which has everything imported, unless it takes a shell or measures from Python."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / ".cache")}
+    env = {"PATH": path, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cache)}
+    if block.language == "python":
+        if block.mark != "measures":
+            with inside(folder):
+                exec(compile(command, block.name, "exec"), {"__name__": "__main__"})
+            return subprocess.CompletedProcess([], 0, "", "")
+        words = [sys.executable, "-c", command]
+    else:
+        words = shlex.split(command, comments=True)
+        if words[0] == "overhead-lens" and "|" not in words and words[1] not in ASKING_TORCH:
+            return lens(*words[1:], cwd=folder, env=env)
+        words = ["bash", "-euo", "pipefail", "-c", command]
     return subprocess.run(
-        [*program, command], cwd=folder, env=env, capture_output=True, text=True, timeout=240, check=False
+        words, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, timeout=240, check=False
     )
 
 
