@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from overhead_lens.machine.process import Worker
 from tests.export.trace_processor import Program
+from tests.worker.answering import answering_here
 
 # How long an example takes is the machine's, and a busy one's no reason to fail.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -34,6 +35,13 @@ def _only_marked_tests_measure(request: pytest.FixtureRequest) -> Iterator[None]
 
 def _refuse(*_: object, **__: object) -> NoReturn:
     pytest.fail("it starts a worker process: mark it with `measures`")
+
+
+@pytest.fixture
+def answered_here(_only_marked_tests_measure: None) -> Iterator[None]:
+    """Workers answer in this process, up to where they would measure."""
+    with answering_here():
+        yield
 
 
 @pytest.fixture(scope="session")

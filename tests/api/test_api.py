@@ -158,7 +158,7 @@ def test_functions_are_measured_in_fresh_processes(monkeypatch: pytest.MonkeyPat
     assert isinstance(delta.to_pandas(), pd.DataFrame)
 
 
-@pytest.mark.measures
+@pytest.mark.usefixtures("answered_here")
 def test_arguments_that_do_not_fit_are_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError) as refused:

@@ -47,7 +47,7 @@ def test_seen_before_anything_starts(tmp_path: Path, arguments: list[str], messa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.measures
+@pytest.mark.usefixtures("answered_here")
 @pytest.mark.parametrize(
     ("arguments", "start", "code"),
     [
@@ -68,7 +68,7 @@ def test_seen_by_the_worker(tmp_path: Path, arguments: list[str], start: str, co
     assert (list(tmp_path.iterdir()) == []) == (code == 2)
 
 
-@pytest.mark.measures
+@pytest.mark.usefixtures("answered_here")
 @pytest.mark.parametrize(
     ("text", "message"),
     [

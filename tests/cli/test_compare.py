@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from overhead_lens.cli.profile import profile
 from overhead_lens.errors import UsageError
 from overhead_lens.machine import cores
 from overhead_lens.terminal.call import by_side, call_options, parse_side
-from tests.cli.run import TINY, error_line, lens, lens_apart, scenario
+from tests.cli.run import TINY, error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
 
@@ -119,8 +120,7 @@ def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> No
     assert not list(repository.parent.glob("overhead-lens-*"))
 
 
-@pytest.mark.measures
-@pytest.mark.quiet
+@pytest.mark.usefixtures("answered_here")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -143,14 +143,17 @@ def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> No
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_bad_input_is_one_line_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     bare = tmp_path / "bare"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
     bare.chmod(0o755)
     scenario(tmp_path)
     before = sorted(tmp_path.iterdir())
     texts = [text.replace("new=bare", f"new={bare}") for text in arguments]
-    done = lens_apart("compare", *texts, cwd=tmp_path, env={"TMPDIR": str(tmp_path), "GIT_CEILING_DIRECTORIES": "/"})
+    done = lens("compare", *texts, cwd=tmp_path, env={"GIT_CEILING_DIRECTORIES": "/"})
     assert message in error_line(done)
     assert done.returncode == 2
     assert sorted(tmp_path.iterdir()) == before

@@ -52,7 +52,7 @@ def test_seen_before_anything_starts(mine: Path, arguments: list[str], message: 
     assert [path.name for path in mine.iterdir()] == ["mine.py"]
 
 
-@pytest.mark.measures
+@pytest.mark.usefixtures("answered_here")
 @pytest.mark.parametrize(
     ("arguments", "start"),
     [
@@ -125,7 +125,7 @@ def test_two_functions_compared(mine: Path) -> None:
     assert (mine / "pair" / "base" / "meta.json").exists()
 
 
-@pytest.mark.measures
+@pytest.mark.usefixtures("answered_here")
 def test_a_scenario_file_still_names_variants(tmp_path: Path) -> None:
     done = lens("profile", f"{scenario(tmp_path)}:totl", cwd=tmp_path)
     assert error_line(done) == "scenario tiny has no variant 'totl'; did you mean 'total'?"
