@@ -16,10 +16,11 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import typer
@@ -30,6 +31,7 @@ from overhead_lens.__main__ import app
 from overhead_lens.documents.registry import SUMMARIES, json_schema
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
 from tests.cli.run import inside, lens
+from tests.recorder.effort import little_effort
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -116,23 +118,26 @@ def pages_with(mark: str) -> list[Any]:
 # ---------------------------------------------------------------- blocks
 @pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES if blocks(page)])
 def test_what_a_page_runs_works(page: Path, tmp_path: Path, cache: Path) -> None:
-    run_page(page, tmp_path, cache, measuring=False)
+    run_page(page, tmp_path, {"XDG_CACHE_HOME": str(cache)}, measuring=False)
 
 
 @pytest.mark.measures
 @pytest.mark.parametrize("page", pages_with("measures"))
-def test_what_a_page_measures_works(page: Path, tmp_path: Path, cache: Path) -> None:
-    run_page(page, tmp_path, cache, measuring=True)
+def test_what_a_page_measures_works(page: Path, tmp_path: Path) -> None:
+    with little_effort(processes=2):
+        run_page(page, tmp_path, {}, measuring=True)
 
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What programs keep between runs, for all pages: fonts and calibrations take seconds to make."""
+    """What programs keep between runs, for all pages: fonts take seconds to find."""
     return tmp_path_factory.mktemp("cache")
 
 
-def run_page(page: Path, folder: Path, cache: Path, *, measuring: bool) -> None:
+def run_page(page: Path, folder: Path, env: Mapping[str, str], *, measuring: bool) -> None:
     """Run the page's blocks in their order, in one folder that has the reference captures."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {"PATH": path, "PYTHONPATH": str(ROOT), **env}
     (folder / "traces").mkdir()
     (folder / "traces" / "reference").symlink_to(CAPTURES)
     for block in blocks(page):
@@ -142,7 +147,7 @@ def run_page(page: Path, folder: Path, cache: Path, *, measuring: bool) -> None:
             continue
         else:
             require(block)
-            run(block, folder, cache)
+            run(block, folder, env)
 
 
 def require(block: Block) -> None:
@@ -152,31 +157,30 @@ def require(block: Block) -> None:
         pytest.skip("overhead_lens has no profile() yet")
 
 
-def run(block: Block, folder: Path, cache: Path) -> None:
+def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
     """Run the commands of a block, or its code; what the site shows is run once for all pages."""
-    for command in block.commands or [block.text]:
-        done = hooks.executed(command) if block.shown else started(block, command, folder, cache)
+    if block.language == "python":
+        with inside(folder), mock.patch.dict(os.environ, env):
+            exec(compile(block.text, block.name, "exec"), {"__name__": "__main__"})
+    for command in block.commands:
+        done = hooks.executed(command) if block.shown else started(command, folder, env)
         expected = 1 if block.mark == "exit 1" and command == block.commands[-1] else 0
         assert done.returncode == expected, f"{block.name}: {command}\n{done.stdout}{done.stderr}"
 
 
-def started(block: Block, command: str, folder: Path, cache: Path) -> subprocess.CompletedProcess[str]:
-    """Run in this process, which has everything imported, unless it takes a shell or measures from Python."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    env = {"PATH": path, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(cache)}
-    if block.language == "python":
-        if block.mark != "measures":
-            with inside(folder):
-                exec(compile(command, block.name, "exec"), {"__name__": "__main__"})
-            return subprocess.CompletedProcess([], 0, "", "")
-        words = [sys.executable, "-c", command]
-    else:
-        words = shlex.split(command, comments=True)
-        if words[0] == "overhead-lens" and "|" not in words and words[1] not in ASKING_TORCH:
-            return lens(*words[1:], cwd=folder, env=env)
-        words = ["bash", "-euo", "pipefail", "-c", command]
+def started(command: str, folder: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run in this process, which has everything imported, unless it takes a shell."""
+    program, *words = shlex.split(command, comments=True)
+    if program == "overhead-lens" and "|" not in words and words[0] not in ASKING_TORCH:
+        return lens(*words, cwd=folder, env=env)
     return subprocess.run(
-        words, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, timeout=240, check=False
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=folder,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
 
 

@@ -23,6 +23,7 @@ from overhead_lens.terminal.call import by_side, call_options, parse_side
 from tests.cli.run import TINY, error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
+from tests.recorder.effort import little_effort
 
 SLOW = "for _ in range(200): pass"
 
@@ -53,11 +54,11 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
     folder = tmp_path_factory.mktemp("compared")
     path = scenario(folder)
     command = [path, f"{path} -p size=200", "--rounds", "4", "--json", "-o", "out", "--python", f"new={sys.executable}"]
-    return folder / "out", lens("compare", *command, cwd=folder)
+    with little_effort(processes=4):
+        return folder / "out", lens("compare", *command, cwd=folder)
 
 
 @pytest.mark.measures
-@pytest.mark.quiet
 def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, done = compared
     assert done.returncode == 1, done.stderr
@@ -70,7 +71,6 @@ def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.Comple
 
 
 @pytest.mark.measures
-@pytest.mark.quiet
 def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, live = compared
     for side, size in (("base", 50), ("new", 200)):
@@ -89,10 +89,10 @@ def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.Compl
 
 
 @pytest.mark.measures
-@pytest.mark.quiet
 def test_two_revisions_of_a_file(repository: Path) -> None:
     revisions = ["--rev", "old=HEAD~1", "--rev", "new=HEAD"]
-    done = lens("compare", "tiny.py", "tiny.py", *revisions, "--rounds", "4", "-o", "out", cwd=repository / "bench")
+    with little_effort(processes=3):
+        done = lens("compare", "tiny.py", "tiny.py", *revisions, "-o", "out", cwd=repository / "bench")
     assert done.returncode == 1, done.stderr
     assert " slower: python +" in done.stdout
     assert len(git(repository, "worktree", "list").splitlines()) == 1
@@ -104,7 +104,6 @@ def test_two_revisions_of_a_file(repository: Path) -> None:
 
 
 @pytest.mark.measures
-@pytest.mark.quiet
 def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> None:
     command = [sys.executable, "-m", "overhead_lens", "compare", "bench/tiny.py", "bench/tiny.py", "--rev", "old=HEAD"]
     environment = {**os.environ, "TMPDIR": str(repository.parent)}

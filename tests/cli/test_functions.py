@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run import error_line, lens, scenario
+from tests.recorder.effort import little_effort
 
 FILE = """
 def total(values):
@@ -84,7 +85,8 @@ def test_seen_by_the_worker(mine: Path, arguments: list[str], start: str) -> Non
 
 @pytest.mark.measures
 def test_a_profile_a_report_and_a_check_against_it(mine: Path) -> None:
-    done = lens("profile", "mine.py:total", "--inputs", "make", "--quick", "-o", "out", "--json", cwd=mine)
+    with little_effort(processes=2):
+        done = lens("profile", "mine.py:total", "--inputs", "make", "--quick", "-o", "out", "--json", cwd=mine)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert sum(each["ns"] for each in document["host"]) == document["wall"]["ns"]
@@ -105,21 +107,9 @@ def test_a_profile_a_report_and_a_check_against_it(mine: Path) -> None:
 
 
 @pytest.mark.measures
-@pytest.mark.quiet
 def test_two_functions_compared(mine: Path) -> None:
-    done = lens(
-        "compare",
-        "mine.py:total",
-        "mine.py:other",
-        "--inputs",
-        "make",
-        "--rounds",
-        "3",
-        "-o",
-        "pair",
-        "--json",
-        cwd=mine,
-    )
+    with little_effort(processes=3):
+        done = lens("compare", "mine.py:total", "mine.py:other", "--inputs", "make", "-o", "pair", "--json", cwd=mine)
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["verdict"] == "slower"
     assert (mine / "pair" / "base" / "meta.json").exists()
