@@ -48,6 +48,10 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
+# Run by one process, which records once.
+shares_a_comparison = pytest.mark.xdist_group("a comparison")
+
+
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """One live comparison, the new side under an interpreter that is named."""
@@ -59,6 +63,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
 
 
 @pytest.mark.measures
+@shares_a_comparison
 def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, done = compared
     assert done.returncode == 1, done.stderr
@@ -71,6 +76,7 @@ def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.Comple
 
 
 @pytest.mark.measures
+@shares_a_comparison
 def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, live = compared
     for side, size in (("base", 50), ("new", 200)):
