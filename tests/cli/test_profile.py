@@ -26,7 +26,6 @@ from tests.documents import validated
 from tests.drawn.captures import draw_capture
 from tests.recorder.effort import little_effort
 
-
 # Run by one process, which records once.
 shares_a_capture = pytest.mark.xdist_group("a capture")
 
