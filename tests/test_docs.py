@@ -16,11 +16,12 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import typer
@@ -30,11 +31,16 @@ from docs import hooks
 from overhead_lens.__main__ import app
 from overhead_lens.documents.registry import SUMMARIES, json_schema
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
+from tests.cli.run import inside, lens
+from tests.recorder.effort import little_effort
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 PAGES = (README, *sorted((ROOT / "docs").rglob("*.md")))
 CAPTURES = ROOT / "traces" / "reference"
+
+# They start a worker, which this process refuses where nothing is measured, or are of another process's streams.
+IN_A_SHELL = ("scenarios", "doctor", "run", "attach")
 
 _BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|ipython|python|toml)(?P<shown> run)?\n(?P<text>.*?)^```$",
@@ -112,18 +118,27 @@ def pages_with(mark: str) -> list[Any]:
 
 # ---------------------------------------------------------------- blocks
 @pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES if blocks(page)])
-def test_what_a_page_runs_works(page: Path, tmp_path: Path) -> None:
-    run_page(page, tmp_path, measuring=False)
+def test_what_a_page_runs_works(page: Path, tmp_path: Path, cache: Path) -> None:
+    run_page(page, tmp_path, {"XDG_CACHE_HOME": str(cache)}, measuring=False)
 
 
 @pytest.mark.measures
 @pytest.mark.parametrize("page", pages_with("measures"))
 def test_what_a_page_measures_works(page: Path, tmp_path: Path) -> None:
-    run_page(page, tmp_path, measuring=True)
+    with little_effort(processes=2):
+        run_page(page, tmp_path, {}, measuring=True)
 
 
-def run_page(page: Path, folder: Path, *, measuring: bool) -> None:
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What programs keep between runs, for all pages: fonts take seconds to find."""
+    return tmp_path_factory.mktemp("cache")
+
+
+def run_page(page: Path, folder: Path, env: Mapping[str, str], *, measuring: bool) -> None:
     """Run the page's blocks in their order, in one folder that has the reference captures."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {"PATH": path, "PYTHONPATH": str(ROOT), **env}
     (folder / "traces").mkdir()
     (folder / "traces" / "reference").symlink_to(CAPTURES)
     for block in blocks(page):
@@ -133,7 +148,7 @@ def run_page(page: Path, folder: Path, *, measuring: bool) -> None:
             continue
         else:
             require(block)
-            run(block, folder)
+            run(block, folder, env)
 
 
 # Runs the cells of its argument; ends with 1 at the first that fails.
@@ -155,22 +170,41 @@ def require(block: Block) -> None:
         pytest.skip("overhead_lens was installed without its pytest plugin: install it again")
 
 
-def run(block: Block, folder: Path) -> None:
+def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
     """Run the commands of a block, or its code; what the site shows is run once for all pages."""
-    for command in block.commands or [block.text]:
-        done = hooks.executed(command) if block.shown else started(block.language, command, folder)
+    if block.language == "python":
+        with inside(folder), mock.patch.dict(os.environ, env):
+            exec(compile(block.text, block.name, "exec"), {"__name__": "__main__"})
+    elif block.language == "ipython":
+        done = subprocess.run(
+            [sys.executable, "-c", CELLS, block.text],
+            cwd=folder,
+            env={**os.environ, **env, "IPYTHONDIR": str(folder / ".ipython")},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block.name}\n{done.stdout}{done.stderr}"
+    for command in block.commands:
+        done = hooks.executed(command) if block.shown else started(command, folder, env)
         expected = 1 if block.mark == "exit 1" and command == block.commands[-1] else 0
         assert done.returncode == expected, f"{block.name}: {command}\n{done.stdout}{done.stderr}"
 
 
-def started(language: str, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    programs = {"python": [sys.executable, "-c"], "ipython": [sys.executable, "-c", CELLS]}
-    program = programs.get(language, ["bash", "-euo", "pipefail", "-c"])
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / ".cache")}
-    env["IPYTHONDIR"] = str(folder / ".ipython")
+def started(command: str, folder: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run in this process, which has everything imported, unless it takes a shell."""
+    program, *words = shlex.split(command, comments=True)
+    if program == "overhead-lens" and "|" not in words and words[0] not in IN_A_SHELL:
+        return lens(*words, cwd=folder, env=env)
     return subprocess.run(
-        [*program, command], cwd=folder, env=env, capture_output=True, text=True, timeout=240, check=False
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=folder,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
 
 

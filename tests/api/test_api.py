@@ -6,7 +6,6 @@ import doctest
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,12 @@ import overhead_lens as ol
 from overhead_lens import api
 from overhead_lens.errors import UsageError
 from overhead_lens.machine.process import IN_WORKER
-from overhead_lens.recorder.paired import PAIRED
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.api import plain
 from tests.documents import validated
 from tests.drawn.builders import breakdown
 from tests.drawn.captures import draw_capture
+from tests.recorder.effort import little_effort
 
 REFERENCE = Path(__file__).parents[2] / "traces" / "reference"
 
@@ -49,7 +48,8 @@ def test_the_example_of_a_docstring_holds(name: str, monkeypatch: pytest.MonkeyP
     (tmp_path / "traces" / "reference").symlink_to(REFERENCE)
     monkeypatch.chdir(tmp_path)
     (found,) = doctest.DocTestFinder().find(getattr(api, name), name, globs={})
-    assert doctest.DocTestRunner().run(found) == (0, len(found.examples))
+    with little_effort(processes=2):
+        assert doctest.DocTestRunner().run(found) == (0, len(found.examples))
     assert found.examples
 
 
@@ -146,17 +146,17 @@ def test_a_callable_is_measured_here(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 @pytest.mark.measures
 def test_functions_are_measured_in_fresh_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(api, "paired_effort", lambda *, compiles: replace(PAIRED, processes=3, blocks=20))
-    budget = ol.profile(plain.total, list(range(100)), factor=2, quick=True)
+    with little_effort(processes=3):
+        budget = ol.profile(plain.total, list(range(100)), factor=2, quick=True)
+        delta = ol.compare(plain.total, plain.larger, list(range(100)), factor=2)
     subject = budget.subject
     assert (subject.kind, subject.title, budget.wall.processes) == ("function", "tests.api.plain:total", 3)
     assert sum(each.ns for each in budget.host) == budget.wall.ns
-    delta = ol.compare(plain.total, plain.larger, list(range(100)), factor=2)
     assert (delta.verdict, delta.blame) == ("slower", ("python",))
     assert isinstance(delta.to_pandas(), pd.DataFrame)
 
 
-@pytest.mark.measures
+@pytest.mark.usefixtures("answered_here")
 def test_arguments_that_do_not_fit_are_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError) as refused:
