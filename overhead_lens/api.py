@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeAlias
 
 from overhead_lens.budget.make import Budget
@@ -27,9 +28,14 @@ from overhead_lens.recorder.paired import SIDES, paired_effort, record_pair
 from overhead_lens.recorder.single import record
 from overhead_lens.scenario import Arguments
 from overhead_lens.stored import budget_of, budgets_of
+from overhead_lens.studies.attach.analysis import ProcessBudget, process_of
+from overhead_lens.studies.attach.record import AttachRequest, record_process
+from overhead_lens.studies.attach.stored import PROCESS
 from overhead_lens.studies.check.record import record_counts
 from overhead_lens.studies.ladder.analysis import Ladder, ladder_of
 from overhead_lens.studies.ladder.stored import LADDER
+from overhead_lens.studies.run.analysis import RunBudget, run_budget_of
+from overhead_lens.studies.run.stored import RUN
 from overhead_lens.studies.sweep.analysis import Sweep, sweep_of
 from overhead_lens.studies.sweep.stored import SWEEP
 from overhead_lens.target import Target, name_of
@@ -46,6 +52,7 @@ _TIMEOUT_S = 300.0
 _COUNTED_FRESH = "instructions are counted in a fresh process"
 
 Comparable: TypeAlias = Breakdown | str | os.PathLike[str]
+Stored: TypeAlias = Breakdown | ProcessBudget | RunBudget | Ladder | Sweep | Delta
 
 
 def profile(
@@ -215,8 +222,30 @@ def analyze(path: str | os.PathLike[str]) -> TraceAnalysis:
     return analyze_trace(read_trace(Path(path)), default_classifier())
 
 
-def load(path: str | os.PathLike[str]) -> Breakdown | Ladder | Sweep | Delta:
-    """Whatever a stored directory holds: a capture's budget, a ladder, a sweep, or the difference of two captures.
+def attach(pid: int, seconds: float = 20.0, *, subprocesses: bool = False) -> ProcessBudget:
+    """Watch a running process, started without this program, and say where the time of its threads goes.
+
+    The capture is kept under ``traces/``.
+
+    Args:
+        pid: The process; not this one.
+        seconds: How long it is watched.
+        subprocesses: Watch its children, too.
+
+    Raises:
+        UsageError: There is no such process, or it is no Python process.
+        MeasurementError: It cannot be watched here.
+    """
+    _check_place("attach")
+    request = AttachRequest(
+        pid=pid, seconds=seconds, subprocesses=subprocesses, parent=CAPTURES, command=("overhead_lens.attach", str(pid))
+    )
+    with progress(quiet=False) as listener:
+        return process_of(record_process(request, Event(), listener), default_classifier())
+
+
+def load(path: str | os.PathLike[str]) -> Stored:
+    """Whatever a stored directory holds: a capture's budget, a watched process, a ladder, a sweep, or a difference.
 
     Raises:
         UsageError: It holds none of them.
@@ -229,7 +258,7 @@ def load(path: str | os.PathLike[str]) -> Breakdown | Ladder | Sweep | Delta:
     return load_with(Path(path), default_classifier())
 
 
-def load_with(path: Path, classifier: Classifier) -> Breakdown | Ladder | Sweep | Delta:
+def load_with(path: Path, classifier: Classifier) -> Stored:
     """``load`` with rules of one's own."""
     if path.is_file():
         raise UsageError(f"{path} is a file, no directory of a capture: `analyze` reads traces")
@@ -240,6 +269,10 @@ def load_with(path: Path, classifier: Classifier) -> Breakdown | Ladder | Sweep 
         return ladder_of(path)
     if SWEEP.is_of(schema):
         return sweep_of(path)
+    if RUN.is_of(schema):
+        return run_budget_of(path, classifier)
+    if PROCESS.is_of(schema):
+        return process_of(path, classifier)
     return budget_of(path, classifier).breakdown
 
 

@@ -51,6 +51,15 @@ _FORMS = {
     "studies.sweep.analysis.Sweep": Form(
         "documents.sweep:sweep_document", "report.text.sweep:print_sweep", "report.tables:sweep_table"
     ),
+    "studies.run.analysis.RunBudget": Form(
+        "documents.run:run_document", "report.text.run:print_run", "report.tables:run_table"
+    ),
+    "studies.attach.analysis.ProcessBudget": Form(
+        "documents.process:process_document", "report.text.process:print_process", "report.tables:process_table"
+    ),
+    "studies.attach.delta.ProcessDelta": Form(
+        "documents.threads:threads_document", "report.text.process:print_process_delta"
+    ),
     "studies.history.analysis.History": Form("documents.history:history_document", "report.text.history:print_history"),
     "traces.model.TraceAnalysis": Form(
         "documents.analysis:trace_document", "report.text.analysis:print_analysis", "report.tables:analysis_table"

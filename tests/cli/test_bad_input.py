@@ -36,7 +36,7 @@ from tests.drawn.captures import draw_capture
         ),
         (
             ["export", "gone", "--to", "svg"],
-            "Invalid value for '--to': Value error, 'svg' is not one of 'chrome', 'perfetto', 'speedscope'.",
+            "Invalid value for '--to': Value error, 'svg' is not one of 'chrome', 'collapsed', 'perfetto', 'speedscope'.",
         ),
         (["open", "gone.pftrace"], "no trace gone.pftrace"),
     ],

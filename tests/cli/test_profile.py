@@ -133,7 +133,7 @@ def test_without_permission_to_sample_the_trace_decides(tmp_path: Path) -> None:
     fake.write_text('#!/bin/sh\necho "Permission Denied: Try running again with elevated permissions" >&2\nexit 1\n')
     fake.chmod(fake.stat().st_mode | stat.S_IEXEC)
     code = (
-        "import overhead_lens.instruments.samples.sampler as s, sys; fake = sys.argv.pop(1); s.find_sampler = lambda: fake; "
+        "import overhead_lens.samplers.py_spy as s, sys; fake = sys.argv.pop(1); s.find_sampler = lambda: fake; "
         "from overhead_lens.__main__ import main; main()"
     )
     command = [
