@@ -23,6 +23,7 @@ from overhead_lens.report.text.blocks import (
     section,
 )
 from overhead_lens.report.text.plain import plain
+from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
@@ -53,6 +54,8 @@ def print_breakdown(console: Console, breakdown: Breakdown) -> None:
             console.print()
             console.print(block)
     print_footnotes(console, breakdown.warnings)
+    if any(category.evidence == "samples" for category in breakdown.host):
+        console.print(Text(f"samples: {PySpy.sees.sentence}", style="dim"), soft_wrap=True)
     if breakdown.capture:
         console.print(Text(f"capture: {plain(breakdown.capture)}", style="dim"), soft_wrap=True)
 
