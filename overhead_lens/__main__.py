@@ -28,6 +28,7 @@ from overhead_lens.cli import (
     open_,
     profile,
     report,
+    run,
     scenarios,
     schema,
     sweep,
@@ -60,6 +61,7 @@ app.command("diff")(diff.diff)
 app.command("check")(check.check)
 app.add_typer(baseline.app, name="baseline")
 app.command("history")(history.history)
+app.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(run.run)
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("open")(open_.open_)

@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 from overhead_lens.machine.process import Worker
 from tests.export.trace_processor import Program
 
+pytest_plugins = ["pytester"]
+
 # How long an example takes is the machine's, and a busy one's no reason to fail.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")

@@ -1,7 +1,7 @@
 """README and site: every command and snippet is executed, and what they say of the program is what it is.
 
-Blocks are fenced as ``console`` (lines after ``$`` are run by a shell) or ``python``. A Python or TOML block whose first line is
-``# NAME`` is that file, for the blocks after it. A comment in the line before a block says what is special about it::
+Blocks are fenced as ``console`` (lines after ``$`` are run by a shell), ``python`` or ``ipython`` (cells with an empty line between
+them). A Python or TOML block whose first line is ``# NAME`` is that file, for the blocks after it. A comment in the line before a block says what is special about it::
 
     <!-- exit 1 -->            its last command ends with 1
     <!-- measures -->          it records a workload: only options are checked, unless tests marked ``measures`` run
@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ PAGES = (README, *sorted((ROOT / "docs").rglob("*.md")))
 CAPTURES = ROOT / "traces" / "reference"
 
 _BLOCK = re.compile(
-    r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|python|toml)(?P<shown> run)?\n(?P<text>.*?)^```$",
+    r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|ipython|python|toml)(?P<shown> run)?\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -135,11 +136,23 @@ def run_page(page: Path, folder: Path, *, measuring: bool) -> None:
             run(block, folder)
 
 
+# Runs the cells of its argument; ends with 1 at the first that fails.
+CELLS = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell()
+for cell in sys.argv[1].split("\\n\\n"):
+    shell.run_cell(cell).raise_error()
+"""
+
+
 def require(block: Block) -> None:
     if "traces/reference" in block.text and not CAPTURES.is_dir():
         pytest.skip("no captures in traces/reference")
     if "overhead_lens as ol" in block.text and not hasattr(overhead_lens, "profile"):
         pytest.skip("overhead_lens has no profile() yet")
+    if "$ pytest" in block.text and not entry_points(group="pytest11", name="overhead_lens"):
+        pytest.skip("overhead_lens was installed without its pytest plugin: install it again")
 
 
 def run(block: Block, folder: Path) -> None:
@@ -151,9 +164,11 @@ def run(block: Block, folder: Path) -> None:
 
 
 def started(language: str, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
+    programs = {"python": [sys.executable, "-c"], "ipython": [sys.executable, "-c", CELLS]}
+    program = programs.get(language, ["bash", "-euo", "pipefail", "-c"])
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / ".cache")}
+    env["IPYTHONDIR"] = str(folder / ".ipython")
     return subprocess.run(
         [*program, command], cwd=folder, env=env, capture_output=True, text=True, timeout=240, check=False
     )

@@ -55,7 +55,7 @@ class _Compiling(SourceFileLoader):
         super().__init__(name, path)
         self._compile = compiling
 
-    def get_code(self, fullname: str) -> CodeType:
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002
         return self._compile(self.get_data(self.path), self.path)
 
 

@@ -23,7 +23,7 @@ from overhead_lens.program.hooks import AfterImport, hooks, watch_collections
 from overhead_lens.program.loops import Wanted, marked
 from overhead_lens.program.watcher import KINDS, StepWatcher
 
-_OURS = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  (before the program may change directory)
+_OURS = os.path.dirname(os.path.abspath(__file__))
 
 
 def main() -> None:
@@ -99,8 +99,8 @@ def _prepare(command: list[str], compiling: _Compiling) -> tuple[Callable[[], An
         _set_first_path(script, always=True)
         modules["__main__"] = compiling.main
         return lambda: runpy._run_module_as_main("__main__", alter_argv=False), modules  # type: ignore[attr-defined]
-    _set_first_path(os.path.dirname(os.path.realpath(script)))  # noqa: PTH120
-    file = script if os.path.isabs(script) else os.path.join(os.getcwd(), script)  # noqa: PTH117, PTH118
+    _set_first_path(os.path.dirname(os.path.realpath(script)))
+    file = script if os.path.isabs(script) else os.path.join(os.getcwd(), script)
     vars(main).update(__file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
 
     def run() -> None:

@@ -117,7 +117,8 @@ def _mark_wanted(tree: ast.Module, wanted: Wanted) -> bool:
             continue
         for name in ("body", "orelse", "finalbody"):
             statements = getattr(holder, name, None)
-            for at, node in enumerate(statements if isinstance(statements, list) else ()):
+            statements = statements if isinstance(statements, list) else []
+            for at, node in enumerate(statements):
                 if isinstance(node, ast.stmt) and node.lineno == wanted.line:
                     statements.insert(at, _call(STEP, node))
                     return True

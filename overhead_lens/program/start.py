@@ -9,6 +9,8 @@ if __name__ == "__main__":
     _spec = importlib.util.spec_from_file_location(
         "overhead_lens", _package / "__init__.py", submodule_search_locations=[str(_package)]
     )
+    assert _spec is not None
+    assert _spec.loader is not None
     sys.modules["overhead_lens"] = importlib.util.module_from_spec(_spec)
     _spec.loader.exec_module(sys.modules["overhead_lens"])
     from overhead_lens.program.launch import main

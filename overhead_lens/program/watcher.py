@@ -50,7 +50,7 @@ _FOREVER = 2**62
 # Reading the thread's counters takes about 1 us.
 _COUNTED_STEP_NS = 200_000
 _clock = time.perf_counter_ns
-_OURS = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+_OURS = os.path.dirname(os.path.abspath(__file__))
 
 
 @dataclass
@@ -223,9 +223,7 @@ class StepWatcher:
             usage = resource.getrusage(resource.RUSAGE_THREAD)
             times = round(usage.ru_utime * 1e9), round(usage.ru_stime * 1e9)
             counters = (*times, usage.ru_minflt, usage.ru_nivcsw)
-        self._area.add(
-            self._begin_ns, end_ns, self._phase, *counters, self.gc_ns, self.compile_ns, self.data_ns
-        )
+        self._area.add(self._begin_ns, end_ns, self._phase, *counters, self.gc_ns, self.compile_ns, self.data_ns)
         if self._phase == Phase.WARM_UP:
             self._recent.append(end_ns - self._begin_ns)
 

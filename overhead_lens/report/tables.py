@@ -10,6 +10,7 @@ from overhead_lens.budget.model import Breakdown
 from overhead_lens.comparison.model import Delta
 from overhead_lens.studies.attach.analysis import ProcessBudget
 from overhead_lens.studies.ladder.analysis import Ladder
+from overhead_lens.studies.run.analysis import RunBudget
 from overhead_lens.studies.sweep.analysis import Sweep
 from overhead_lens.traces.model import TraceAnalysis
 
@@ -19,6 +20,14 @@ def breakdown_table(breakdown: Breakdown) -> pd.DataFrame:
     rows = [
         (category.category, category.ns, *category.ci95_ns, category.share, category.evidence)
         for category in breakdown.host
+    ]
+    return _table(rows, "category", "ns", "low_ns", "high_ns", "share", "evidence")
+
+
+def run_table(run: RunBudget) -> pd.DataFrame:
+    """One row per category: ``ns``, ``low_ns``, ``high_ns``, ``share``, ``evidence``."""
+    rows = [
+        (category.category, category.ns, *category.ci95_ns, category.share, category.evidence) for category in run.host
     ]
     return _table(rows, "category", "ns", "low_ns", "high_ns", "share", "evidence")
 

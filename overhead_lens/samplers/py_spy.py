@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from overhead_lens.errors import MeasurementError
+from overhead_lens.readers.py_spy.paths import shortened
 from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Sees, Watch
 
 # Reading libtorch's symbols takes seconds before the first stack, and each stack pauses the target for 1 to 2 ms.
@@ -122,7 +123,7 @@ class PySpyRunning:
             raise _failure(chatter)
         if not folded:
             raise NoStackError("py-spy took no stack")
-        return SamplerRun(folded, int(counted[1]), int(counted[2]))
+        return SamplerRun(shortened(folded), int(counted[1]), int(counted[2]))
 
     @property
     def _pipe(self) -> IO[bytes]:
@@ -154,7 +155,7 @@ def _failure(chatter: str) -> MeasurementError:
 
 def _arguments(watch: Watch) -> list[str]:
     flags = {"--native": watch.native, "--threads": watch.by_thread, "--subprocesses": watch.subprocesses}
-    arguments = ["record", *(flag for flag, given in flags.items() if given), "--idle"]
+    arguments = ["record", *(flag for flag, given in flags.items() if given), "--idle", "--full-filenames"]
     arguments += ["--pid", str(watch.pid), "--rate", str(watch.rate_hz)]
     arguments += [] if watch.duration_s is None else ["--duration", str(watch.duration_s)]
     return [*arguments, "--format", "raw", "--output", str(watch.output)]

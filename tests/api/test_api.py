@@ -67,9 +67,7 @@ def test_a_result_has_all_its_forms(capsys: pytest.CaptureFixture[str]) -> None:
     }
     result.print()
     assert "drawn, eager, cpu   1.00 µs per call" in capsys.readouterr().out
-    html = result._repr_html_()
-    assert html.startswith("<pre")
-    assert "drawn, eager, cpu   1.00 µs per call" in html
+    assert "1.00 µs per call" in result._repr_html_()
 
 
 def test_captures_are_loaded_and_compared(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_each_thread_sums_to_the_whole_time() -> None:
         "wait": 2_500_000_000,
     }
     assert {part.name: part.ns for part in main.category("python").parts}["user"] == 5_000_000_001
-    assert main.category("wait").top[0].frame == "clock_nanosleep (libc.so.6)"
+    assert main.category("wait").top[0].frame == "train (train.py)"
     low, high = main.category("python").ci95_ns
     # Of 100 stacks, half of them: 1.96 times the square root of 0.25 / 100.
     assert (low, high) == (pytest.approx(0.4 * WALL_NS, rel=0.04), pytest.approx(0.6 * WALL_NS, rel=0.04))

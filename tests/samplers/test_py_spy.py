@@ -67,7 +67,8 @@ def test_what_is_asked_and_what_comes_back(tmp_path: Path, monkeypatch: pytest.M
     assert sample(123, 2_500, folder, "clock-0") == SamplerRun("f (a.py:1) 7\n", 7, 2)
     asked = (tmp_path / "asked").read_text().split()
     assert asked[: asked.index("--output")] == [
-        *("record", "--native", "--idle", "--pid", "123", "--rate", "313", "--duration", "8", "--format", "raw"),
+        *("record", "--native", "--idle", "--full-filenames", "--pid", "123", "--rate", "313", "--duration", "8"),
+        *("--format", "raw"),
     ]
     assert list(folder.iterdir()) == []
 
@@ -112,7 +113,8 @@ def test_stopped_it_writes_what_it_has(tmp_path: Path, monkeypatch: pytest.Monke
     watch = Watch(123, 50, None, tmp_path / "raw", subprocesses=True, native=False)
     assert begun(tmp_path, watch) == SamplerRun("f (a.py:1) 3\n", 3, 0)
     asked = (tmp_path / "asked").read_text().split()
-    options = ["--threads", "--subprocesses", "--idle", "--pid", "123", "--rate", "50", "--format", "raw", "--output"]
+    options = ["--threads", "--subprocesses", "--idle", "--full-filenames", "--pid", "123", "--rate", "50"]
+    options += ["--format", "raw", "--output"]
     assert asked == ["record", *options, str(tmp_path / "raw")]
     assert not (tmp_path / "raw").exists()
 

@@ -1,7 +1,7 @@
 """Runs a user's program once and measures it on the way.
 
-The program's process finds its steps and times them (``overhead_lens/program``); this process starts it, waits for it, and has the
-sampler look at it whenever it asks for that. Nothing here writes to the program's streams.
+The program's process finds its steps and times them (``overhead_lens/program``); this process starts it, waits for it, and has
+the sampler look at it whenever it asks for that. Nothing here writes to the program's streams.
 """
 
 from __future__ import annotations
@@ -224,7 +224,9 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
     if program.step and not area.read(Word.FOUND):
         warnings.append(f"--step {program.step} was never reached")
     if not area.read(Word.FINISHED_NS) and exit_code >= 0:
-        warnings.append("the program replaced itself or ended without its interpreter's end: what came after is not seen")
+        warnings.append(
+            "the program replaced itself or ended without its interpreter's end: what came after is not seen"
+        )
     if area.is_full:
         warnings.append("only the first million steps were kept")
     if "untraced" in notes:
@@ -275,7 +277,9 @@ def _place(home: list[Any] | None) -> Place | None:
     file, function, first, last = home
     if last > first:
         return Place(file, function, first, last)
-    loops = [node for node in _nodes(file) if isinstance(node, (ast.For, ast.AsyncFor, ast.While)) and _holds(node, first)]
+    loops = [
+        node for node in _nodes(file) if isinstance(node, (ast.For, ast.AsyncFor, ast.While)) and _holds(node, first)
+    ]
     loop = min(loops, key=lambda node: (node.end_lineno or 0) - node.lineno, default=None)
     return Place(file, function, 0, 0) if loop is None else Place(file, function, loop.lineno, loop.end_lineno or first)
 
