@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -9,6 +10,9 @@ from hypothesis import HealthCheck, settings
 
 from overhead_lens.machine.process import Worker
 from tests.export.trace_processor import Program
+from tests.worker.answering import answering_here
+
+pytest_plugins = ["pytester"]
 
 # How long an example takes is the machine's, and a busy one's no reason to fail.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -35,6 +39,13 @@ def _refuse(*_: object, **__: object) -> NoReturn:
     pytest.fail("it starts a worker process: mark it with `measures`")
 
 
+@pytest.fixture
+def answered_here(_only_marked_tests_measure: None) -> Iterator[None]:
+    """Workers answer in this process, up to where they would measure."""
+    with answering_here():
+        yield
+
+
 @pytest.fixture(scope="session")
-def trace_processor(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    return Program(tmp_path_factory.mktemp("wasm"))
+def trace_processor() -> Program:
+    return Program(Path(__file__).parents[1] / "build" / "trace_processor")

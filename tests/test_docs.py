@@ -1,7 +1,7 @@
 """README and site: every command and snippet is executed, and what they say of the program is what it is.
 
-Blocks are fenced as ``console`` (lines after ``$`` are run by a shell) or ``python``. A Python or TOML block whose first line is
-``# NAME`` is that file, for the blocks after it. A comment in the line before a block says what is special about it::
+Blocks are fenced as ``console`` (lines after ``$`` are run by a shell), ``python`` or ``ipython`` (cells with an empty line between
+them). A Python or TOML block whose first line is ``# NAME`` is that file, for the blocks after it. A comment in the line before a block says what is special about it::
 
     <!-- exit 1 -->            its last command ends with 1
     <!-- measures -->          it records a workload: only options are checked, unless tests marked ``measures`` run
@@ -16,10 +16,12 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import typer
@@ -29,14 +31,19 @@ from docs import hooks
 from overhead_lens.__main__ import app
 from overhead_lens.documents.registry import SUMMARIES, json_schema
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
+from tests.cli.run import inside, lens
+from tests.recorder.effort import little_effort
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 PAGES = (README, *sorted((ROOT / "docs").rglob("*.md")))
 CAPTURES = ROOT / "traces" / "reference"
 
+# They start a worker, which this process refuses where nothing is measured, or are of another process's streams.
+IN_A_SHELL = ("scenarios", "doctor", "run", "attach")
+
 _BLOCK = re.compile(
-    r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|python|toml)(?P<shown> run)?\n(?P<text>.*?)^```$",
+    r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|ipython|python|toml)(?P<shown> run)?\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -111,18 +118,27 @@ def pages_with(mark: str) -> list[Any]:
 
 # ---------------------------------------------------------------- blocks
 @pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES if blocks(page)])
-def test_what_a_page_runs_works(page: Path, tmp_path: Path) -> None:
-    run_page(page, tmp_path, measuring=False)
+def test_what_a_page_runs_works(page: Path, tmp_path: Path, cache: Path) -> None:
+    run_page(page, tmp_path, {"XDG_CACHE_HOME": str(cache)}, measuring=False)
 
 
 @pytest.mark.measures
 @pytest.mark.parametrize("page", pages_with("measures"))
 def test_what_a_page_measures_works(page: Path, tmp_path: Path) -> None:
-    run_page(page, tmp_path, measuring=True)
+    with little_effort(processes=2):
+        run_page(page, tmp_path, {}, measuring=True)
 
 
-def run_page(page: Path, folder: Path, *, measuring: bool) -> None:
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What programs keep between runs, for all pages: fonts take seconds to find."""
+    return tmp_path_factory.mktemp("cache")
+
+
+def run_page(page: Path, folder: Path, env: Mapping[str, str], *, measuring: bool) -> None:
     """Run the page's blocks in their order, in one folder that has the reference captures."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {"PATH": path, "PYTHONPATH": str(ROOT), **env}
     (folder / "traces").mkdir()
     (folder / "traces" / "reference").symlink_to(CAPTURES)
     for block in blocks(page):
@@ -132,7 +148,17 @@ def run_page(page: Path, folder: Path, *, measuring: bool) -> None:
             continue
         else:
             require(block)
-            run(block, folder)
+            run(block, folder, env)
+
+
+# Runs the cells of its argument; ends with 1 at the first that fails.
+CELLS = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell()
+for cell in sys.argv[1].split("\\n\\n"):
+    shell.run_cell(cell).raise_error()
+"""
 
 
 def require(block: Block) -> None:
@@ -140,22 +166,45 @@ def require(block: Block) -> None:
         pytest.skip("no captures in traces/reference")
     if "overhead_lens as ol" in block.text and not hasattr(overhead_lens, "profile"):
         pytest.skip("overhead_lens has no profile() yet")
+    if "$ pytest" in block.text and not entry_points(group="pytest11", name="overhead_lens"):
+        pytest.skip("overhead_lens was installed without its pytest plugin: install it again")
 
 
-def run(block: Block, folder: Path) -> None:
+def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
     """Run the commands of a block, or its code; what the site shows is run once for all pages."""
-    for command in block.commands or [block.text]:
-        done = hooks.executed(command) if block.shown else started(block.language, command, folder)
+    if block.language == "python":
+        with inside(folder), mock.patch.dict(os.environ, env):
+            exec(compile(block.text, block.name, "exec"), {"__name__": "__main__"})
+    elif block.language == "ipython":
+        done = subprocess.run(
+            [sys.executable, "-c", CELLS, block.text],
+            cwd=folder,
+            env={**os.environ, **env, "IPYTHONDIR": str(folder / ".ipython")},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block.name}\n{done.stdout}{done.stderr}"
+    for command in block.commands:
+        done = hooks.executed(command) if block.shown else started(command, folder, env)
         expected = 1 if block.mark == "exit 1" and command == block.commands[-1] else 0
         assert done.returncode == expected, f"{block.name}: {command}\n{done.stdout}{done.stderr}"
 
 
-def started(language: str, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-c"] if language == "python" else ["bash", "-euo", "pipefail", "-c"]
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    env = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / ".cache")}
+def started(command: str, folder: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run in this process, which has everything imported, unless it takes a shell."""
+    program, *words = shlex.split(command, comments=True)
+    if program == "overhead-lens" and "|" not in words and words[0] not in IN_A_SHELL:
+        return lens(*words, cwd=folder, env=env)
     return subprocess.run(
-        [*program, command], cwd=folder, env=env, capture_output=True, text=True, timeout=240, check=False
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=folder,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
 
 

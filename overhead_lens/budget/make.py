@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -88,7 +88,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     guards = guard_costs(evidence.stacks, verdicts, evidence.guards, wall.value / shares.weight)
     device, device_warnings = _device(evidence, call.ns, classifier)
     instructions, instruction_warnings = _instructions(evidence, classifier)
-    fault_count = estimate_per_call(clock, "minor_faults", statistic="mean").value
+    warnings = _warnings(evidence, clock, call, shares, wall.value, faults.value, frames, traced)
     meta = evidence.meta
     breakdown = Breakdown(
         subject=meta.subject,
@@ -97,19 +97,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         closure=_closure(host, call.ns, traced),
         cross_checks=cross_checks(host, backend_match_ns(guards), traced, evidence.ablation),
         guards=guards,
-        warnings=(
-            *meta.warnings,
-            *clock_warnings(
-                evidence.clock, len(clock), in_turns=meta.recorded_with is not None, kind=meta.subject.kind
-            ),
-            *share_warnings(shares, wall.value, evidence.samples.taken),
-            *(() if traced is None else trace_warnings(traced.sum_ns, traced.bare_ns)),
-            *(() if traced is None else set_up_warnings(frames.get("dispatcher", {}), call.ns, traced.operator_calls)),
-            *fault_warnings(fault_count, faults.value, wall.value),
-            *memory_warnings(meta.work, call, evidence.peaks, meta.subject.device_kind),
-            *device_warnings,
-            *instruction_warnings,
-        ),
+        warnings=(*warnings, *device_warnings, *instruction_warnings),
         environment=meta.environment,
         capture=evidence.name,
         device=device,
@@ -133,6 +121,28 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         shares.counts,
         meta.recorded_with,
     )
+
+
+def _warnings(
+    evidence: Evidence,
+    kept: pd.DataFrame,
+    call: Wall,
+    shares: Shares,
+    wall_ns: float,
+    fault_ns: float,
+    frames: Mapping[str, Mapping[str, float]],
+    traced: TraceBudget | None,
+) -> Iterator[str]:
+    """Warnings of the recording, then those of the blocks, of which ``kept`` count, of shares, trace, faults and memory."""
+    meta, clock = evidence.meta, evidence.clock
+    yield from meta.warnings
+    yield from clock_warnings(clock, len(kept), in_turns=meta.recorded_with is not None, kind=meta.subject.kind)
+    yield from share_warnings(shares, wall_ns, evidence.samples.taken)
+    if traced is not None:
+        yield from trace_warnings(traced.sum_ns, traced.bare_ns)
+        yield from set_up_warnings(frames.get("dispatcher", {}), call.ns, traced.operator_calls)
+    yield from fault_warnings(estimate_per_call(kept, "minor_faults", statistic="mean").value, fault_ns, wall_ns)
+    yield from memory_warnings(meta.work, call, evidence.peaks, meta.subject.device_kind)
 
 
 def _traced(evidence: Evidence, classifier: Classifier) -> TraceBudget | None:

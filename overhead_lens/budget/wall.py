@@ -38,7 +38,6 @@ def estimate_per_call(clock: pd.DataFrame, column: str, *, statistic: str = "med
         column: ``wall_ns``, ``steady_ns``, ``system_ns`` or ``minor_faults``.
         statistic: ``median`` of a process's blocks, or ``mean`` for counts that are 0 in most blocks.
     """
-    per_process = [
-        (rows[column] / rows["calls"]).to_numpy(np.float64) for _, rows in clock.groupby("process", sort=True)
-    ]
+    per_call = clock[column] / clock["calls"]
+    per_process = [values.to_numpy(np.float64) for _, values in per_call.groupby(clock["process"], sort=True)]
     return median_over_processes(per_process, statistic=statistic)

@@ -19,7 +19,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import nnls
 
 from overhead_lens.correction.event_cost import (
     ANNOTATION,
@@ -38,6 +37,7 @@ from overhead_lens.correction.event_cost import (
     Points,
     between,
 )
+from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy import torch_names
 
 # Median absolute deviations that hold 95 % of a normal distribution.
@@ -168,7 +168,7 @@ def _operators(rows: Sequence[_Row], short: Sequence[_Row], flags: str) -> dict[
     counts = np.array([[row["outer"], row["nested"], row["others"]] for row in rows], dtype=np.float64)
     recording_ns = np.array([_recording_ns(row) for row in rows])
     events = counts.sum(axis=1)
-    outer_ns, nested_ns, other_ns = nnls(counts / events[:, None], recording_ns / events)[0].tolist()
+    outer_ns, nested_ns, other_ns = _non_negative(counts / events[:, None], recording_ns / events)
     if not counts[:, 1].any():
         nested_ns = outer_ns
     spread_ns = float((np.abs(recording_ns - counts @ np.array([outer_ns, nested_ns, other_ns])) / events).max())
@@ -218,9 +218,18 @@ def _backward(rows: Sequence[_Row], nested: EventCost) -> EventCost:
     nodes = np.array([row["evaluated"] for row in rows], dtype=np.float64)
     left_ns = np.array([_recording_ns(row) for row in rows]) - nested.total_ns * (events - nodes)
     counts = np.stack([nodes, np.ones(len(rows))], axis=1)
-    node_ns, pass_ns = nnls(counts / events[:, None], left_ns / events)[0].tolist()
+    node_ns, pass_ns = _non_negative(counts / events[:, None], left_ns / events)
     spread_ns = float((np.abs(left_ns - counts @ np.array([node_ns, pass_ns])) / nodes).max())
     return EventCost(node_ns, min(nested.inside_ns, node_ns), spread_ns, first_ns=pass_ns)
+
+
+def _non_negative(counts: Floats, spent_ns: Floats) -> list[float]:
+    """Non-negative least squares: nanoseconds of one of each counted."""
+    # Loaded here: it takes as long as a small report, and few captures without a calibration need it.
+    from scipy.optimize import nnls
+
+    found: list[float] = nnls(counts, spent_ns)[0].tolist()
+    return found
 
 
 def _cold_shares(rows: Sequence[_Row], costs: Costs) -> list[float]:

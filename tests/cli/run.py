@@ -56,7 +56,7 @@ def lens(*arguments: object, cwd: Path, env: Mapping[str, str] = {}) -> subproce
         contextlib.redirect_stderr(stderr),
         mock.patch.object(sys, "argv", words),
         mock.patch.dict(os.environ, env),
-        _inside(cwd),
+        inside(cwd),
         _own_handlers(),
         pytest.raises(SystemExit) as end,
     ):
@@ -80,7 +80,8 @@ def lens_apart(
 
 
 @contextlib.contextmanager
-def _inside(folder: Path) -> Iterator[None]:
+def inside(folder: Path) -> Iterator[None]:
+    """With ``folder`` as the current one."""
     before = Path.cwd()
     os.chdir(folder)
     try:

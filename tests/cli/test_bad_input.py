@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.run import TINY, error_line, lens, scenario
 from tests.drawn.captures import draw_capture
+from tests.recorder.effort import little_effort
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ from tests.drawn.captures import draw_capture
         ),
         (
             ["export", "gone", "--to", "svg"],
-            "Invalid value for '--to': Value error, 'svg' is not one of 'chrome', 'perfetto', 'speedscope'.",
+            "Invalid value for '--to': Value error, 'svg' is not one of 'chrome', 'collapsed', 'perfetto', 'speedscope'.",
         ),
         (["open", "gone.pftrace"], "no trace gone.pftrace"),
     ],
@@ -47,7 +48,7 @@ def test_seen_before_anything_starts(tmp_path: Path, arguments: list[str], messa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.measures
+@pytest.mark.usefixtures("answered_here")
 @pytest.mark.parametrize(
     ("arguments", "start", "code"),
     [
@@ -68,7 +69,7 @@ def test_seen_by_the_worker(tmp_path: Path, arguments: list[str], start: str, co
     assert (list(tmp_path.iterdir()) == []) == (code == 2)
 
 
-@pytest.mark.measures
+@pytest.mark.usefixtures("answered_here")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -136,7 +137,8 @@ def test_a_full_disk(tmp_path: Path) -> None:
         pytest.skip("needs the right to mount a small tmpfs")
     try:
         (place / "filler").write_bytes(bytes(48 << 10))
-        done = lens("profile", scenario(tmp_path), "--quick", "-o", place / "out", cwd=tmp_path)
+        with little_effort(processes=2):
+            done = lens("profile", scenario(tmp_path), "--quick", "-o", place / "out", cwd=tmp_path)
         line = error_line(done)
         assert "No space left on device" in line
         assert done.returncode == 3

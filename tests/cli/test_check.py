@@ -11,6 +11,7 @@ import pytest
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
+from tests.recorder.effort import little_effort
 
 needs_recorder = pytest.mark.skipif(sys.platform == "win32", reason="the recorder measures on Linux and macOS only")
 
@@ -21,7 +22,9 @@ SLOW = "sorted(values * 20)"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with ``tiny.py`` and its quick capture ``base``."""
     path = tmp_path_factory.mktemp("gate")
-    done = lens("profile", scenario(path).name, "--quick", "-q", "-o", "base", cwd=path)
+    # A check takes the effort of its baseline.
+    with little_effort(processes=3):
+        done = lens("profile", scenario(path).name, "--quick", "-q", "-o", "base", cwd=path)
     assert done.returncode == 0, done.stderr
     return path
 

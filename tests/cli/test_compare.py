@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,9 +20,10 @@ from overhead_lens.cli.profile import profile
 from overhead_lens.errors import UsageError
 from overhead_lens.machine import cores
 from overhead_lens.terminal.call import by_side, call_options, parse_side
-from tests.cli.run import TINY, error_line, lens, lens_apart, scenario
+from tests.cli.run import TINY, error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
+from tests.recorder.effort import little_effort
 
 SLOW = "for _ in range(200): pass"
 
@@ -46,17 +48,22 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
+# Run by one process, which records once.
+shares_a_comparison = pytest.mark.xdist_group("a comparison")
+
+
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """One live comparison, the new side under an interpreter that is named."""
     folder = tmp_path_factory.mktemp("compared")
     path = scenario(folder)
     command = [path, f"{path} -p size=200", "--rounds", "4", "--json", "-o", "out", "--python", f"new={sys.executable}"]
-    return folder / "out", lens("compare", *command, cwd=folder)
+    with little_effort(processes=4):
+        return folder / "out", lens("compare", *command, cwd=folder)
 
 
 @pytest.mark.measures
-@pytest.mark.quiet
+@shares_a_comparison
 def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, done = compared
     assert done.returncode == 1, done.stderr
@@ -69,7 +76,7 @@ def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.Comple
 
 
 @pytest.mark.measures
-@pytest.mark.quiet
+@shares_a_comparison
 def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, live = compared
     for side, size in (("base", 50), ("new", 200)):
@@ -88,10 +95,10 @@ def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.Compl
 
 
 @pytest.mark.measures
-@pytest.mark.quiet
 def test_two_revisions_of_a_file(repository: Path) -> None:
     revisions = ["--rev", "old=HEAD~1", "--rev", "new=HEAD"]
-    done = lens("compare", "tiny.py", "tiny.py", *revisions, "--rounds", "4", "-o", "out", cwd=repository / "bench")
+    with little_effort(processes=3):
+        done = lens("compare", "tiny.py", "tiny.py", *revisions, "-o", "out", cwd=repository / "bench")
     assert done.returncode == 1, done.stderr
     assert " slower: python +" in done.stdout
     assert len(git(repository, "worktree", "list").splitlines()) == 1
@@ -103,7 +110,6 @@ def test_two_revisions_of_a_file(repository: Path) -> None:
 
 
 @pytest.mark.measures
-@pytest.mark.quiet
 def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> None:
     command = [sys.executable, "-m", "overhead_lens", "compare", "bench/tiny.py", "bench/tiny.py", "--rev", "old=HEAD"]
     environment = {**os.environ, "TMPDIR": str(repository.parent)}
@@ -119,8 +125,7 @@ def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> No
     assert not list(repository.parent.glob("overhead-lens-*"))
 
 
-@pytest.mark.measures
-@pytest.mark.quiet
+@pytest.mark.usefixtures("answered_here")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -143,14 +148,17 @@ def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> No
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_bad_input_is_one_line_and_leaves_nothing(tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_bad_input_is_one_line_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     bare = tmp_path / "bare"
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
     bare.chmod(0o755)
     scenario(tmp_path)
     before = sorted(tmp_path.iterdir())
     texts = [text.replace("new=bare", f"new={bare}") for text in arguments]
-    done = lens_apart("compare", *texts, cwd=tmp_path, env={"TMPDIR": str(tmp_path), "GIT_CEILING_DIRECTORIES": "/"})
+    done = lens("compare", *texts, cwd=tmp_path, env={"GIT_CEILING_DIRECTORIES": "/"})
     assert message in error_line(done)
     assert done.returncode == 2
     assert sorted(tmp_path.iterdir()) == before

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run import error_line, lens, scenario
+from tests.recorder.effort import little_effort
 
 FILE = """
 def total(values):
@@ -52,7 +53,7 @@ def test_seen_before_anything_starts(mine: Path, arguments: list[str], message: 
     assert [path.name for path in mine.iterdir()] == ["mine.py"]
 
 
-@pytest.mark.measures
+@pytest.mark.usefixtures("answered_here")
 @pytest.mark.parametrize(
     ("arguments", "start"),
     [
@@ -84,7 +85,8 @@ def test_seen_by_the_worker(mine: Path, arguments: list[str], start: str) -> Non
 
 @pytest.mark.measures
 def test_a_profile_a_report_and_a_check_against_it(mine: Path) -> None:
-    done = lens("profile", "mine.py:total", "--inputs", "make", "--quick", "-o", "out", "--json", cwd=mine)
+    with little_effort(processes=2):
+        done = lens("profile", "mine.py:total", "--inputs", "make", "--quick", "-o", "out", "--json", cwd=mine)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert sum(each["ns"] for each in document["host"]) == document["wall"]["ns"]
@@ -105,27 +107,15 @@ def test_a_profile_a_report_and_a_check_against_it(mine: Path) -> None:
 
 
 @pytest.mark.measures
-@pytest.mark.quiet
 def test_two_functions_compared(mine: Path) -> None:
-    done = lens(
-        "compare",
-        "mine.py:total",
-        "mine.py:other",
-        "--inputs",
-        "make",
-        "--rounds",
-        "3",
-        "-o",
-        "pair",
-        "--json",
-        cwd=mine,
-    )
+    with little_effort(processes=3):
+        done = lens("compare", "mine.py:total", "mine.py:other", "--inputs", "make", "-o", "pair", "--json", cwd=mine)
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["verdict"] == "slower"
     assert (mine / "pair" / "base" / "meta.json").exists()
 
 
-@pytest.mark.measures
+@pytest.mark.usefixtures("answered_here")
 def test_a_scenario_file_still_names_variants(tmp_path: Path) -> None:
     done = lens("profile", f"{scenario(tmp_path)}:totl", cwd=tmp_path)
     assert error_line(done) == "scenario tiny has no variant 'totl'; did you mean 'total'?"

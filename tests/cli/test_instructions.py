@@ -18,6 +18,7 @@ from overhead_lens.taxonomy.classifier import default_classifier
 from tests.cli.run import TINY, error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
+from tests.recorder.effort import little_effort
 
 COUNTS = """\
 events: Ir
@@ -100,17 +101,9 @@ def test_damaged_metadata_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.measures
 def test_profile_without_valgrind_is_whole_otherwise(tmp_path: Path) -> None:
-    done = lens(
-        "profile",
-        scenario(tmp_path),
-        "--quick",
-        "--instructions",
-        "--json",
-        "-o",
-        "out",
-        cwd=tmp_path,
-        env={"PATH": "/nonexistent"},
-    )
+    command = ["profile", scenario(tmp_path), "--quick", "--instructions", "--json", "-o", "out"]
+    with little_effort(processes=2):
+        done = lens(*command, cwd=tmp_path, env={"PATH": "/nonexistent"})
     assert done.returncode == 0, done.stderr
     document = validated(done.stdout)
     assert document["instructions"] is None
@@ -151,7 +144,8 @@ def counts_of(folder: Path, calls: int) -> InstructionBudget:
 def test_a_gate_in_instructions(tmp_path: Path) -> None:
     """The same code keeps the limit; a hundred more steps of Python do not, and Python is named; no clock is read."""
     path = scenario(tmp_path, text=TINY.replace("size: int = 50", "size: int = 500"))
-    done = lens("profile", path.name, "--quick", "--instructions", "-q", "-o", "base", cwd=tmp_path)
+    with little_effort(processes=2):
+        done = lens("profile", path.name, "--quick", "--instructions", "-q", "-o", "base", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     same = lens("check", "base", "--instructions", "--json", "-q", "-o", "same", cwd=tmp_path)
     assert (same.returncode, same.stderr) == (0, "")

@@ -77,7 +77,7 @@ def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
 
 
-@pytest.mark.measures
+@pytest.mark.usefixtures("answered_here")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -9,7 +9,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,17 @@ import pytest
 
 from overhead_lens.cli.profile import profile
 from overhead_lens.errors import MeasurementError
+from overhead_lens.samplers import py_spy
 from overhead_lens.recorder import single as record
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.cli.hanging import asleep, hang, start, wait_until_gone, workers_of
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
+from tests.recorder.effort import little_effort
+
+# Run by one process, which records once.
+shares_a_capture = pytest.mark.xdist_group("a capture")
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +36,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
     folder = tmp_path_factory.mktemp("measured")
     path = scenario(folder, body="print('chatter') if len(values) < 0 else None")
     path.write_text("print('loading')\n" + path.read_text())
-    return folder / "out", lens("profile", path, "--quick", "--json", "-o", folder / "out", "-p", "size=60", cwd=folder)
+    command = ["profile", path, "--quick", "--json", "-o", folder / "out", "-p", "size=60"]
+    with little_effort(processes=3):
+        return folder / "out", lens(*command, cwd=folder)
 
 
 @pytest.fixture(scope="session")
@@ -43,6 +49,7 @@ def document(measured: tuple[Path, subprocess.CompletedProcess[str]]) -> dict[st
 
 
 @pytest.mark.measures
+@shares_a_capture
 def test_json_is_the_contract_and_closes(document: dict[str, Any], measured: tuple[Path, Any]) -> None:
     assert [each["category"] for each in document["host"]] == list(HOST_CATEGORIES)
     assert sum(each["ns"] for each in document["host"]) == document["wall"]["ns"] == document["closure"]["sum_ns"]
@@ -57,6 +64,7 @@ def test_json_is_the_contract_and_closes(document: dict[str, Any], measured: tup
 
 
 @pytest.mark.measures
+@shares_a_capture
 def test_a_python_sum_is_python(document: dict[str, Any]) -> None:
     if document["host"][0]["evidence"] != "samples":
         pytest.skip("py-spy may not attach here (see `overhead-lens doctor`)")
@@ -65,6 +73,7 @@ def test_a_python_sum_is_python(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.measures
+@shares_a_capture
 def test_the_capture_holds_everything_raw(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
     path = measured[0]
     meta = json.loads((path / "meta.json").read_text())
@@ -80,6 +89,7 @@ def test_the_capture_holds_everything_raw(measured: tuple[Path, Any], document: 
 
 
 @pytest.mark.measures
+@shares_a_capture
 def test_report_says_the_same_again(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
     assert validated(lens("report", measured[0], "--json", cwd=measured[0]).stdout) == document
     text = lens("report", measured[0], cwd=measured[0]).stdout
@@ -89,6 +99,7 @@ def test_report_says_the_same_again(measured: tuple[Path, Any], document: dict[s
 
 
 @pytest.mark.measures
+@shares_a_capture
 def test_export_writes_once(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
     path = measured[0]
     for target in ("chrome", "perfetto"):
@@ -112,6 +123,7 @@ def timed(path: Path, target: Path, call_ns: int) -> Path:
 
 
 @pytest.mark.measures
+@shares_a_capture
 def test_diff_of_the_same_and_of_a_slower_one(measured: tuple[Path, Any], tmp_path: Path) -> None:
     base, slow = timed(measured[0], tmp_path / "base", 1_000), timed(measured[0], tmp_path / "slow", 2_000)
     same = lens("diff", base, base, "--json", cwd=tmp_path)
@@ -127,28 +139,14 @@ def test_diff_of_the_same_and_of_a_slower_one(measured: tuple[Path, Any], tmp_pa
 
 
 @pytest.mark.measures
-def test_without_permission_to_sample_the_trace_decides(tmp_path: Path) -> None:
+def test_without_permission_to_sample_the_trace_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A py-spy that is refused, found where a plain PATH install would be."""
     fake = tmp_path / "py-spy"
     fake.write_text('#!/bin/sh\necho "Permission Denied: Try running again with elevated permissions" >&2\nexit 1\n')
     fake.chmod(fake.stat().st_mode | stat.S_IEXEC)
-    code = (
-        "import overhead_lens.instruments.samples.sampler as s, sys; fake = sys.argv.pop(1); s.find_sampler = lambda: fake; "
-        "from overhead_lens.__main__ import main; main()"
-    )
-    command = [
-        sys.executable,
-        "-c",
-        code,
-        str(fake),
-        "profile",
-        str(scenario(tmp_path)),
-        "--quick",
-        "--json",
-        "-o",
-        "out",
-    ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    monkeypatch.setattr(py_spy, "find_sampler", lambda: str(fake))
+    with little_effort(processes=2):
+        done = lens("profile", scenario(tmp_path), "--quick", "--json", "-o", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     document = validated(done.stdout)
     assert {each["evidence"] for each in document["host"]} == {"trace", "none"}

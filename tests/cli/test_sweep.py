@@ -84,7 +84,7 @@ def test_seen_before_anything_starts(tmp_path: Path, arguments: list[str], messa
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.measures
+@pytest.mark.usefixtures("answered_here")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -35,7 +36,7 @@ class Program:
     """The compiled trace_processor.
 
     Args:
-        cache_dir: Where the compiled module is kept, since compiling takes seconds.
+        cache_dir: Where the compiled module is kept, for all workers and later runs: compiling takes seconds.
     """
 
     def __init__(self, cache_dir: Path) -> None:
@@ -44,7 +45,8 @@ class Program:
         kept = cache_dir / f"{hashlib.sha256(code + version('wasmtime').encode()).hexdigest()[:16]}.cwasm"
         self._engine = wasmtime.Engine()
         if not kept.exists():
-            part = kept.with_suffix(".part")
+            cache_dir.mkdir(parents=True, exist_ok=True)
+            part = kept.with_suffix(f".{os.getpid()}")
             part.write_bytes(wasmtime.Module(self._engine, code).serialize())
             part.replace(kept)
         self._module = wasmtime.Module.deserialize_file(self._engine, str(kept))

@@ -1,9 +1,10 @@
-"""The cost lies in the user's own Python code, beside an operator or beside a compiled function."""
+"""The cost lies in Python: the user's own, beside an operator or a compiled function, or that of a library."""
 
 from __future__ import annotations
 
 from time import perf_counter_ns
 
+import bought_library
 import torch
 from known_cost import COST, Params
 
@@ -42,11 +43,17 @@ def beside_compiled(x: torch.Tensor) -> torch.Tensor:
     return compiled(x)
 
 
+def library(x: torch.Tensor) -> torch.Tensor:
+    """The library's function, then an operator."""
+    bought_library.work()
+    return torch.neg(x)
+
+
 SCENARIO = Scenario(
     name="laboratory_user_code",
-    summary="a known cost in the user's own Python code",
+    summary="a known cost in Python code of the user or of a library",
     source="CPython",
     params=Params,
     inputs=inputs,
-    variants={"eager": eager, "beside_compiled": beside_compiled},
+    variants={"eager": eager, "beside_compiled": beside_compiled, "library": library},
 )

@@ -1,0 +1,27 @@
+"""Recordings that are short: for what any recording shows, and verdicts on what takes several times as long."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from unittest import mock
+
+from overhead_lens import api
+from overhead_lens.machine import request
+from overhead_lens.recorder import paired
+
+_SECOND_OF_STACKS = 300
+
+
+@contextlib.contextmanager
+def little_effort(processes: int) -> Iterator[None]:
+    """Record with so many processes, each timed for moments and sampled for a second."""
+    short = {"processes": processes, "clock_budget_ns": 200_000_000, "samples_per_process": _SECOND_OF_STACKS}
+    single, pair = replace(request.QUICK, **short), replace(paired.PAIRED, blocks=20, **short)
+    with contextlib.ExitStack() as stack:
+        for module in (request, api):
+            stack.enter_context(mock.patch.multiple(module, STANDARD=single, QUICK=single))
+        for module in (paired, api):
+            stack.enter_context(mock.patch.object(module, "paired_effort", lambda *, compiles: pair))
+        yield
