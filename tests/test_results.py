@@ -17,8 +17,8 @@ from scripts.results import RESULTS, ROOT, Cell, Claim, Column, Origin, read_res
 CLAIM = Claim(
     claim="drawn", question="Why?", method="By drawing.", command="true", columns=(Column("a", "ns"), Column("b"))
 )
-# Their scripts need the command `run`.
-NOT_MEASURED = ["known-steps", "programs", "run-cost"]
+# To be measured on a quiet machine.
+NOT_MEASURED = ["in-process", "known-steps", "programs", "run-cost"]
 ORIGIN = Origin(measured_on="2026-11-23", machine="a CPU, 2 cores", torch="2.13.0", python="3.11.7")
 
 

@@ -17,8 +17,8 @@ import pytest
 
 from overhead_lens.cli.profile import profile
 from overhead_lens.errors import MeasurementError
-from overhead_lens.samplers import py_spy
 from overhead_lens.recorder import single as record
+from overhead_lens.samplers import py_spy
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.cli.hanging import asleep, hang, start, wait_until_gone, workers_of
 from tests.cli.run import error_line, lens, scenario

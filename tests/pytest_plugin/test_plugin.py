@@ -88,11 +88,11 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def said(result: pytest.RunResult, title: str) -> list[str]:
-    """Lines of a section of the terminal's report."""
+    """Lines of a section of the terminal's report that are not empty."""
     lines = result.outlines
     start = next(at for at, line in enumerate(lines) if re.fullmatch(rf"[=_]+ {re.escape(title)} [=_]+", line))
     end = next(at for at in range(start + 1, len(lines)) if re.match(r"={3,}", lines[at]))
-    return lines[start + 1 : end]
+    return [line for line in lines[start + 1 : end] if line]
 
 
 def baselines(folder: Path) -> list[str]:
