@@ -9,8 +9,8 @@ TOKENS = 128
 WIDTH = 32
 HEADS = 2
 LAYERS = 2
-GROWN_BY = 32
-WINDOWS = 4
+GROWN_BY = 16
+WINDOWS = 8
 
 
 class Layer(nn.Module):
