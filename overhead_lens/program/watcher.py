@@ -133,7 +133,7 @@ class StepWatcher:
             self._scout(kind, key)
 
     def _scout(self, kind: str, key: object) -> None:
-        if kind not in self._kinds:
+        if not self._alive or kind not in self._kinds:
             return
         now_ns = _clock()
         candidate = self._candidates.setdefault((kind, key), Candidate(kind, key, first_ns=now_ns))
@@ -337,7 +337,8 @@ class StepWatcher:
         """A compilation has ended."""
         now_ns = _clock()
         self.compile_ns += now_ns - begin_ns
-        self._note(compiled=[begin_ns, now_ns, reason])
+        if self._alive:
+            self._note(compiled=[begin_ns, now_ns, reason])
 
     def finish(self) -> None:
         """The program's own code has ended."""

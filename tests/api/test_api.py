@@ -32,7 +32,9 @@ REFERENCE = Path(__file__).parents[2] / "traces" / "reference"
 
 def test_importing_it_loads_neither_torch_nor_pandas() -> None:
     heavy = "[name for name in ('torch', 'pandas', 'numpy', 'numba', 'rich', 'typer') if name in sys.modules]"
-    code = f"import sys, overhead_lens as ol; print(sorted(ol.__all__), ol.step(), type(ol.region('x')).__name__, {heavy})"
+    code = (
+        f"import sys, overhead_lens as ol; print(sorted(ol.__all__), ol.step(), type(ol.region('x')).__name__, {heavy})"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names = ["analyze", "attach", "compare", "load", "profile", "region", "step"]
     assert done.stdout == f"{names} None region []\n"
