@@ -92,6 +92,7 @@ class StepWatcher:
         self._plan: Iterator[int] = iter(())
         self._phase = Phase.WARM_UP
         self._turn = 0
+        self._is_measured = False
         self._recent: list[int] = []
         self._reads_usage = False
         self._frames: list[FrameType] = []
@@ -163,6 +164,7 @@ class StepWatcher:
         self._chosen = candidate
         self._candidates.clear()
         self._area.restart()
+        self._is_measured = False
         self._recent = []
         self._reads_usage = candidate.interval_ns >= _COUNTED_STEP_NS
         self._frames = []
@@ -191,10 +193,10 @@ class StepWatcher:
         setattr(builtins, name.format(number), function)
 
     def _left(self) -> None:
-        """The measured loop is over: what follows is no step, and may hold the program's real loop."""
+        """The measured loop is over: what follows is no step. After a loop too short to be measured another may be chosen."""
         self._mark()
         self._begin_ns = 0
-        if self._alive and self._deadline_ns < _FOREVER:
+        if self._alive and not self._is_measured:
             self._candidates.clear()
             self._scouting_since = 0
             for number in range(len(self._loops)):
@@ -236,6 +238,7 @@ class StepWatcher:
         for turn in range(_TURNS):
             yield from self._bare()
             yield from self._sampled()
+            self._is_measured = True
             yield from self._bare()
             if turn == 0:
                 yield from self._traced(trace)

@@ -256,6 +256,23 @@ def test_the_next_loop_may_be_the_real_one(start: Callable[..., Program]) -> Non
     assert len(program.rows()) == 1
 
 
+def test_a_loop_that_was_measured_stays(start: Callable[..., Program]) -> None:
+    program = start(Loop("train.py", 3, 4), Loop("train.py", 6, 7))
+    sampler = answering(program)
+    for _ in range(60):
+        program.tick(0, after_ns=100 * MS)
+        sampler(0)
+    program.leave(0)
+    assert Phase.SAMPLED in [phase for phase, _ in program.phases()]
+    for _ in range(20):
+        program.tick(1, after_ns=100 * MS)
+    before = program.rows()
+    program.tick(0)
+    program.tick(0)
+    assert program.rows()[:-1] == before
+    assert len(before) > 40
+
+
 def test_a_forked_child_is_silent(start: Callable[..., Program], forked: list[Callable[[], None]]) -> None:
     program = start(OUTER, INNER)
     program.watcher.enter("outside", CODE, 1)
