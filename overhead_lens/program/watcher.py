@@ -21,6 +21,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -49,6 +50,8 @@ _TURNS = 3
 _FOREVER = 2**62
 # Reading the thread's counters takes about 1 us.
 _COUNTED_STEP_NS = 200_000
+# macOS counts for the whole process only.
+_USAGE_OF = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 _clock = time.perf_counter_ns
 _OURS = os.path.dirname(os.path.abspath(__file__))
 
@@ -223,7 +226,7 @@ class StepWatcher:
     def _add(self, end_ns: int) -> None:
         counters = (0, 0, 0, 0)
         if self._reads_usage:
-            usage = resource.getrusage(resource.RUSAGE_THREAD)
+            usage = resource.getrusage(_USAGE_OF)
             times = round(usage.ru_utime * 1e9), round(usage.ru_stime * 1e9)
             counters = (*times, usage.ru_minflt, usage.ru_nivcsw)
         self._area.add(self._begin_ns, end_ns, self._phase, *counters, self.gc_ns, self.compile_ns, self.data_ns)
@@ -351,7 +354,8 @@ class StepWatcher:
             self._alive = False
 
     def _note(self, **fields: Any) -> None:
-        with (self._folder / NOTES).open("a", encoding="utf-8") as file:
+        # A full disk is not the program's concern.
+        with suppress(OSError), (self._folder / NOTES).open("a", encoding="utf-8") as file:
             file.write(json.dumps(fields) + "\n")
 
     def _die(self) -> None:

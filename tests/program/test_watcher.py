@@ -434,6 +434,16 @@ def test_a_defect_ends_the_watching_and_not_the_program(
     assert len(program.rows()) < 500
 
 
+def test_notes_that_cannot_be_written_are_left_out(start: Callable[..., Program]) -> None:
+    program = start()
+    (program.folder / NOTES).mkdir()
+    for _ in range(5):
+        program.mark("optimizer")
+    program.watcher.compiled(0, "a shape")
+    program.watcher.finish()
+    assert len(program.rows()) == 2
+
+
 def test_the_frame_around_the_steps_is_their_home(start: Callable[..., Program]) -> None:
     program = start()
     program.chosen("optimizer")
