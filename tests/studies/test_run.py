@@ -1,0 +1,347 @@
+"""Runs of a user's program, drawn: the budget of a step, its regions, its slowest steps, what a reader must know."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import overhead_lens as ol
+from overhead_lens.errors import UsageError
+from overhead_lens.program.area import Phase
+from overhead_lens.studies.run.analysis import RunBudget, Steps, run_budget
+from overhead_lens.studies.run.slowest import Slow, slowest_steps
+from overhead_lens.studies.run.stored import STEPS, Compilation, Place, Region, read_run
+from tests.cli.run import error_line, lens
+from tests.documents import validated
+from tests.drawn.runs import (
+    COMPILING,
+    HOME,
+    KERNEL,
+    OUTSIDE,
+    PID,
+    WAIT,
+    WORK,
+    bare,
+    main,
+    run_of,
+    store,
+    stretch,
+    table,
+)
+from tests.drawn.stacks import CLASSIFIER
+
+TURN = [main(WORK, 600), main(WAIT, 400)]
+
+
+def budget(*rows: Any, turns: Any = (TURN,), **meta: Any) -> RunBudget:
+    return run_budget(run_of(*rows, turns=turns, **meta), CLASSIFIER)
+
+
+def ns_of(found: RunBudget) -> dict[str, int]:
+    """Categories that have time."""
+    return {each.category: each.ns for each in found.host if each.ns}
+
+
+# ---------------------------------------------------------------- the step
+def test_the_wall_is_the_mean_of_bare_steps() -> None:
+    found = budget(
+        *stretch(Phase.WARM_UP, *(5 * [900])),
+        *stretch(Phase.BARE, 5_000, 100, 200, 300),
+        *stretch(Phase.ATTACHING, 4_000),
+        *stretch(Phase.SAMPLED, 1_000, 1_000),
+        *stretch(Phase.BARE, 7_000, 200, 200),
+        *stretch(Phase.TRACED, 800),
+    )
+    assert (found.wall.ns, found.per) == (200, "step")
+    # Student's t with four degrees of freedom: 2.776 standard errors of five blocks of one step.
+    half = 2.776 * (20_000 / 4 / 5) ** 0.5
+    assert found.wall.ci95_ns == (pytest.approx(200 - half, rel=0.05), pytest.approx(200 + half, rel=0.05))
+    assert found.steps == Steps("optimizer", "train.py:7", count=3 + 16, warm_up=3 + 5, measured=5)
+
+
+def test_the_step_is_divided_by_the_stacks_inside_it() -> None:
+    found = budget(*bare(100, 300, 300, 100), turns=(TURN, TURN))
+    assert ns_of(found) == {"python": 120, "wait": 80}
+    assert [(part.name, part.ns) for part in found.category("python").parts if part.ns] == [("user", 120)]
+    assert found.category("python").evidence == "samples"
+    low, high = found.category("wait").ci95_ns
+    assert low < 80 < high
+    assert (found.samples, found.warnings) == (2_000, ())
+
+
+def test_stacks_outside_the_steps_are_left_out_and_counted() -> None:
+    turn = [
+        *TURN,
+        main(OUTSIDE, 200),
+        main("<module> (train.py:5);evaluate (train.py:5)", 20),
+        main("train (other/train.py:5)", 20),
+        main("train (train.py)", 10),
+    ]
+    found = budget(*bare(100, 300, 300, 100), turns=(turn,))
+    assert (ns_of(found), found.samples) == ({"python": 120, "wait": 80}, 1_000)
+    assert found.warnings == ("250 of 1,250 stacks of the main thread lie outside the steps and are left out",)
+
+
+@pytest.mark.parametrize(
+    ("home", "samples"),
+    [
+        (HOME, 1_000),
+        (Place("/home/ada/train.py", "", 3, 9), 1_000),
+        (Place("/home/ada/train.py", "train", 0, 0), 1_200),
+        (Place("/home/ada/train.py", "Trainer.train", 0, 0), 0),
+        (None, 1_200),
+    ],
+)
+def test_where_the_steps_are(home: Place | None, samples: int) -> None:
+    assert budget(*bare(100, 200, 300), turns=([*TURN, main(OUTSIDE, 200)],), home=home).samples == samples
+
+
+def test_methods_are_known_by_their_last_name() -> None:
+    turn = [main("Trainer.train (train.py:5)", 300)]
+    assert budget(*bare(100, 200, 300), turns=(turn,)).samples == 300
+
+
+def test_compilations_are_told_by_the_clock() -> None:
+    steps = [*(9 * [100]), {"ns": 1_000, "compile_ns": 900}]
+    found = budget(*bare(*steps), turns=([*TURN, main(COMPILING, 7_000)],))
+    # 1,900 ns in ten steps; stacks say how the rest divides.
+    assert found.wall.ns == 190
+    assert ns_of(found) == {"python": 60, "wait": 40, "compile": 90}
+    assert [found.category(name).evidence for name in ("compile", "wait", "kernel")] == ["clock", "samples", "none"]
+    assert sum(each.share for each in found.host) == pytest.approx(1)
+    assert validated(found.to_json())["host"][-2]["category"] == "compile"
+
+
+def test_compilations_that_no_clock_told_of_are_told_by_stacks() -> None:
+    found = budget(*bare(*(10 * [190])), turns=([*TURN, main(COMPILING, 900)],))
+    assert ns_of(found) == {"python": 60, "wait": 40, "compile": 90}
+
+
+def test_page_faults_are_taken_out_of_the_kernel() -> None:
+    step = {"ns": 1_000, "user_ns": 600, "system_ns": 400, "faults": 2}
+    found = budget(*bare(*(20 * [step])), turns=([main(KERNEL, 800), main(WORK, 200)],))
+    assert ns_of(found) == {"python": 200, "allocation": 400, "kernel": 400}
+    assert [(part.name, part.ns) for part in found.category("allocation").parts if part.ns] == [("page_fault", 400)]
+
+
+# ---------------------------------------------------------------- less than steps and stacks
+def test_without_steps_the_budget_is_of_the_run() -> None:
+    found = budget(turns=([*TURN, main(OUTSIDE, 1_000)],), found_by="none", home=None)
+    assert (found.per, found.wall.ns, found.wall.ci95_ns) == ("run", 5_000_000, (5_000_000, 5_000_000))
+    assert found.steps == Steps("none", "", 0, 0, 0)
+    assert ns_of(found) == {"python": 4_000_000, "wait": 1_000_000}
+    assert found.warnings == (
+        "no step could be measured (none were seen): the budget is of the whole run; --step names one",
+    )
+
+
+def test_too_few_bare_steps_are_none() -> None:
+    found = budget(*stretch(Phase.WARM_UP, 1, 1), *bare(100, 100))
+    assert (found.per, found.wall.ns, found.steps.found_by, found.samples) == ("run", 5_000_000, "none", 1_000)
+    assert found.warnings == (
+        (
+            "no step could be measured (5 were seen, and the program ended too soon): the budget is of the whole run;"
+            " --step names one"
+        ),
+    )
+    assert budget(*bare(100, 100, 100)).per == "step"
+
+
+@pytest.mark.parametrize(
+    ("meta", "turns", "warning"),
+    [
+        ({"reason": "Yama forbids it"}, (), "no stacks: Yama forbids it; nothing says how the time divides"),
+        ({}, (), "no stacks: the program ended before one was taken; nothing says how the time divides"),
+        (
+            {},
+            ([main(OUTSIDE, 7)],),
+            "no stacks: the program ended before one was taken; nothing says how the time divides",
+        ),
+    ],
+)
+def test_without_stacks_nothing_is_attributed(meta: Any, turns: Any, warning: str) -> None:
+    found = budget(*bare(100, 200, 300), turns=turns, **meta)
+    assert ns_of(found) == {"unattributed": 200}
+    assert {each.evidence for each in found.host} == {"none"}
+    assert found.category("kernel").ci95_ns == (0.0, 200.0)
+    assert warning in found.warnings
+    assert found.samples == 0
+
+
+def test_few_stacks_are_rough() -> None:
+    assert budget(*bare(100, 100, 100), turns=([main(WORK, 99)],)).warnings == (
+        "99 stacks only: the shares are rough; a longer run narrows them",
+    )
+    assert budget(*bare(100, 100, 100), turns=([main(WORK, 100)],)).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("later_ns", "warnings"),
+    [
+        (1_049, ()),
+        (1_051, ("steps of the later half take +5% of the time of the first half's: the budget is their mean",)),
+        (900, ("steps of the later half take -10% of the time of the first half's: the budget is their mean",)),
+    ],
+)
+def test_a_drift_is_said(later_ns: int, warnings: tuple[str, ...]) -> None:
+    assert budget(*bare(*(9 * [1_000]), 90_000, *(10 * [later_ns]))).warnings == warnings
+
+
+def test_warnings_of_the_recording_come_first() -> None:
+    assert budget(*bare(100, 100, 100), warnings=["it was so"], turns=()).warnings[0] == "it was so"
+
+
+# ---------------------------------------------------------------- regions and threads
+def region(name: str, count: int, ns: float, squares_ns2: float, *places: Place) -> Region:
+    return Region(name, list(places), count, ns, squares_ns2)
+
+
+def test_regions_have_budgets_of_their_own() -> None:
+    places = Place("/home/ada/train.py", "train", 5, 5), Place("/home/ada/model.py", "forward", 0, 0)
+    turn = [
+        main(WORK, 100),
+        main(f"{WORK};forward (model.py:77)", 100),
+        main(f"{WORK};clock_nanosleep (libc.so.6)", 100),
+        main("train (train.py:6)", 900),
+        "thread (11): reader;forward (model.py:3);clock_nanosleep (libc.so.6) 100",
+    ]
+    found = budget(
+        *bare(100, 100, 100),
+        turns=(turn,),
+        regions=[
+            region("unseen", 1, 70.0, 4_900.0, Place("/home/ada/train.py", "gone", 1, 2)),
+            # Times 100, 100, 200, 200.
+            region("step", 4, 600.0, 100_000.0, *places[:1]),
+            region("forward", 10, 500.0, 25_000.0, *places[1:]),
+        ],
+    )
+    step, forward, unseen = found.regions
+    assert (step.name, step.count, step.wall.ns) == ("step", 4, 150)
+    half = 1.96 * 50 / 4**0.5
+    assert step.wall.ci95_ns == (pytest.approx(150 - half), pytest.approx(150 + half))
+    assert {each.category: each.ns for each in step.host if each.ns} == {"python": 100, "wait": 50}
+    # In any thread.
+    assert {each.category: each.ns for each in forward.host if each.ns} == {"python": 25, "wait": 25}
+    assert (unseen.name, unseen.wall.ns, unseen.wall.ci95_ns, unseen.host) == ("unseen", 70, (70.0, 70.0), ())
+
+
+def test_threads_and_children_stand_beside_it() -> None:
+    child = f'process {PID}:"python train.py";process 12:"worker";thread (12): MainThread;decode (data.py:3) 300'
+    turns = (
+        [*TURN, "thread (11): reader;read (data.py:9) 200", child],
+        [*TURN, "thread (11): reader;read (data.py:9);clock_nanosleep (libc.so.6) 600"],
+    )
+    found = budget(*bare(100, 200, 300), turns=turns)
+    assert [(each.name, each.thread, each.process, each.samples, each.wall_ns) for each in found.threads] == [
+        ("MainThread", 12, 12, 300, 200),
+        ("reader", 11, PID, 800, 200),
+    ]
+    assert [round(each.busy_share, 3) for each in found.threads] == [1.0, 0.25]
+    assert found.samples == 2_000
+
+
+# ---------------------------------------------------------------- slowest steps
+USUAL = {"ns": 1_000_000, "user_ns": 900_000, "system_ns": 50_000}
+
+
+def slow(**changed: int) -> Slow:
+    """What is said of a step that takes 11 ms where others take 1 ms."""
+    rows = bare(*(20 * [USUAL]), {**USUAL, "ns": 11_000_000, **changed})
+    return budget(*rows, compilations=[Compilation(0, 15_000_000, "early")]).slowest[0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "because"),
+    [
+        ({"gc_ns": 3_000_000}, "garbage collection"),
+        ({"gc_ns": 2_900_000, "user_ns": 10_900_000}, "it computed longer"),
+        ({"data_ns": 9_000_000, "gc_ns": 4_000_000}, "waiting for data"),
+        ({"compile_ns": 9_000_000}, "compilation"),
+        ({"faults": 6_000}, "page faults (6,000)"),
+        ({"faults": 5_900, "switches": 3}, "a neighbour on the core (3 involuntary switches)"),
+        ({}, "it was blocked: not running, and nothing took its core"),
+        ({"user_ns": 0, "system_ns": 0}, "unknown: steps this short are not counted in detail"),
+    ],
+)
+def test_why_a_step_was_slow(changed: dict[str, int], because: str) -> None:
+    # 3 before the first row, the one that is left out, and 20 usual ones.
+    assert slow(**changed) == Slow(3 + 1 + 20, 11_000_000, because)
+
+
+def test_a_recompilation_is_said_with_its_reason() -> None:
+    step = {"ns": 9_000, "compile_ns": 8_500}
+    steps = table(bare(*(4 * [100]), step, 100, step))
+    drawn = run_budget(replace(run_of(), steps=steps), CLASSIFIER)
+    assert [each.because for each in drawn.slowest] == ["compilation", "compilation"]
+    first, second = (int(steps["end_ns"][at]) - 100 for at in (5, 7))
+    compilations = [
+        Compilation(0, 900, "before all"),
+        Compilation(first - 8_000, first, ""),
+        Compilation(second - 8_000, second, f"tensor 'x'\n   size mismatch {200 * 'y'}"),
+    ]
+    found = budget(*bare(*(4 * [100]), step, 100, step), compilations=compilations)
+    assert [(each.step, each.because) for each in found.slowest] == [
+        (3 + 5, "compilation"),
+        (3 + 7, f"recompilation: tensor 'x' size mismatch {200 * 'y'}"[: len("recompilation: ") + 160]),
+    ]
+
+
+def test_at_most_five_that_take_twice_the_median() -> None:
+    steps = [*(20 * [100]), 200, 201, 300, 400, 500, 600, 700]
+    found = budget(*bare(*steps))
+    assert [each.wall_ns for each in found.slowest] == [700, 600, 500, 400, 300]
+    assert [each.wall_ns for each in budget(*bare(*steps[:-5])).slowest] == [201]
+
+
+def test_no_steps_no_slow_ones() -> None:
+    columns = [*table(bare(1)).columns, "number", "ns"]
+    assert slowest_steps(pd.DataFrame(columns=columns, dtype="int64"), ()) == ()
+
+
+# ---------------------------------------------------------------- stored and shown
+def test_it_is_stored_loaded_and_shown(tmp_path: Path) -> None:
+    rows = [*stretch(Phase.WARM_UP, 900), *bare(100, 300, 300, 100)]
+    places = [Place("/home/ada/train.py", "train", 5, 5)]
+    drawn = run_of(*rows, rank=3, regions=[Region("decode", places, 4, 400.0, 41_000.0)], exit_code=7)
+    turns = (TURN, [*TURN, "thread (11): reader;read (data.py:9) 200"])
+    path = store(tmp_path / "r", drawn, turns)
+    stored = read_run(path)
+    assert stored.meta == drawn.meta
+    assert stored.steps is not None
+    assert drawn.steps is not None
+    pd.testing.assert_frame_equal(stored.steps, drawn.steps)
+    assert [[thread.samples for thread in turn] for turn in stored.threads] == [[1_000], [1_000, 200]]
+    found = ol.load(path)
+    assert isinstance(found, RunBudget)
+    document = validated(found.to_json())
+    assert document["schema"] == "overhead-lens/run/1"
+    assert document["steps"] == {
+        "found_by": "optimizer",
+        "where": "train.py:7",
+        "count": 9,
+        "warm_up": 4,
+        "measured": 4,
+    }
+    assert (document["command"], document["exit_code"], document["per"]) == (["train.py", "--epochs", "3"], 7, "step")
+    assert sum(row["ns"] for row in document["host"]) == document["wall"]["ns"] == 200
+    assert document["regions"][0]["wall"]["ns"] == 100
+    assert document["device"] is None
+    assert found.to_pandas().loc["python", "ns"] == 120
+    done = lens("report", "r", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("rank 3: train.py --epochs 3   200 ns per step")
+
+
+@pytest.mark.parametrize("file", [STEPS, "stacks.txt.gz", "meta.json"])
+def test_a_damaged_run_is_refused_by_name(tmp_path: Path, file: str) -> None:
+    path = store(tmp_path / "r", run_of(*bare(1, 2, 3)), (TURN,))
+    (path / file).write_bytes((path / file).read_bytes()[:-9])
+    done = lens("report", "r", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "r" in error_line(done)
+    with pytest.raises(UsageError):
+        ol.load(path)
