@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import gc
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
@@ -19,8 +21,20 @@ from overhead_lens.program.watcher import StepWatcher
 _clock = time.perf_counter_ns
 
 
-class AfterImport(MetaPathFinder):
-    """Calls functions after modules of their names were imported, and compiles one module by other means.
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Action:
+    """What is done around the import of a module."""
+
+    after: Callable[[Any], None]
+    before: Callable[[], None] = _nothing
+
+
+class AroundImport(MetaPathFinder):
+    """Acts around the imports of modules by their names, and compiles some by other means.
 
     Args:
         actions: By the module's name.
@@ -29,7 +43,7 @@ class AfterImport(MetaPathFinder):
 
     def __init__(
         self,
-        actions: dict[str, Callable[[ModuleType], None]],
+        actions: dict[str, Action],
         compiling: dict[str, Callable[[bytes, str], CodeType]],
     ) -> None:
         self._actions, self._compiling = actions, compiling
@@ -46,7 +60,7 @@ class AfterImport(MetaPathFinder):
         if compiling is not None and isinstance(spec.loader, SourceFileLoader):
             spec.loader = _Compiling(spec.loader.name, spec.loader.path, compiling)
         if action is not None:
-            _act_after(spec.loader, action)
+            _act_around(spec.loader, action)
         return spec
 
 
@@ -59,24 +73,92 @@ class _Compiling(SourceFileLoader):
         return self._compile(self.get_data(self.path), self.path)
 
 
-def _act_after(loader: Any, action: Callable[[ModuleType], None]) -> None:
+def _act_around(loader: Any, action: Action) -> None:
     execute = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
+        action.before()
         execute(module)
-        action(module)
+        action.after(module)
 
     loader.exec_module = exec_module
 
 
-def hooks(watcher: StepWatcher) -> dict[str, Callable[[ModuleType], None]]:
-    """What is put in place after an import, by the module's name."""
+def hooks(watcher: StepWatcher) -> dict[str, Action]:
+    """What is put in place around an import, by the module's name."""
+    modules = _OutermostModules(watcher)
     return {
-        "torch.optim.optimizer": lambda module: _hook_optimizers(module, watcher),
-        "torch.profiler.profiler": lambda module: _hook_profiler(module, watcher),
-        "torch.utils.data.dataloader": lambda module: _hook_loader(module, watcher),
-        "torch._dynamo.callback": lambda module: _hook_compilation(module, watcher),
+        "torch.optim.optimizer": Action(lambda module: _hook_optimizers(module, watcher)),
+        "torch.profiler.profiler": Action(lambda module: _hook_profiler(module, watcher)),
+        "torch.utils.data.dataloader": Action(lambda module: _hook_loader(module, watcher)),
+        "torch.nn.modules.module": Action(modules.watch),
+        # It takes Module.__call__ as it stands for the one that it knows.
+        "torch._dynamo.utils": Action(lambda _: modules.put_back(), modules.leave),
+        "torch._dynamo.callback": Action(lambda module: _hook_compilation(module, watcher, modules.leave_to_compiler)),
     }
+
+
+class _OutermostModules:
+    """Tells the watcher of calls of modules that are not inside another module's.
+
+    ``Module.__call__`` is replaced until something is compiled: the compiler would look into the replacement. From then on only
+    calls of compiled modules tell.
+    """
+
+    def __init__(self, watcher: StepWatcher) -> None:
+        self._watcher = watcher
+        self._class: Any = None
+        self._own: Any = None
+        self._depth = 0
+        self._over = False
+        watcher.let_go["module"] = self._end
+
+    def watch(self, module: Any) -> None:
+        """Replace ``Module.__call__``."""
+        if not self._over:
+            self._class = module.Module
+            self._own = self._class.__call__
+            self._class.__call__ = self._telling(self._own)
+
+    def leave(self) -> None:
+        """Give the class its own method back."""
+        if self._class is not None:
+            self._class.__call__ = self._own
+
+    def put_back(self) -> None:
+        """Replace the method again."""
+        if self._class is not None and not self._over:
+            self._class.__call__ = self._telling(self._own)
+
+    def leave_to_compiler(self) -> None:
+        """Before anything is compiled: only compiled modules tell from now on."""
+        if self._over:
+            return
+        self._end()
+        frames: Any = sys.modules.get("torch._dynamo.eval_frame")
+        compiled = getattr(frames, "OptimizedModule", None)
+        if compiled is not None:
+            self._class, self._own = compiled, compiled.__call__
+            compiled.__call__ = self._telling(self._own)
+
+    def _end(self) -> None:
+        self.leave()
+        self._over, self._class = True, None
+
+    def _telling(self, own: Any) -> Any:
+        main, watcher = threading.get_ident(), self._watcher
+
+        def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+            if self._depth or threading.get_ident() != main:
+                return own(module, *args, **kwargs)
+            self._depth = 1
+            try:
+                return own(module, *args, **kwargs)
+            finally:
+                self._depth = 0
+                watcher.marked("module", id(module))
+
+        return __call__
 
 
 def watch_collections(watcher: StepWatcher) -> None:
@@ -130,7 +212,7 @@ def _hook_loader(module: Any, watcher: StepWatcher) -> None:
     iterator._next_data = waited
 
 
-def _hook_compilation(module: Any, watcher: StepWatcher) -> None:
+def _hook_compilation(module: Any, watcher: StepWatcher, first: Callable[[], None]) -> None:
     handler = getattr(module, "callback_handler", None)
     if handler is None:
         return
@@ -138,6 +220,7 @@ def _hook_compilation(module: Any, watcher: StepWatcher) -> None:
 
     def began(*_: Any) -> None:
         nonlocal begun_ns
+        first()
         begun_ns = _clock()
 
     def ended(*_: Any) -> None:

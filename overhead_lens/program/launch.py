@@ -19,7 +19,7 @@ from typing import Any
 
 from overhead_lens import marks
 from overhead_lens.program.area import Area, Word
-from overhead_lens.program.hooks import AfterImport, hooks, watch_collections
+from overhead_lens.program.hooks import AroundImport, hooks, watch_collections
 from overhead_lens.program.loops import Wanted, marked
 from overhead_lens.program.watcher import KINDS, StepWatcher
 
@@ -38,7 +38,7 @@ def main() -> None:
     actions = hooks(watcher)
     watch_collections(watcher)
     run, modules = _prepare(command, compiling)
-    sys.meta_path.insert(0, AfterImport(actions, modules))
+    sys.meta_path.insert(0, AroundImport(actions, modules))
     area.write(Word.STARTED_NS, time.perf_counter_ns())
     try:
         run()

@@ -179,7 +179,8 @@ class StepWatcher:
         place = self._loops[candidate.key] if isinstance(candidate.key, int) and candidate.kind == "loop" else None
         if place is not None:
             self._note(home=[place.file, "", place.line, place.last_line])
-        self._note(found_by=candidate.kind, before=candidate.marks)
+        # A loop's mark begins a step, all others end one.
+        self._note(found_by=candidate.kind, before=candidate.marks - (candidate.kind == "loop"))
         self._mark()
 
     def _look_at(self, number: int) -> None:

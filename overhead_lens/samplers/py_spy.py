@@ -42,8 +42,8 @@ class PySpy:
         idle_threads=True,
         other_threads=False,
         subprocesses=True,
-        sentence="py-spy sees threads that run Python, with their native frames, waiting ones too; it does not see who holds the"
-        " GIL, nor threads that run no Python (OpenMP's)",
+        sentence="py-spy sees threads that run Python, waiting ones too, with their native frames; it does not see who holds"
+        " the GIL, nor threads without Python (OpenMP's)",
     )
 
     def start(self, watch: Watch) -> PySpyRunning:

@@ -6,6 +6,7 @@ python -m scripts.validation.attach_agrees [--seconds 60] [--rounds 5]
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -81,7 +82,10 @@ def shares(row: dict[str, Any], wall_ns: float) -> tuple[float, float, float]:
 def document(arguments: list[str]) -> dict[str, Any]:
     """What a command prints with ``--json``."""
     command = [sys.executable, "-m", "overhead_lens", *arguments, "--quiet", "--json"]
-    found: dict[str, Any] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT).stdout)
+    # One thread, as in the watched loop.
+    variables = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT, env=variables)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 

@@ -22,6 +22,7 @@ from overhead_lens.report.text.blocks import (
 )
 from overhead_lens.report.text.host import host_table
 from overhead_lens.report.text.plain import plain
+from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.units import format_ns, format_rate
@@ -51,6 +52,8 @@ def print_breakdown(console: Console, breakdown: Breakdown) -> None:
             console.print()
             console.print(block)
     print_footnotes(console, breakdown.warnings)
+    if any(category.evidence == "samples" for category in breakdown.host):
+        console.print(Text(f"samples: {PySpy.sees.sentence}", style="dim"), soft_wrap=True)
     if breakdown.capture:
         console.print(Text(f"capture: {plain(breakdown.capture)}", style="dim"), soft_wrap=True)
 

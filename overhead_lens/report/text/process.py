@@ -20,6 +20,7 @@ from overhead_lens.units import format_ns
 _MOST_THREADS = 12
 _MOST_FRAMES = 5
 _LEAST_SHARE = 0.005
+_WORTH_A_WORD_SHARE = 0.05
 
 
 def print_process(console: Console, process: ProcessBudget) -> None:
@@ -51,10 +52,10 @@ def sentence(thread: ThreadBudget) -> str:
     ranked = sorted((row for row in thread.host if row.ns), key=lambda row: -row.ns)
     text = f"{_name(thread)} is busy {thread.busy_share:.0%} of the time"
     leading = next((row for row in ranked if row.category != "wait"), None)
-    if leading is not None:
+    if leading is not None and leading.share >= _WORTH_A_WORD_SHARE:
         text += f", {leading.share:.0%} in {leading.category}{_most_of(leading)}"
     waiting = thread.category("wait")
-    if waiting.share >= 0.1:
+    if waiting.share >= _WORTH_A_WORD_SHARE:
         text += f"; it waits {waiting.share:.0%}{_most_of(waiting)}"
     return text + "."
 
