@@ -7,7 +7,7 @@ process. Consecutive steps resemble each other, so that blocks of them, not step
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
 
 _SEED = 20_260_101
+_COMPILE = "compile"
 _BLOCKS = 20
 _FEWEST_STEPS = 3
 _FEW_STACKS = 100
@@ -137,73 +138,56 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     """The budget of a run."""
     meta = run.meta
     bare = _bare(run.steps)
-    per_step = bare is not None and len(bare) >= _FEWEST_STEPS
-    wall = (
-        _step_wall(bare)
-        if bare is not None and per_step
-        else Estimate(float(meta.wall_ns), np.full(REPLICATES, float(meta.wall_ns)))
-    )
-    turns = [[thread for thread in turn if not is_main_of(thread, meta.pid)] for turn in run.threads]
-    mains = [[thread for thread in turn if is_main_of(thread, meta.pid)] for turn in run.threads]
-    home = meta.home if per_step else None
-    stacks = completed([_inside(main, home) for main in mains])
-    stacks = [group for group in stacks if group]
-    fitted = classifier.fitted(stack for group in stacks for stack in group)
-    low, high = wall.interval()
-    step = StepWall(round(wall.value), (low, high))
-    host = _host(step.ns, wall, stacks, bare if per_step else None, fitted)
-    others = [thread for turn in turns for thread in turn]
+    wall = _whole(meta.wall_ns) if bare is None else _estimate(bare["ns"].to_numpy(np.float64))
+    of_main = [thread for turn in run.threads for thread in turn if is_main(thread, meta.pid)]
+    others = [thread for turn in run.threads for thread in turn if not is_main(thread, meta.pid)]
+    home = None if bare is None else meta.home
+    (stacks,) = completed([_inside(of_main, home)])
+    fitted = classifier.fitted(stacks)
+    step = StepWall(round(wall.value), wall.interval())
     return RunBudget(
         command=tuple(meta.program),
         exit_code=meta.exit_code,
-        per="step" if per_step else "run",
-        steps=_steps(run, bare, per_step=per_step),
+        per="run" if bare is None else "step",
+        steps=_steps(run, bare),
         wall=step,
-        host=host,
+        host=_host(step, wall, stacks, bare, fitted),
         threads=thread_budgets(_merged(others), meta.pid, step.ns, classifier) if others else (),
-        regions=_regions(run, mains + turns, fitted),
-        slowest=slowest_steps(bare, meta.compilations, first=_first_number(run))
-        if bare is not None and per_step
-        else (),
-        warnings=(*meta.warnings, *_warnings(run, bare, stacks, home, per_step=per_step)),
+        regions=_regions(run, [*of_main, *others], fitted),
+        slowest=() if bare is None else slowest_steps(bare, meta.compilations, first=meta.before),
+        warnings=(*meta.warnings, *_warnings(run, bare, stacks, _samples(of_main))),
         capture=str(run.path),
-        samples=sum(stack.count for group in stacks for stack in group),
+        samples=sum(stack.count for stack in stacks),
         rank=meta.rank,
         environment=meta.environment,
     )
 
 
-def is_main_of(thread: SampledThread, pid: int) -> bool:
-    """Whether a thread is the program's main one."""
-    return is_main(thread, pid)
-
-
 def _bare(steps: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Bare steps: ``ns``, ``end_ns`` and what each step added to the counters."""
+    """Bare steps: ``ns``, begin, end, number, and what each step added to the counters; None if there are too few."""
     if steps is None:
         return None
     counters = ["user_ns", "system_ns", "faults", "switches", "gc_ns", "compile_ns", "data_ns"]
-    added = steps[counters].diff().fillna(0)
-    table = added.assign(
-        number=np.arange(len(steps)), begin_ns=steps["begin_ns"], end_ns=steps["end_ns"],
-        ns=steps["end_ns"] - steps["begin_ns"],
-    )  # fmt: skip
+    table = steps[counters].diff().fillna(0)
+    table["number"] = np.arange(len(steps))
+    table["begin_ns"], table["end_ns"] = steps["begin_ns"], steps["end_ns"]
+    table["ns"] = steps["end_ns"] - steps["begin_ns"]
     # A stretch's first step holds what starting or ending an instrument left behind.
     is_bare = steps["phase"] == Phase.BARE
     kept: pd.DataFrame = table[is_bare & is_bare.shift(1, fill_value=False)]
-    return kept
+    return kept if len(kept) >= _FEWEST_STEPS else None
 
 
-def _first_number(run: StoredRun) -> int:
-    return run.meta.before
+def _whole(wall_ns: int) -> Estimate:
+    return Estimate(float(wall_ns), np.full(REPLICATES, float(wall_ns)))
 
 
-def _step_wall(bare: pd.DataFrame) -> Estimate:
-    """Mean of the bare steps; replicates by Student's t over blocks of consecutive steps."""
-    return _estimate(bare["ns"].to_numpy(np.float64))
+def _samples(threads: Sequence[SampledThread]) -> int:
+    return sum(thread.samples for thread in threads)
 
 
 def _estimate(values: Floats) -> Estimate:
+    """Mean over steps; replicates by Student's t over blocks of consecutive steps."""
     blocks = np.array([block.mean() for block in np.array_split(values, min(_BLOCKS, len(values)))])
     random = np.random.default_rng(_SEED)
     error = blocks.std(ddof=1) / np.sqrt(len(blocks)) if len(blocks) > 1 else 0.0
@@ -213,11 +197,33 @@ def _estimate(values: Floats) -> Estimate:
 
 
 def _host(
-    wall_ns: int, wall: Estimate, stacks: Sequence[Sequence[Stack]], bare: pd.DataFrame | None, classifier: Classifier
+    wall: StepWall, estimate: Estimate, stacks: Sequence[Stack], bare: pd.DataFrame | None, classifier: Classifier
 ) -> tuple[HostCategory, ...]:
-    if not stacks:
-        return _unknown(wall_ns)
-    shares = shares_of_stacks(stacks, classifier)
+    """Every category's time; compilations, which are rare and long, by the clock where the compiler tells of them."""
+    told = bare is not None and bare["compile_ns"].any()
+    others = (
+        [stack for stack in stacks if classifier.classify(stack).attribution.category != _COMPILE] if told else stacks
+    )
+    if not others:
+        return _unknown(wall.ns)
+    if bare is None or not told:
+        return _divided(wall.ns, estimate, others, bare, classifier)
+    compiling = _estimate(bare["compile_ns"].to_numpy(np.float64))
+    rest = _estimate((bare["ns"] - bare["compile_ns"]).to_numpy(np.float64))
+    compile_ns = min(round(compiling.value), wall.ns)
+    host = _divided(wall.ns - compile_ns, rest, others, bare, classifier)
+    compiled = HostCategory(_COMPILE, compile_ns, compiling.interval(), 0.0, "clock")
+    return tuple(
+        replace(category, share=category.ns / wall.ns)
+        for category in (compiled if category.category == _COMPILE else category for category in host)
+    )
+
+
+def _divided(
+    wall_ns: int, wall: Estimate, stacks: Sequence[Stack], bare: pd.DataFrame | None, classifier: Classifier
+) -> tuple[HostCategory, ...]:
+    """``wall_ns`` by the shares of stacks, page faults in ``allocation``."""
+    shares = shares_of_stacks([stacks], classifier)
     faults = _fault_time(bare, wall, shares)
     drawn = replicates(wall, shares, faults)
     kernel_ns = shares.share("kernel") * wall.value
@@ -283,53 +289,45 @@ def _merged(threads: Sequence[SampledThread]) -> list[SampledThread]:
     return list(merged.values())
 
 
-def _steps(run: StoredRun, bare: pd.DataFrame | None, *, per_step: bool) -> Steps:
-    if run.steps is None or bare is None or not per_step:
+def _steps(run: StoredRun, bare: pd.DataFrame | None) -> Steps:
+    if run.steps is None or bare is None:
         return Steps("none", "", 0, 0, 0)
     warm_up = int((run.steps["phase"] == Phase.WARM_UP).sum()) + run.meta.before
     return Steps(run.meta.found_by, run.meta.where, len(run.steps) + run.meta.before, warm_up, len(bare))
 
 
-def _regions(
-    run: StoredRun, turns: Sequence[Sequence[SampledThread]], classifier: Classifier
-) -> tuple[RegionBudget, ...]:
+def _regions(run: StoredRun, threads: Sequence[SampledThread], classifier: Classifier) -> tuple[RegionBudget, ...]:
     budgets = []
     for region in run.meta.regions:
         mean = region.ns / region.count
         spread = max(0.0, region.squares_ns2 / region.count - mean * mean)
         error = 1.96 * float(np.sqrt(spread / region.count))
         wall = StepWall(round(mean), (max(0.0, mean - error), mean + error))
-        inside = [stack for turn in turns for place in region.places for stack in _inside(turn, place)]
+        inside = [stack for place in region.places for stack in _inside(threads, place)]
         shares = shares_of_stacks([inside], classifier) if inside else None
         host = () if shares is None else host_categories(wall.ns, shares, shares.replicates * mean)
         budgets.append(RegionBudget(region.name, region.count, wall, host))
     return tuple(sorted(budgets, key=lambda budget: -budget.count * budget.wall.ns))
 
 
-def _warnings(
-    run: StoredRun, bare: pd.DataFrame | None, stacks: Sequence[Sequence[Stack]], home: Place | None, *, per_step: bool
-) -> list[str]:
+def _warnings(run: StoredRun, bare: pd.DataFrame | None, stacks: Sequence[Stack], taken: int) -> list[str]:
     meta, warnings = run.meta, []
-    if not per_step:
-        seen = "" if bare is None else f" (bare steps: {len(bare)})"
-        warnings.append(
-            f"no steps that could be measured were found{seen}: the budget is of the whole run; name one by --step"
+    if bare is None:
+        seen = (
+            "none were seen" if run.steps is None else f"{len(run.steps):,} were seen, and the program ended too soon"
         )
-    samples = sum(stack.count for group in stacks for stack in group)
-    if meta.reason:
-        warnings.append(f"no stacks: {meta.reason}; nothing says how the time divides")
-    elif not samples:
-        warnings.append(
-            "the program ended before a stack was taken inside its steps: nothing says how the time divides"
-        )
+        warnings.append(f"no step could be measured ({seen}): the budget is of the whole run; --step names one")
+    samples = sum(stack.count for stack in stacks)
+    if not samples:
+        reason = meta.reason or "the program ended before one was taken"
+        warnings.append(f"no stacks: {reason}; nothing says how the time divides")
     elif samples < _FEW_STACKS:
         warnings.append(f"{samples} stacks only: the shares are rough; a longer run narrows them")
-    taken = sum(thread.samples for turn in run.threads for thread in turn if is_main_of(thread, meta.pid))
-    if home is not None and taken > samples:
-        warnings.append(
-            f"{taken - samples} of {taken} stacks of the main thread lie outside the steps and are left out"
-        )
-    if bare is not None and per_step:
+    if bare is not None:
+        if taken > samples:
+            warnings.append(
+                f"{taken - samples:,} of {taken:,} stacks of the main thread lie outside the steps and are left out"
+            )
         warnings += _drift(bare)
     return warnings
 

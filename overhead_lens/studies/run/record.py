@@ -34,16 +34,18 @@ from overhead_lens.machine.environment import describe_machine
 from overhead_lens.program.area import FILE, NOTES, Area, Phase, Step, Word
 from overhead_lens.program.trace import TRACE
 from overhead_lens.samplers.py_spy import PySpy
-from overhead_lens.samplers.sampler import Sampler, Watch
+from overhead_lens.samplers.sampler import NotPermittedError, Watch
 from overhead_lens.studies.run.stored import RUN, STEPS, Compilation, Place, Region, RunMeta
 
 _START = Path(__file__).parent.parent.parent / "program" / "start.py"
 
 _POLL_S = 0.02
 _TURN_S = 8
+# A stack takes some 4 ms where several threads are unwound.
 _RATE_HZ, _SHARED_RATE_HZ = 100, 50
+_FEW_THREADS = 2
 # A program that shows no step is looked at as a whole from then on, at a rate that costs it little.
-_WHOLE_AFTER_S, _WHOLE_RATE_HZ, _WHOLE_S = 3.0, 20, 600
+_WHOLE_AFTER_S, _WHOLE_RATE_HZ, _WHOLE_S = 4.0, 20, 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,26 +120,35 @@ def _left_to(child: subprocess.Popen[bytes]) -> Iterator[None]:
 
 def _attend(child: subprocess.Popen[bytes], area: Area, folder: Path, sampled: _Sampled) -> None:
     """Wait for the program's end, and sample it when it asks."""
-    sampler, turn, begun_s = PySpy(), 0, time.monotonic()
+    turn, begun_s = 0, time.monotonic()
     while child.poll() is None:
         time.sleep(_POLL_S)
         if area.read(Word.WANTED) > turn:
             turn = area.read(Word.WANTED)
-            rate_hz = _RATE_HZ if _thread_count(child.pid) <= 2 else _SHARED_RATE_HZ
-            _sample(sampler, Watch(child.pid, rate_hz, _TURN_S, folder / f".stacks-{turn}"), area, turn, sampled)
+            if turn == 1:
+                sampled.folded.clear()
+                sampled.samples = sampled.errors = 0
+            rate_hz = _RATE_HZ if _thread_count(child.pid) <= _FEW_THREADS else _SHARED_RATE_HZ
+            _sample(child, rate_hz, _TURN_S, area, turn, folder, sampled)
+            area.write(Word.ENDED, turn)
         elif not area.read(Word.FOUND) and time.monotonic() - begun_s > _WHOLE_AFTER_S and not sampled.reason:
-            _sample(sampler, Watch(child.pid, _WHOLE_RATE_HZ, _WHOLE_S, folder / ".stacks-0"), area, 0, sampled)
+            _sample(child, _WHOLE_RATE_HZ, _WHOLE_S, area, 0, folder, sampled)
             begun_s = time.monotonic()
 
 
-def _sample(sampler: Sampler, watch: Watch, area: Area, turn: int, sampled: _Sampled) -> None:
-    """One turn of the sampler; turn 0 is of the whole program, and dropped once it shows steps."""
-    if turn and turn == 1:
-        sampled.folded.clear()
-        sampled.samples = sampled.errors = 0
-    watch = Watch(watch.pid, watch.rate_hz, watch.duration_s, watch.output, _has_children(watch.pid))
+def _sample(
+    child: subprocess.Popen[bytes],
+    rate_hz: int,
+    duration_s: int,
+    area: Area,
+    turn: int,
+    folder: Path,
+    sampled: _Sampled,
+) -> None:
+    """One turn of the sampler; turn 0 is of the whole program, until it shows steps."""
+    watch = Watch(child.pid, rate_hz, duration_s, folder / f".stacks-{turn}", _has_children(child.pid))
     try:
-        with sampler.start(watch) as running:
+        with PySpy().start(watch) as running:
             running.wait_until_begun()
             area.write(Word.BEGUN, turn)
             while not running.over:
@@ -147,15 +158,14 @@ def _sample(sampler: Sampler, watch: Watch, area: Area, turn: int, sampled: _Sam
                     break
             run = running.finish()
     except MeasurementError as error:
-        if not area.read(Word.FINISHED_NS):
-            sampled.reason = str(error)
+        if isinstance(error, NotPermittedError):
             area.write(Word.REFUSED, 1)
-    else:
-        sampled.folded.append(run.folded)
-        sampled.samples += run.sample_count
-        sampled.errors += run.error_count
-    finally:
-        area.write(Word.ENDED, turn)
+        if not area.read(Word.FINISHED_NS) and child.poll() is None:
+            sampled.reason = str(error)
+        return
+    sampled.folded.append(run.folded)
+    sampled.samples += run.sample_count
+    sampled.errors += run.error_count
 
 
 def _thread_count(pid: int) -> int:
