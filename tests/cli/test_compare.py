@@ -57,8 +57,8 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
     """One live comparison, the new side under an interpreter that is named."""
     folder = tmp_path_factory.mktemp("compared")
     path = scenario(folder)
-    command = [path, f"{path} -p size=200", "--rounds", "4", "--json", "-o", "out", "--python", f"new={sys.executable}"]
-    with little_effort(processes=4):
+    command = [path, f"{path} -p size=200", "--rounds", "3", "--json", "-o", "out", "--python", f"new={sys.executable}"]
+    with little_effort(processes=3):
         return folder / "out", lens("compare", *command, cwd=folder)
 
 
@@ -82,7 +82,7 @@ def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.Compl
     for side, size in (("base", 50), ("new", 200)):
         report = validated(lens("report", folder / side, "--json", cwd=folder).stdout)
         assert report["subject"]["params"] == {"size": size}
-        assert report["wall"]["processes"] == 4
+        assert report["wall"]["processes"] == 3
         assert (folder / side / "trace.pftrace").exists()
     refused = lens("diff", folder / "base", folder / "new", cwd=folder)
     assert error_line(refused).startswith("the captures differ in params: {'size': 50} against {'size': 200}")
