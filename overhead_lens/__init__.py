@@ -15,17 +15,26 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from overhead_lens.api import analyze, compare, load, profile
+    from overhead_lens.api import analyze, attach, compare, load, profile
+    from overhead_lens.marks import region, step
 
-__all__ = ["analyze", "compare", "load", "profile"]
+__all__ = ["analyze", "attach", "compare", "load", "profile", "region", "step"]
+
+_MODULES = {"region": "overhead_lens.marks", "step": "overhead_lens.marks"}
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(importlib.import_module("overhead_lens.api"), name)
+        value = globals()[name] = getattr(importlib.import_module(_MODULES.get(name, "overhead_lens.api")), name)
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Give IPython ``%overhead`` and ``%%overhead`` (``%load_ext overhead_lens``)."""
+    importlib.import_module("overhead_lens.notebook").register(shell)
 
 
 def __dir__() -> list[str]:

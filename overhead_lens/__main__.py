@@ -15,6 +15,7 @@ import typer
 from overhead_lens import __version__
 from overhead_lens.cli import (
     analyze,
+    attach,
     baseline,
     calibrate,
     check,
@@ -27,6 +28,7 @@ from overhead_lens.cli import (
     open_,
     profile,
     report,
+    run,
     scenarios,
     schema,
     sweep,
@@ -52,12 +54,14 @@ app.command("profile")(profile.profile)
 app.command("ladder")(ladder.ladder)
 app.command("calibrate")(calibrate.calibrate)
 app.command("analyze")(analyze.analyze)
+app.command("attach")(attach.attach)
 app.command("sweep")(sweep.sweep)
 app.command("compare")(compare.compare)
 app.command("diff")(diff.diff)
 app.command("check")(check.check)
 app.add_typer(baseline.app, name="baseline")
 app.command("history")(history.history)
+app.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(run.run)
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.command("open")(open_.open_)

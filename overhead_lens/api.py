@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeAlias
 
 from overhead_lens.budget.make import Budget
@@ -27,8 +28,14 @@ from overhead_lens.recorder.paired import SIDES, paired_effort, record_pair
 from overhead_lens.recorder.single import record
 from overhead_lens.scenario import Arguments
 from overhead_lens.stored import budget_of, budgets_of
+from overhead_lens.studies.attach.analysis import ProcessBudget, process_of
+from overhead_lens.studies.attach.record import AttachRequest, record_process
+from overhead_lens.studies.attach.stored import PROCESS
+from overhead_lens.studies.check.record import record_counts
 from overhead_lens.studies.ladder.analysis import Ladder, ladder_of
 from overhead_lens.studies.ladder.stored import LADDER
+from overhead_lens.studies.run.analysis import RunBudget, run_budget_of
+from overhead_lens.studies.run.stored import RUN
 from overhead_lens.studies.sweep.analysis import Sweep, sweep_of
 from overhead_lens.studies.sweep.stored import SWEEP
 from overhead_lens.target import Target, name_of
@@ -42,8 +49,10 @@ MARGIN_SHARE = 0.01
 DELTA = "delta.json"
 
 _TIMEOUT_S = 300.0
+_COUNTED_FRESH = "instructions are counted in a fresh process"
 
 Comparable: TypeAlias = Breakdown | str | os.PathLike[str]
+Stored: TypeAlias = Breakdown | ProcessBudget | RunBudget | Ladder | Sweep | Delta
 
 
 def profile(
@@ -79,24 +88,83 @@ def profile(
         >>> sum(each.ns for each in budget.host) == budget.wall.ns
         True
     """
-    _check_place("profile")
-    arguments = Arguments(args, kwargs)
-    with ExitStack() as stack:
-        target, reason = _fresh_target(stack, fn, arguments)
-        if fresh and target is None:
-            raise UsageError(f"fresh=True: {reason}")
-        if target is not None and not fresh and target.file is not None:
-            # Loading a script runs it: only where that is asked for.
-            target = None
+    with progress(quiet=False) as listener:
         effort = QUICK if quick else STANDARD
-        listener = stack.enter_context(progress(quiet=False))
-        if target is None:
-            request = _request(_here(fn), compile, replace(effort, processes=1), "profile")
-            path = record_here(request, fn, arguments, listener)
-        else:
-            path = record(_request(target, compile, effort, "profile"), listener)
+        path = record_call(fn, Arguments(args, kwargs), effort, listener, compile=compile, fresh=fresh)
         listener.step("analyzing")
         return budget_of(path, default_classifier()).breakdown
+
+
+def record_call(
+    function: Callable[..., Any],
+    arguments: Arguments,
+    effort: Effort,
+    listener: Listener,
+    *,
+    compile: bool = False,
+    fresh: bool = False,
+    instructions: bool = False,
+    counted_calls: int | None = None,
+    output: Path | None = None,
+) -> Path:
+    """Record one capture of a call as ``profile`` does; returns its directory.
+
+    Args:
+        function: What is called.
+        arguments: Its arguments.
+        effort: How much is measured, of several processes or of this one.
+        listener: Is told the progress.
+        compile: Measure ``torch.compile`` of it.
+        fresh: Insist on fresh processes.
+        instructions: Count instructions as well, which needs fresh processes.
+        counted_calls: Calls whose instructions are counted; None for as many as their time allows.
+        output: Directory of the capture; None for a new one under ``traces``.
+
+    Raises:
+        UsageError: The call fails, or fresh processes are needed and cannot make it.
+        MeasurementError: It could not be measured here.
+    """
+    _check_place("profile")
+    with ExitStack() as stack:
+        target, reason = _fresh_target(stack, function, arguments)
+        if target is None and (fresh or instructions):
+            raise UsageError(f"{'fresh=True' if fresh else _COUNTED_FRESH}: {reason}")
+        if target is not None and target.file is not None and not (fresh or instructions):
+            # Loading a script runs it: only where that is asked for.
+            target = None
+        if target is None:
+            here = _request(_here(function), compile, replace(effort, processes=1), "profile")
+            return record_here(replace(here, output=output), function, arguments, listener)
+        request = replace(_request(target, compile, effort, "profile"), output=output)
+        return record(replace(request, instructions=instructions, counted_calls=counted_calls), listener)
+
+
+def count_call(
+    function: Callable[..., Any],
+    arguments: Arguments,
+    calls: int | None,
+    listener: Listener,
+    *,
+    compile: bool = False,
+    output: Path | None = None,
+) -> Path:
+    """Count the instructions of a call and time nothing; returns the directory of the counts.
+
+    Args:
+        function, arguments: The call.
+        calls: Counted calls; None for as many as their time allows.
+        listener, compile, output: As for ``record_call``.
+
+    Raises:
+        UsageError: The call fails, or a fresh process cannot make it.
+        MeasurementError: Nothing could be counted here.
+    """
+    _check_place("counting")
+    with ExitStack() as stack:
+        target, reason = _fresh_target(stack, function, arguments)
+        if target is None:
+            raise UsageError(f"{_COUNTED_FRESH}: {reason}")
+        return record_counts(replace(_request(target, compile, QUICK, "profile"), output=output), calls, listener)
 
 
 def compare(
@@ -154,8 +222,30 @@ def analyze(path: str | os.PathLike[str]) -> TraceAnalysis:
     return analyze_trace(read_trace(Path(path)), default_classifier())
 
 
-def load(path: str | os.PathLike[str]) -> Breakdown | Ladder | Sweep | Delta:
-    """Whatever a stored directory holds: a capture's budget, a ladder, a sweep, or the difference of two captures.
+def attach(pid: int, seconds: float = 20.0, *, subprocesses: bool = False) -> ProcessBudget:
+    """Watch a running process, started without this program, and say where the time of its threads goes.
+
+    The capture is kept under ``traces/``.
+
+    Args:
+        pid: The process; not this one.
+        seconds: How long it is watched.
+        subprocesses: Watch its children, too.
+
+    Raises:
+        UsageError: There is no such process, or it is no Python process.
+        MeasurementError: It cannot be watched here.
+    """
+    _check_place("attach")
+    request = AttachRequest(
+        pid=pid, seconds=seconds, subprocesses=subprocesses, parent=CAPTURES, command=("overhead_lens.attach", str(pid))
+    )
+    with progress(quiet=False) as listener:
+        return process_of(record_process(request, Event(), listener), default_classifier())
+
+
+def load(path: str | os.PathLike[str]) -> Stored:
+    """Whatever a stored directory holds: a capture's budget, a watched process, a ladder, a sweep, or a difference.
 
     Raises:
         UsageError: It holds none of them.
@@ -168,7 +258,7 @@ def load(path: str | os.PathLike[str]) -> Breakdown | Ladder | Sweep | Delta:
     return load_with(Path(path), default_classifier())
 
 
-def load_with(path: Path, classifier: Classifier) -> Breakdown | Ladder | Sweep | Delta:
+def load_with(path: Path, classifier: Classifier) -> Stored:
     """``load`` with rules of one's own."""
     if path.is_file():
         raise UsageError(f"{path} is a file, no directory of a capture: `analyze` reads traces")
@@ -179,6 +269,10 @@ def load_with(path: Path, classifier: Classifier) -> Breakdown | Ladder | Sweep 
         return ladder_of(path)
     if SWEEP.is_of(schema):
         return sweep_of(path)
+    if RUN.is_of(schema):
+        return run_budget_of(path, classifier)
+    if PROCESS.is_of(schema):
+        return process_of(path, classifier)
     return budget_of(path, classifier).breakdown
 
 

@@ -17,6 +17,10 @@ class Result:
 
     __slots__ = ()
 
+    def __init_subclass__(cls) -> None:
+        # IPython asks a class before its bases, and would find a dataclass's own __repr__ there.
+        cls._repr_pretty_ = Result._repr_pretty_  # type: ignore[method-assign]
+
     def to_json(self) -> str:
         """The JSON document that the command prints with ``--json``; `overhead-lens schema` describes it."""
         return str(_forms().to_json(self))
@@ -32,6 +36,10 @@ class Result:
 
     def _repr_html_(self) -> str:
         return str(_forms().to_html(self))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython shows on a terminal: the report, where a dataclass would print every field."""
+        printer.text("..." if cycle else str(_forms().to_text(self)).rstrip())
 
 
 def _forms() -> Any:

@@ -101,4 +101,7 @@ def round_to_sum(values: Sequence[float], total: int) -> list[int]:
 def proportional(weights: Sequence[float], total: int) -> list[int]:
     """Integers in proportion to ``weights`` that sum to ``total``; zeros where no weight is above 0."""
     weight = sum(weights)
-    return round_to_sum([value * total / weight for value in weights], total) if weight else [0] * len(weights)
+    if weight == 0:
+        return [0] * len(weights)
+    # Integers that sum to it already stay exact beyond 2**53.
+    return round_to_sum(weights if weight == total else [value * total / weight for value in weights], total)

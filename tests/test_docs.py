@@ -1,7 +1,7 @@
 """README and site: every command and snippet is executed, and what they say of the program is what it is.
 
-Blocks are fenced as ``console`` (lines after ``$`` are run by a shell) or ``python``. A Python or TOML block whose first line is
-``# NAME`` is that file, for the blocks after it. A comment in the line before a block says what is special about it::
+Blocks are fenced as ``console`` (lines after ``$`` are run by a shell), ``python`` or ``ipython`` (cells with an empty line between
+them). A Python or TOML block whose first line is ``# NAME`` is that file, for the blocks after it. A comment in the line before a block says what is special about it::
 
     <!-- exit 1 -->            its last command ends with 1
     <!-- measures -->          it records a workload: only options are checked, unless tests marked ``measures`` run
@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -38,11 +39,11 @@ README = ROOT / "README.md"
 PAGES = (README, *sorted((ROOT / "docs").rglob("*.md")))
 CAPTURES = ROOT / "traces" / "reference"
 
-# They start a worker, which this process refuses where nothing is measured.
-ASKING_TORCH = ("scenarios", "doctor")
+# They start a worker, which this process refuses where nothing is measured, or are of another process's streams.
+IN_A_SHELL = ("scenarios", "doctor", "run", "attach")
 
 _BLOCK = re.compile(
-    r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|python|toml)(?P<shown> run)?\n(?P<text>.*?)^```$",
+    r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|ipython|python|toml)(?P<shown> run)?\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -150,11 +151,23 @@ def run_page(page: Path, folder: Path, env: Mapping[str, str], *, measuring: boo
             run(block, folder, env)
 
 
+# Runs the cells of its argument; ends with 1 at the first that fails.
+CELLS = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell()
+for cell in sys.argv[1].split("\\n\\n"):
+    shell.run_cell(cell).raise_error()
+"""
+
+
 def require(block: Block) -> None:
     if "traces/reference" in block.text and not CAPTURES.is_dir():
         pytest.skip("no captures in traces/reference")
     if "overhead_lens as ol" in block.text and not hasattr(overhead_lens, "profile"):
         pytest.skip("overhead_lens has no profile() yet")
+    if "$ pytest" in block.text and not entry_points(group="pytest11", name="overhead_lens"):
+        pytest.skip("overhead_lens was installed without its pytest plugin: install it again")
 
 
 def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
@@ -162,6 +175,17 @@ def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
     if block.language == "python":
         with inside(folder), mock.patch.dict(os.environ, env):
             exec(compile(block.text, block.name, "exec"), {"__name__": "__main__"})
+    elif block.language == "ipython":
+        done = subprocess.run(
+            [sys.executable, "-c", CELLS, block.text],
+            cwd=folder,
+            env={**os.environ, **env, "IPYTHONDIR": str(folder / ".ipython")},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block.name}\n{done.stdout}{done.stderr}"
     for command in block.commands:
         done = hooks.executed(command) if block.shown else started(command, folder, env)
         expected = 1 if block.mark == "exit 1" and command == block.commands[-1] else 0
@@ -171,7 +195,7 @@ def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
 def started(command: str, folder: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """Run in this process, which has everything imported, unless it takes a shell."""
     program, *words = shlex.split(command, comments=True)
-    if program == "overhead-lens" and "|" not in words and words[0] not in ASKING_TORCH:
+    if program == "overhead-lens" and "|" not in words and words[0] not in IN_A_SHELL:
         return lens(*words, cwd=folder, env=env)
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command],

@@ -7,9 +7,9 @@ import numpy as np
 from overhead_lens.budget.shares import Shares
 from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.stats.values import Floats
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
-from overhead_lens.taxonomy.host import Frame, HostCategory, Part
-from overhead_lens.units import proportional, round_to_sum
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.host import Frame, HostCategory, parts_of
+from overhead_lens.units import round_to_sum
 
 _TOP_FRAMES = 8
 
@@ -53,14 +53,5 @@ def _category(name: str, ns: int, wall_ns: int, shares: Shares, drawn: Floats) -
     frames = sorted(shares.frames.get(name, {}).items(), key=lambda item: -item[1])[:_TOP_FRAMES]
     top = tuple(Frame(frame, round(weight * scale)) for frame, weight in frames)
     evidence = shares.evidence if present else "none"
-    return HostCategory(name, ns, interval, ns / wall_ns if wall_ns else 0.0, evidence, _parts(name, ns, shares), top)
-
-
-def _parts(name: str, ns: int, shares: Shares) -> tuple[Part, ...]:
-    if name not in PARTS or ns == 0:
-        return ()
-    weights = dict.fromkeys(PARTS[name], 0.0)
-    for attribution, weight in shares.attributions.items():
-        if attribution.category == name and attribution.part is not None:
-            weights[attribution.part] += weight
-    return tuple(map(Part, weights, proportional(list(weights.values()), ns)))
+    parts = parts_of(name, ns, shares.attributions)
+    return HostCategory(name, ns, interval, ns / wall_ns if wall_ns else 0.0, evidence, parts, top)

@@ -30,13 +30,15 @@ from overhead_lens.budget.shares import KERNEL
 from overhead_lens.errors import MeasurementError
 from overhead_lens.readers.callgrind import TRUNCATED, CallGraph, Function
 from overhead_lens.stack import StackFrame
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Carried, Classifier
+from overhead_lens.taxonomy.host import parts_of
 from overhead_lens.taxonomy.names import display_name
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.units import proportional
 
 INTERPRETER = "interpreter"
+_TOLD_BY_FILE = frozenset({"framework", "library", "import"})
 
 _EVALUATION = "_PyEval_EvalFrame"
 _PYTHON_CODE = StackFrame("", "", 0, native=False)
@@ -202,15 +204,11 @@ def _normalized(shares: _Shares, from_loop: Carried) -> _Shares:
 
 
 def _parts(category: str, count: int, counts: Mapping[Attribution, float]) -> tuple[InstructionPart, ...]:
-    if category not in PARTS or count == 0:
-        return ()
-    names = [part for part in PARTS[category] if category != "python" or part != "framework"]
-    own = dict.fromkeys(names, 0.0)
-    for attribution, value in counts.items():
-        if attribution.category == category:
-            own[names[0] if attribution.part not in own else attribution.part] += value
-    labels = [INTERPRETER if name == "user" else name for name in names]
-    return tuple(map(InstructionPart, labels, proportional(list(own.values()), count)))
+    return tuple(
+        InstructionPart(INTERPRETER if part.name == "user" else part.name, part.ns)
+        for part in parts_of(category, count, counts)
+        if part.name not in _TOLD_BY_FILE
+    )
 
 
 def _frames_per_call(frames: Counter[str], calls: int) -> tuple[InstructionFrame, ...]:

@@ -95,7 +95,7 @@ def with_page_faults(shares: Shares, fault_share: float) -> Shares:
         return shares
     faults = shares.share("kernel") * shares.weight * fault_share
     attributions = {
-        attribution: weight * (1 - fault_share * (attribution == KERNEL))
+        attribution: weight * (1 - fault_share * (attribution.category == "kernel"))
         for attribution, weight in shares.attributions.items()
     }
     frames = {category: dict(weights) for category, weights in shares.frames.items()}

@@ -86,7 +86,9 @@ _OF_A_STUDY = re.compile(r"overhead-lens/(\w+)-capture/\d+")
 
 @contextmanager
 def recording_directory(output: Path | None, parent: Path, label: str) -> Iterator[Path]:
-    """The directory to record into: ``output``, or a new one under ``parent``; removed after a ``UsageError``.
+    """The directory to record into: ``output``, or a new one under ``parent``.
+
+    It is removed after a ``UsageError``, and after an error before which nothing was written.
 
     Raises:
         UsageError: ``output`` is not empty.
@@ -101,11 +103,12 @@ def recording_directory(output: Path | None, parent: Path, label: str) -> Iterat
         made = [folder, *made]
     try:
         yield folder
-    except UsageError:
+    except OverheadLensError as error:
         with suppress(OSError):
-            empty(folder)
-            for path in made:
-                path.rmdir()
+            if isinstance(error, UsageError) or {path.name for path in folder.iterdir()} <= {MARK}:
+                empty(folder)
+                for path in made:
+                    path.rmdir()
         raise
 
 

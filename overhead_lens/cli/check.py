@@ -12,8 +12,6 @@ from overhead_lens.errors import EXIT_REGRESSION, MeasurementError, UsageError
 from overhead_lens.terminal.arguments import TIMEOUT_S, Inputs, Quiet, Rules, Timeout, directory_option
 
 if TYPE_CHECKING:
-    from overhead_lens.budget.make import Budget
-    from overhead_lens.machine.request import Listener, Request
     from overhead_lens.studies.check.outcome import Outcome
 
 
@@ -55,6 +53,7 @@ def check(
     from overhead_lens.stored import budget_of
     from overhead_lens.studies.check.gate import by_counts, by_time, need_counts
     from overhead_lens.studies.check.limits import DEFAULT_COUNT_LIMIT, CountLimit, Limit, parse_limit
+    from overhead_lens.studies.check.record import record_counts
     from overhead_lens.studies.check.rerun import request_of
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
@@ -72,29 +71,21 @@ def check(
     base = read_capture(baseline)
     classifier = default_classifier(rules)
     before = budget_of(baseline, classifier)
-    if count_limits:
-        need_counts(before)
+    counts = need_counts(base.meta, before) if count_limits else None
     request = replace(request_of(base, target, output, timeout, inputs), instructions=bool(count_limits))
-    only_counts = bool(count_limits) and not limits
+    outcome: Outcome
     with progress(quiet=quiet) as listener:
-        path = _count(request, before, listener) if only_counts else record(request, listener)
-    outcome: Outcome = (
-        by_counts(base.meta, before, path, count_limits, classifier, force=force)
-        if only_counts
-        else by_time(base.meta, baseline, path, (limits, count_limits), classifier, force=force)
-    )
+        if counts is not None and not limits:
+            path = record_counts(request, counts.budget.calls, listener)
+            outcome = by_counts(counts, path, count_limits, classifier, force=force)
+        else:
+            path = record(request, listener)
+            outcome = by_time(base.meta, baseline, path, (limits, count_limits), classifier, force=force)
     _write(markdown, check_files.markdown(outcome), append=True)
     _write(junit, check_files.junit(outcome), append=False)
     show(outcome, Format.asked(json=json_))
     if outcome.regressed:
         raise typer.Exit(EXIT_REGRESSION)
-
-
-def _count(request: Request, before: Budget, listener: Listener) -> Path:
-    from overhead_lens.studies.check.record import record_counts
-
-    assert before.breakdown.instructions is not None
-    return record_counts(request, before.breakdown.instructions.calls, listener)
 
 
 def _write(path: Path | None, text: str, *, append: bool) -> None:

@@ -21,9 +21,13 @@ def diff(
     rules: Rules = None,
     json_: Annotated[bool, json_option("difference")] = False,
 ) -> None:
-    """Compare two captures; exit 1 when the new one is slower. Of two traces: what came, went or changed."""
+    """Compare two captures; exit 1 when the new one is slower. Of two traces or watched processes: what changed."""
     from overhead_lens.api import compare_captures
+    from overhead_lens.captures.directory import schema_of
     from overhead_lens.stored import compare_traces
+    from overhead_lens.studies.attach.analysis import process_of
+    from overhead_lens.studies.attach.delta import compare_processes
+    from overhead_lens.studies.attach.stored import PROCESS
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
 
@@ -33,6 +37,12 @@ def diff(
         return
     if base.is_file() or new.is_file():
         raise UsageError("a trace compares with a trace, a capture with a capture")
+    kinds = [PROCESS.is_of(schema_of(path)) for path in (base, new)]
+    if all(kinds):
+        show(compare_processes(process_of(base, classifier), process_of(new, classifier), margin / 100), form)
+        return
+    if any(kinds):
+        raise UsageError("a watched process compares with a watched process, a capture with a capture")
     delta = compare_captures(base, new, classifier, margin / 100, force=force)
     show(delta, form)
     if delta.verdict == "slower":

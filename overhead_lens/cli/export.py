@@ -15,11 +15,17 @@ class Format(str, Enum):
     """What can be written."""
 
     chrome = "chrome"
+    collapsed = "collapsed"
     perfetto = "perfetto"
     speedscope = "speedscope"
 
 
-_NAMES = {Format.chrome: "chrome.json.gz", Format.perfetto: "export.pftrace", Format.speedscope: "speedscope.json"}
+_NAMES = {
+    Format.chrome: "chrome.json.gz",
+    Format.collapsed: "stacks.collapsed",
+    Format.perfetto: "export.pftrace",
+    Format.speedscope: "speedscope.json",
+}
 
 
 def export(
@@ -30,6 +36,19 @@ def export(
     ] = None,
 ) -> None:
     """Write a capture for another viewer."""
+    from overhead_lens.captures.directory import schema_of
+    from overhead_lens.studies.attach.stored import PROCESS
+
+    target = output or capture / _NAMES[to]
+    if target.exists():
+        raise UsageError(f"{target} exists; nothing is overwritten, name another --output")
+    write = _write_process if PROCESS.is_of(schema_of(capture)) else _write_call
+    write(capture, to, target)
+    typer.echo(str(target))
+
+
+def _write_call(capture: Path, to: Format, target: Path) -> None:
+    """Write the capture of a call."""
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.captures.files import KINETO, KINETO_STACK
     from overhead_lens.export.capture import write_picture
@@ -39,14 +58,12 @@ def export(
     from overhead_lens.taxonomy.classifier import default_classifier
 
     stored = read_capture(capture)
-    target = output or capture / _NAMES[to]
-    if target.exists():
-        raise UsageError(f"{target} exists; nothing is overwritten, name another --output")
     classifier = default_classifier()
     breakdown = budget_of(capture, classifier).breakdown
     if to is Format.perfetto:
         write_picture(capture, target, breakdown, classifier)
-    elif to is Format.chrome:
+        return
+    if to is Format.chrome:
         from overhead_lens.export.chrome import write_chrome
         from overhead_lens.export.lanes.drawn import Drawn
 
@@ -54,11 +71,29 @@ def export(
         if source is None:
             raise UsageError(f"{capture} holds no trace to export")
         write_chrome(target, breakdown, Drawn(read_events(source)))
-    else:
-        from overhead_lens.export.speedscope import write_speedscope
+        return
+    from overhead_lens.export.collapsed import write_collapsed
+    from overhead_lens.export.speedscope import write_speedscope
 
-        samples = read_samples(stored)
-        if not samples.stacks:
-            raise UsageError(f"{capture} holds no samples to export ({samples.taken.reason})")
+    samples = read_samples(stored)
+    if not samples.stacks:
+        raise UsageError(f"{capture} holds no samples to export ({samples.taken.reason})")
+    if to is Format.collapsed:
+        write_collapsed(target, [(breakdown.subject.title, samples.stacks)])
+    else:
         write_speedscope(target, breakdown, samples.stacks)
-    typer.echo(str(target))
+
+
+def _write_process(capture: Path, to: Format, target: Path) -> None:
+    """Write the capture of a watched process."""
+    from overhead_lens.export import process
+    from overhead_lens.taxonomy.classifier import default_classifier
+
+    if to is Format.chrome:
+        raise UsageError("a watched process has stacks and no events: export it --to collapsed, perfetto or speedscope")
+    if to is Format.perfetto:
+        process.write_process_perfetto(capture, target, default_classifier())
+    elif to is Format.collapsed:
+        process.write_process_collapsed(capture, target)
+    else:
+        process.write_process_speedscope(capture, target)

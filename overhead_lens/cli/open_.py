@@ -19,17 +19,21 @@ def open_(
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the browser.", min=1.0, max=1e6)] = 600.0,
 ) -> None:
     """Show a trace in the Perfetto UI; it is handed over on this machine and leaves it for nowhere."""
-    from overhead_lens.captures.directory import read_capture
+    from overhead_lens.captures.directory import read_capture, schema_of
     from overhead_lens.captures.files import PERFETTO
     from overhead_lens.errors import MeasurementError
     from overhead_lens.export.launcher import serve
     from overhead_lens.instruments.clock.evidence import read_blocks
+    from overhead_lens.studies.attach.stored import PROCESS, read_process
 
     trace = target
     if target.is_dir():
-        capture = read_capture(target)
-        read_blocks(capture)  # What is damaged is not shown as if it were whole.
-        trace = capture.path / PERFETTO
+        # What is damaged is not shown as if it were whole.
+        if PROCESS.is_of(schema_of(target)):
+            read_process(target)
+        else:
+            read_blocks(read_capture(target))
+        trace = target / PERFETTO
     if not trace.is_file():
         raise UsageError(f"no trace {trace}")
 

@@ -11,11 +11,13 @@ from overhead_lens.terminal.arguments import Rules, json_option
 
 
 def report(
-    capture: Annotated[Path, typer.Argument(help="Directory of a capture, a ladder, a sweep or a comparison.")],
+    capture: Annotated[
+        Path, typer.Argument(help="Directory of a capture, a process, a ladder, a sweep or a comparison.")
+    ],
     rules: Rules = None,
     json_: Annotated[bool, json_option("budget")] = False,
 ) -> None:
-    """Print the budget of a stored capture, or a stored ladder, sweep or comparison."""
+    """Print the budget of a stored capture or process, or a stored ladder, sweep or comparison."""
     from overhead_lens.api import load_with
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show

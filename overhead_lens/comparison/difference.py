@@ -31,6 +31,7 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.units import format_ns, format_signed_ns
 
 MARGIN_SHARE = 0.01
+MACHINE = ("host", "cpu", "torch", "python", "threads")
 
 _GUARD_KINDS = 3
 _FRAMES_NAMED = 2
@@ -122,14 +123,19 @@ def _change(
     )
 
 
-def differences(base: CaptureMeta, new: CaptureMeta) -> list[str]:
-    """Reasons why two captures cannot be compared, one line each; empty where they can."""
-    return mismatches(_context(base), _context(new))
+def differences(base: CaptureMeta, new: CaptureMeta, machine: Sequence[str] = MACHINE) -> list[str]:
+    """Reasons why two captures cannot be compared, one line each; empty where they can.
+
+    Args:
+        base, new: What the captures say.
+        machine: What of the environment must be the same.
+    """
+    return mismatches(_context(base, machine), _context(new, machine))
 
 
-def _context(meta: CaptureMeta) -> dict[str, object]:
+def _context(meta: CaptureMeta, names: Sequence[str]) -> dict[str, object]:
     subject = meta.subject
-    machine = {key: meta.environment.get(key) for key in ("host", "cpu", "torch", "python", "threads")}
+    machine = {key: meta.environment.get(key) for key in names}
     return {subject.kind: subject.name, "device": subject.device, "params": dict(subject.params), **machine}
 
 

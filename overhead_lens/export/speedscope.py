@@ -1,20 +1,21 @@
 """Sampled stacks for speedscope (https://www.speedscope.app/file-format-schema.json).
 
-Each distinct stack becomes one sample whose weight is its share of the wall time of one call; the weights are integer
-nanoseconds and sum to it exactly. Speedscope's left-heavy view shows where the call's time goes; its time order means
-nothing, since the sampler keeps counts only.
+Each distinct stack becomes one sample whose weight is its share of the wall time, of one call or of a watched thread. The weights
+are integer nanoseconds and sum to it exactly. Speedscope's left-heavy view shows where the time goes; the order in time
+means nothing, since the sampler keeps counts only.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from overhead_lens import __version__
 from overhead_lens.budget.model import Breakdown
-from overhead_lens.errors import InvariantError
+from overhead_lens.errors import require
 from overhead_lens.export.names import readable
 from overhead_lens.export.output import replacing_text
 from overhead_lens.stack import Stack, StackFrame
@@ -34,35 +35,53 @@ def write_speedscope(path: Path, breakdown: Breakdown, stacks: Sequence[Stack]) 
     Raises:
         UsageError: The file cannot be written.
     """
-    if not stacks:
-        raise InvariantError("speedscope needs at least one stack")
-    with replacing_text(path) as file:
-        json.dump(_document(breakdown, stacks), file, separators=(",", ":"))
+    subject = breakdown.subject
+    title = f"{subject.name}:{subject.variant}, {'compiled' if subject.compile else 'eager'}"
+    write_profiles(path, title, [Profile(title, breakdown.wall.ns, stacks)])
 
 
-def _document(breakdown: Breakdown, stacks: Sequence[Stack]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Stacks, at least one, and the time that they divide."""
+
+    name: str
+    wall_ns: int
+    stacks: Sequence[Stack]
+
+    def __post_init__(self) -> None:
+        require(bool(self.stacks), "speedscope needs at least one stack")
+
+
+def write_profiles(path: Path, title: str, profiles: Sequence[Profile]) -> None:
+    """Write profiles into one file, where speedscope offers a choice of them.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
     frames: dict[StackFrame, int] = {}
-    samples = [[frames.setdefault(frame, len(frames)) for frame in stack.frames] for stack in stacks]
-    total, wall_ns = sum(stack.count for stack in stacks), breakdown.wall.ns
-    title = readable(
-        f"{breakdown.subject.name}:{breakdown.subject.variant}, {'compiled' if breakdown.subject.compile else 'eager'}"
-    )
-    profile = {
+    document = {
+        "$schema": _SCHEMA,
+        "exporter": f"overhead-lens {__version__}",
+        "name": readable(title),
+        "activeProfileIndex": 0,
+        "profiles": [_sampled(profile, frames) for profile in profiles],
+        "shared": {"frames": [_frame(frame) for frame in frames]},
+    }
+    with replacing_text(path) as file:
+        json.dump(document, file, separators=(",", ":"))
+
+
+def _sampled(profile: Profile, frames: dict[StackFrame, int]) -> dict[str, Any]:
+    """A profile whose frames are numbers in ``frames``, to which new ones are added."""
+    total, wall_ns = sum(stack.count for stack in profile.stacks), profile.wall_ns
+    return {
         "type": "sampled",
-        "name": title,
+        "name": readable(profile.name),
         "unit": "nanoseconds",
         "startValue": 0,
         "endValue": wall_ns,
-        "samples": samples,
-        "weights": round_to_sum([stack.count * wall_ns / total for stack in stacks], wall_ns),
-    }
-    return {
-        "$schema": _SCHEMA,
-        "exporter": f"overhead-lens {__version__}",
-        "name": title,
-        "activeProfileIndex": 0,
-        "shared": {"frames": [_frame(frame) for frame in frames]},
-        "profiles": [profile],
+        "samples": [[frames.setdefault(frame, len(frames)) for frame in stack.frames] for stack in profile.stacks],
+        "weights": round_to_sum([stack.count * wall_ns / total for stack in profile.stacks], wall_ns),
     }
 
 

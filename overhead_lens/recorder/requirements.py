@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overhead_lens.errors import OverheadLensError
-from overhead_lens.instruments.samples.sampler import explain_failure, find_sampler
 from overhead_lens.machine.operations import DESCRIBE_RUNTIME
 from overhead_lens.machine.process import Worker
+from overhead_lens.samplers.py_spy import explain_failure, find_sampler
 
 _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 _SLEEPER = "import time\ndef overhead_lens_probe():\n    print(flush=True)\n    time.sleep(90)\noverhead_lens_probe()\n"

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-_HTML_WIDTH = 120
+_WIDTH = 120
 _HTML = '<pre style="line-height:1.25;white-space:pre;overflow-x:auto"><code>{code}</code></pre>'
 
 
@@ -23,11 +23,13 @@ class Form:
         document: Makes the JSON document of a result.
         text: Prints a result on a console.
         table: Makes the pandas table of a result; empty for those that the Python API does not give.
+        html: Makes the HTML of a result in a notebook; where it is empty, a notebook shows the text.
     """
 
     document: str
     text: str
     table: str = ""
+    html: str = ""
 
 
 _FORMS = {
@@ -35,15 +37,28 @@ _FORMS = {
         "documents.breakdown:breakdown_document",
         "report.text.breakdown:print_breakdown",
         "report.tables:breakdown_table",
+        "report.html:breakdown_html",
     ),
     "comparison.model.Delta": Form(
-        "documents.delta:delta_document", "report.text.delta:print_delta", "report.tables:delta_table"
+        "documents.delta:delta_document",
+        "report.text.delta:print_delta",
+        "report.tables:delta_table",
+        "report.html:delta_html",
     ),
     "studies.ladder.analysis.Ladder": Form(
         "documents.ladder:ladder_document", "report.text.ladder:print_ladder", "report.tables:ladder_table"
     ),
     "studies.sweep.analysis.Sweep": Form(
         "documents.sweep:sweep_document", "report.text.sweep:print_sweep", "report.tables:sweep_table"
+    ),
+    "studies.run.analysis.RunBudget": Form(
+        "documents.run:run_document", "report.text.run:print_run", "report.tables:run_table"
+    ),
+    "studies.attach.analysis.ProcessBudget": Form(
+        "documents.process:process_document", "report.text.process:print_process", "report.tables:process_table"
+    ),
+    "studies.attach.delta.ProcessDelta": Form(
+        "documents.threads:threads_document", "report.text.process:print_process_delta"
     ),
     "studies.history.analysis.History": Form("documents.history:history_document", "report.text.history:print_history"),
     "traces.model.TraceAnalysis": Form(
@@ -78,10 +93,24 @@ def to_pandas(result: object) -> pd.DataFrame:
 
 
 def to_html(result: object) -> str:
-    """What ``print_text`` prints, with its colors, for a notebook."""
-    console = Console(file=io.StringIO(), record=True, width=_HTML_WIDTH, highlight=False, markup=False, emoji=False)
+    """A result in a notebook: HTML of its own, or what ``print_text`` prints, with its colors."""
+    form = _form(result)
+    return (
+        str(_load(form.html)(result))
+        if form.html
+        else _recorded(result).export_html(inline_styles=True, code_format=_HTML)
+    )
+
+
+def to_text(result: object) -> str:
+    """What ``print_text`` prints, without colors."""
+    return _recorded(result).export_text()
+
+
+def _recorded(result: object) -> Console:
+    console = Console(file=io.StringIO(), record=True, width=_WIDTH, highlight=False, markup=False, emoji=False)
     print_text(console, result)
-    return console.export_html(inline_styles=True, code_format=_HTML)
+    return console
 
 
 def _form(result: object) -> Form:

@@ -8,7 +8,9 @@ import pandas as pd
 
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.comparison.model import Delta
+from overhead_lens.studies.attach.analysis import ProcessBudget
 from overhead_lens.studies.ladder.analysis import Ladder
+from overhead_lens.studies.run.analysis import RunBudget
 from overhead_lens.studies.sweep.analysis import Sweep
 from overhead_lens.traces.model import TraceAnalysis
 
@@ -18,6 +20,14 @@ def breakdown_table(breakdown: Breakdown) -> pd.DataFrame:
     rows = [
         (category.category, category.ns, *category.ci95_ns, category.share, category.evidence)
         for category in breakdown.host
+    ]
+    return _table(rows, "category", "ns", "low_ns", "high_ns", "share", "evidence")
+
+
+def run_table(run: RunBudget) -> pd.DataFrame:
+    """One row per category: ``ns``, ``low_ns``, ``high_ns``, ``share``, ``evidence``."""
+    rows = [
+        (category.category, category.ns, *category.ci95_ns, category.share, category.evidence) for category in run.host
     ]
     return _table(rows, "category", "ns", "low_ns", "high_ns", "share", "evidence")
 
@@ -46,6 +56,20 @@ def sweep_table(sweep: Sweep) -> pd.DataFrame:
         for point in variant.points
     ]
     return _table(rows, "variant", "size", "ns", "low_ns", "high_ns", "residual_share")
+
+
+def process_table(process: ProcessBudget) -> pd.DataFrame:
+    """One row per thread and category: ``thread``, ``process``, ``name``, ``ns``, ``low_ns``, ``high_ns``, ``share``."""
+    rows = [
+        (
+            category.category,
+            *(thread.thread, thread.process, thread.name),
+            *(category.ns, *category.ci95_ns, category.share),
+        )
+        for thread in process.threads
+        for category in thread.host
+    ]
+    return _table(rows, "category", "thread", "process", "name", "ns", "low_ns", "high_ns", "share")
 
 
 def analysis_table(analysis: TraceAnalysis) -> pd.DataFrame:

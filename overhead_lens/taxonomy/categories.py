@@ -15,7 +15,8 @@ class Category:
         summary: What belongs to it.
         color: In a terminal, a name that rich knows.
         ink: In a picture, ``#rrggbb``.
-        parts: Its named shares and what belongs to them; empty for one that is listed by kernel, guard or frame.
+        parts: Its named shares and what belongs to them; empty for one that is listed by guard or frame.
+        part_optional: Whether time may have none of them; beside time that has one, it is the part ``other``.
         blamed_as: What a device is idle because of while the host is in it; its own name where empty.
         blame_remark: What a report says beside that.
     """
@@ -25,6 +26,7 @@ class Category:
     color: str
     ink: str
     parts: Mapping[str, str] = field(default_factory=dict)
+    part_optional: bool = False
     blamed_as: str = ""
     blame_remark: str = ""
 
@@ -37,9 +39,13 @@ CATEGORIES = (
         "#d4a017",
         {
             "user": "your own code",
-            "framework": "Python code of torch, NumPy and other installed frameworks",
+            "library": "Python code of other installed packages; a frame's file begins with the package's name",
+            "framework": "Python code of torch, Triton, NumPy and numba",
             "compiled_runtime": "wrappers that `torch.compile` puts around generated code",
             "binding": "argument parsing and wrapping between Python and C++",
+            "extension": "native libraries that Python calls: pybind11, Cython, ctypes, C modules",
+            "gc": "garbage collection, with the finalizers that it runs",
+            "import": "importing modules, with all code that runs meanwhile but garbage collection",
         },
     ),
     Category(
@@ -70,7 +76,15 @@ CATEGORIES = (
             "page_fault": "first touch of fresh memory",
         },
     ),
-    Category("kernel", "the arithmetic and data movement itself", "green", "#54a24b", blamed_as="dispatcher"),
+    Category(
+        "kernel",
+        "the arithmetic and data movement itself",
+        "green",
+        "#54a24b",
+        {"extension": "other people's native code below an operator's kernel entry: C++ extensions, what kernels call"},
+        part_optional=True,
+        blamed_as="dispatcher",
+    ),
     Category(
         "launch",
         "putting work on a device's queue",
@@ -78,7 +92,21 @@ CATEGORIES = (
         "#9ecae9",
         blame_remark="the launching call was running",
     ),
-    Category("wait", "being blocked: a device, a lock, I/O", "red", "#e45756", blame_remark="the host was blocked"),
+    Category(
+        "wait",
+        "being blocked: a device, a lock, I/O",
+        "red",
+        "#e45756",
+        {
+            "device": "synchronizing with a device",
+            "gil": "the interpreter's lock, held by another thread",
+            "lock": "other locks, queues and threads: autograd's, a pool's next job",
+            "io": "files, sockets, pipes, other processes, sleeping",
+            "data": "the worker processes of a DataLoader",
+        },
+        part_optional=True,
+        blame_remark="the host was blocked",
+    ),
     Category("compile", "tracing and compiling within the measured calls", "bright_magenta", "#ff9da6"),
     Category(
         "unattributed",
@@ -91,6 +119,9 @@ CATEGORIES = (
 
 HOST_CATEGORIES = tuple(category.name for category in CATEGORIES)
 PARTS = {category.name: tuple(category.parts) for category in CATEGORIES if category.parts}
+OPTIONAL_PARTS = frozenset(category.name for category in CATEGORIES if category.part_optional)
+OTHER = "other"
+"""Time of a category with optional parts that has none."""
 COLORS = {category.name: category.color for category in CATEGORIES}
 BLAMED_AS = tuple(category.blamed_as or category.name for category in CATEGORIES)
 """What idle time is blamed on, by category."""

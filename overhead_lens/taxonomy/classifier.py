@@ -10,11 +10,12 @@ A stack is read from its outermost frame inwards while one attribution (category
             c10::alloc_cpu                  (inside a scope)            allocation/tensor
               0x7f.. (libc.so.6)            neutral: inherits           allocation/tensor
 
-A frame without a rule is ``unattributed`` and listed by name; it is never guessed. A *scope* keeps its attribution for
-everything below it (the Python code of a lambda guard is guard time); only rules of the same category refine its part. A rule
+A frame without a rule is ``unattributed`` and listed by name. A *scope* keeps its attribution for
+everything below it (the Python code of a lambda guard is guard time); only scopes of the same category refine its part. A rule
 with ``under`` applies only below the given categories (``malloc`` is allocation under an operator, and ``python`` under the
-interpreter). A ``mostly_own`` rule applies only to functions that spend most of their time in a capture in themselves
-(``Classifier.fitted``): their names do not tell whether they set work up or do it in a loop of their own.
+interpreter). One with ``calls`` says for what it calls others: the code that enters a kernel is ``dispatcher``, and native code
+below it that no rule knows is ``kernel``. A ``mostly_own`` rule applies only to functions that spend most of their time in a
+capture in themselves (``Classifier.fitted``): their names do not tell whether they set work up or do it in a loop of their own.
 """
 
 from __future__ import annotations
@@ -33,15 +34,21 @@ UNATTRIBUTED = Attribution("unattributed")
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """The attribution carried from frame to frame, and whether it comes from a scope."""
+    """The attribution carried from frame to frame, whether it comes from a scope, and the category called for, if not its own."""
 
     attribution: Attribution = UNATTRIBUTED
     in_scope: bool = False
+    calls: str = ""
+
+    @property
+    def callers(self) -> tuple[str, str]:
+        """What ``under`` of a rule sees."""
+        return self.attribution.category, self.calls
 
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """A stack's attribution, and its innermost frame that is not neutral, which is shown."""
+    """A stack's attribution, and its innermost frame that is to be shown."""
 
     attribution: Attribution
     frame: StackFrame
@@ -69,8 +76,8 @@ class Classifier:
         """The stack's attribution, carried from the outermost frame inwards, and the frame to show."""
         carried, shown = Carried(), stack.frames[0]
         for frame in stack.frames:
-            rule = self._frame_rule(frame, carried.attribution)
-            if rule is None or rule.attribution.category != NEUTRAL or rule.shown:
+            rule = self._frame_rule(frame, carried.callers)
+            if rule is None or rule.shown:
                 shown = frame
             carried = _carry(rule, carried)
         return Classified(carried.attribution, shown)
@@ -97,11 +104,11 @@ class Classifier:
 
     def enter(self, frame: StackFrame, carried: Carried) -> Carried:
         """One step of ``classify``: the attribution below ``frame``."""
-        return _carry(self._frame_rule(frame, carried.attribution), carried)
+        return _carry(self._frame_rule(frame, carried.callers), carried)
 
     def serves(self, frame: StackFrame, caller: Attribution) -> bool:
         """Whether a frame is neutral, so that its time belongs to its caller."""
-        rule = self._frame_rule(frame, caller)
+        rule = self._frame_rule(frame, (caller.category, ""))
         return rule is not None and rule.attribution.category == NEUTRAL
 
     def classify_event(self, name: str, event_category: str) -> Attribution:
@@ -112,13 +119,13 @@ class Classifier:
         """The attribution of a trace event's self time; and whether it keeps all events below it."""
         return self._event_verdict(name, event_category)
 
-    def _find_frame_rule(self, frame: StackFrame, current: Attribution) -> Rule | None:
+    def _find_frame_rule(self, frame: StackFrame, callers: tuple[str, str]) -> Rule | None:
         works = self._working is None or frame.function in self._working
         rules = (rule for rule in self._rules if works or not rule.mostly_own)
-        return next((rule for rule in rules if rule.fits_frame(frame, current)), None)
+        return next((rule for rule in rules if rule.fits_frame(frame, callers)), None)
 
     def _find_may_work(self, frame: StackFrame) -> bool:
-        return any(rule.mostly_own and rule.fits_frame(frame, UNATTRIBUTED) for rule in self._rules)
+        return any(rule.mostly_own and rule.fits_frame(frame, (UNATTRIBUTED.category,)) for rule in self._rules)
 
     def _find_event_verdict(self, name: str, event_category: str) -> tuple[Attribution, bool]:
         rule = next((rule for rule in self._event_rules if rule.fits_event(name, event_category)), None)
@@ -129,10 +136,11 @@ def _carry(rule: Rule | None, carried: Carried) -> Carried:
     """The attribution below a frame that ``rule`` fits."""
     if rule is not None and rule.attribution.category == NEUTRAL:
         return carried
-    attribution = UNATTRIBUTED if rule is None else rule.attribution
-    if carried.in_scope and attribution.category != carried.attribution.category:
+    if rule is None:
+        return carried if carried.in_scope else Carried()
+    if carried.in_scope and not (rule.scope and rule.attribution.category == carried.attribution.category):
         return carried
-    return Carried(attribution, carried.in_scope or (rule is not None and rule.scope))
+    return Carried(rule.attribution, rule.scope, rule.calls)
 
 
 def default_classifier(extra: Path | None = None) -> Classifier:

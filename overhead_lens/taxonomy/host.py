@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from overhead_lens.errors import require
 from overhead_lens.stats.values import Interval
+from overhead_lens.taxonomy.categories import OTHER, PARTS
+from overhead_lens.taxonomy.rules import Attribution
+from overhead_lens.units import proportional
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +51,19 @@ class HostCategory:
         require(self.ci95_ns[0] <= self.ci95_ns[1], f"{self.category}: interval {self.ci95_ns} is reversed")
         closes = not self.parts or sum(part.ns for part in self.parts) == self.ns
         require(closes, f"parts of {self.category} do not sum")
+
+
+def parts_of(category: str, ns: int, weights: Mapping[Attribution, float]) -> tuple[Part, ...]:
+    """The parts of a category that took ``ns``; none where no time has a part."""
+    own: dict[str, float] = dict.fromkeys(PARTS.get(category, ()), 0)
+    without_part: float = 0
+    for attribution, weight in weights.items():
+        if attribution.category == category and attribution.part is None:
+            without_part += weight
+        elif attribution.category == category and attribution.part is not None:
+            own[attribution.part] += weight
+    if ns == 0 or not any(own.values()):
+        return ()
+    if without_part:
+        own[OTHER] = without_part
+    return tuple(map(Part, own, proportional(list(own.values()), ns)))

@@ -10,15 +10,17 @@ from overhead_lens.stack import StackFrame
 _KEPT = 48
 _NOISE = re.compile(r"\(anonymous namespace\)::|c10::detail::intrusive_target_default_null_type|\[abi:\w+\]| const$")
 _LONGEST = 110
+_INSTALLED = re.compile(r"^(site-packages|lib/python3(\.\d+)?)/")
 
 
 @lru_cache(maxsize=65_536)
 def display_name(frame: StackFrame) -> str:
-    """``function (file or module)``; long template arguments and argument lists are cut to ``...``."""
+    """``function (file or module)``; a file from its package on, long template arguments and argument lists cut to ``...``."""
     if not frame.function:
         return f"[unresolved] ({frame.location})"
-    name = short_symbol(frame.function) if frame.native else frame.function.replace(".<locals>", "")
-    return f"{name} ({frame.location})"
+    if frame.native:
+        return f"{short_symbol(frame.function)} ({frame.location})"
+    return f"{frame.function.replace('.<locals>', '')} ({_INSTALLED.sub('', frame.location)})"
 
 
 @lru_cache(maxsize=65_536)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from overhead_lens.errors import UsageError
 from overhead_lens.stack import StackFrame
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, OPTIONAL_PARTS, PARTS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -24,10 +25,10 @@ RULES_FILE = Path(__file__).with_name("rules.toml")
 
 # A C++ symbol's tokens; an argument list, a lambda or an operator ends the part with a return type.
 _NAME_ENDS = ("operator", "(", "{")
-_TOKEN = re.compile(r"\boperator\b|\(anonymous namespace\)|->|[<> ({]")
+_TOKEN = re.compile(r"\boperator\b|\(anonymous namespace\)|->|[<>({]| (?!&)")
 
 _PATTERNS = ("native", "module", "file", "function", "event", "event_category")
-_KEYS = {"category", "part", *_PATTERNS, "under", "scope", "shown", "mostly_own", "source"}
+_KEYS = {"category", "part", *_PATTERNS, "under", "calls", "scope", "shown", "mostly_own", "source"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,9 @@ class Rule:
         event: Pattern of a trace event's name, matched from its start.
         event_category: Pattern of a trace event's category, matched whole.
         under: Categories of the caller that it applies to; empty for any.
+        calls: Category for which it calls others, as ``under`` sees it beside its own; empty for none.
         scope: Whether it keeps everything below it.
-        shown: Whether a frame of a neutral rule is shown nevertheless.
+        shown: Whether its frames are shown.
         mostly_own: Whether it applies only to functions that spend most of their time in themselves.
         source: The file in PyTorch (or elsewhere) that justifies it.
     """
@@ -65,14 +67,15 @@ class Rule:
     event: re.Pattern[str] | None
     event_category: re.Pattern[str] | None
     under: frozenset[str]
+    calls: str
     scope: bool
     shown: bool
     mostly_own: bool
     source: str
 
-    def fits_frame(self, frame: StackFrame, current: Attribution) -> bool:
-        """Whether the rule fits ``frame`` below a caller of the attribution ``current``."""
-        if self.under and current.category not in self.under:
+    def fits_frame(self, frame: StackFrame, callers: Collection[str]) -> bool:
+        """Whether the rule fits ``frame`` below a caller of the categories ``callers``."""
+        if self.under and self.under.isdisjoint(callers):
             return False
         if frame.native:
             if self.native is None and self.module is None:
@@ -117,13 +120,16 @@ def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
     category, part = entry.get("category"), entry.get("part")
     if category not in (*HOST_CATEGORIES, NEUTRAL):
         raise UsageError(f"{where}: no category {category!r}; it is one of {', '.join(HOST_CATEGORIES)}, {NEUTRAL}")
-    if (part is None) != (category not in PARTS) or (part is not None and part not in PARTS[category]):
+    missing = part is None and category in PARTS and category not in OPTIONAL_PARTS
+    if missing or (part is not None and part not in PARTS.get(category, ())):
         raise UsageError(f"{where}: {category} needs a part of {PARTS.get(category, ('none',))}, not {part!r}")
     if not entry.get("source"):
         raise UsageError(f"{where}: say in 'source' which file justifies it")
     under = frozenset(entry.get("under", ()))
-    if not under <= set(HOST_CATEGORIES):
-        raise UsageError(f"{where}: 'under' names an unknown category")
+    calls = entry.get("calls", "")
+    for key, named in (("under", under), ("calls", {calls} - {""})):
+        if not named <= set(HOST_CATEGORIES):
+            raise UsageError(f"{where}: {key!r} names an unknown category")
     native, module, file, function, event, event_category = (
         _pattern(entry.get(name), f"{where}, {name}") for name in _PATTERNS
     )
@@ -136,8 +142,9 @@ def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
         event,
         event_category,
         under,
+        calls,
         scope=bool(entry.get("scope")),
-        shown=bool(entry.get("shown")),
+        shown=bool(entry.get("shown", category != NEUTRAL)),
         mostly_own=bool(entry.get("mostly_own")),
         source=entry["source"],
     )

@@ -34,7 +34,7 @@ CACHE_LOOKUP = "TorchDynamo Cache Lookup"
 FAST_ANNOTATION_PREFIXES = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper Prologue", "## Call CompiledFxGraph")
 """Annotations of the compiled runtime that cost less than others (``torch/_functorch``, ``torch/_inductor``)."""
 
-PROFILER_STEP = re.compile(r"ProfilerStep#(\d+)$")
+PROFILER_STEP = re.compile(r"ProfilerStep#(\d{1,18})$")
 """A step of torch.profiler's schedule (``torch/profiler/profiler.py``)."""
 
 COLLECTIVE_PREFIXES = ("c10d::", "nccl:")

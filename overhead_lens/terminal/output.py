@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from enum import Enum, auto
+from typing import IO
 
 from rich.console import Console
 
@@ -42,6 +43,12 @@ def show(result: object, form: Format) -> None:
 def print_result(result: object) -> None:
     """Print a result for people."""
     print_text(make_console(), result)
+
+
+def print_into(file: IO[str], result: object) -> None:
+    """Print a result for people into a stream or file."""
+    width = None if file.isatty() else _FILE_WIDTH
+    print_text(Console(file=file, width=width, highlight=False, markup=False, emoji=False), result)
 
 
 def show_rows(rows: object, form: Format, text: Callable[[Console], None]) -> None:

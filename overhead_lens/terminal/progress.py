@@ -10,6 +10,8 @@ from overhead_lens.machine.request import Listener
 
 
 class _Silent:
+    """A listener that says nothing."""
+
     def begin(self, steps: int) -> None:
         """Say nothing."""
 
@@ -17,11 +19,14 @@ class _Silent:
         """Say nothing."""
 
 
+SILENT = _Silent()
+
+
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Listener]:
     """A listener that draws a bar while the block runs."""
     if quiet or not sys.stderr.isatty():
-        yield _Silent()
+        yield SILENT
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

@@ -20,17 +20,17 @@ dispatcher gets what a view operator of the same trace takes, since views comput
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
-from overhead_lens.taxonomy.host import Frame, HostCategory, Part
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.host import Frame, HostCategory, parts_of
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
@@ -47,9 +47,9 @@ _DISPATCH = Attribution("dispatcher", "dispatch")
 _KERNEL = Attribution("kernel")
 _GAPS = (
     (Attribution("python", "user"), BETWEEN),
-    (Attribution("wait"), BACKWARD),
+    (Attribution("wait", "lock"), BACKWARD),
     (Attribution("dispatcher", "autograd"), ENGINE),
-    (Attribution("wait"), IDLE),
+    (Attribution("wait", "lock"), IDLE),
     (Attribution("unattributed"), BETWEEN),
     (Attribution("unattributed"), OUTSIDE),
 )
@@ -248,14 +248,13 @@ def _categories(sums: dict[tuple[Attribution, str], int], wall_ns: int, *, estim
     for category in HOST_CATEGORIES:
         mine = {key: ns for key, ns in sums.items() if key[0].category == category and ns}
         ns = sum(mine.values())
-        parts: Any = dict.fromkeys(PARTS.get(category, ()), 0) if mine else {}
-        frames: dict[str, int] = {}
+        own: Counter[Attribution] = Counter()
+        frames: Counter[str] = Counter()
         for (attribution, name), part_ns in mine.items():
-            if attribution.part is not None:
-                parts[attribution.part] += part_ns
-            frames[name] = frames.get(name, 0) + part_ns
+            own[attribution] += part_ns
+            frames[name] += part_ns
         top = sorted(frames.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FRAMES]
-        by_estimate = estimated and any(attribution == _KERNEL for attribution, _ in mine)
+        by_estimate = estimated and any(attribution == _KERNEL for attribution in own)
         budget.append(
             HostCategory(
                 category,
@@ -263,7 +262,7 @@ def _categories(sums: dict[tuple[Attribution, str], int], wall_ns: int, *, estim
                 (ns, ns),
                 ns / wall_ns if wall_ns else 0.0,
                 "none" if not ns else "estimate" if by_estimate else "trace",
-                tuple(Part(part, part_ns) for part, part_ns in parts.items()),
+                parts_of(category, ns, own),
                 tuple(Frame(name, frame_ns) for name, frame_ns in top),
             )
         )

@@ -313,7 +313,8 @@ def _inputs(scenario: scenarios.Scenario, params: Any) -> Arguments:
 
 def _check(workload: Workload, call: Any) -> Any:
     """Call the original or the compiled function once, have the scenario check the output, and return it."""
-    scenario, title = workload.scenario, f"{workload.scenario.name}:{workload.variant}"
+    scenario = workload.scenario
+    title = scenario.name if scenario.kind == "callable" else f"{scenario.name}:{workload.variant}"
     try:
         output = workload.call_once(call)
     except Exception as error:

@@ -108,8 +108,7 @@ def test_a_call_that_fails_is_a_line() -> None:
     with pytest.raises(UsageError) as refused:
         of_callable(lambda: 1 / 0, Arguments(), None)
     assert str(refused.value) == (
-        "test_a_call_that_fails_is_a_line.<locals>.<lambda>:test_a_call_that_fails_is_a_line.<locals>.<lambda> failed:"
-        " ZeroDivisionError: division by zero"
+        "test_a_call_that_fails_is_a_line.<locals>.<lambda> failed: ZeroDivisionError: division by zero"
     )
 
 

@@ -130,8 +130,11 @@ def test_jump_stubs_belong_to_whoever_jumps_and_code_made_at_run_time_is_a_kerne
 
 
 def test_what_no_rule_knows_is_unattributed() -> None:
-    drawn = graph([(Function("mystery", "libunknown.so"), 9)])
-    assert counts(instruction_budget(drawn, 1, CLASSIFIER)) == {"unattributed": 9}
+    mystery = Function("mystery", "libunknown.so")
+    drawn = graph([(ADD, 10), (mystery, 9)], (0, 1, 9))
+    assert counts(instruction_budget(drawn, 1, CLASSIFIER)) == {"dispatcher": 10, "unattributed": 9}
+    called_by_the_loop = instruction_budget(graph([(mystery, 9)]), 1, CLASSIFIER)
+    assert [(part.name, part.count) for part in called_by_the_loop.host[0].parts if part.count] == [("extension", 9)]
 
 
 def test_counts_are_per_call_and_close() -> None:

@@ -37,7 +37,7 @@ from tests.recorder.effort import little_effort
         ),
         (
             ["export", "gone", "--to", "svg"],
-            "Invalid value for '--to': Value error, 'svg' is not one of 'chrome', 'perfetto', 'speedscope'.",
+            "Invalid value for '--to': Value error, 'svg' is not one of 'chrome', 'collapsed', 'perfetto', 'speedscope'.",
         ),
         (["open", "gone.pftrace"], "no trace gone.pftrace"),
     ],

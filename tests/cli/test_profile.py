@@ -17,8 +17,8 @@ import pytest
 
 from overhead_lens.cli.profile import profile
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.samples import sampler
 from overhead_lens.recorder import single as record
+from overhead_lens.samplers import py_spy
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.cli.hanging import asleep, hang, start, wait_until_gone, workers_of
 from tests.cli.run import error_line, lens, scenario
@@ -144,7 +144,7 @@ def test_without_permission_to_sample_the_trace_decides(tmp_path: Path, monkeypa
     fake = tmp_path / "py-spy"
     fake.write_text('#!/bin/sh\necho "Permission Denied: Try running again with elevated permissions" >&2\nexit 1\n')
     fake.chmod(fake.stat().st_mode | stat.S_IEXEC)
-    monkeypatch.setattr(sampler, "find_sampler", lambda: str(fake))
+    monkeypatch.setattr(py_spy, "find_sampler", lambda: str(fake))
     with little_effort(processes=2):
         done = lens("profile", scenario(tmp_path), "--quick", "--json", "-o", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -22,5 +22,10 @@ def stack(*frames: str, count: int = 1) -> Stack:
 
 def attribution(*frames: str) -> str:
     """Category and part of a stack below the measured loop, ``python/user``."""
-    found = CLASSIFIER.classify(stack(*frames)).attribution
+    return claimed(stack(*frames))
+
+
+def claimed(whole: Stack) -> str:
+    """Category and part of a stack."""
+    found = CLASSIFIER.classify(whole).attribution
     return found.category if found.part is None else f"{found.category}/{found.part}"

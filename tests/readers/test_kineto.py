@@ -186,6 +186,12 @@ def test_a_thread_name_that_is_no_text(tmp_path: Path, way: str, label: Any, tex
     assert read_trace(written(tmp_path, document([event(), entry]))).thread_names == {("7", "8"): text}
 
 
+def test_an_entry_that_names_a_thread_may_be_escaped(tmp_path: Path, way: str) -> None:
+    entry = {"ph": "M", "name": "t@read_name", "pid": 7, "tid": 8, "args": {"name": "main"}}
+    text = document([event(), entry]).replace("@", "\\u0068")
+    assert read_trace(written(tmp_path, text)).thread_names == {("7", "8"): "main"}
+
+
 def test_a_quoted_time_may_hold_escapes(tmp_path: Path, way: str) -> None:
     trace = read_trace(written(tmp_path, document([event(dur="@")]).replace("@", "\\u0035")))
     assert (trace.events["dur_ns"].tolist(), trace.issues) == ([5_000], {})

@@ -21,11 +21,11 @@ from overhead_lens.instruments.page_faults.record import MeasurePageFaults
 from overhead_lens.instruments.samples import record as samples
 from overhead_lens.instruments.samples.record import SampleStacks
 from overhead_lens.instruments.samples.record import Spinning as Spins
-from overhead_lens.instruments.samples.sampler import SamplerRun
 from overhead_lens.machine.operations import Operation, WarmUp
 from overhead_lens.machine.request import Effort, Request
 from overhead_lens.recorder import paired as record_pair
 from overhead_lens.recorder.side import Side
+from overhead_lens.samplers.sampler import SamplerRun
 from overhead_lens.target import Target, parse_target
 from overhead_lens.worker import workload
 from tests.compiler import needs_compiler

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from overhead_lens.errors import UsageError
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES, PARTS
+from overhead_lens.readers.py_spy.stacks import parse_stacks
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES, OPTIONAL_PARTS, PARTS
 from overhead_lens.taxonomy.classifier import default_classifier
-from overhead_lens.taxonomy.rules import load_rules, without_return_type
-from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, LOOP, USER, attribution, stack
+from overhead_lens.taxonomy.host import Part, parts_of
+from overhead_lens.taxonomy.rules import Attribution, load_rules, without_return_type
+from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, LOOP, USER, attribution, claimed, stack
 
 EVAL_FRAME = "dynamo__custom_eval_frame (libtorch_python.so)"
 LOOKUP = "lookup (libtorch_python.so)"
@@ -109,9 +111,9 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ((USER, BINDING, ENTRY, "omp_get_max_threads (libgomp.so.1)"), "dispatcher/dispatch"),
         ((USER, "mkl_vml_kernel_sErf_EXHAynn (libtorch_cpu.so)"), "kernel"),
         ((USER, "pybind11::cpp_function::dispatcher (mine.so)"), "python/binding"),
-        ((USER, "_random_Random_getstate (_randommodule.c:380)", MALLOC), "python/binding"),
-        ((USER, "work (mymodule.cpp:3)"), "unattributed"),
-        ((USER, "pybind11::cpp_function::dispatcher (mine.so)", "mine::work (mine.so)"), "unattributed"),
+        ((USER, "_random_Random_getstate (_randommodule.c:380)", MALLOC), "python/extension"),
+        ((USER, "work (mymodule.cpp:3)"), "python/extension"),
+        ((USER, "pybind11::cpp_function::dispatcher (mine.so)", "mine::work (mine.so)"), "python/extension"),
         (
             (USER, BINDING, ENTRY, "c10::impl::make_boxed_from_unboxed_functor<mine::Op>::call (mine.so)"),
             "dispatcher/dispatch",
@@ -144,17 +146,107 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ((USER, f"array_dealloc {NUMPY}", "free (libc.so.6)"), "allocation/tensor"),
         ((USER, "0x7f04 (?)"), "kernel"),
         ((USER, "Dispatcher::resolve (_dispatcher.cpp:300)"), "dispatcher/dispatch"),
-        ((USER, "secret_work (somebody_elses.so)"), "unattributed"),
-        ((USER, "secret_work (somebody_elses.so)", UNRESOLVED), "unattributed"),
-        ((USER, "cudaStreamSynchronize (libcudart.so.12)", "cuStreamSynchronize (libcuda.so.1)"), "wait"),
+        ((USER, "secret_work (somebody_elses.so)"), "python/extension"),
+        ((USER, "secret_work (somebody_elses.so)", UNRESOLVED), "python/extension"),
+        ((USER, BINDING, ENTRY, "secret_work (somebody_elses.so)"), "unattributed"),
+        ((USER, BINDING, ENTRY, "secret_work (somebody_elses.so)", USER), "python/user"),
+        ((USER, "secret_work"), "unattributed"),
+        ((USER, "cudaStreamSynchronize (libcudart.so.12)", "cuStreamSynchronize (libcuda.so.1)"), "wait/device"),
         ((USER, "cudaLaunchKernel (libcudart.so.12)"), "launch"),
-        ((USER, "pysleep (libpython3.11.so.1.0)", "clock_nanosleep (libc.so.6)"), "wait"),
-        ((USER, BINDING, "take_gil (libpython3.11.so.1.0)", "pthread_cond_timedwait (libc.so.6)"), "wait"),
+        ((USER, "pysleep (libpython3.11.so.1.0)", "clock_nanosleep (libc.so.6)"), "wait/io"),
+        ((USER, BINDING, "take_gil (libpython3.11.so.1.0)", "pthread_cond_timedwait (libc.so.6)"), "wait/gil"),
         ((USER, BINDING, ENTRY, "0x7 (libgomp.so.1)", "pthread_cond_wait (libc.so.6)"), "kernel"),
     ],
 )
 def test_claims(frames: tuple[str, ...], expected: str) -> None:
     assert attribution(*frames) == expected
+
+
+HF = "forward (site-packages/transformers/models/gpt2.py:7)"
+JSON = "raw_decode (lib/python3.11/json/decoder.py:353)"
+IMPORT = "_find_and_load (<frozen importlib._bootstrap>:1176)"
+COLLECT = "gc_collect_main (libpython3.11.so.1.0)"
+RUNNER = "c10::impl::detail::WrapFunctionIntoRuntimeFunctor_<at::Tensor (*)(at::Tensor const&)>::operator() (mine.so)"
+LOADER = "_MultiProcessingDataLoaderIter._try_get_data (site-packages/torch/utils/data/dataloader.py:1291)"
+ENGINE = "torch::autograd::Engine::thread_main (libtorch_cpu.so)"
+BLOCKED = ("std::condition_variable::wait (libstdc++.so.6.0.30)", "pthread_cond_wait (libc.so.6)", UNRESOLVED)
+
+
+@pytest.mark.parametrize(
+    ("frames", "expected"),
+    [
+        ((HF,), "python/library"),
+        (("forward (transformers/models/gpt2.py:7)",), "python/library"),
+        (("f (site-packages/six.py:7)",), "python/library"),
+        (("forward (site-packages/timm/layers/torch/x.py:7)",), "python/library"),
+        (("forward (site-packages/torch/nn/modules/linear.py:125)",), "python/framework"),
+        (("forward (site-packages/triton/runtime/jit.py:125)",), "python/framework"),
+        (("compile_wrapper (site-packages/torch/_dynamo/eval_frame.py:1166)",), "python/compiled_runtime"),
+        (("forward (model/mytorch/x.py:7)",), "python/user"),
+        (("measured_loop (site-packages/overhead_lens/worker/loop.py:4)",), "python/user"),
+        (("add1 (site-packages/overhead_lens/scenarios/add1.py:4)",), "python/user"),
+        ((JSON,), "python/user"),
+        ((HF, JSON), "python/library"),
+        ((HF, USER), "python/user"),
+        ((IMPORT, "<module> (site-packages/torch/_dynamo/convert_frame.py:7)"), "python/import"),
+        ((IMPORT, "<module> (train.py:7)", BINDING, ENTRY), "python/import"),
+        ((IMPORT, "open (libpython3.11.so.1.0)", "read (libc.so.6)"), "python/import"),
+        (("transform (torch/_dynamo/convert_frame.py:7)", IMPORT), "compile"),
+        ((COLLECT, "c10::TensorImpl::~TensorImpl (libc10.so)"), "python/gc"),
+        ((COLLECT, "__del__ (train.py:7)"), "python/gc"),
+        ((IMPORT, COLLECT), "python/gc"),
+        ((USER, "ffi_call (libffi.so.8.1.2)", "call (libmine.so)"), "python/extension"),
+        ((USER, "PyCFuncPtr_call (_ctypes.c:4201)"), "python/binding"),
+        ((USER, "encode (tokenizers/tokenizers.abi3.so)"), "python/extension"),
+        ((USER, "run (fast.cpython-311-x86_64-linux-gnu.so)"), "python/extension"),
+        ((USER, "pybind11::detail::argument_loader<long>::call<double> && (mine.so)"), "python/binding"),
+        ((USER, BINDING, ENTRY, RUNNER), "dispatcher/dispatch"),
+        ((USER, BINDING, ENTRY, RUNNER, "mine::work (mine.so)"), "kernel/extension"),
+        ((USER, BINDING, ENTRY, RUNNER, "mine::work (mine.cpp:7)"), "kernel/extension"),
+        ((USER, BINDING, ENTRY, RUNNER, "0x7f02 (mine.so)", UNRESOLVED), "kernel/extension"),
+        ((USER, BINDING, ENTRY, RUNNER, "mine::work (mine.so)", MALLOC), "allocation/storage"),
+        ((USER, BINDING, ENTRY, RUNNER, "mine::work (mine.so)", ENTRY), "dispatcher/dispatch"),
+        ((USER, BINDING, ENTRY, RUNNER, "mine::work (mine.so)", ENTRY, "work (other.so)"), "unattributed"),
+        ((USER, BINDING, ENTRY, "at::native::AVX2::f (libtorch_cpu.so)", "svml (libsvml.so)"), "kernel/extension"),
+        ((LOADER, "Queue.get (lib/python3.11/multiprocessing/queues.py:113)", "poll (libc.so.6)"), "wait/data"),
+        ((LOADER, "PyThread_acquire_lock_timed (libpython3.11.so.1.0)", *BLOCKED), "wait/data"),
+        ((LOADER, "_pickle_loads (_pickle.c.h:834)", "load (_pickle.c:6978)"), "wait/data"),
+        (
+            (USER, BINDING, "PyEval_RestoreThread (libpython3.11.so.1.0)", "pthread_cond_timedwait (libc.so.6)"),
+            "wait/gil",
+        ),
+        ((USER, "PyThread_acquire_lock_timed (libpython3.11.so.1.0)", "sem_clockwait (libc.so.6)"), "wait/lock"),
+        ((USER, BINDING, "c10::ivalue::Future::wait (libtorch_cpu.so)", *BLOCKED), "wait/lock"),
+        ((USER, BINDING, "pthread_cond_clockwait (libc.so.6)"), "wait/lock"),
+        ((USER, BINDING, ENGINE, *BLOCKED), "wait/lock"),
+        ((USER, BINDING, ENGINE, "torch::autograd::ReadyQueue::pop (libtorch_cpu.so)", *BLOCKED), "wait/lock"),
+        ((USER, BINDING, ENGINE, "torch::autograd::ReadyQueue::pop (libtorch_cpu.so)"), "dispatcher/autograd"),
+        (
+            (USER, BINDING, ENGINE, "torch::autograd::Node::operator() (libtorch_cpu.so)", *BLOCKED),
+            "dispatcher/autograd",
+        ),
+    ],
+)
+def test_other_peoples_code_and_waiting(frames: tuple[str, ...], expected: str) -> None:
+    assert attribution(*frames) == expected
+
+
+@pytest.mark.parametrize(
+    ("folded", "expected"),
+    [
+        (("thread (7): pt_autograd_0", "0x7f01 (libc.so.6)", ENGINE, *BLOCKED), "wait/lock"),
+        (("thread (7): pool", "clone (libc.so.6)", "work (libpool.so)", "pthread_cond_wait (libc.so.6)"), "wait/lock"),
+        (("thread (7): Thread-1 (f)", "0x7f01 (libc.so.6)", "poll (libc.so.6)"), "wait/io"),
+        (("thread (7): pool", "clone (libc.so.6)", "work (libpool.so)"), "unattributed"),
+        (
+            ("thread (7): Thread-1 (f)", "thread_run (libpython3.11.so.1.0)", "run (lib/python3.11/threading.py:982)"),
+            "python/user",
+        ),
+    ],
+)
+def test_a_threads_own_stack(folded: tuple[str, ...], expected: str) -> None:
+    (found,) = parse_stacks([f"{';'.join(folded)} 1"])
+    assert claimed(found) == expected
 
 
 COPY = (USER, BINDING, ENTRY, "at::native::copy_impl (libtorch_cpu.so)")
@@ -233,6 +325,10 @@ def test_a_return_type_is_no_part_of_a_name(symbol: str, name: str | None) -> No
         ),
         ((EVAL_FRAME, LOOKUP, TREE, "fn (torch/_dynamo/guards.py:10)"), "fn (torch/_dynamo/guards.py)"),
         ((), LOOP.replace(":4", "")),
+        ((HF, JSON), "raw_decode (lib/python3.11/json/decoder.py)"),
+        ((USER, "time_sleep (libpython3.11.so.1.0)", "clock_nanosleep (libc.so.6)"), "add1 (add1.py)"),
+        ((USER, BINDING, ENGINE, *BLOCKED), ENGINE),
+        ((USER, BINDING, ENTRY, RUNNER, "mine::work (mine.so)", UNRESOLVED), "mine::work (mine.so)"),
     ],
 )
 def test_shown_frame_is_the_innermost_that_says_something(frames: tuple[str, ...], shown: str) -> None:
@@ -258,20 +354,60 @@ def test_events(name: str, category: str, expected: str) -> None:
     assert CLASSIFIER.classify_event(name, category).category == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("cudaDeviceSynchronize", "wait/device"),
+        ("<built-in method acquire of _thread.lock object at 0x7f01>", "wait/lock"),
+        ("threading.py(295): wait", "wait/lock"),
+        ("queue.py(154): get", "wait/lock"),
+        ("<built-in function sleep>", "wait/io"),
+        ("selectors.py(403): select", "wait/io"),
+        ("multiprocessing/connection.py(917): wait", "wait/io"),
+        ("torch/utils/data/dataloader.py(1133): _try_get_data", "wait/data"),
+        ("<built-in function collect>", "python/gc"),
+        ("<frozen importlib._bootstrap>(1176): _find_and_load", "python/import"),
+        ("/opt/env/lib/python3.11/site-packages/einops/einops.py(3): f", "python/library"),
+        ("transformers/models/gpt2.py(3): forward", "python/library"),
+        ("torch/nn/modules/module.py(3): forward", "python/framework"),
+        ("model/layers.py(3): forward", "python/user"),
+    ],
+)
+def test_parts_of_python_events(name: str, expected: str) -> None:
+    category = "cuda_runtime" if name.startswith("cuda") else "python_function"
+    found = CLASSIFIER.classify_event(name, category)
+    assert f"{found.category}/{found.part}" == expected
+
+
+@pytest.mark.parametrize("name", ["<built-in function collect>", "<frozen importlib._bootstrap>(1176): _find_and_load"])
+def test_collections_and_imports_keep_what_runs_below_them(name: str) -> None:
+    assert CLASSIFIER.event_verdict(name, "python_function")[1]
+
+
+def test_time_without_a_part_is_the_other_part() -> None:
+    kernels = {Attribution("kernel"): 6, Attribution("kernel", "extension"): 2, Attribution("wait"): 5}
+    assert parts_of("kernel", 4, kernels) == (Part("extension", 1), Part("other", 3))
+    assert parts_of("kernel", 6, {Attribution("kernel"): 6}) == ()
+    assert parts_of("wait", 5, kernels) == ()
+    blocked = {Attribution("wait", "gil"): 2**60 + 1}
+    assert [(part.name, part.ns) for part in parts_of("wait", 2**60 + 1, blocked) if part.ns] == [("gil", 2**60 + 1)]
+
+
 def test_every_rule_is_justified_and_of_the_taxonomy() -> None:
     rules = load_rules()
     assert len(rules) > 30
     for rule in rules:
         assert rule.source
         assert rule.attribution.category in (*HOST_CATEGORIES, "neutral")
-        assert rule.attribution.part in PARTS.get(rule.attribution.category, (None,))
+        category, part = rule.attribution.category, rule.attribution.part
+        assert part in PARTS.get(category, (None,)) or (part is None and category in OPTIONAL_PARTS)
 
 
 def test_own_rules_come_first(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('[[rule]]\ncategory = "wait"\nmodule = "somebody"\nsource = "mine"\n')
     frames = stack(USER, "secret_work (somebody_elses.so)")
-    assert default_classifier(own).classify(frames).attribution.category == "wait"
+    assert default_classifier(own).classify(frames).attribution == Attribution("wait")
 
 
 GOOD = 'category = "wait"\nnative = "x"\nsource = "s"\n'
@@ -289,6 +425,12 @@ GOOD = 'category = "wait"\nnative = "x"\nsource = "s"\n'
         ("[[rule]]\n" + GOOD.replace('"x"', '"("'), "own.toml, rule 1, native: bad pattern: "),
         ("[[rule]]\n" + GOOD.replace('"s"', '""'), "own.toml, rule 1: say in 'source' which file justifies it"),
         ("[[rule]]\n" + GOOD + 'under = ["nowhere"]', "own.toml, rule 1: 'under' names an unknown category"),
+        ("[[rule]]\n" + GOOD + 'calls = "nobody"', "own.toml, rule 1: 'calls' names an unknown category"),
+        ("[[rule]]\n" + GOOD + 'part = "nap"', "own.toml, rule 1: wait needs a part of"),
+        (
+            "[[rule]]\n" + GOOD.replace("wait", "guard") + 'part = "gil"',
+            "own.toml, rule 1: guard needs a part of ('none',), not 'gil'",
+        ),
         ("[[rule]\n", "own.toml is not TOML: "),
         ("x = 1\n", "own.toml must hold [[rule]] entries and nothing else"),
     ],

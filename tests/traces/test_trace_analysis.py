@@ -140,6 +140,13 @@ def test_runtime_calls_alone_do_not_make_python_of_what_lies_between() -> None:
     assert host(analysis.host) == {"launch": 6, "unattributed": 3}
 
 
+def test_a_step_of_a_number_that_no_counter_reaches_is_an_annotation() -> None:
+    analysis = analyzer_of(
+        drawn("[---------)", f"ProfilerStep#{'9' * 5_000}", "user_annotation"), drawn("   [--)", VIEW)
+    ).analysis()
+    assert analysis.steps == ()
+
+
 def test_steps_cut_through_events() -> None:
     analysis = analyzer_of(
         drawn("[---------)", "ProfilerStep#4", "user_annotation"),

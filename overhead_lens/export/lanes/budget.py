@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.export.lanes.model import Lane, Slice, Value
@@ -31,12 +31,13 @@ def budget_lane(breakdown: Breakdown) -> Lane:
         f"{readable(f'{subject.name}:{subject.variant}')}, {mode}, {readable(subject.device)}: one call"
         f" takes {breakdown.wall.ns} ns unprofiled. The slices sum to it; their order is not the order of events."
     )
-    return Lane(BUDGET_LANE, _slices(breakdown), group=BUDGET_GROUP, description=description)
+    return Lane(BUDGET_LANE, host_slices(breakdown.host), group=BUDGET_GROUP, description=description)
 
 
-def _slices(breakdown: Breakdown) -> Iterator[Slice]:
+def host_slices(host: Iterable[HostCategory]) -> Iterator[Slice]:
+    """Slices of the categories that took time, their parts inside, one behind the other."""
     start_ns = 0
-    for category in breakdown.host:
+    for category in host:
         if category.ns:
             yield Slice(start_ns, start_ns + category.ns, category.category, CATEGORY, _arguments(category))
             yield from _parts(category, start_ns)

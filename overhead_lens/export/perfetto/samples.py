@@ -18,14 +18,14 @@ _USER_MODE = proto.Profiling.MODE_USER
 _NO_FRAMES = (StackFrame("[no frames]", "", 0, native=True),)
 
 
-def write_samples(packets: PacketSequence, stacks: Sequence[Stack], period_ns: int, thread: int) -> None:
+def write_samples(packets: PacketSequence, stacks: Sequence[Stack], period_ns: int, process: int, thread: int) -> None:
     """Write a stack as often as it was seen, one sample every ``period_ns`` from zero on.
 
     A stack's count says nothing of when it was seen: samples of one stack stand together.
 
     Args:
         packets: A sequence of their own; its first packet sets the time base of the rest.
-        thread: Number of the process and thread they are shown under.
+        process, thread: Numbers of what they are shown under.
     """
     timebase = packets.first.trace_packet_defaults.perf_sample_defaults.timebase
     timebase.counter = proto.PerfEvents.SW_CPU_CLOCK
@@ -36,7 +36,7 @@ def write_samples(packets: PacketSequence, stacks: Sequence[Stack], period_ns: i
         for _ in range(stack.count):
             packet = packets.packet(time_ns)
             sample = packet.perf_sample
-            sample.pid = sample.tid = thread
+            sample.pid, sample.tid = process, thread
             sample.cpu = 0
             sample.cpu_mode = _USER_MODE
             sample.callstack_iid = _callstack(packets, packet, stack)

@@ -101,4 +101,4 @@ def _write_counters(tracks: Tracks, counters: Mapping[str, Sequence[Counter]]) -
 def _write_samples(sink: PacketSink, tracks: Tracks, evidence: Drawn, number: int) -> None:
     tracks.process(number, SAMPLES)
     tracks.thread(number, number, SAMPLES)
-    write_samples(PacketSequence(sink, _SAMPLE_SEQUENCE), evidence.stacks, evidence.sample_period_ns, number)
+    write_samples(PacketSequence(sink, _SAMPLE_SEQUENCE), evidence.stacks, evidence.sample_period_ns, number, number)

@@ -55,7 +55,9 @@ def calls_of(call_ns: float) -> int:
     return next((calls for limit_ns, calls, _ in _EFFORT if call_ns < limit_ns), 1)
 
 
-def count_instructions(load: Mapping[str, Any], calls: int, folder: Path, timeout_s: float) -> Counted:
+def count_instructions(
+    load: Mapping[str, Any], calls: int, folder: Path, timeout_s: float, variables: Mapping[str, str] | None = None
+) -> Counted:
     """Count the instructions of the measured loop and write callgrind's output into ``folder``.
 
     Args:
@@ -63,11 +65,12 @@ def count_instructions(load: Mapping[str, Any], calls: int, folder: Path, timeou
         calls: In the window; counts compare only with those of as many calls.
         folder: The capture.
         timeout_s: Limit for one step under valgrind.
+        variables: Environment variables of the worker, beside those that are fixed.
     """
     rounds = next((rounds for _, least, rounds in _EFFORT if calls >= least), 1)
     try:
         with _scratch() as scratch:
-            output = _count(load, calls, rounds, folder, scratch, timeout_s)
+            output = _count(load, calls, rounds, folder, scratch, timeout_s, variables or {})
             with output.open("rb") as source, gzip.open(folder / CALLGRIND, "wb") as target:
                 shutil.copyfileobj(source, target)
     except (OverheadLensError, OSError) as error:
@@ -75,7 +78,15 @@ def count_instructions(load: Mapping[str, Any], calls: int, folder: Path, timeou
     return Counted(calls)
 
 
-def _count(load: Mapping[str, Any], calls: int, rounds: int, folder: Path, scratch: Path, timeout_s: float) -> Path:
+def _count(
+    load: Mapping[str, Any],
+    calls: int,
+    rounds: int,
+    folder: Path,
+    scratch: Path,
+    timeout_s: float,
+    variables: Mapping[str, str],
+) -> Path:
     """Callgrind's output of the round with the fewest instructions."""
     valgrind = shutil.which("valgrind")
     if valgrind is None:
@@ -83,7 +94,7 @@ def _count(load: Mapping[str, Any], calls: int, rounds: int, folder: Path, scrat
     launcher = [valgrind, "--quiet", "--tool=callgrind", "--instr-atstart=no", "--vgdb=no"]
     launcher += [f"--separate-callers={_CALLERS}", f"--callgrind-out-file={scratch / 'out'}"]
     cache = scratch / "inductor"
-    environment = {**_ENVIRONMENT, "TORCHINDUCTOR_CACHE_DIR": str(cache), "TMPDIR": str(scratch)}
+    environment = {**variables, **_ENVIRONMENT, "TORCHINDUCTOR_CACHE_DIR": str(cache), "TMPDIR": str(scratch)}
     log = folder / "instructions.log"
     for _ in range(2):
         kept = cache.exists()

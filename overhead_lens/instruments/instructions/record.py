@@ -34,7 +34,8 @@ class CountInstructions:
             return
         rows = recording.of(Clock).rows
         calls = request.counted_calls or calls_of(min(row["wall_ns"] / row["calls"] for row in rows))
-        self.about = count_instructions(request.load_arguments(), calls, recording.folder, request.timeout_s)
+        load, folder = request.load_arguments(), recording.folder
+        self.about = count_instructions(load, calls, folder, request.timeout_s, request.variables)
 
     def write(self, _folder: Path) -> Any:
         """How counting went."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -11,7 +9,7 @@ from msgspec import Struct
 
 from overhead_lens.captures.directory import Capture
 from overhead_lens.captures.files import STACKS
-from overhead_lens.readers.py_spy.stacks import by_root, inside, parse_stacks
+from overhead_lens.readers.py_spy.stacks import by_root, inside, parse_stacks, read_folded
 from overhead_lens.readers.py_spy.truncated_stacks import completed
 from overhead_lens.stack import Stack
 from overhead_lens.worker.loop import LOOP_NAME
@@ -48,9 +46,8 @@ def read_samples(capture: Capture) -> Samples:
     lines: tuple[str, ...] = ()
     if path is not None:
         try:
-            with gzip.open(path, "rt", encoding="utf-8") as source:
-                lines = tuple(source)
-        except (OSError, EOFError, ValueError, zlib.error) as error:
+            lines = read_folded(path)
+        except ValueError as error:
             raise capture.damaged(f"{STACKS}: {error}") from error
     return Samples(stacks_per_process(lines), capture.note("samples", Sampled) or Sampled())
 

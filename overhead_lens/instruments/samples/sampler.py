@@ -1,112 +1,62 @@
-"""Attaches ``py-spy record --native`` to a warmed-up worker."""
+"""Attaches the sampler to a warmed-up worker, on a core that the two share."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
-import shutil
-import subprocess
-import sys
-import sysconfig
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
-from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.cores import put_back, set_apart
+from overhead_lens.samplers.py_spy import PySpy
+from overhead_lens.samplers.sampler import SamplerRun, Watch
 
 # A stack takes some 2 ms and the target must run in between: a higher rate is not reached (docs/methodology/sampling.md).
 _RATE_HZ = 300
 
-# Reading libtorch's symbols takes seconds before the first sample, and each sample pauses the target for 1 to 2 ms.
-_START_S = 60.0
-_SLOWEST_SAMPLE_S = 0.02
-
-_REFUSED = re.compile(
-    r"permission denied|operation not permitted|\bEPERM\b|os error 1\b|(requires|run as) root", re.IGNORECASE
-)
-
-
-@dataclass(frozen=True, slots=True)
-class SamplerRun:
-    """Result of one attachment: folded stacks (``frame;frame count`` per line), py-spy's counts of stacks and failures."""
-
-    folded: str
-    sample_count: int
-    error_count: int
-
-
-def find_sampler() -> str | None:
-    """Path of py-spy: of this environment, else on PATH."""
-    name = "py-spy.exe" if sys.platform == "win32" else "py-spy"
-    own = Path(sysconfig.get_path("scripts"), name)
-    return str(own) if own.is_file() else shutil.which(name)
-
 
 class Sampling:
-    """py-spy attached to process ``pid``, for about ``sample_count`` stacks at about 300 Hz.
+    """The sampler attached to process ``pid``, for about ``sample_count`` stacks at about 300 Hz.
 
     Native frames and waiting threads are included. py-spy takes whole seconds only, so the rate is adjusted to the count.
 
     Args:
-        core: Core of the target's main thread and of py-spy; None for one of those that the target may use.
+        core: Core of the target's main thread and of the sampler; None for one of those that the target may use.
         threads: Whether the target's main thread waits for others.
 
     Raises:
-        MeasurementError: py-spy is missing or cannot be run.
+        MeasurementError: The sampler is missing or cannot be run.
     """
 
     def __init__(
         self, pid: int, sample_count: int, folder: Path, name: str, core: int | None = None, *, threads: bool = False
     ) -> None:
-        executable = find_sampler()
-        if executable is None:
-            raise MeasurementError("py-spy is not installed (pip install py-spy)")
-        self._raw = folder / f".{name}.raw"
-        self._timeout_s = _START_S + sample_count * _SLOWEST_SAMPLE_S
         duration_s = max(1, round(sample_count / _RATE_HZ))
         rate_hz = -(-sample_count // duration_s)
-        command = [executable, "record", "--native", "--idle", "--pid", str(pid), "--rate", str(rate_hz)]
-        command += ["--duration", str(duration_s), "--format", "raw", "--output", str(self._raw)]
+        watch = Watch(pid, rate_hz, duration_s, folder / f".{name}.raw", by_thread=False)
         with ExitStack() as stack:
             core = stack.enter_context(_shared_core(pid, core))
             if threads:
                 stack.enter_context(_not_preempting(pid))
             with _starting_on(core):
-                self._process = _start(command)
+                self._running = stack.enter_context(PySpy().start(watch))
             self._until_closed = stack.pop_all()
 
     def __enter__(self) -> Sampling:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End py-spy, if it still runs; leave no file."""
-        if self._process.poll() is None:
-            self._process.kill()
-        with self._process:
-            pass  # Waits for it and closes its pipe.
+        """End the sampler, if it still runs; leave no file."""
         self._until_closed.close()
-        with contextlib.suppress(OSError):
-            self._raw.unlink(missing_ok=True)
 
     def finish(self) -> SamplerRun:
         """Wait for the stacks.
 
         Raises:
-            MeasurementError: py-spy may not attach, or took no sample; the message says which.
+            MeasurementError: The sampler may not attach, or took no sample; the message says which.
         """
-        try:
-            output, _ = self._process.communicate(timeout=self._timeout_s)
-        except subprocess.TimeoutExpired:
-            raise MeasurementError(f"py-spy did not finish within {self._timeout_s:.0f} s") from None
-        chatter = output.decode(errors="replace")
-        folded = self._raw.read_text(encoding="utf-8", errors="replace") if self._raw.exists() else ""
-        counted = re.search(r"Samples: (\d+) Errors: (\d+)", chatter)
-        if counted is None or not folded:
-            raise MeasurementError(explain_failure(chatter))
-        return SamplerRun(folded, int(counted[1]), int(counted[2]))
+        return self._running.finish()
 
 
 @contextlib.contextmanager
@@ -160,20 +110,3 @@ def _not_preempting(thread: int) -> Iterator[None]:
         if before is not None:
             with contextlib.suppress(OSError):
                 os.sched_setscheduler(thread, before, os.sched_param(0))
-
-
-def explain_failure(chatter: str) -> str:
-    """One line on why py-spy could not sample, from what it printed."""
-    if _REFUSED.search(chatter):
-        return "no permission to attach py-spy (ptrace): run as root, add CAP_SYS_PTRACE, or see `overhead-lens doctor`"
-    lines = [line.strip() for line in chatter.splitlines() if line.strip() and "py-spy>" not in line]
-    return f"py-spy failed: {lines[0] if lines else 'it said nothing'}"
-
-
-def _start(command: list[str]) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-        )
-    except OSError as error:
-        raise MeasurementError(f"py-spy could not run: {error.strerror or error} ({command[0]})") from error

@@ -187,6 +187,15 @@ def _skip_brackets(text, at, end):
 
 
 @_jit
+def _holds_escape(text, begin, end):
+    """Whether a string has an escape, so that its bytes are not what it says."""
+    for at in range(begin, end):
+        if text[at] == _BACKSLASH:
+            return True
+    return False
+
+
+@_jit
 def _is_word(text, begin, end, word):
     if end - begin != len(word):
         return False
@@ -554,7 +563,8 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
         counters[ENTRIES] += 1
         counters[COMMA] = 0
         phase = field[_PH]
-        if field[_DEFER] or (phase == 88 and not field[_HAS_TS]):
+        unread = phase == 77 and _holds_escape(text, field[_TEXT], field[_TEXT + 1])
+        if field[_DEFER] or unread or (phase == 88 and not field[_HAS_TS]):
             kind[row] = DEFERRED
             numbers[ARGS_AT][row], numbers[ARGS_SIZE][row] = entry, entry - at
             row += 1

@@ -7,8 +7,11 @@ processes. C++ symbols hold spaces, commas and nested parentheses: a frame ends 
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from overhead_lens.stack import Stack, StackFrame
 
@@ -16,6 +19,19 @@ _FRAME = re.compile(r"^(?P<function>.*) \((?P<location>[^()]*(?:\([^()]*\)[^()]*
 _ADDRESS = re.compile(r"^0x[0-9a-f]+$")
 _NATIVE_SOURCE = re.compile(r"\.(c|cc|cpp|cxx|h|hh|hpp|S|s|rs|f|f90|inc|cu|cuh|pyx)$")
 _LIBRARY = re.compile(r"\.so(\.|$)|\.dylib$|\.dll$|\.pyd$|^\[.*\]$")
+
+
+def read_folded(path: Path) -> tuple[str, ...]:
+    """Lines of a gzipped file of folded stacks.
+
+    Raises:
+        ValueError: It is damaged, or cannot be read.
+    """
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as source:
+            return tuple(source)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise ValueError(str(error)) from error
 
 
 def parse_stacks(lines: Iterable[str]) -> Iterator[Stack]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -12,8 +12,6 @@ from rich.tree import Tree
 
 from overhead_lens.budget.model import Breakdown, Operator, Reading
 from overhead_lens.report.text.blocks import (
-    BAR_WIDTH,
-    bar,
     bar_row,
     call_title,
     cut,
@@ -22,9 +20,10 @@ from overhead_lens.report.text.blocks import (
     print_footnotes,
     section,
 )
+from overhead_lens.report.text.host import host_table
 from overhead_lens.report.text.plain import plain
+from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.taxonomy.categories import COLORS
-from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.units import format_ns, format_rate
 
@@ -38,7 +37,7 @@ _TREE_DEPTH = 5
 def print_breakdown(console: Console, breakdown: Breakdown) -> None:
     """Print a budget: headline, categories with parts, costliest frames, guards, operators, warnings."""
     console.print(_headline(breakdown))
-    console.print(_categories(breakdown))
+    console.print(host_table(breakdown.host, breakdown.wall.ns, breakdown.wall.ci95_ns, units=breakdown.units))
     console.print(Text(sentence(breakdown), style="bold"))
     for block in (
         _device(breakdown),
@@ -53,6 +52,8 @@ def print_breakdown(console: Console, breakdown: Breakdown) -> None:
             console.print()
             console.print(block)
     print_footnotes(console, breakdown.warnings)
+    if any(category.evidence == "samples" for category in breakdown.host):
+        console.print(Text(f"samples: {PySpy.sees.sentence}", style="dim"), soft_wrap=True)
     if breakdown.capture:
         console.print(Text(f"capture: {plain(breakdown.capture)}", style="dim"), soft_wrap=True)
 
@@ -101,39 +102,6 @@ def _headline(breakdown: Breakdown) -> Text:
     processes = "1 process" if wall.processes == 1 else f"{wall.processes} processes"
     measured = f"{processes}, {wall.blocks} blocks, {wall.calls:,} calls, unprofiled"
     return text.append(f"\n{'   '.join(filter(None, (params, measured)))}", style="dim")
-
-
-def _categories(breakdown: Breakdown) -> Table:
-    unit = ("per unit",) if breakdown.units > 1 else ()
-    table = figures("where", "", "share", "per call", *unit, "95 % interval", left=["where", "", "95 % interval"])
-    table.columns[1].width = BAR_WIDTH
-    for category in breakdown.host:
-        if category.ns or category.category == "unattributed":
-            for row in _category_rows(category, breakdown):
-                table.add_row(*row)
-    total: list[RenderableType] = [Text("sum = wall", style="bold"), "", "100 %", format_ns(breakdown.wall.ns)]
-    total += [format_ns(breakdown.wall.ns / breakdown.units)] if breakdown.units > 1 else []
-    table.add_row(*total, interval_text(breakdown.wall.ci95_ns))
-    return table
-
-
-def _category_rows(category: HostCategory, breakdown: Breakdown) -> Iterator[Sequence[RenderableType]]:
-    color = COLORS[category.category]
-    mark = " (trace)" if category.evidence == "trace" else ""
-    yield [
-        Text(category.category + mark, style=f"bold {color}"),
-        Text(bar(category.share), style=color),
-        f"{category.share:.1%}",
-        format_ns(category.ns),
-        *([format_ns(category.ns / breakdown.units)] if breakdown.units > 1 else []),
-        interval_text(category.ci95_ns),
-    ]
-    for part in category.parts:
-        if part.ns:
-            share = part.ns / breakdown.wall.ns
-            unit = [Text(format_ns(part.ns / breakdown.units), style="dim")] if breakdown.units > 1 else []
-            name, size = Text(f"  {part.name}", style="dim"), Text(format_ns(part.ns), style="dim")
-            yield [name, Text(bar(share), style=f"dim {color}"), Text(f"{share:.1%}", style="dim"), size, *unit, ""]
 
 
 def _device(breakdown: Breakdown) -> RenderableType | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from overhead_lens.budget.instructions import instruction_budget
 from overhead_lens.budget.make import Budget
+from overhead_lens.budget.model import InstructionBudget
 from overhead_lens.captures.directory import read_capture
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.difference import compare_budgets, differences
-from overhead_lens.comparison.instructions import compare_instructions, instruction_differences
+from overhead_lens.comparison.instructions import CountedCall, compare_instructions, instruction_differences
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.readers.callgrind import read_callgrind
 from overhead_lens.stored import budgets_of
@@ -65,28 +67,53 @@ def by_time(
     return TimeOutcome(delta, findings, broken if findings else delta.verdict == "slower")
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """A baseline's instructions.
+
+    Attributes:
+        meta: What was counted, and where.
+        place: Its directory.
+    """
+
+    meta: CountedCall
+    budget: InstructionBudget
+    place: str
+
+
+def stored_counts(path: Path, classifier: Classifier) -> Counts:
+    """Instruction counts that were stored without a clock.
+
+    Raises:
+        UsageError: The directory holds no complete counts.
+    """
+    meta, output = read_counts(path)
+    budget = instruction_budget(read_callgrind(output), meta.instructions.calls, classifier)
+    return Counts(meta, budget, str(path))
+
+
 def by_counts(
-    meta: CaptureMeta, before: Budget, path: Path, limits: Sequence[CountLimit], classifier: Classifier, *, force: bool
+    base: Counts, path: Path, limits: Sequence[CountLimit], classifier: Classifier, *, force: bool
 ) -> CountOutcome:
-    """Hold new instruction counts against a baseline's budget; arguments and errors as for ``by_time``."""
+    """Hold new instruction counts against a baseline's; arguments and errors as for ``by_time``."""
     new_meta, output = read_counts(path)
-    _comparable(instruction_differences(meta, new_meta), force=force)
-    base = before.breakdown.instructions
-    assert base is not None
-    delta = compare_instructions(base, instruction_budget(read_callgrind(output), base.calls, classifier))
+    _comparable(instruction_differences(base.meta, new_meta), force=force)
+    calls = base.budget.calls
+    delta = compare_instructions(base.budget, instruction_budget(read_callgrind(output), calls, classifier))
     findings = check_counts(delta, limits)
     regressed = any(finding.state == BROKEN for finding in findings)
-    return CountOutcome(new_meta.subject, before.breakdown.capture, str(path), base.calls, delta, findings, regressed)
+    return CountOutcome(new_meta.subject, base.place, str(path), calls, delta, findings, regressed)
 
 
-def need_counts(before: Budget) -> None:
-    """Check that a baseline has instruction counts.
+def need_counts(meta: CaptureMeta, before: Budget) -> Counts:
+    """The instruction counts of a baseline.
 
     Raises:
         UsageError: It has none.
     """
     if before.breakdown.instructions is None:
         raise UsageError(f"the baseline has {_why_no_counts(before)}; record it with profile --instructions")
+    return Counts(meta, before.breakdown.instructions, before.breakdown.capture)
 
 
 def _why_no_counts(budget: Budget) -> str:

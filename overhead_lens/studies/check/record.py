@@ -11,17 +11,17 @@ from pathlib import Path
 
 from overhead_lens.captures import directory
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.instructions.callgrind import count_instructions
+from overhead_lens.instruments.instructions.callgrind import calls_of, count_instructions
 from overhead_lens.instruments.instructions.record import ON_A_DEVICE
-from overhead_lens.machine.operations import DESCRIBE_RUNTIME, LOAD
+from overhead_lens.machine.operations import DESCRIBE_RUNTIME, LOAD, WARM_UP
 from overhead_lens.machine.process import Worker
 from overhead_lens.machine.request import Listener, Request
 from overhead_lens.recorder.side import provenance, subject_of
 from overhead_lens.studies.check.stored import COUNTS, CountsMeta
 
 
-def record_counts(request: Request, calls: int, listener: Listener) -> Path:
-    """Record the instruction counts of ``calls`` calls into a new directory.
+def record_counts(request: Request, calls: int | None, listener: Listener) -> Path:
+    """Record the instruction counts of ``calls`` calls, None for as many as their time allows, into a new directory.
 
     Raises:
         UsageError: The scenario, a parameter or the output place is wrong.
@@ -32,13 +32,16 @@ def record_counts(request: Request, calls: int, listener: Listener) -> Path:
     with directory.recording_directory(request.output, request.parent, f"counts-{request.target.label}") as folder:
         try:
             listener.step("loading")
-            with Worker("the worker", folder / "worker.log", request.timeout_s, request.python) as worker:
+            log, python, variables = folder / "worker.log", request.python, request.variables
+            with Worker("the worker", log, request.timeout_s, python, variables) as worker:
                 workload = worker.ask(LOAD, **request.load_arguments())
                 runtime = worker.ask(DESCRIBE_RUNTIME)
+                calls = calls or calls_of(worker.ask(WARM_UP).call_ns)
             if workload.device != "cpu":
                 raise MeasurementError(ON_A_DEVICE)
             listener.step("counting instructions")
-            counted = count_instructions(request.load_arguments(), calls, folder, request.timeout_s)
+            load = request.load_arguments()
+            counted = count_instructions(load, calls, folder, request.timeout_s, variables)
             if counted.reason is not None:
                 raise MeasurementError(f"no instruction counts: {counted.reason}")
             meta = CountsMeta(

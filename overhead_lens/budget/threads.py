@@ -1,0 +1,104 @@
+"""Divides the time of each sampled thread: one closed budget a thread.
+
+The sampler looks at all threads of a process at once, so the thread that was seen most often tells how often it looked. One that
+was seen less often had not begun, or was over, for the rest of the time. Its budget is of the time it was there, scaled to the
+whole duration, so that the shares of threads compare; ``seen_share`` tells how much that was, and ``busy_share`` is of the whole
+duration: a thread that worked all through its tenth of the time was busy for a tenth.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from overhead_lens.budget.host import host_categories
+from overhead_lens.budget.shares import shares_of_stacks
+from overhead_lens.errors import require
+from overhead_lens.readers.py_spy.threads import SampledThread
+from overhead_lens.readers.py_spy.truncated_stacks import completed
+from overhead_lens.stack import Stack
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.taxonomy.host import HostCategory
+
+MAIN = "MainThread"
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadBudget:
+    """The closed budget of one thread: host categories sum exactly to ``wall_ns``.
+
+    Attributes:
+        name: As its program calls it; empty where it has no name.
+        thread, process: Their numbers.
+        wall_ns: How long it was watched.
+        busy_share: Share of that time in which it was there and did not wait.
+        seen_share: Share of the looks that found it; below 1 it had not begun, or was over, for the rest.
+        samples: Stacks.
+        host: Every category in the taxonomy's order, zeros included.
+    """
+
+    name: str
+    thread: int
+    process: int
+    wall_ns: int
+    busy_share: float
+    seen_share: float
+    samples: int
+    host: tuple[HostCategory, ...]
+
+    def __post_init__(self) -> None:
+        names = tuple(category.category for category in self.host)
+        require(names == HOST_CATEGORIES, f"host categories of thread {self.thread} are {names}")
+        closes = sum(category.ns for category in self.host) == self.wall_ns
+        require(closes, f"host categories of thread {self.thread} do not sum to its wall time")
+        require(0.0 <= self.busy_share <= self.seen_share <= 1.0, f"thread {self.thread} is busy while it is not there")
+
+    def category(self, name: str) -> HostCategory:
+        """The host category called ``name``."""
+        return self.host[HOST_CATEGORIES.index(name)]
+
+
+def thread_budgets(
+    threads: Sequence[SampledThread], pid: int, wall_ns: int, classifier: Classifier
+) -> tuple[ThreadBudget, ...]:
+    """Budgets of the threads: the main thread of process ``pid`` first, then the busiest.
+
+    Args:
+        threads: At least one, each with at least one stack.
+        pid: The watched process; other processes are its children.
+        wall_ns: How long they were watched.
+        classifier: Rules; fitted to these stacks here.
+    """
+    stacks = completed([thread.stacks for thread in threads])
+    fitted = classifier.fitted(stack for group in stacks for stack in group)
+    looks: Counter[int] = Counter()
+    for thread in threads:
+        looks[thread.process] = max(looks[thread.process], thread.samples)
+    budgets = [
+        _budget(thread, group, wall_ns, thread.samples / looks[thread.process], fitted)
+        for thread, group in zip(threads, stacks, strict=True)
+    ]
+    return tuple(sorted(budgets, key=lambda budget: (not is_main(budget, pid), -budget.busy_share)))
+
+
+def is_main(thread: SampledThread | ThreadBudget, pid: int) -> bool:
+    """Whether a thread is the main one of process ``pid``: it has its number, in another PID namespace only its name."""
+    return thread.process == pid and (thread.thread == pid or thread.name == MAIN)
+
+
+def _budget(
+    thread: SampledThread, stacks: Sequence[Stack], wall_ns: int, seen_share: float, classifier: Classifier
+) -> ThreadBudget:
+    shares = shares_of_stacks([stacks], classifier)
+    return ThreadBudget(
+        name=thread.name,
+        thread=thread.thread,
+        process=thread.process,
+        wall_ns=wall_ns,
+        busy_share=seen_share * max(0.0, 1.0 - shares.share("wait")),
+        seen_share=seen_share,
+        samples=thread.samples,
+        host=host_categories(wall_ns, shares, shares.replicates * wall_ns),
+    )

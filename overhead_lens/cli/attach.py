@@ -1,0 +1,93 @@
+"""``overhead-lens attach``: where the time of a running process goes, thread by thread."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from overhead_lens.errors import UsageError
+from overhead_lens.terminal.arguments import Quiet, Rules, directory_option, json_option
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from overhead_lens.studies.attach.record import AttachRequest
+    from overhead_lens.taxonomy.classifier import Classifier
+
+_SECONDS = 20.0
+_TOP_S = 3.0
+
+
+def attach(
+    pid: Annotated[int, typer.Argument(help="A running Python process.", min=1)],
+    duration: Annotated[
+        float | None,
+        typer.Option(help=f"Seconds to watch it: {_SECONDS:g}; with --top {_TOP_S:g}.", min=0.5, max=86_400),
+    ] = None,
+    rate: Annotated[int, typer.Option(help="Stacks a second of each thread.", min=1, max=1000)] = 50,
+    subprocesses: Annotated[bool, typer.Option("--subprocesses", help="Watch its children, too.")] = False,
+    top: Annotated[
+        bool, typer.Option("--top", help="Watch again and again, until q or Ctrl-C; nothing is kept.")
+    ] = False,
+    output: Annotated[Path | None, directory_option("capture")] = None,
+    rules: Rules = None,
+    json_: Annotated[bool, json_option("budgets")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Watch a running process and print where the time of its threads goes; Ctrl-C ends the watch early."""
+    from overhead_lens.export.process import draw_process
+    from overhead_lens.studies.attach.analysis import process_of
+    from overhead_lens.studies.attach.record import AttachRequest, record_process
+    from overhead_lens.taxonomy.classifier import default_classifier
+    from overhead_lens.terminal.keys import until_interrupted
+    from overhead_lens.terminal.output import Format, show_drawn
+    from overhead_lens.terminal.progress import progress
+
+    if sys.platform == "win32":
+        raise UsageError("attach watches processes on Linux and macOS only; captures made there can be read here")
+    if top and (json_ or output is not None):
+        raise UsageError("--top keeps nothing: leave --json and --output out")
+    if top and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("--top draws on a terminal: run it on one, or leave --top out")
+    classifier = default_classifier(rules)
+    request = AttachRequest(
+        pid=pid,
+        seconds=duration or (_TOP_S if top else _SECONDS),
+        rate_hz=rate,
+        subprocesses=subprocesses,
+        output=output,
+        parent=Path("traces"),
+        command=("overhead-lens", *sys.argv[1:]),
+    )
+    with until_interrupted() as interrupted:
+        if top:
+            _refresh(request, classifier, interrupted)
+            return
+        with progress(quiet=quiet) as listener:
+            path = record_process(request, interrupted, listener)
+            listener.step("analyzing")
+            budget = process_of(path, classifier)
+    show_drawn(budget, Format.asked(json=json_), lambda: draw_process(path, classifier), "capture")
+
+
+def _refresh(request: AttachRequest, classifier: Classifier, interrupted: Event) -> None:
+    """Draw one watch after the other in the same place until ``interrupted`` is set."""
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+    from overhead_lens.report.text.process import process_blocks
+    from overhead_lens.studies.attach.record import watch_once
+    from overhead_lens.terminal.keys import until_q
+    from overhead_lens.terminal.output import make_console
+    from overhead_lens.terminal.progress import SILENT
+
+    waiting = Text(f"watching process {request.pid}; q ends", style="dim")
+    with until_q(interrupted), Live(waiting, console=make_console(), screen=True, auto_refresh=False) as live:
+        while not interrupted.is_set():
+            budget = watch_once(request, classifier, interrupted, SILENT)
+            if budget is not None:
+                live.update(Group(*process_blocks(budget), Text("\nq ends", style="dim")), refresh=True)

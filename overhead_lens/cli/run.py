@@ -1,0 +1,90 @@
+"""``overhead-lens run``: an unmodified program, once, and the budget of its steps."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.terminal.arguments import Rules, directory_option
+
+REPORT = "report.txt"
+
+
+def run(
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="SCRIPT|-m MODULE [ARGS]...", help="The program and its arguments.")
+    ] = None,
+    step: Annotated[
+        str, typer.Option(metavar="FILE:LINE|MODULE:FUNCTION", help="A step begins whenever this is reached.")
+    ] = "",
+    output: Annotated[Path | None, directory_option("run")] = None,
+    json_: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the budget there as JSON.")
+    ] = None,
+    rules: Rules = None,
+) -> None:
+    """Run a program as Python would and print where the time of its steps goes.
+
+    The report goes to stderr when the program has ended; with --output it goes into that directory instead. The exit code is the
+    program's.
+    """
+    from overhead_lens.report.forms import to_json
+    from overhead_lens.studies.run.analysis import run_budget_of
+    from overhead_lens.studies.run.record import Program, record_run
+    from overhead_lens.taxonomy.classifier import default_classifier
+    from overhead_lens.terminal.output import print_into
+
+    if sys.platform == "win32":
+        raise UsageError("run measures on Linux and macOS only; runs made there can be read here")
+    if json_ is not None and json_.exists():
+        raise UsageError(f"{json_} exists; nothing is overwritten, name another --json")
+    program = Program(_checked_command(command or []), _checked(step))
+    classifier = default_classifier(rules)
+    path, exit_code = record_run(program, output or _of_rank(), Path("traces"))
+    budget = run_budget_of(path, classifier)
+    if json_ is not None:
+        json_.write_text(to_json(budget) + "\n", encoding="utf-8")
+    if output is None:
+        print_into(sys.stderr, budget)
+    else:
+        with (path / REPORT).open("w", encoding="utf-8") as file:
+            print_into(file, budget)
+    _end_as(exit_code)
+
+
+def _checked_command(command: list[str]) -> list[str]:
+    if not command or command == ["-m"]:
+        raise UsageError("name a script, or a module with -m")
+    if command[0].startswith("-") and command[0] != "-m":
+        raise UsageError(f"no option {command[0]} of run; what is meant for the program stands behind its name")
+    return command
+
+
+def _checked(step: str) -> str:
+    place, _, at = step.rpartition(":")
+    if step and not (place and at):
+        raise UsageError(f"--step {step}: write FILE:LINE or MODULE:FUNCTION")
+    return step
+
+
+def _of_rank() -> Path | None:
+    """Under torchrun, a folder for the job with one for each rank."""
+    rank, job = os.environ.get("RANK", ""), os.environ.get("TORCHELASTIC_RUN_ID", "")
+    return Path("traces", f"run-{job}", f"rank-{rank}") if rank.isdigit() and job else None
+
+
+def _end_as(exit_code: int) -> None:
+    """End as the program did, by the same signal if it was one."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if exit_code < 0:
+        signal.signal(-exit_code, signal.SIG_DFL)
+        os.kill(os.getpid(), -exit_code)
+        raise MeasurementError(f"the program was ended by signal {-exit_code}")
+    raise typer.Exit(exit_code)

@@ -1,0 +1,42 @@
+"""``overhead-lens/process/1``: budgets of a running process's threads; durations in ns over the time it was watched."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from overhead_lens.documents.common import Category, Document, Rounded, Row, fill
+from overhead_lens.studies.attach import analysis
+
+
+class Thread(Row, frozen=True):
+    """A thread's closed budget: ``host`` sums to ``wall_ns``, which is the duration."""
+
+    name: str
+    thread: int
+    process: int
+    wall_ns: int
+    host: list[Category]
+
+
+class ProcessDocument(Document, frozen=True, kw_only=True):
+    """What the threads of a process did while it was watched; the main thread first, then the busiest.
+
+    ``slowdown_share`` is what watching cost it, by its own CPU clock; null where that cannot be told.
+    """
+
+    schema: Literal["overhead-lens/process/1"] = "overhead-lens/process/1"
+    pid: int
+    command: str
+    python: str | None
+    torch: str | None
+    duration_ns: int
+    samples: int
+    slowdown_share: Annotated[float | None, Rounded(4)]
+    threads: list[Thread]
+    warnings: list[str]
+    capture: str
+
+
+def process_document(process: analysis.ProcessBudget) -> ProcessDocument:
+    """The document of a watched process."""
+    return fill(ProcessDocument, process)

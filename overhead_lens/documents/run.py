@@ -1,0 +1,76 @@
+"""``overhead-lens/run/1``: the closed budget of a program's steps; durations in ns per step."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from overhead_lens.documents.common import Category, Document, Row, TenthsInterval, fill
+from overhead_lens.studies.run.analysis import RunBudget
+
+
+class Steps(Row, frozen=True):
+    """Steps that were seen, those of the warm-up, and the bare ones that set the wall time."""
+
+    found_by: Literal["explicit", "profiler", "optimizer", "module", "loop", "none"]
+    where: str
+    count: int
+    warm_up: int
+    measured: int
+
+
+class Wall(Row, frozen=True):
+    """Mean unprofiled wall time of a step, ns, with its interval over blocks of steps."""
+
+    ns: float
+    ci95_ns: TenthsInterval
+
+
+class Thread(Row, frozen=True):
+    """Another thread, or the thread of a child process, over the same time."""
+
+    name: str
+    thread: int
+    process: int
+    wall_ns: int
+    host: list[Category]
+
+
+class Region(Row, frozen=True):
+    """A region: ns each time it was entered; ``host`` is empty where no stack was taken inside."""
+
+    name: str
+    count: int
+    wall: Wall
+    host: list[Category]
+
+
+class Slow(Row, frozen=True):
+    """A step that took more than twice the median, and why."""
+
+    step: int
+    wall_ns: int
+    because: str
+
+
+class RunDocument(Document, frozen=True, kw_only=True):
+    """Where the time of a program's steps goes. ``host`` is of the main thread and sums to the wall."""
+
+    schema: Literal["overhead-lens/run/1"] = "overhead-lens/run/1"
+    command: list[str]
+    exit_code: int
+    per: Literal["step", "run"]
+    steps: Steps
+    wall: Wall
+    host: list[Category]
+    threads: list[Thread]
+    device: None
+    regions: list[Region]
+    slowest: list[Slow]
+    warnings: list[str]
+    environment: dict[str, Any]
+    capture: str
+
+
+def run_document(budget: RunBudget) -> RunDocument:
+    """The document of a run."""
+    return fill(RunDocument, budget)

@@ -1,0 +1,196 @@
+"""Another process of this machine, as it looks from outside: what the system tells, nothing run inside it (proc(5))."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import re
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from overhead_lens.errors import MeasurementError, UsageError
+
+PROC = Path("/proc")
+
+_CAP_SYS_PTRACE = 1 << 19
+# The clock of all threads of a process (clock_getcpuclockid(3), include/linux/posix-timers_types.h).
+_CPU_CLOCK = 2
+
+_MINOR = re.compile(r"(?:lib)?python(\d\.\d+)")
+_TORCH = re.compile(r"(.*/torch)/lib/libtorch[^/]*\.so")
+_TORCH_VERSION = re.compile(r"^__version__\s*=\s*['\"]([^'\"]+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherProcess:
+    """A process that runs.
+
+    Attributes:
+        command: Its command line; empty where the system does not tell.
+        python, torch: Versions; None where there is none, or none can be told.
+    """
+
+    pid: int
+    command: str
+    python: str | None
+    torch: str | None
+
+
+def examine(pid: int) -> OtherProcess:
+    """Look at a process that is to be watched.
+
+    Raises:
+        UsageError: There is no such process, it has ended, or it is this one.
+        MeasurementError: It is stopped, or watched by somebody else.
+    """
+    if pid == os.getpid():
+        raise UsageError(f"process {pid} is this very program: it cannot watch itself")
+    if not PROC.is_dir():
+        return OtherProcess(pid, "", None, None)
+    status = _status(pid)
+    if status is None:
+        raise UsageError(f"no process {pid} (has it ended?)")
+    _check_state(pid, status)
+    watcher = _watcher(pid, int(status.get("TracerPid", "0")))
+    if watcher is not None:
+        raise MeasurementError(f"process {pid} is watched already, by process {watcher}: wait until that has ended")
+    files = _mapped_files(pid)
+    return OtherProcess(pid, _command(pid), _python_version(pid, files), _torch_version(pid, files))
+
+
+def cpu_ns(pid: int) -> int | None:
+    """CPU time of all threads of a process so far; None where it cannot be read."""
+    try:
+        return time.clock_gettime_ns((~pid << 3) | _CPU_CLOCK)
+    except (AttributeError, OSError):
+        return None
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    status = _status(pid)
+    return not PROC.is_dir() or (status is not None and status.get("State", "R")[0] not in "ZX")
+
+
+def children(pid: int) -> int:
+    """Number of a process's children; 0 where the system does not tell."""
+    lists = (PROC / str(pid)).glob("task/*/children")
+    return sum(len(_read(path).split()) for path in lists)
+
+
+def looks_like_python(pid: int) -> bool:
+    """Whether a process has an interpreter mapped."""
+    return any(_MINOR.search(file) for file in _mapped_files(pid))
+
+
+def permission_remedy(pid: int) -> str:
+    """What to do where a process may not be traced."""
+    own, other = _status(os.getpid()) or {}, _status(pid) or {}
+    owner = other.get("Uid", "").split()[:1]
+    traces_all = bool(int(own.get("CapEff", "0"), 16) & _CAP_SYS_PTRACE)
+    scope = _read(PROC / "sys/kernel/yama/ptrace_scope").strip()
+    if scope == "3":
+        return "Yama forbids tracing until the machine is started anew (kernel.yama.ptrace_scope is 3)"
+    if owner and owner != [str(os.geteuid())] and not traces_all:
+        return f"it belongs to user {owner[0]}: run this as that user, or as root (sudo)"
+    if _namespace("mnt", pid) not in (None, _namespace("mnt", os.getpid())):
+        return "it runs in another container: run this inside of it, or as root outside of all"
+    if os.geteuid() == 0 and not traces_all:
+        return "this container may not trace: start it with `docker run --cap-add SYS_PTRACE`"
+    if scope in ("1", "2") and not traces_all:
+        return f"Yama forbids it (kernel.yama.ptrace_scope is {scope}): use sudo, or `sudo sysctl kernel.yama.ptrace_scope=0`"
+    return "run this as root (sudo); in a container, start that with `docker run --cap-add SYS_PTRACE`"
+
+
+def _check_state(pid: int, status: Mapping[str, str]) -> None:
+    process = int(status.get("Tgid", pid))
+    if process != pid:
+        raise UsageError(f"{pid} is a thread of process {process}: attach to {process}")
+    state = status.get("State", "R")[0]
+    if state in "ZX":
+        raise UsageError(
+            f"process {pid} has ended: it is a zombie that its parent, {status.get('PPid')}, has to collect"
+        )
+    if state == "T":
+        raise MeasurementError(f"process {pid} is stopped: let it go on (`kill -CONT {pid}`), then attach")
+
+
+def _watcher(pid: int, tracer: int) -> str | None:
+    """Who traces a process: a debugger, or a py-spy, which lets go of it between two stacks."""
+    if tracer:
+        return f"{tracer} ({_read(PROC / str(tracer) / 'comm').strip() or 'of another container'})"
+    for number in sorted(int(path.name) for path in PROC.iterdir() if path.name.isdigit()):
+        words = _words(number)
+        if any(Path(word).name.startswith("py-spy") for word in words[:2]) and str(pid) in words:
+            return f"{number} (py-spy)"
+    return None
+
+
+def _status(pid: int) -> dict[str, str] | None:
+    """Fields of ``/proc/PID/status``; None without such a process."""
+    lines = _read(PROC / str(pid) / "status").splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)} if lines else None
+
+
+def _command(pid: int) -> str:
+    return shlex.join(_words(pid))
+
+
+def _words(pid: int) -> list[str]:
+    return [word for word in _read(PROC / str(pid) / "cmdline").split("\0") if word]
+
+
+def _mapped_files(pid: int) -> list[str]:
+    """Files in a process's memory, each once; none where they may not be read."""
+    fields = (line.split(maxsplit=5) for line in _read(PROC / str(pid) / "maps").splitlines())
+    return list(dict.fromkeys(field[5] for field in fields if len(field) == 6 and field[5].startswith("/")))
+
+
+def _python_version(pid: int, files: list[str]) -> str | None:
+    """Version of the interpreter: in full from the binary's own text (``PY_VERSION``), else the minor from a file's name."""
+    names = [(found[1], file) for file in files if (found := _MINOR.search(Path(file).name))]
+    for minor, file in names:
+        for version in _texts(_seen_by(pid, file), rf"(?<=[\0/-])({re.escape(minor)}\.\d+(?:(?:a|b|rc)\d+)?\+?)\0"):
+            return version
+    other = next((found[1] for file in files if (found := _MINOR.search(file))), None)
+    return names[0][0] if names else other
+
+
+def _torch_version(pid: int, files: list[str]) -> str | None:
+    for folder in dict.fromkeys(found[1] for file in files if (found := _TORCH.fullmatch(file))):
+        version = _TORCH_VERSION.search(_read(_seen_by(pid, f"{folder}/version.py")))
+        if version is not None:
+            return version[1]
+    return None
+
+
+def _texts(path: Path, pattern: str) -> Iterator[str]:
+    with (
+        contextlib.suppress(OSError, ValueError),
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        for found in re.finditer(pattern.encode(), content):
+            yield found[1].decode()
+
+
+def _seen_by(pid: int, path: str) -> Path:
+    """A path as the process sees it: in a container of its own."""
+    return PROC / str(pid) / "root" / path.lstrip("/")
+
+
+def _namespace(kind: str, pid: int) -> str | None:
+    with contextlib.suppress(OSError):
+        return str((PROC / str(pid) / "ns" / kind).readlink())
+    return None
+
+
+def _read(path: Path) -> str:
+    """The text of a file; empty where it cannot be read, or the process has ended."""
+    with contextlib.suppress(OSError):
+        return path.read_text(encoding="utf-8", errors="replace")
+    return ""

@@ -1,0 +1,124 @@
+"""Memory that a program shares with ``overhead-lens run``: words for the two to talk, and one row a step.
+
+A file in the capture's folder, mapped by both. So the rows outlive a program that is killed or ends by ``os._exit``, and nothing
+is open in the program that a child of it could inherit.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from enum import IntEnum
+from pathlib import Path
+from typing import NamedTuple
+
+FILE = ".steps"
+NOTES = "program.jsonl"
+
+_WORDS = 64
+_ROW = struct.Struct("10q")
+_MOST_ROWS = 1_000_000
+_BYTES = _WORDS * 8 + _MOST_ROWS * _ROW.size
+
+
+class Word(IntEnum):
+    """Words at the start of the area, int64.
+
+    The program writes all but ``BEGUN``, ``ENDED`` and ``REFUSED``: it counts in ``WANTED`` the turns of sampling that it asked
+    for, and the recorder answers with that number when the sampler has begun, and has ended.
+    """
+
+    STARTED_NS = 0  # the program's own code began, perf_counter_ns
+    FINISHED_NS = 1  # ... and ended
+    FOUND = 2  # steps are being measured
+    WANTED = 3
+    BEGUN = 4
+    ENDED = 5
+    REFUSED = 6
+    ROWS = 7
+    THREAD = 8  # the main thread's id, as the operating system knows it
+
+
+class Phase(IntEnum):
+    """What measured a step."""
+
+    WARM_UP = 0
+    BARE = 1
+    ATTACHING = 2
+    SAMPLED = 3
+    TRACED = 4
+
+
+class Step(NamedTuple):
+    """One step: its time, and counters of the main thread at its end.
+
+    Attributes:
+        begin_ns, end_ns: By ``time.perf_counter_ns``.
+        phase: A ``Phase``.
+        user_ns, system_ns, faults, switches: CPU time, minor page faults, involuntary context switches; 0 where steps are short.
+        gc_ns, compile_ns, data_ns: Time in the garbage collector, in compilations, in waiting for a DataLoader.
+    """
+
+    begin_ns: int
+    end_ns: int
+    phase: int
+    user_ns: int
+    system_ns: int
+    faults: int
+    switches: int
+    gc_ns: int
+    compile_ns: int
+    data_ns: int
+
+
+class Area:
+    """The shared memory; ``create`` in the recorder, ``open`` in the program."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._memory = memory
+        self._words = memoryview(memory)[: _WORDS * 8].cast("q")
+        self._rows = 0
+
+    @classmethod
+    def create(cls, folder: Path) -> Area:
+        """A fresh area in ``folder``; the file is sparse."""
+        path = folder / FILE
+        with path.open("wb") as file:
+            file.truncate(_BYTES)
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> Area:
+        """The area in ``folder``."""
+        with (folder / FILE).open("r+b") as file:
+            return cls(mmap.mmap(file.fileno(), _BYTES))
+
+    def read(self, word: Word) -> int:
+        """The value of a word."""
+        return self._words[word]
+
+    def write(self, word: Word, value: int) -> None:
+        """Set a word."""
+        self._words[word] = value
+
+    def add(self, *row: int) -> None:
+        """Append the fields of a ``Step``; those beyond the area's end are lost."""
+        if self._rows < _MOST_ROWS:
+            _ROW.pack_into(self._memory, _WORDS * 8 + self._rows * _ROW.size, *row)
+            self._rows += 1
+            self._words[Word.ROWS] = self._rows
+
+    def restart(self) -> None:
+        """Drop all rows."""
+        self._rows = self._words[Word.ROWS] = 0
+
+    def rows(self) -> list[Step]:
+        """The rows so far."""
+        size = self._words[Word.ROWS] * _ROW.size
+        start = _WORDS * 8
+        return [Step(*fields) for fields in _ROW.iter_unpack(self._memory[start : start + size])]
+
+    @property
+    def is_full(self) -> bool:
+        """Whether steps were lost."""
+        return self._words[Word.ROWS] >= _MOST_ROWS

@@ -1,0 +1,240 @@
+"""Hooks in torch and CPython that tell the watcher of steps, collections, compilations and waiting for data.
+
+Each is put in place when the module that it belongs to is imported; a module or function that a version lacks is left out.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import CodeType, ModuleType
+from typing import Any
+
+from overhead_lens.program.watcher import StepWatcher
+
+_clock = time.perf_counter_ns
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Action:
+    """What is done around the import of a module."""
+
+    after: Callable[[Any], None]
+    before: Callable[[], None] = _nothing
+
+
+class AroundImport(MetaPathFinder):
+    """Acts around the imports of modules by their names, and compiles some by other means.
+
+    Args:
+        actions: By the module's name.
+        compiling: The name of a module, and what compiles its source, given its bytes and file.
+    """
+
+    def __init__(
+        self,
+        actions: dict[str, Action],
+        compiling: dict[str, Callable[[bytes, str], CodeType]],
+    ) -> None:
+        self._actions, self._compiling = actions, compiling
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The spec that another finder gives, with the action behind its loader."""
+        action, compiling = self._actions.pop(name, None), self._compiling.pop(name, None)
+        if action is None and compiling is None:
+            return None
+        finders = [finder for finder in sys.meta_path if finder is not self]
+        spec = next((spec for finder in finders if (spec := finder.find_spec(name, path, target))), None)
+        if spec is None or spec.loader is None:
+            return spec
+        if compiling is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Compiling(spec.loader.name, spec.loader.path, compiling)
+        if action is not None:
+            _act_around(spec.loader, action)
+        return spec
+
+
+class _Compiling(SourceFileLoader):
+    def __init__(self, name: str, path: str, compiling: Callable[[bytes, str], CodeType]) -> None:
+        super().__init__(name, path)
+        self._compile = compiling
+
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002
+        return self._compile(self.get_data(self.path), self.path)
+
+
+def _act_around(loader: Any, action: Action) -> None:
+    execute = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        action.before()
+        execute(module)
+        action.after(module)
+
+    loader.exec_module = exec_module
+
+
+def hooks(watcher: StepWatcher) -> dict[str, Action]:
+    """What is put in place around an import, by the module's name."""
+    modules = _OutermostModules(watcher)
+    return {
+        "torch.optim.optimizer": Action(lambda module: _hook_optimizers(module, watcher)),
+        "torch.profiler.profiler": Action(lambda module: _hook_profiler(module, watcher)),
+        "torch.utils.data.dataloader": Action(lambda module: _hook_loader(module, watcher)),
+        "torch.nn.modules.module": Action(modules.watch),
+        # It takes Module.__call__ as it stands for the one that it knows.
+        "torch._dynamo.utils": Action(lambda _: modules.put_back(), modules.leave),
+        "torch._dynamo.callback": Action(lambda module: _hook_compilation(module, watcher, modules.leave_to_compiler)),
+    }
+
+
+class _OutermostModules:
+    """Tells the watcher of calls of modules that are not inside another module's.
+
+    ``Module.__call__`` is replaced until something is compiled: the compiler would look into the replacement. From then on only
+    calls of compiled modules tell.
+    """
+
+    def __init__(self, watcher: StepWatcher) -> None:
+        self._watcher = watcher
+        self._class: Any = None
+        self._own: Any = None
+        self._depth = 0
+        self._over = False
+        watcher.let_go["module"] = self._end
+
+    def watch(self, module: Any) -> None:
+        """Replace ``Module.__call__``."""
+        if not self._over:
+            self._class = module.Module
+            self._own = self._class.__call__
+            self._class.__call__ = self._telling(self._own)
+
+    def leave(self) -> None:
+        """Give the class its own method back."""
+        if self._class is not None:
+            self._class.__call__ = self._own
+
+    def put_back(self) -> None:
+        """Replace the method again."""
+        if self._class is not None and not self._over:
+            self._class.__call__ = self._telling(self._own)
+
+    def leave_to_compiler(self) -> None:
+        """Before anything is compiled: only compiled modules tell from now on."""
+        if self._over:
+            return
+        self._end()
+        frames: Any = sys.modules.get("torch._dynamo.eval_frame")
+        compiled = getattr(frames, "OptimizedModule", None)
+        if compiled is not None:
+            self._class, self._own = compiled, compiled.__call__
+            compiled.__call__ = self._telling(self._own)
+
+    def _end(self) -> None:
+        self.leave()
+        self._over, self._class = True, None
+
+    def _telling(self, own: Any) -> Any:
+        main, watcher = threading.get_ident(), self._watcher
+
+        def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+            if self._depth or threading.get_ident() != main:
+                return own(module, *args, **kwargs)
+            self._depth = 1
+            try:
+                return own(module, *args, **kwargs)
+            finally:
+                self._depth = 0
+                watcher.marked("module", id(module))
+
+        return __call__
+
+
+def watch_collections(watcher: StepWatcher) -> None:
+    """Have the time of garbage collections counted."""
+    begun_ns = 0
+
+    def noted(phase: str, _info: dict[str, int]) -> None:
+        nonlocal begun_ns
+        if phase == "start":
+            begun_ns = _clock()
+        else:
+            watcher.gc_ns += _clock() - begun_ns
+
+    gc.callbacks.append(noted)
+
+
+def _hook_optimizers(module: Any, watcher: StepWatcher) -> None:
+    register = getattr(module, "register_optimizer_step_post_hook", None)
+    if register is not None:
+        handle = register(lambda optimizer, _args, _kwargs: watcher.marked("optimizer", id(optimizer)))
+        watcher.let_go["optimizer"] = handle.remove
+
+
+def _hook_profiler(module: Any, watcher: StepWatcher) -> None:
+    profile = getattr(module, "profile", None)
+    if profile is None or not hasattr(profile, "step"):
+        return
+    step = profile.step
+
+    def stepped(self: Any) -> None:
+        step(self)
+        watcher.marked("profiler", None)
+
+    profile.step = stepped
+
+
+def _hook_loader(module: Any, watcher: StepWatcher) -> None:
+    """Count the time that the main thread waits for worker processes."""
+    iterator = getattr(module, "_MultiProcessingDataLoaderIter", None)
+    if iterator is None or not hasattr(iterator, "_next_data"):
+        return
+    next_data = iterator._next_data
+
+    def waited(self: Any) -> Any:
+        begun_ns = _clock()
+        try:
+            return next_data(self)
+        finally:
+            watcher.data_ns += _clock() - begun_ns
+
+    iterator._next_data = waited
+
+
+def _hook_compilation(module: Any, watcher: StepWatcher, first: Callable[[], None]) -> None:
+    handler = getattr(module, "callback_handler", None)
+    if handler is None:
+        return
+    begun_ns = 0
+
+    def began(*_: Any) -> None:
+        nonlocal begun_ns
+        first()
+        begun_ns = _clock()
+
+    def ended(*_: Any) -> None:
+        watcher.compiled(begun_ns, _reason())
+
+    handler.register_start_callback(began)
+    handler.register_end_callback(ended)
+
+
+def _reason() -> str:
+    """Why the last frame was compiled again; empty for its first time."""
+    utils: Any = sys.modules.get("torch._dynamo.utils")
+    try:
+        reason = utils.get_compilation_metrics()[-1].recompile_reason
+    except (AttributeError, IndexError):
+        return ""
+    return str(reason or "")

@@ -1,0 +1,144 @@
+"""Runs a script or a module as Python would, watched.
+
+``python start.py FOLDER OPTIONS SCRIPT ARGS...`` or ``... -m MODULE ARGS...``.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import runpy
+import sys
+import time
+from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, TracebackType
+from typing import Any
+
+from overhead_lens import marks
+from overhead_lens.program.area import Area, Word
+from overhead_lens.program.hooks import AroundImport, hooks, watch_collections
+from overhead_lens.program.loops import Wanted, marked
+from overhead_lens.program.watcher import KINDS, StepWatcher
+
+_OURS = os.path.dirname(os.path.abspath(__file__))
+
+
+def main() -> None:
+    """Run the program that the command line names."""
+    folder, options, *command = sys.argv[1:]
+    settings = json.loads(options)
+    _let_trace(settings["tracer_pid"])
+    area = Area.open(Path(folder))
+    watcher = StepWatcher(area, Path(folder), ("explicit",) if settings["step"] else KINDS)
+    marks.watcher = watcher
+    compiling = _Compiling(watcher, settings["step"])
+    actions = hooks(watcher)
+    watch_collections(watcher)
+    run, modules = _prepare(command, compiling)
+    sys.meta_path.insert(0, AroundImport(actions, modules))
+    area.write(Word.STARTED_NS, time.perf_counter_ns())
+    try:
+        run()
+    except SystemExit:
+        raise
+    except BaseException as error:
+        watcher.finish()
+        _report(error)
+    finally:
+        watcher.finish()
+
+
+class _Compiling:
+    """Compiles the program's own source, marked; ``step`` is the user's ``FILE:LINE`` or ``MODULE:FUNCTION``."""
+
+    def __init__(self, watcher: StepWatcher, step: str) -> None:
+        self._watcher = watcher
+        self.place, _, self.at = step.rpartition(":")
+
+    def main(self, source: bytes, file: str) -> CodeType:
+        """The main program's code: its loops are marked, and the user's step if it is there."""
+        wanted = None
+        if self.at.isdigit() and os.path.realpath(file) == os.path.realpath(self.place):
+            wanted = Wanted(line=int(self.at))
+        elif self.at and self.place in ("__main__", Path(file).stem):
+            wanted = Wanted(function=self.at)
+        return self._marked(source, file, loops=True, wanted=wanted)
+
+    def module(self, source: bytes, file: str) -> CodeType:
+        """The code of the module that holds the user's step."""
+        wanted = Wanted(line=int(self.at)) if self.at.isdigit() else Wanted(function=self.at)
+        return self._marked(source, file, loops=False, wanted=wanted)
+
+    def _marked(self, source: bytes, file: str, *, loops: bool, wanted: Wanted | None) -> CodeType:
+        found = marked(source, file, loops=loops, wanted=wanted, first=self._watcher.loop_count)
+        self._watcher.watch_loops(found.loops)
+        return found.code
+
+
+def _prepare(command: list[str], compiling: _Compiling) -> tuple[Callable[[], Any], dict[str, Any]]:
+    """What runs the program, with ``sys`` as Python would have it; modules to compile by name."""
+    modules: dict[str, Any] = {}
+    if compiling.place and not compiling.at.isdigit():
+        modules[compiling.place] = compiling.module
+    main = sys.modules["__main__"]
+    vars(main).clear()
+    vars(main).update(__name__="__main__", __doc__=None, __package__=None, __spec__=None, __annotations__={},
+                      __builtins__=sys.modules["builtins"])  # fmt: skip
+    if command[0] == "-m":
+        name = command[1]
+        sys.argv = ["-m", *command[2:]]
+        _set_first_path(os.getcwd())
+        modules[name] = modules[f"{name}.__main__"] = compiling.main
+        return lambda: runpy._run_module_as_main(name), modules  # type: ignore[attr-defined]
+    script = command[0]
+    sys.argv = command
+    if not Path(script).is_file() or script.endswith((".zip", ".pyz")):
+        _set_first_path(script, always=True)
+        modules["__main__"] = compiling.main
+        return lambda: runpy._run_module_as_main("__main__", alter_argv=False), modules  # type: ignore[attr-defined]
+    _set_first_path(os.path.dirname(os.path.realpath(script)))
+    file = script if os.path.isabs(script) else os.path.join(os.getcwd(), script)
+    vars(main).update(__file__=file, __cached__=None, __loader__=SourceFileLoader("__main__", file))
+
+    def run() -> None:
+        with io.open_code(file) as source:
+            code = compiling.main(source.read(), file)
+        exec(code, vars(main))
+
+    return run, modules
+
+
+def _set_first_path(path: str, *, always: bool = False) -> None:
+    """Put ``path`` where the folder of our own start stands, as far as Python is to have one there."""
+    if always or not getattr(sys.flags, "safe_path", False):
+        sys.path[:1] = [path] if not getattr(sys.flags, "safe_path", False) else [path, *sys.path[:1]]
+
+
+def _report(error: BaseException) -> None:
+    """End as Python does after an exception, without our own frames in its traceback."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(_OURS):
+        traceback = traceback.tb_next
+    _show(error, traceback)
+    if isinstance(error, KeyboardInterrupt):
+        # Python ends by the signal, after what is to be done at exit.
+        sys.excepthook = lambda *_: None
+        raise error.with_traceback(None)
+    raise SystemExit(1)
+
+
+def _show(error: BaseException, traceback: TracebackType | None) -> None:
+    error.__traceback__ = traceback
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, traceback
+    sys.excepthook(type(error), error, traceback)
+
+
+def _let_trace(pid: int) -> None:
+    """Let the recorder's sampler attach where Yama forbids tracing anything but a child."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(pid), 0, 0, 0)

@@ -1,0 +1,368 @@
+"""Finds the steps of the running program and lets the instruments take turns over them.
+
+A mark is the end of a step. Every source of marks (``ol.step``, an optimizer, a loop, ...) is a candidate until one has shown
+itself regular; the others are then let go. From then on::
+
+    warm-up | bare | attaching | sampled | bare | traced | bare | attaching | sampled | bare ... to the end
+            ^ no compilation, no longer getting faster
+
+All of this runs between the end of a step and the beginning of the next, so that no step contains it. A defect here must not
+harm the program: it is noted, and the rest of the program runs unwatched.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import resource
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from statistics import median
+from types import CodeType, FrameType
+from typing import Any
+
+from overhead_lens.program.area import NOTES, Area, Phase, Word
+from overhead_lens.program.loops import LEFT, STEP, TICK, Loop
+from overhead_lens.program.trace import StepTrace
+
+KINDS = ("explicit", "profiler", "optimizer", "module", "loop")
+"""Sources of marks, the most telling first."""
+
+_REGULAR_MARKS = 3
+_LOOP_MARKS = 10
+_SCOUTING_NS = 1_000_000_000
+_LONG_SCOUTING_NS = 3_000_000_000
+_BARE_NS = 1_000_000_000
+_POLL_NS = 20_000_000
+_ATTACHING_NS = 60_000_000_000
+_SETTLING_NS = 10_000_000_000
+_WINDOW_STEPS, _WINDOW_NS = 5, 200_000_000
+_SETTLED_SHARE = 0.05
+_TURNS = 3
+_FOREVER = 2**62
+# Reading the thread's counters takes about 1 us.
+_COUNTED_STEP_NS = 200_000
+_clock = time.perf_counter_ns
+_OURS = os.path.dirname(os.path.abspath(__file__))
+
+
+@dataclass
+class Candidate:
+    """A source of marks while it is looked at."""
+
+    kind: str
+    key: object
+    marks: int = 0
+    first_ns: int = 0
+    last_ns: int = 0
+
+    @property
+    def interval_ns(self) -> float:
+        """Mean time between marks."""
+        return (self.last_ns - self.first_ns) / max(1, self.marks - 1)
+
+
+class StepWatcher:
+    """What watches the program from inside.
+
+    Args:
+        area: Shared with the recorder.
+        folder: Of the capture.
+        kinds: Sources of marks that count.
+    """
+
+    def __init__(self, area: Area, folder: Path, kinds: Sequence[str] = KINDS) -> None:
+        self._area, self._folder = area, folder
+        self._kinds = tuple(kinds)
+        self._main = threading.get_ident()
+        self._alive = True
+        self._candidates: dict[tuple[str, object], Candidate] = {}
+        self._scouting_since = 0
+        self._chosen: Candidate | None = None
+        self._loops: list[Loop] = []
+        self._begin_ns = 0
+        self._deadline_ns = _FOREVER
+        self._plan: Iterator[int] = iter(())
+        self._phase = Phase.WARM_UP
+        self._turn = 0
+        self._recent: list[int] = []
+        self._reads_usage = False
+        self._frames: list[FrameType] = []
+        self.gc_ns = self.compile_ns = self.data_ns = 0
+        self.let_go: dict[str, Callable[[], None]] = {}
+        self._inside: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
+        self._regions: dict[tuple[str, int], list[float]] = {}
+        self._region_places: dict[str, set[tuple[str, str, int]]] = {}
+        area.write(Word.THREAD, threading.get_native_id())
+        os.register_at_fork(after_in_child=self._die)
+
+    # ------------------------------------------------------------------ sources of marks
+
+    def watch_loops(self, loops: Sequence[Loop]) -> None:
+        """Give the marks of ``loops`` their meaning."""
+        first = len(self._loops)
+        self._loops += loops
+        setattr(builtins, STEP, self.step)
+        for number in range(first, len(self._loops)):
+            self._look_at(number)
+
+    @property
+    def loop_count(self) -> int:
+        """Loops watched so far."""
+        return len(self._loops)
+
+    def step(self) -> None:
+        """A step ends, says the program or the user."""
+        self.marked("explicit", None)
+
+    def marked(self, kind: str, key: object) -> None:
+        """A mark of a source; a source of the same kind and key is the same."""
+        if not self._alive or threading.get_ident() != self._main:
+            return
+        chosen = self._chosen
+        if chosen is not None and chosen.kind == kind and chosen.key == key:
+            self._mark()
+        elif chosen is None or KINDS.index(kind) < KINDS.index(chosen.kind):
+            self._scout(kind, key)
+
+    def _scout(self, kind: str, key: object) -> None:
+        if kind not in self._kinds:
+            return
+        now_ns = _clock()
+        candidate = self._candidates.setdefault((kind, key), Candidate(kind, key, first_ns=now_ns))
+        candidate.marks, candidate.last_ns = candidate.marks + 1, now_ns
+        self._scouting_since = self._scouting_since or now_ns
+        best = self._best(now_ns)
+        if best is not None:
+            self._choose(best)
+
+    def _best(self, now_ns: int) -> Candidate | None:
+        """The most telling regular source; None while one that tells more may yet become regular."""
+        for kind in KINDS[:-1]:
+            of_kind = [candidate for (its, _), candidate in self._candidates.items() if its == kind]
+            if of_kind:
+                most = max(of_kind, key=lambda candidate: candidate.marks)
+                return most if most.marks >= _REGULAR_MARKS else None
+        waited_ns = now_ns - self._scouting_since
+        if waited_ns < _SCOUTING_NS:
+            return None
+        least = _LOOP_MARKS if waited_ns < _LONG_SCOUTING_NS else _REGULAR_MARKS
+        regular = [candidate for candidate in self._candidates.values() if candidate.marks >= least]
+        # The outermost loop has the longest iterations.
+        return max(regular, key=lambda candidate: candidate.interval_ns, default=None)
+
+    def _choose(self, candidate: Candidate) -> None:
+        """Measure the steps of a source from now on."""
+        self._chosen = candidate
+        self._candidates.clear()
+        self._area.restart()
+        self._recent = []
+        self._reads_usage = candidate.interval_ns >= _COUNTED_STEP_NS
+        self._frames = []
+        self._plan = self._turns()
+        self._deadline_ns = 0
+        self._begin_ns = 0
+        self._area.write(Word.FOUND, 1)
+        for kind in KINDS[KINDS.index(candidate.kind) + 1 :]:
+            self.let_go.pop(kind, lambda: None)()
+        for number in range(len(self._loops)):
+            chosen = candidate.kind == "loop" and candidate.key == number
+            self._bind(TICK, number, self._mark if chosen else count().__next__)
+            self._bind(LEFT, number, self._left if chosen else count().__next__)
+        place = self._loops[candidate.key] if isinstance(candidate.key, int) and candidate.kind == "loop" else None
+        if place is not None:
+            self._note(home=[place.file, "", place.line, place.last_line])
+        # A loop's mark begins a step, all others end one.
+        self._note(found_by=candidate.kind, before=candidate.marks - (candidate.kind == "loop"))
+        self._mark()
+
+    def _look_at(self, number: int) -> None:
+        self._bind(TICK, number, lambda: self._scout("loop", number))
+        self._bind(LEFT, number, lambda: None)
+
+    def _bind(self, name: str, number: int, function: Callable[[], Any]) -> None:
+        setattr(builtins, name.format(number), function)
+
+    def _left(self) -> None:
+        """The measured loop is over: what follows is no step, and may hold the program's real loop."""
+        self._mark()
+        self._begin_ns = 0
+        if self._alive and self._deadline_ns < _FOREVER:
+            self._candidates.clear()
+            self._scouting_since = 0
+            for number in range(len(self._loops)):
+                if self._chosen is not None and number != self._chosen.key:
+                    self._look_at(number)
+
+    # ------------------------------------------------------------------ steps
+
+    def _mark(self) -> None:
+        """End a step and begin the next."""
+        end_ns = _clock()
+        if not self._alive:
+            return
+        try:
+            if self._begin_ns:
+                self._add(end_ns)
+            if end_ns >= self._deadline_ns:
+                self._deadline_ns = next(self._plan, _FOREVER)
+        except Exception as error:
+            self._die()
+            self._note(defect=f"{type(error).__name__}: {error}")
+        self._begin_ns = _clock()
+
+    def _add(self, end_ns: int) -> None:
+        counters = (0, 0, 0, 0)
+        if self._reads_usage:
+            usage = resource.getrusage(resource.RUSAGE_THREAD)
+            times = round(usage.ru_utime * 1e9), round(usage.ru_stime * 1e9)
+            counters = (*times, usage.ru_minflt, usage.ru_nivcsw)
+        self._area.add(self._begin_ns, end_ns, self._phase, *counters, self.gc_ns, self.compile_ns, self.data_ns)
+        if self._phase == Phase.WARM_UP:
+            self._recent.append(end_ns - self._begin_ns)
+
+    def _turns(self) -> Iterator[int]:
+        """The instruments in turns; yields when to be asked again."""
+        self._phase = Phase.WARM_UP
+        yield from self._warm_up()
+        trace = StepTrace(self._folder)
+        for turn in range(_TURNS):
+            yield from self._bare()
+            yield from self._sampled()
+            yield from self._bare()
+            if turn == 0:
+                yield from self._traced(trace)
+            self._write_regions()
+        self._phase = Phase.BARE
+        while True:
+            yield _clock() + _BARE_NS
+            self._write_regions()
+
+    def _warm_up(self) -> Iterator[int]:
+        """Until two windows of steps without a compilation take the same time, or the later one longer."""
+        yield 0
+        yield from self._locate()
+        limit_ns = _clock() + _SETTLING_NS
+        before_ns = float("inf")
+        while _clock() < limit_ns:
+            self._recent, compiled_ns, since_ns = [], self.compile_ns, _clock()
+            while len(self._recent) < _WINDOW_STEPS or _clock() - since_ns < _WINDOW_NS:
+                yield 0
+            now_ns = median(self._recent)
+            if self.compile_ns == compiled_ns and now_ns >= (1 - _SETTLED_SHARE) * before_ns:
+                break
+            before_ns = now_ns if self.compile_ns == compiled_ns else float("inf")
+
+    def _locate(self) -> Iterator[int]:
+        """Note the frame that the steps have in common: where the program's loop is."""
+        chosen = self._chosen
+        if chosen is None or chosen.kind == "loop":
+            return
+        first = _chain(sys._getframe())
+        yield 0
+        second = _chain(sys._getframe())
+        same = [frame for frame, again in zip(first, second, strict=False) if frame is again and not _is_ours(frame)]
+        if same:
+            code, line = same[-1].f_code, same[-1].f_lineno
+            self._note(home=[code.co_filename, code.co_name, line, line])
+
+    def _bare(self) -> Iterator[int]:
+        self._phase = Phase.BARE
+        yield _clock() + _BARE_NS
+
+    def _sampled(self) -> Iterator[int]:
+        """Ask for the sampler, and wait until it has come and gone."""
+        area = self._area
+        if area.read(Word.REFUSED):
+            return
+        self._turn += 1
+        self._phase = Phase.ATTACHING
+        area.write(Word.WANTED, self._turn)
+        limit_ns = _clock() + _ATTACHING_NS
+        while area.read(Word.BEGUN) < self._turn:
+            if area.read(Word.REFUSED) or _clock() > limit_ns:
+                return
+            yield _clock() + _POLL_NS
+        self._phase = Phase.SAMPLED
+        while area.read(Word.ENDED) < self._turn:
+            yield _clock() + _POLL_NS
+
+    def _traced(self, trace: StepTrace) -> Iterator[int]:
+        step_ns = median(self._recent) if self._recent else 0.0
+        if not trace.begin(step_ns):
+            self._note(untraced=trace.reason)
+            return
+        self._phase = Phase.TRACED
+        for number in range(trace.steps):
+            with trace.step(number):
+                yield 0
+        self._phase = Phase.BARE
+        trace.end()
+        self._note(traced=trace.steps)
+
+    # ------------------------------------------------------------------ regions
+
+    def enter(self, name: str, code: CodeType, line: int) -> None:
+        """The calling thread enters a region."""
+        self._region_places.setdefault(name, set()).add((code.co_filename, code.co_name, line or -code.co_firstlineno))
+        self._inside[threading.get_ident()].append((name, _clock()))
+
+    def leave(self, name: str) -> None:
+        """It leaves the region; a region inside itself counts once."""
+        now_ns, inside = _clock(), self._inside[threading.get_ident()]
+        _, begin_ns = inside.pop()
+        if not any(outer == name for outer, _ in inside):
+            totals = self._regions.setdefault((name, self._phase), [0, 0.0, 0.0])
+            took_ns = now_ns - begin_ns
+            totals[0] += 1
+            totals[1] += took_ns
+            totals[2] += took_ns * took_ns
+
+    def _write_regions(self) -> None:
+        rows = [[name, int(phase), *totals] for (name, phase), totals in self._regions.items()]
+        if rows:
+            places = {name: sorted(its) for name, its in self._region_places.items()}
+            self._note(regions=rows, region_places=places)
+
+    # ------------------------------------------------------------------ what the recorder reads
+
+    def compiled(self, begin_ns: int, reason: str) -> None:
+        """A compilation has ended."""
+        now_ns = _clock()
+        self.compile_ns += now_ns - begin_ns
+        self._note(compiled=[begin_ns, now_ns, reason])
+
+    def finish(self) -> None:
+        """The program's own code has ended."""
+        if self._alive:
+            self._area.write(Word.FINISHED_NS, _clock())
+            self._write_regions()
+            self._alive = False
+
+    def _note(self, **fields: Any) -> None:
+        with (self._folder / NOTES).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(fields) + "\n")
+
+    def _die(self) -> None:
+        """Do nothing from now on; so does a forked child."""
+        self._alive = False
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(_OURS)
+
+
+def _chain(frame: FrameType | None) -> list[FrameType]:
+    """The frames from the outermost to ``frame``."""
+    chain = []
+    while frame is not None:
+        chain.append(frame)
+        frame = frame.f_back
+    return chain[::-1]

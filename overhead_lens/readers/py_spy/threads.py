@@ -1,0 +1,65 @@
+"""Reads py-spy's raw format with its threads: ``record --threads``, with or without ``--subprocesses``.
+
+A line begins with the processes from the watched one down to the sampled one, if children are watched, and with the thread::
+
+    process 10:"python train.py";process 12:"python train.py";thread (12): MainThread;main (train.py:3) 7
+
+Command lines and names of threads are whatever their program chose. A command line ends where a process or a thread follows. The
+name of a thread ends at the first semicolon: what is behind it would be taken for the outermost frame, and the thread is known by
+its number all the same. A thread whose number the system does not tell has the interpreter's, in hexadecimal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from overhead_lens.readers.py_spy.stacks import parse_frame, split_frames
+from overhead_lens.stack import Stack, StackFrame
+
+_PROCESS = re.compile(r'process (?P<pid>\d+):"(?P<command>.*?)";(?=process \d+:"|thread \()', re.DOTALL)
+_THREAD = re.compile(r"thread \((?P<number>\d+|0x[0-9A-Fa-f]+)\)(?:: (?P<name>[^;]*))?(?:;|$)", re.IGNORECASE)
+_NO_FRAMES = StackFrame("[no frames]", "", 0, native=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledThread:
+    """A thread and its stacks.
+
+    Attributes:
+        name: As its program calls it, ``MainThread``; empty where it has none.
+        thread, process: Their numbers.
+        command: Command line of its process; empty where children are not watched.
+        stacks: Without the frames that name process and thread.
+    """
+
+    name: str
+    thread: int
+    process: int
+    command: str
+    stacks: tuple[Stack, ...]
+
+    @property
+    def samples(self) -> int:
+        """How often it was seen."""
+        return sum(stack.count for stack in self.stacks)
+
+
+def read_threads(folded: Iterable[str], pid: int) -> list[SampledThread]:
+    """Threads of the watched process ``pid`` and of its children, in order of appearance; a line without a thread is skipped."""
+    heads: dict[tuple[int, int], tuple[str, str]] = {}
+    stacks: dict[tuple[int, int], list[Stack]] = {}
+    for line in folded:
+        text, _, count = line.rstrip("\n").rpartition(" ")
+        process, command, at = pid, "", 0
+        while found := _PROCESS.match(text, at):
+            process, command, at = int(found["pid"]), found["command"], found.end()
+        thread = _THREAD.match(text, at)
+        if thread is None or not count.isdigit():
+            continue
+        key = (process, int(thread["number"], 0))
+        heads.setdefault(key, (thread["name"] or "", command))
+        frames = tuple(parse_frame(frame) for frame in split_frames(text[thread.end() :]) if frame)
+        stacks.setdefault(key, []).append(Stack(frames or (_NO_FRAMES,), int(count)))
+    return [SampledThread(name, key[1], key[0], command, tuple(stacks[key])) for key, (name, command) in heads.items()]

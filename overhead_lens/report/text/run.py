@@ -1,0 +1,142 @@
+"""The terminal report of a user's program."""
+
+from __future__ import annotations
+
+import shlex
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from overhead_lens.report.text.blocks import cut, figures, interval_text, print_footnotes, section
+from overhead_lens.report.text.host import host_table
+from overhead_lens.report.text.plain import plain
+from overhead_lens.studies.run.analysis import RunBudget
+from overhead_lens.taxonomy.categories import COLORS
+from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.units import format_ns
+
+_TOP = 6
+_MOST_THREADS = 8
+_LARGEST = 3
+# Kernels beyond this share of a step: making anything else faster gains little.
+_WORK_SHARE = 0.8
+
+_FOUND_BY = {
+    "explicit": "as marked",
+    "profiler": "each step of its torch.profiler",
+    "optimizer": "each optimizer.step",
+    "module": "each call of the outermost module",
+    "loop": "each iteration of its loop",
+}
+
+
+def print_run(console: Console, run: RunBudget) -> None:
+    """Print a run: headline, categories, sentence, frames, regions, threads, slow steps, warnings."""
+    console.print(_headline(run))
+    console.print(host_table(run.host, run.wall.ns, run.wall.ci95_ns, per=run.per))
+    console.print(Text(sentence(run), style="bold"))
+    for block in (_frames(run), _regions(run), _threads(run), _slowest(run)):
+        if block is not None:
+            console.print()
+            console.print(block)
+    print_footnotes(console, run.warnings)
+    if run.capture:
+        console.print(Text(f"capture: {plain(run.capture)}", style="dim"), soft_wrap=True)
+
+
+def sentence(run: RunBudget) -> str:
+    """What dominates, in words; that nothing is wrong where kernels do."""
+    first, second = sorted(run.host, key=lambda category: -category.ns)[:2]
+    if first.evidence == "none":
+        return "Nothing is known of how this time divides."
+    if first.category == "kernel" and first.share >= _WORK_SHARE:
+        return f"Not overhead: {first.share:.0%} of the {run.per} is the kernels' own work{_led_by(first)}."
+    text = f"{first.category} dominates: {first.share:.0%} of the {run.per}"
+    part = max(first.parts, key=lambda part: part.ns, default=None)
+    if part is not None and part.ns > 0.4 * first.ns:
+        text += f", most of it {part.name} ({format_ns(part.ns)})"
+    else:
+        text += _led_by(first)
+    return text + (f"; then {second.category} with {second.share:.0%}." if second.share >= 0.1 else ".")
+
+
+def _led_by(category: HostCategory) -> str:
+    return f", led by {plain(category.top[0].frame)} ({format_ns(category.top[0].ns)})" if category.top else ""
+
+
+def _headline(run: RunBudget) -> Text:
+    steps = run.steps
+    rank = "" if run.rank is None else f"rank {run.rank}: "
+    text = Text(f"{rank}{plain(shlex.join(run.command))}", style="bold")
+    text.append(f"   {format_ns(run.wall.ns)} per {run.per}", style="bold")
+    text.append(f"  [{interval_text(run.wall.ci95_ns)}]")
+    if run.per == "step":
+        found = f"{_FOUND_BY[steps.found_by]}{f' ({plain(steps.where)})' if steps.where else ''}"
+        counts = f"{steps.count:,} steps: {found}; {steps.warm_up:,} of warm-up, {steps.measured:,} bare"
+        text.append(f"\n{counts}, {run.samples:,} stacks", style="dim")
+    if run.exit_code:
+        text.append(f"\nit ended with {_ending(run.exit_code)}", style="yellow")
+    return text
+
+
+def _ending(exit_code: int) -> str:
+    return f"exit code {exit_code}" if exit_code > 0 else f"signal {-exit_code}"
+
+
+def _frames(run: RunBudget) -> RenderableType | None:
+    frames = [(frame.ns, category.category, frame.frame) for category in run.host for frame in category.top if frame.ns]
+    if not frames:
+        return None
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for justify in ("right", "right", "left", "left"):
+        table.add_column(justify=justify, no_wrap=justify == "right")
+    for ns, category, frame in sorted(frames, key=lambda item: -item[0])[:_TOP]:
+        share = f"{ns / max(1, run.wall.ns):.1%}"
+        table.add_row(format_ns(ns), share, Text(category, style=COLORS[category]), Text(plain(frame)))
+    return section("costliest frames (self time)", table)
+
+
+def _regions(run: RunBudget) -> RenderableType | None:
+    if not run.regions:
+        return None
+    table = figures("region", "entered", "each time", "95 % interval", left=["region", "95 % interval"])
+    table.add_column("where", no_wrap=True, overflow="ellipsis")
+    for region in run.regions:
+        times = f"{region.count:,}x", format_ns(region.wall.ns), interval_text(region.wall.ci95_ns)
+        table.add_row(Text(cut(plain(region.name))), *times, _largest(region.host))
+    return section("regions, in bare steps", table)
+
+
+def _threads(run: RunBudget) -> RenderableType | None:
+    if not run.threads:
+        return None
+    table = figures("thread", "process", "busy", left=["thread"])
+    table.add_column("where", no_wrap=True, overflow="ellipsis")
+    for thread in run.threads[:_MOST_THREADS]:
+        name = Text(cut(plain(thread.name or str(thread.thread))))
+        table.add_row(name, str(thread.process), f"{thread.busy_share:.0%}", _largest(thread.host))
+    more = len(run.threads) - _MOST_THREADS
+    if more > 0:
+        table.add_row(Text(f"{more} more", style="dim"), "", "", "")
+    return section("beside it, other threads and processes", table)
+
+
+def _largest(host: tuple[HostCategory, ...]) -> Text:
+    text = Text()
+    for category in sorted(host, key=lambda category: -category.ns)[:_LARGEST]:
+        if category.share >= 0.01:
+            part = max(category.parts, key=lambda part: part.ns, default=None)
+            name = category.category if part is None or not part.ns else f"{category.category}/{part.name}"
+            text.append(f"{name} {category.share:.0%}  ", style=COLORS[category.category])
+    return text
+
+
+def _slowest(run: RunBudget) -> RenderableType | None:
+    if not run.slowest:
+        return None
+    table = figures("step", "took", "", left=[""])
+    for slow in run.slowest:
+        times = f"{slow.wall_ns / max(1, run.wall.ns):.1f}x the mean: "
+        table.add_row(f"{slow.step:,}", format_ns(slow.wall_ns), Text(times + plain(slow.because)))
+    return section("slowest steps", table)

@@ -1,0 +1,116 @@
+"""Records the watch of a process that was started without this program."""
+
+from __future__ import annotations
+
+import gzip
+import shlex
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from threading import Event
+
+from overhead_lens import __version__
+from overhead_lens.captures.directory import cannot_write, recording_directory, write_meta
+from overhead_lens.captures.files import STACKS
+from overhead_lens.errors import MeasurementError
+from overhead_lens.machine.environment import describe_machine
+from overhead_lens.machine.request import Listener
+from overhead_lens.readers.py_spy.threads import read_threads
+from overhead_lens.samplers.py_spy import PySpy
+from overhead_lens.samplers.sampler import NoStackError, Watch
+from overhead_lens.studies.attach.analysis import ProcessBudget, make_process
+from overhead_lens.studies.attach.stored import PROCESS, ProcessMeta
+from overhead_lens.studies.attach.watch import Watched, limit_s, watch
+from overhead_lens.taxonomy.classifier import Classifier
+
+RATE_HZ = 50
+"""More would slow a process of five threads by more than a fifth (docs/guide/attach.md)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachRequest:
+    """A request to watch a process.
+
+    Attributes:
+        output: Directory the user named; None for a new one under ``parent``.
+        command: Command line of the recording.
+    """
+
+    pid: int
+    seconds: float
+    rate_hz: int = RATE_HZ
+    subprocesses: bool = False
+    output: Path | None = None
+    parent: Path
+    command: Sequence[str]
+
+    def watch(self, folder: Path) -> Watch:
+        """What is asked of the sampler, its file in ``folder``."""
+        output = folder / ".watch.raw"
+        return Watch(self.pid, self.rate_hz, limit_s(self.seconds), output, self.subprocesses, bound=True)
+
+
+def record_process(request: AttachRequest, interrupted: Event, listener: Listener) -> Path:
+    """Watch a process and store what was seen; returns the directory.
+
+    Raises:
+        UsageError: There is no such process, it is no Python process, or the output place is wrong.
+        MeasurementError: It cannot be watched, or nothing can be written.
+    """
+    started = datetime.now(timezone.utc)
+    listener.begin(3)
+    with recording_directory(request.output, request.parent, f"process-{request.pid}") as folder:
+        try:
+            watched = watch(request.watch(folder), request.seconds, interrupted, listener)
+            with gzip.open(folder / STACKS, "wt", encoding="utf-8") as target:
+                target.write(watched.run.folded)
+            write_meta(folder, PROCESS, meta_of(request, watched, started))
+        except OSError as error:
+            raise MeasurementError(cannot_write(folder, error)) from error
+        return folder
+
+
+def watch_once(
+    request: AttachRequest, classifier: Classifier, interrupted: Event, listener: Listener
+) -> ProcessBudget | None:
+    """The budget of a watch that is not stored, without what it cost; None if it was over before the first stack.
+
+    Raises:
+        UsageError: There is no such process, or it is no Python process.
+        MeasurementError: It cannot be watched.
+    """
+    started = datetime.now(timezone.utc)
+    with tempfile.TemporaryDirectory(prefix="overhead-lens-") as folder:
+        try:
+            watched = watch(request.watch(Path(folder)), request.seconds, interrupted, listener, load=False)
+        except NoStackError:
+            return None
+    threads = read_threads(watched.run.folded.splitlines(), request.pid)
+    return make_process(meta_of(request, watched, started), threads, classifier, "")
+
+
+def meta_of(request: AttachRequest, watched: Watched, started: datetime) -> ProcessMeta:
+    """``meta.json`` of a watch."""
+    process, run = watched.process, watched.run
+    return ProcessMeta(
+        pid=process.pid,
+        process_command=process.command,
+        python=process.python,
+        torch=process.torch,
+        duration_ns=watched.duration_ns,
+        rate_hz=request.rate_hz,
+        subprocesses=request.subprocesses,
+        samples=run.sample_count,
+        errors=run.error_count,
+        before=list(watched.before),
+        during=list(watched.during),
+        sees=PySpy.sees.sentence,
+        warnings=list(watched.notes),
+        version=__version__,
+        environment={**describe_machine(), "python": process.python, "torch": process.torch},
+        command=shlex.join(request.command),
+        started=started.isoformat(timespec="seconds"),
+        seconds=round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+    )

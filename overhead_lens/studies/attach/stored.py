@@ -1,0 +1,61 @@
+"""Reads the stored watch of a process: ``meta.json`` and ``stacks.txt.gz``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from overhead_lens.captures.directory import Kind, damaged, read_meta
+from overhead_lens.captures.files import STACKS
+from overhead_lens.captures.model import Recorded
+from overhead_lens.readers.py_spy.stacks import read_folded
+from overhead_lens.readers.py_spy.threads import SampledThread, read_threads
+from overhead_lens.studies.attach.slowdown import Reading
+
+
+class ProcessMeta(Recorded, frozen=True, kw_only=True):
+    """``meta.json`` of a watched process.
+
+    Attributes:
+        process_command: The process's command line; ``command`` is that of the recording.
+        python, torch: Its versions; None where there is none, or none can be told.
+        duration_ns: How long it was watched.
+        rate_hz: Stacks a second that were asked for.
+        subprocesses: Whether its children were watched, too.
+        samples, errors: Stacks taken, and stacks that could not be read.
+        before, during: Its CPU clock before it was watched, and meanwhile.
+        sees: What the sampler sees and does not see, a sentence.
+        warnings: Of the recording.
+    """
+
+    pid: int
+    process_command: str
+    python: str | None
+    torch: str | None
+    duration_ns: int
+    rate_hz: int
+    subprocesses: bool
+    samples: int
+    errors: int
+    before: list[Reading]
+    during: list[Reading]
+    sees: str
+    warnings: list[str]
+
+
+PROCESS = Kind("process", "overhead-lens/process-capture/1", ProcessMeta)
+
+
+def read_process(path: Path) -> tuple[ProcessMeta, list[SampledThread]]:
+    """Metadata and threads of a stored watch.
+
+    Raises:
+        UsageError: The directory holds no complete, sound watch of a process.
+    """
+    meta = read_meta(path, PROCESS)
+    try:
+        threads = read_threads(read_folded(path / STACKS), meta.pid)
+    except ValueError as error:
+        raise damaged("process", path, f"{STACKS}: {error}") from error
+    if not threads or meta.duration_ns <= 0:
+        raise damaged("process", path, f"{STACKS}: it holds no thread")
+    return meta, threads

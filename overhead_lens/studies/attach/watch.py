@@ -1,0 +1,129 @@
+"""Watches a running process from outside for a while; nothing is left in it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event
+
+from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.machine.other_process import (
+    OtherProcess,
+    children,
+    cpu_ns,
+    examine,
+    looks_like_python,
+    permission_remedy,
+    runs,
+)
+from overhead_lens.machine.request import Listener
+from overhead_lens.samplers.py_spy import PySpy
+from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Watch
+from overhead_lens.studies.attach.slowdown import Reading
+from overhead_lens.units import NS_PER_S
+
+_PIECES, _PIECE_S = 8, 0.25
+_LOOK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What watching gave.
+
+    Attributes:
+        duration_ns: From the first stack until it was stopped.
+        before, during: The process's CPU clock.
+        notes: What a reader must know.
+    """
+
+    process: OtherProcess
+    run: SamplerRun
+    duration_ns: int
+    before: tuple[Reading, ...]
+    during: tuple[Reading, ...]
+    notes: tuple[str, ...]
+
+
+def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener, *, load: bool = True) -> Watched:
+    """Watch a process for ``seconds``, or until it ends or ``interrupted`` is set.
+
+    Args:
+        watched: What is asked of the sampler, which ends by itself after ``duration_s`` should this program be killed.
+        load: Read its CPU clock for two seconds before.
+
+    Raises:
+        UsageError: There is no such process, or it is no Python process.
+        MeasurementError: It cannot be watched.
+    """
+    listener.step(f"looking at process {watched.pid}")
+    process = examine(watched.pid)
+    before = _load_before(watched.pid) if load else ()
+    listener.step("reading symbols")
+    with _explained(process), PySpy().start(watched) as running:
+        during = _reading(watched.pid)
+        running.wait_until_begun()
+        listener.step(f"watching process {watched.pid} for {seconds:g} s")
+        begun_ns = time.monotonic_ns()
+        left_s = seconds
+        while left_s > 0 and not running.over and not interrupted.wait(min(_LOOK_S, left_s)):
+            left_s = seconds - (time.monotonic_ns() - begun_ns) / NS_PER_S
+        duration_ns = time.monotonic_ns() - begun_ns
+        during += _reading(watched.pid)
+        running.stop()
+        run = running.finish()
+    return Watched(process, run, duration_ns, before, during, tuple(_notes(watched, duration_ns, seconds)))
+
+
+def limit_s(seconds: float) -> int:
+    """The sampler's own limit for a watch: late enough that it is stopped before."""
+    return math.ceil(1.5 * seconds) + 5
+
+
+def _notes(watched: Watch, duration_ns: int, seconds: float) -> Iterator[str]:
+    if not runs(watched.pid):
+        yield f"the process ended after {duration_ns / NS_PER_S:.1f} s of {seconds:g} s"
+    elif duration_ns < 0.99 * seconds * NS_PER_S:
+        yield f"stopped after {duration_ns / NS_PER_S:.1f} s of {seconds:g} s"
+    if not watched.subprocesses and (count := children(watched.pid)):
+        yield f"{count} child processes were not watched (--subprocesses watches them)"
+
+
+def _load_before(pid: int) -> tuple[Reading, ...]:
+    readings = _reading(pid)
+    for _ in range(_PIECES):
+        time.sleep(_PIECE_S)
+        readings += _reading(pid)
+    return readings
+
+
+def _reading(pid: int) -> tuple[Reading, ...]:
+    """The clocks now; nothing where the process's cannot be read."""
+    spent_ns = cpu_ns(pid)
+    return () if spent_ns is None else (Reading(time.monotonic_ns(), spent_ns),)
+
+
+@contextmanager
+def _explained(process: OtherProcess) -> Iterator[None]:
+    """Say of a sampler's failure what it means for this process."""
+    pid = process.pid
+    try:
+        yield
+    except MeasurementError as error:
+        if not runs(pid):
+            raise MeasurementError(f"process {pid} ended before it could be watched") from error
+        if isinstance(error, NoStackError):
+            raise NoStackError(
+                "no stack was taken: symbols are read first, so watch it for longer (--duration)"
+            ) from error
+        examine(pid)
+        if isinstance(error, NotPermittedError):
+            raise NotPermittedError(f"no permission to watch process {pid}: {permission_remedy(pid)}") from error
+        if isinstance(error, NoInterpreterError) and not looks_like_python(pid):
+            raise UsageError(f"process {pid} ({process.command}) is no Python process") from error
+        if isinstance(error, NoInterpreterError):
+            reason = "one that is static, stripped or not CPython cannot be watched"
+            raise NoInterpreterError(f"the interpreter of process {pid} is not known to py-spy: {reason}") from error
+        raise

@@ -1,0 +1,1 @@
+"""A user's own program, run once: the budget of its steps."""

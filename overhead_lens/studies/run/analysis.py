@@ -1,0 +1,344 @@
+"""From a stored run to the budget of its steps (pure).
+
+The bare steps set the wall time of a step, the stacks taken meanwhile its shares; both belong to the same loop of the same
+process. Consecutive steps resemble each other, so that blocks of them, not steps, make the interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.budget.host import host_categories, replicates
+from overhead_lens.budget.page_faults import page_fault_time
+from overhead_lens.budget.shares import Shares, shares_of_stacks, with_page_faults
+from overhead_lens.budget.threads import ThreadBudget, is_main, thread_budgets
+from overhead_lens.errors import require
+from overhead_lens.instruments.page_faults.evidence import PageFaults
+from overhead_lens.program.area import Phase
+from overhead_lens.readers.py_spy.threads import SampledThread
+from overhead_lens.readers.py_spy.truncated_stacks import completed
+from overhead_lens.result import Result
+from overhead_lens.stack import Stack
+from overhead_lens.stats.bootstrap import REPLICATES, Estimate
+from overhead_lens.stats.values import Floats, Interval
+from overhead_lens.studies.run.slowest import Slow, slowest_steps
+from overhead_lens.studies.run.stored import Place, StoredRun, read_run
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.taxonomy.host import HostCategory
+
+_SEED = 20_260_101
+_BLOCKS = 20
+_FEWEST_STEPS = 3
+_FEW_STACKS = 100
+_DRIFT_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of the program.
+
+    Attributes:
+        found_by: ``explicit``, ``profiler``, ``optimizer``, ``module``, ``loop`` or ``none``.
+        where: ``train.py:14``; empty where it is not known.
+        count: All steps that were seen.
+        warm_up: Those before anything was measured.
+        measured: Bare steps, which set the wall time.
+    """
+
+    found_by: str
+    where: str
+    count: int
+    warm_up: int
+    measured: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepWall:
+    """Mean wall time of a step, ns, with its 95 % interval over blocks of steps."""
+
+    ns: int
+    ci95_ns: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class RegionBudget:
+    """The budget of one region, ns each time it was entered; ``host`` is empty where no stack was taken inside."""
+
+    name: str
+    count: int
+    wall: StepWall
+    host: tuple[HostCategory, ...]
+
+    def __post_init__(self) -> None:
+        closes = not self.host or sum(category.ns for category in self.host) == self.wall.ns
+        require(closes, f"categories of region {self.name} do not sum to its wall time")
+
+
+@dataclass(frozen=True, slots=True)
+class RunBudget(Result):
+    """The closed budget of a program's steps, or of the whole run where none were found.
+
+    Attributes:
+        command: The program's command line.
+        exit_code: Negative for a signal.
+        per: ``step`` or ``run``.
+        host: Of the main thread, in the taxonomy's order, zeros included; sums to the wall.
+        threads: Other threads and processes, of the same time.
+        regions: Costliest first.
+        slowest: Steps that took much longer than others, slowest first.
+        samples: Stacks of the main thread inside its steps.
+    """
+
+    command: tuple[str, ...]
+    exit_code: int
+    per: str
+    steps: Steps
+    wall: StepWall
+    host: tuple[HostCategory, ...]
+    threads: tuple[ThreadBudget, ...] = ()
+    device: None = None
+    regions: tuple[RegionBudget, ...] = ()
+    slowest: tuple[Slow, ...] = ()
+    warnings: tuple[str, ...] = ()
+    capture: str = ""
+    samples: int = 0
+    rank: int | None = None
+    environment: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = tuple(category.category for category in self.host)
+        require(names == HOST_CATEGORIES, f"host categories are {names}")
+        require(
+            sum(category.ns for category in self.host) == self.wall.ns, "host categories do not sum to the wall time"
+        )
+
+    def category(self, name: str) -> HostCategory:
+        """The host category called ``name``."""
+        return self.host[HOST_CATEGORIES.index(name)]
+
+
+def run_budget_of(path: Path, classifier: Classifier) -> RunBudget:
+    """The budget of a stored run.
+
+    Raises:
+        UsageError: The directory holds no complete, sound run.
+    """
+    return run_budget(read_run(path), classifier)
+
+
+def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
+    """The budget of a run."""
+    meta = run.meta
+    bare = _bare(run.steps)
+    per_step = bare is not None and len(bare) >= _FEWEST_STEPS
+    wall = (
+        _step_wall(bare)
+        if bare is not None and per_step
+        else Estimate(float(meta.wall_ns), np.full(REPLICATES, float(meta.wall_ns)))
+    )
+    turns = [[thread for thread in turn if not is_main_of(thread, meta.pid)] for turn in run.threads]
+    mains = [[thread for thread in turn if is_main_of(thread, meta.pid)] for turn in run.threads]
+    home = meta.home if per_step else None
+    stacks = completed([_inside(main, home) for main in mains])
+    stacks = [group for group in stacks if group]
+    fitted = classifier.fitted(stack for group in stacks for stack in group)
+    low, high = wall.interval()
+    step = StepWall(round(wall.value), (low, high))
+    host = _host(step.ns, wall, stacks, bare if per_step else None, fitted)
+    others = [thread for turn in turns for thread in turn]
+    return RunBudget(
+        command=tuple(meta.program),
+        exit_code=meta.exit_code,
+        per="step" if per_step else "run",
+        steps=_steps(run, bare, per_step=per_step),
+        wall=step,
+        host=host,
+        threads=thread_budgets(_merged(others), meta.pid, step.ns, classifier) if others else (),
+        regions=_regions(run, mains + turns, fitted),
+        slowest=slowest_steps(bare, meta.compilations, first=_first_number(run))
+        if bare is not None and per_step
+        else (),
+        warnings=(*meta.warnings, *_warnings(run, bare, stacks, home, per_step=per_step)),
+        capture=str(run.path),
+        samples=sum(stack.count for group in stacks for stack in group),
+        rank=meta.rank,
+        environment=meta.environment,
+    )
+
+
+def is_main_of(thread: SampledThread, pid: int) -> bool:
+    """Whether a thread is the program's main one."""
+    return is_main(thread, pid)
+
+
+def _bare(steps: pd.DataFrame | None) -> pd.DataFrame | None:
+    """Bare steps: ``ns``, ``end_ns`` and what each step added to the counters."""
+    if steps is None:
+        return None
+    counters = ["user_ns", "system_ns", "faults", "switches", "gc_ns", "compile_ns", "data_ns"]
+    added = steps[counters].diff().fillna(0)
+    table = added.assign(
+        number=np.arange(len(steps)), begin_ns=steps["begin_ns"], end_ns=steps["end_ns"],
+        ns=steps["end_ns"] - steps["begin_ns"],
+    )  # fmt: skip
+    # A stretch's first step holds what starting or ending an instrument left behind.
+    is_bare = steps["phase"] == Phase.BARE
+    kept: pd.DataFrame = table[is_bare & is_bare.shift(1, fill_value=False)]
+    return kept
+
+
+def _first_number(run: StoredRun) -> int:
+    return run.meta.before
+
+
+def _step_wall(bare: pd.DataFrame) -> Estimate:
+    """Mean of the bare steps; replicates by Student's t over blocks of consecutive steps."""
+    return _estimate(bare["ns"].to_numpy(np.float64))
+
+
+def _estimate(values: Floats) -> Estimate:
+    blocks = np.array([block.mean() for block in np.array_split(values, min(_BLOCKS, len(values)))])
+    random = np.random.default_rng(_SEED)
+    error = blocks.std(ddof=1) / np.sqrt(len(blocks)) if len(blocks) > 1 else 0.0
+    mean = float(values.mean())
+    drawn = mean + error * random.standard_t(max(1, len(blocks) - 1), REPLICATES)
+    return Estimate(mean, np.maximum(drawn, 0.0))
+
+
+def _host(
+    wall_ns: int, wall: Estimate, stacks: Sequence[Sequence[Stack]], bare: pd.DataFrame | None, classifier: Classifier
+) -> tuple[HostCategory, ...]:
+    if not stacks:
+        return _unknown(wall_ns)
+    shares = shares_of_stacks(stacks, classifier)
+    faults = _fault_time(bare, wall, shares)
+    drawn = replicates(wall, shares, faults)
+    kernel_ns = shares.share("kernel") * wall.value
+    return host_categories(wall_ns, with_page_faults(shares, faults.value / kernel_ns if kernel_ns else 0.0), drawn)
+
+
+def _fault_time(bare: pd.DataFrame | None, wall: Estimate, shares: Shares) -> Estimate:
+    """Time of page faults in ns per step, from the thread's system time."""
+    if bare is None or not bare["user_ns"].any():
+        return Estimate(0.0, np.zeros(REPLICATES))
+    clock = pd.DataFrame(
+        {
+            "process": 0,
+            "calls": 1,
+            "wall_ns": bare["ns"],
+            "minor_faults": bare["faults"],
+            "system_ns": bare["system_ns"],
+            "cpu_ns": bare["user_ns"] + bare["system_ns"],
+        }
+    )
+    return page_fault_time(clock, wall, shares, PageFaults())
+
+
+def _unknown(wall_ns: int) -> tuple[HostCategory, ...]:
+    """A budget of which nothing is known but its sum."""
+    return tuple(
+        HostCategory(name, wall_ns, (0.0, float(wall_ns)), 1.0 if wall_ns else 0.0, "none")
+        if name == "unattributed"
+        else HostCategory(name, 0, (0.0, float(wall_ns)), 0.0, "none")
+        for name in HOST_CATEGORIES
+    )
+
+
+def _inside(threads: Sequence[SampledThread], place: Place | None) -> list[Stack]:
+    """Stacks that pass through a place; all of them where it is not known."""
+    return [stack for thread in threads for stack in thread.stacks if place is None or _passes(stack, place)]
+
+
+def _passes(stack: Stack, place: Place) -> bool:
+    return any(
+        not frame.native
+        and _same_file(frame.location, place.file)
+        and (not place.function or frame.function.rpartition(".")[2] == place.function)
+        and (not place.last_line or place.first_line <= frame.line <= place.last_line)
+        for frame in stack.frames
+    )
+
+
+def _same_file(shown: str, file: str) -> bool:
+    """Whether the sampler's shortened name is that of a file."""
+    return file == shown or file.endswith(f"/{shown}")
+
+
+def _merged(threads: Sequence[SampledThread]) -> list[SampledThread]:
+    """Threads of several turns, each once."""
+    merged: dict[tuple[int, int], SampledThread] = {}
+    for thread in threads:
+        key = (thread.process, thread.thread)
+        before = merged[key].stacks if key in merged else ()
+        merged[key] = SampledThread(
+            thread.name, thread.thread, thread.process, thread.command, (*before, *thread.stacks)
+        )
+    return list(merged.values())
+
+
+def _steps(run: StoredRun, bare: pd.DataFrame | None, *, per_step: bool) -> Steps:
+    if run.steps is None or bare is None or not per_step:
+        return Steps("none", "", 0, 0, 0)
+    warm_up = int((run.steps["phase"] == Phase.WARM_UP).sum()) + run.meta.before
+    return Steps(run.meta.found_by, run.meta.where, len(run.steps) + run.meta.before, warm_up, len(bare))
+
+
+def _regions(
+    run: StoredRun, turns: Sequence[Sequence[SampledThread]], classifier: Classifier
+) -> tuple[RegionBudget, ...]:
+    budgets = []
+    for region in run.meta.regions:
+        mean = region.ns / region.count
+        spread = max(0.0, region.squares_ns2 / region.count - mean * mean)
+        error = 1.96 * float(np.sqrt(spread / region.count))
+        wall = StepWall(round(mean), (max(0.0, mean - error), mean + error))
+        inside = [stack for turn in turns for place in region.places for stack in _inside(turn, place)]
+        shares = shares_of_stacks([inside], classifier) if inside else None
+        host = () if shares is None else host_categories(wall.ns, shares, shares.replicates * mean)
+        budgets.append(RegionBudget(region.name, region.count, wall, host))
+    return tuple(sorted(budgets, key=lambda budget: -budget.count * budget.wall.ns))
+
+
+def _warnings(
+    run: StoredRun, bare: pd.DataFrame | None, stacks: Sequence[Sequence[Stack]], home: Place | None, *, per_step: bool
+) -> list[str]:
+    meta, warnings = run.meta, []
+    if not per_step:
+        seen = "" if bare is None else f" (bare steps: {len(bare)})"
+        warnings.append(
+            f"no steps that could be measured were found{seen}: the budget is of the whole run; name one by --step"
+        )
+    samples = sum(stack.count for group in stacks for stack in group)
+    if meta.reason:
+        warnings.append(f"no stacks: {meta.reason}; nothing says how the time divides")
+    elif not samples:
+        warnings.append(
+            "the program ended before a stack was taken inside its steps: nothing says how the time divides"
+        )
+    elif samples < _FEW_STACKS:
+        warnings.append(f"{samples} stacks only: the shares are rough; a longer run narrows them")
+    taken = sum(thread.samples for turn in run.threads for thread in turn if is_main_of(thread, meta.pid))
+    if home is not None and taken > samples:
+        warnings.append(
+            f"{taken - samples} of {taken} stacks of the main thread lie outside the steps and are left out"
+        )
+    if bare is not None and per_step:
+        warnings += _drift(bare)
+    return warnings
+
+
+def _drift(bare: pd.DataFrame) -> list[str]:
+    """A warning if the later half of the bare steps takes another time than the first."""
+    halves = np.array_split(bare["ns"].to_numpy(np.float64), 2)
+    first, second = (float(np.median(half)) for half in halves)
+    change = second / first - 1 if first else 0.0
+    if abs(change) < _DRIFT_SHARE:
+        return []
+    return [f"steps of the later half take {change:+.0%} of the time of the first half's: the budget is their mean"]

@@ -1,0 +1,293 @@
+"""Runs a user's program once and measures it on the way.
+
+The program's process finds its steps and times them (``overhead_lens/program``); this process starts it, waits for it, and has
+the sampler look at it whenever it asks for that. Nothing here writes to the program's streams.
+"""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from overhead_lens import __version__
+from overhead_lens.captures.directory import cannot_write, recording_directory, write_meta
+from overhead_lens.captures.files import KINETO
+from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.instruments.samples.record import write_stacks
+from overhead_lens.machine.environment import describe_machine
+from overhead_lens.program.area import FILE, NOTES, Area, Phase, Step, Word
+from overhead_lens.program.trace import TRACE
+from overhead_lens.samplers.py_spy import PySpy
+from overhead_lens.samplers.sampler import Sampler, Watch
+from overhead_lens.studies.run.stored import RUN, STEPS, Compilation, Place, Region, RunMeta
+
+_START = Path(__file__).parent.parent.parent / "program" / "start.py"
+
+_POLL_S = 0.02
+_TURN_S = 8
+_RATE_HZ, _SHARED_RATE_HZ = 100, 50
+# A program that shows no step is looked at as a whole from then on, at a rate that costs it little.
+_WHOLE_AFTER_S, _WHOLE_RATE_HZ, _WHOLE_S = 3.0, 20, 600
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is run: ``command`` is a script or ``-m`` and a module, with arguments; ``step`` as the user gave it."""
+
+    command: Sequence[str]
+    step: str = ""
+
+    @property
+    def label(self) -> str:
+        """A name for its directory."""
+        return Path(self.command[1] if self.command[0] == "-m" else self.command[0]).stem
+
+
+@dataclass(slots=True)
+class _Sampled:
+    """What the sampler gave so far."""
+
+    folded: list[str] = field(default_factory=list)
+    samples: int = 0
+    errors: int = 0
+    reason: str = ""
+
+
+def record_run(program: Program, output: Path | None, parent: Path) -> tuple[Path, int]:
+    """Run a program and store what was measured; returns the directory and the exit code, negative for a signal.
+
+    Raises:
+        UsageError: There is no such script, or the output place is taken.
+        MeasurementError: Nothing can be written, or the program cannot be started.
+    """
+    if program.command[0] != "-m" and not Path(program.command[0]).exists():
+        raise UsageError(f"no script {program.command[0]}")
+    started = datetime.now(timezone.utc)
+    with recording_directory(output, parent, f"run-{program.label}") as folder:
+        try:
+            area = Area.create(folder)
+            child = _start(program, folder)
+            sampled = _Sampled()
+            with _left_to(child):
+                _attend(child, area, folder, sampled)
+            _write(program, folder, area, child, sampled, started)
+        except OSError as error:
+            raise MeasurementError(cannot_write(folder, error)) from error
+        return folder, child.returncode
+
+
+def _start(program: Program, folder: Path) -> subprocess.Popen[bytes]:
+    settings = json.dumps({"tracer_pid": os.getpid(), "step": program.step})
+    return subprocess.Popen([sys.executable, str(_START), str(folder.resolve()), settings, *program.command])
+
+
+@contextmanager
+def _left_to(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Leave Ctrl-C to the program, which is of the terminal's process group, and pass on what is sent to us alone."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+    def pass_on(number: int, _frame: object) -> None:
+        with suppress(ProcessLookupError):
+            child.send_signal(number)
+
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, pass_on)
+    signal.signal(signal.SIGHUP, pass_on)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _attend(child: subprocess.Popen[bytes], area: Area, folder: Path, sampled: _Sampled) -> None:
+    """Wait for the program's end, and sample it when it asks."""
+    sampler, turn, begun_s = PySpy(), 0, time.monotonic()
+    while child.poll() is None:
+        time.sleep(_POLL_S)
+        if area.read(Word.WANTED) > turn:
+            turn = area.read(Word.WANTED)
+            rate_hz = _RATE_HZ if _thread_count(child.pid) <= 2 else _SHARED_RATE_HZ
+            _sample(sampler, Watch(child.pid, rate_hz, _TURN_S, folder / f".stacks-{turn}"), area, turn, sampled)
+        elif not area.read(Word.FOUND) and time.monotonic() - begun_s > _WHOLE_AFTER_S and not sampled.reason:
+            _sample(sampler, Watch(child.pid, _WHOLE_RATE_HZ, _WHOLE_S, folder / ".stacks-0"), area, 0, sampled)
+            begun_s = time.monotonic()
+
+
+def _sample(sampler: Sampler, watch: Watch, area: Area, turn: int, sampled: _Sampled) -> None:
+    """One turn of the sampler; turn 0 is of the whole program, and dropped once it shows steps."""
+    if turn and turn == 1:
+        sampled.folded.clear()
+        sampled.samples = sampled.errors = 0
+    watch = Watch(watch.pid, watch.rate_hz, watch.duration_s, watch.output, _has_children(watch.pid))
+    try:
+        with sampler.start(watch) as running:
+            running.wait_until_begun()
+            area.write(Word.BEGUN, turn)
+            while not running.over:
+                time.sleep(_POLL_S)
+                if area.read(Word.FINISHED_NS) or (turn == 0 and area.read(Word.FOUND)):
+                    running.stop()
+                    break
+            run = running.finish()
+    except MeasurementError as error:
+        if not area.read(Word.FINISHED_NS):
+            sampled.reason = str(error)
+            area.write(Word.REFUSED, 1)
+    else:
+        sampled.folded.append(run.folded)
+        sampled.samples += run.sample_count
+        sampled.errors += run.error_count
+    finally:
+        area.write(Word.ENDED, turn)
+
+
+def _thread_count(pid: int) -> int:
+    try:
+        return len(list(Path(f"/proc/{pid}/task").iterdir()))
+    except OSError:
+        return 1
+
+
+def _has_children(pid: int) -> bool:
+    with suppress(OSError):
+        return any(path.read_text().strip() for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    return False
+
+
+def _write(
+    program: Program,
+    folder: Path,
+    area: Area,
+    child: subprocess.Popen[bytes],
+    sampled: _Sampled,
+    started: datetime,
+) -> None:
+    """Write all files, ``meta.json`` last."""
+    rows = area.rows()
+    if rows:
+        pd.DataFrame(rows, columns=Step._fields).to_parquet(folder / STEPS, index=False)
+    if sampled.folded:
+        write_stacks(folder, sampled.folded)
+    if (folder / TRACE).exists():
+        with (folder / TRACE).open("rb") as plain, gzip.open(folder / KINETO, "wb", compresslevel=6) as packed:
+            shutil.copyfileobj(plain, packed)
+    notes = _notes(folder)
+    place = _place(notes.get("home"))
+    begun_ns = area.read(Word.STARTED_NS)
+    ended_ns = area.read(Word.FINISHED_NS) or (rows[-1].end_ns if rows else begun_ns)
+    meta = RunMeta(
+        version=__version__,
+        environment=describe_machine(),
+        command=shlex.join(("overhead-lens", *sys.argv[1:])),
+        started=started.isoformat(timespec="seconds"),
+        seconds=round((datetime.now(timezone.utc) - started).total_seconds(), 1),
+        program=list(program.command),
+        exit_code=child.returncode,
+        pid=child.pid,
+        wall_ns=ended_ns - begun_ns,
+        found_by=notes.get("found_by", "none") if rows else "none",
+        where="" if place is None else f"{Path(place.file).name}:{notes['home'][2]}",
+        home=place,
+        before=notes.get("before", 0),
+        samples=sampled.samples,
+        errors=sampled.errors,
+        reason=sampled.reason,
+        regions=_regions(notes, has_steps=bool(rows)),
+        compilations=[Compilation(*fields) for fields in notes["compilations"]],
+        rank=int(os.environ["RANK"]) if os.environ.get("RANK", "").isdigit() else None,
+        warnings=_warnings(program, area, notes, child.returncode),
+    )
+    for name in (FILE, NOTES, TRACE):
+        (folder / name).unlink(missing_ok=True)
+    write_meta(folder, RUN, meta)
+
+
+def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: int) -> list[str]:
+    warnings = []
+    if program.step and not area.read(Word.FOUND):
+        warnings.append(f"--step {program.step} was never reached")
+    if not area.read(Word.FINISHED_NS) and exit_code >= 0:
+        warnings.append(
+            "the program replaced itself or ended without its interpreter's end: what came after is not seen"
+        )
+    if area.is_full:
+        warnings.append("only the first million steps were kept")
+    if "untraced" in notes:
+        warnings.append(f"no steps were traced: {notes['untraced']}")
+    if "defect" in notes:
+        warnings.append(f"watching ended early, by a defect of this program: {notes['defect']}")
+    return warnings
+
+
+def _notes(folder: Path) -> dict[str, Any]:
+    """What the program's side noted; a later note of the same name replaces an earlier one."""
+    notes: dict[str, Any] = {"compilations": []}
+    with suppress(OSError):
+        for line in (folder / NOTES).read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError):
+                fields = json.loads(line)
+                notes["compilations"] += [fields.pop("compiled")] if "compiled" in fields else []
+                notes.update(fields)
+    return notes
+
+
+def _regions(notes: dict[str, Any], *, has_steps: bool) -> list[Region]:
+    wanted = Phase.BARE if has_steps else Phase.WARM_UP
+    places = {
+        name: [place for fields in its if (place := _region_place(*fields)) is not None]
+        for name, its in notes.get("region_places", {}).items()
+    }
+    return [
+        Region(name, places[name], int(count), ns, squares)
+        for name, phase, count, ns, squares in notes.get("regions", ())
+        if phase == wanted
+    ]
+
+
+def _region_place(file: str, function: str, line: int) -> Place:
+    """The lines of a region: the block of its ``with``, or the function that begins at ``-line``."""
+    if line < 0:
+        return Place(file, function, 0, 0)
+    blocks = [node for node in _nodes(file) if isinstance(node, (ast.With, ast.AsyncWith)) and _holds(node, line)]
+    block = min(blocks, key=lambda node: (node.end_lineno or 0) - node.lineno, default=None)
+    return Place(file, function, line, line if block is None else block.end_lineno or line)
+
+
+def _place(home: list[Any] | None) -> Place | None:
+    """The loop around the step's line; the whole function where there is none."""
+    if home is None:
+        return None
+    file, function, first, last = home
+    if last > first:
+        return Place(file, function, first, last)
+    loops = [
+        node for node in _nodes(file) if isinstance(node, (ast.For, ast.AsyncFor, ast.While)) and _holds(node, first)
+    ]
+    loop = min(loops, key=lambda node: (node.end_lineno or 0) - node.lineno, default=None)
+    return Place(file, function, 0, 0) if loop is None else Place(file, function, loop.lineno, loop.end_lineno or first)
+
+
+def _nodes(file: str) -> Iterator[ast.AST]:
+    with suppress(OSError, SyntaxError, ValueError):
+        yield from ast.walk(ast.parse(Path(file).read_bytes()))
+
+
+def _holds(node: Any, line: int) -> bool:
+    return bool(node.lineno <= line <= (node.end_lineno or 0))

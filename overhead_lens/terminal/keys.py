@@ -1,0 +1,54 @@
+"""What the user presses while a command runs: Ctrl-C, and q."""
+
+from __future__ import annotations
+
+import select
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from types import FrameType
+
+_LOOK_S = 0.1
+
+
+@contextmanager
+def until_interrupted() -> Iterator[Event]:
+    """An event that Ctrl-C sets while the block runs, instead of ending the program."""
+    pressed = Event()
+
+    def press(_signal: int, _frame: FrameType | None) -> None:
+        pressed.set()
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def until_q(pressed: Event) -> Iterator[None]:
+    """Have the key q set ``pressed`` while the block runs; on a terminal only."""
+    import termios
+    import tty
+
+    number = sys.stdin.fileno()
+    before, over = termios.tcgetattr(number), Event()
+
+    def read() -> None:
+        while not over.is_set():
+            if select.select([sys.stdin], [], [], _LOOK_S)[0] and sys.stdin.read(1) in ("q", "Q", ""):
+                pressed.set()
+                return
+
+    tty.setcbreak(number)
+    reader = Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        yield
+    finally:
+        over.set()
+        reader.join()
+        termios.tcsetattr(number, termios.TCSADRAIN, before)

@@ -1,0 +1,101 @@
+"""What does ``overhead-lens run`` cost the program? Its bare steps and its whole time, inside and outside, in turns.
+
+    python -m scripts.validation.run_cost [--pairs N] [--steps N]
+
+The script is ``scripts/validation/laboratory/stepped.py``, which times its steps itself: outside, the median of these is a step;
+inside, the wall that ``run`` found while no instrument was at work.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Sequence
+
+from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.validation.running import STEPPED, document_of, step_times_ns
+
+CLAIM = Claim(
+    claim="run-cost",
+    question="What does `run` cost the program?",
+    method=(
+        "A training script is run by itself and by `overhead-lens run`, in turns, the first of a pair changing. "
+        "By itself it times its steps; inside, the wall of the steps that no instrument disturbed is taken. "
+        "The whole time is that of the command, from start to end."
+    ),
+    command="python -m scripts.validation.run_cost",
+    columns=(
+        Column("pair"),
+        Column("step outside", "ns"),
+        Column("step inside", "ns"),
+        Column("inside less outside", "share"),
+        Column("whole time outside", "s"),
+        Column("whole time inside", "s"),
+        Column("it grew by", "s"),
+    ),
+)
+
+_MOST_STEP = 0.02
+_MOST_GROWTH = 0.25
+_MOST_GROWTH_S = 15.0
+
+
+def main() -> None:
+    """Measure the pairs, print the table and write the result."""
+    parser = CLAIM.parser(__doc__)
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=40_000, help="steps of a run")
+    options = parser.parse_args()
+    print_heading(CLAIM.columns)
+    rows: list[list[Cell]] = []
+    for pair in range(options.pairs):
+        rows.append(row_of(pair, options.steps))
+        print_row(rows[-1])
+    notes = notes_of([(float(row[3] or 0), float(row[4] or 0), float(row[5] or 0)) for row in rows])
+    print("", *notes, sep="\n")
+    write_result(options.result, CLAIM.answered(rows, notes))
+
+
+def row_of(pair: int, steps: int) -> list[Cell]:
+    """One run by itself and one by the tool, the first of them changing from pair to pair."""
+    measured = {side: side(steps) for side in ((outside, inside) if pair % 2 == 0 else (inside, outside))}
+    (bare_ns, bare_s), (step_ns, whole_s) = measured[outside], measured[inside]
+    return [pair + 1, bare_ns, step_ns, round(step_ns / bare_ns - 1, 5), bare_s, whole_s, round(whole_s - bare_s, 3)]
+
+
+def outside(steps: int) -> tuple[float, float]:
+    """The median step, ns, and the whole time, s, of the script by itself."""
+    start_ns = time.perf_counter_ns()
+    step_ns = statistics.median(step_times_ns("--steps", steps))
+    return step_ns, _seconds_since(start_ns)
+
+
+def inside(steps: int) -> tuple[float, float]:
+    """The bare step, ns, and the whole time, s, by the tool."""
+    start_ns = time.perf_counter_ns()
+    document = document_of(STEPPED, "--steps", steps)
+    return float(document["wall"]["ns"]), _seconds_since(start_ns)
+
+
+def notes_of(pairs: Sequence[tuple[float, float, float]]) -> list[str]:
+    """What the pairs say together: the step's difference as a share, whole times outside and inside in s."""
+    differences = [difference for difference, _, _ in pairs]
+    mean = statistics.fmean(differences)
+    error = statistics.stdev(differences) / math.sqrt(len(pairs)) if len(pairs) > 1 else math.nan
+    outside_s, inside_s = (statistics.fmean(pair[at] for pair in pairs) for at in (1, 2))
+    growth_s = inside_s - outside_s
+    allowed_s = max(_MOST_GROWTH * outside_s, _MOST_GROWTH_S)
+    step, whole = ("within" if holds else "not within" for holds in (abs(mean) <= _MOST_STEP, growth_s <= allowed_s))
+    return [
+        f"Steps inside differ by {mean:+.2%} (standard error {error:.2%}), {step} the goal of {_MOST_STEP:.0%}.",
+        f"The whole run takes {growth_s:.1f} s more, {growth_s / outside_s:.0%}, {whole} the goal of {allowed_s:.1f} s.",
+    ]
+
+
+def _seconds_since(start_ns: int) -> float:
+    return round((time.perf_counter_ns() - start_ns) / 1e9, 3)
+
+
+if __name__ == "__main__":
+    main()

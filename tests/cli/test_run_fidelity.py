@@ -1,0 +1,99 @@
+"""``run`` runs a program as Python does: output, errors and exit code are the same, byte for byte."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+
+from overhead_lens.__main__ import app
+
+pytestmark = [pytest.mark.measures, pytest.mark.skipif(sys.platform == "win32", reason="run is for Linux and macOS")]
+
+FOLDER = Path(__file__).resolve().parents[1] / "programs" / "fidelity"
+
+# Output is buffered as it is for users: what a program loses by ``os._exit`` it must lose here too.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What a program left behind."""
+
+    stdout: bytes
+    stderr: bytes
+    code: int
+
+
+PROGRAMS = {
+    "argparse": ("arguments.py", "a", "--json", "x", "-m", "y", "--number", "3"),
+    "help": ("arguments.py", "--help"),
+    "wrong usage": ("arguments.py", "--number", "many"),
+    "exit code": ("exits.py",),
+    "exception": ("raises.py",),
+    "spawn": ("processes.py", "spawn"),
+    "fork": ("processes.py", "fork"),
+    "asyncio": ("coroutines.py",),
+    "stdin": ("reads_input.py",),
+    "os._exit": ("leaves_at_once.py",),
+    "bytes": ("writes_bytes.py",),
+    "module": ("-m", "package", "one", "--json", "f", "--output", "g"),
+    "directory": ("changes_directory.py",),
+    "signals": ("signals.py",),
+}
+
+EXIT_CODES = {"wrong usage": 2, "exit code": 7, "exception": 1, "os._exit": 5, "signals": -15}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _run_is_a_command() -> None:
+    if "run" not in typer.main.get_command(app).commands:  # type: ignore[attr-defined]
+        pytest.skip("there is no command `run` yet")
+
+
+def ended(*words: object) -> Ended:
+    done = subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=FOLDER,
+        env=ENVIRONMENT,
+        input="Ada\nanother lïne\nand\tthe rest".encode(),
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    return Ended(done.stdout, done.stderr, done.returncode)
+
+
+def by_the_tool(folder: Path, *words: object) -> Ended:
+    return ended("-m", "overhead_lens", "run", "--output", folder / "capture", *words)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_ends_as_it_does_in_python(name: str, tmp_path: Path) -> None:
+    expected = ended(*PROGRAMS[name])
+    assert expected.code == EXIT_CODES.get(name, 0)
+    assert expected.stdout or expected.stderr
+    assert by_the_tool(tmp_path, *PROGRAMS[name]) == expected
+
+
+def test_a_forked_server_lives_on(tmp_path: Path) -> None:
+    expected = ended("forks_server.py", tmp_path / "in_python")
+    assert (expected.stdout, expected.code) == (b"b'REQUEST'\n", 4)
+    assert by_the_tool(tmp_path, "forks_server.py", tmp_path / "by_the_tool") == expected
+    for name in ("in_python", "by_the_tool"):
+        assert written(tmp_path / name) == "served"
+
+
+def written(path: Path) -> str:
+    """What a process that lives on writes in the end."""
+    for _ in range(200):
+        if path.exists() and (text := path.read_text()):
+            return text
+        time.sleep(0.1)
+    return "nothing"

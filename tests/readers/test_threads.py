@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from overhead_lens.readers.py_spy.threads import SampledThread, read_threads
+from overhead_lens.stack import Stack, StackFrame
+
+A = StackFrame("a", "a.py", 1, native=False)
+B = StackFrame("b", "l.so", 0, native=True)
+
+
+def test_one_process_and_its_threads() -> None:
+    lines = [
+        "thread (10): MainThread;a (a.py:1) 3\n",
+        "thread (11): Thread-1 (spin);a (a.py:1);b (l.so) 2\n",
+        "thread (10): MainThread;a (a.py:1);b (l.so) 4\n",
+        "a (a.py:1) 9",
+        "thread (10): MainThread;a (a.py:1)",
+        "",
+    ]
+    main, spin = read_threads(lines, 10)
+    assert main == SampledThread("MainThread", 10, 10, "", (Stack((A,), 3), Stack((A, B), 4)))
+    assert spin == SampledThread("Thread-1 (spin)", 11, 10, "", (Stack((A, B), 2),))
+    assert (main.samples, spin.samples) == (7, 2)
+
+
+def test_children_belong_to_the_innermost_process() -> None:
+    root, child = 'process 10:"python -c "f(); g";"', 'process 12:"x";y"'
+    lines = [f"{root};thread (10): MainThread;a (a.py:1) 1", f"{root};{child};thread (12): MainThread;a (a.py:1) 2"]
+    assert read_threads(lines, 10) == [
+        SampledThread("MainThread", 10, 10, 'python -c "f(); g";', (Stack((A,), 1),)),
+        SampledThread("MainThread", 12, 12, 'x";y', (Stack((A,), 2),)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("head", "name", "number"),
+    [
+        ("thread (0x7F00)", "", 0x7F00),
+        ("thread (7)", "", 7),
+        ("thread (7): ", "", 7),
+        ("thread (7): a (b): 3", "a (b): 3", 7),
+    ],
+)
+def test_names_that_a_program_chose(head: str, name: str, number: int) -> None:
+    (found,) = read_threads([f"{head};a (a.py:1) 5"], 7)
+    assert (found.name, found.thread, found.stacks) == (name, number, (Stack((A,), 5),))
+
+
+def test_a_semicolon_in_a_name_leaves_the_thread_known_and_its_inner_frames_whole() -> None:
+    (found,) = read_threads(["thread (7): a; b;a (a.py:1);b (l.so) 5", "thread (7): a; b;a (a.py:1);b (l.so) 1"], 7)
+    assert (found.name, found.samples, {stack.frames[-1] for stack in found.stacks}) == ("a", 6, {B})
+
+
+def test_a_thread_without_frames() -> None:
+    (found,) = read_threads(["thread (7): idle 5"], 7)
+    assert [str(frame) for stack in found.stacks for frame in stack.frames] == ["[no frames] ()"]

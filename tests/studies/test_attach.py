@@ -1,0 +1,458 @@
+"""Watched processes: drawn watches, stored and analyzed, and real ones where the system lets them be watched."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import overhead_lens as ol
+from overhead_lens.captures.directory import write_meta
+from overhead_lens.documents.registry import json_schema
+from overhead_lens.errors import UsageError
+from overhead_lens.machine import other_process
+from overhead_lens.studies.attach import watch as watching
+from overhead_lens.studies.attach.analysis import ProcessBudget, process_of
+from overhead_lens.studies.attach.delta import compare_processes
+from overhead_lens.studies.attach.slowdown import Reading, slowdown
+from overhead_lens.studies.attach.stored import PROCESS, ProcessMeta
+from tests.cli.run import error_line, lens, lens_apart
+from tests.documents import validated
+from tests.drawn.stacks import CLASSIFIER
+from tests.export.trace_processor import Program
+
+S = 1_000_000_000
+SEES = "it sees what it sees"
+WORK = "train (train.py:3)"
+SLEEP = "train (train.py:4);clock_nanosleep (libc.so.6)"
+
+
+def readings(*cpu_ns: int) -> list[Reading]:
+    """The CPU clock read once a second."""
+    return [Reading(at * S, value) for at, value in enumerate(cpu_ns)]
+
+
+STEADY = readings(0, S, 2 * S, 3 * S)
+
+
+def draw_process(folder: Path, *lines: str, **changed: Any) -> Path:
+    """A stored watch."""
+    folder.mkdir()
+    with gzip.open(folder / "stacks.txt.gz", "wt") as target:
+        target.writelines(f"{line}\n" for line in lines)
+    fields: dict[str, Any] = {
+        "pid": 10,
+        "process_command": "python train.py",
+        "python": "3.11.7",
+        "torch": "2.13.0",
+        "duration_ns": 10 * S,
+        "rate_hz": 50,
+        "subprocesses": False,
+        "samples": 1000,
+        "errors": 0,
+        "before": STEADY,
+        "during": [Reading(3 * S, 3 * S), Reading(13 * S, 12 * S)],
+        "sees": SEES,
+        "warnings": [],
+    }
+    write_meta(folder, PROCESS, ProcessMeta(**{**fields, **changed}))
+    return folder
+
+
+def thread(tid: int, name: str, work: int, sleep: int = 0) -> list[str]:
+    lines = [f"thread ({tid}): {name};{WORK} {work}", f"thread ({tid}): {name};{SLEEP} {sleep}"]
+    return [line for line in lines if not line.endswith(" 0")]
+
+
+def drawn(folder: Path, *lines: str, **changed: Any) -> ProcessBudget:
+    return process_of(draw_process(folder, *lines, **changed), CLASSIFIER)
+
+
+# ---------------------------------------------------------------- what watching costs
+def test_cpu_seconds_that_are_missing_while_it_is_watched() -> None:
+    assert slowdown(STEADY, [Reading(3 * S, 3 * S), Reading(13 * S, 3 * S + 8 * S)]) == (pytest.approx(0.2), None)
+    # Four threads at once, and a process that got more than before.
+    assert slowdown(readings(0, 4 * S, 8 * S), [Reading(0, 0), Reading(S, 3 * S)]) == (0.25, None)
+    assert slowdown(STEADY, [Reading(0, 0), Reading(S, 2 * S)]) == (0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "during", "reason"),
+    [
+        (readings(0, 40_000_000, 80_000_000), [Reading(0, 0), Reading(S, 1)], "it hardly runs"),
+        (readings(0, S, S, 2 * S), [Reading(0, 0), Reading(S, 1)], "its load is not steady"),
+        ([], [Reading(0, 0), Reading(S, 1)], "its CPU clock could not be read"),
+        (STEADY, [Reading(0, 0)], "its CPU clock could not be read"),
+    ],
+)
+def test_when_it_cannot_be_told(before: list[Reading], during: list[Reading], reason: str) -> None:
+    assert slowdown(before, during) == (None, reason)
+
+
+# ---------------------------------------------------------------- a stored watch
+def test_a_budget_a_thread_as_a_document(tmp_path: Path) -> None:
+    lines = [*thread(10, "MainThread", 600, 400), *thread(11, "idle", 0, 1000), *thread(12, "busy", 900, 100)]
+    document = validated(drawn(tmp_path / "p", *lines).to_json())
+    assert document["schema"] == "overhead-lens/process/1"
+    head = {name: document[name] for name in ("pid", "command", "python", "torch", "duration_ns", "samples")}
+    assert head == {
+        **{"pid": 10, "command": "python train.py", "python": "3.11.7", "torch": "2.13.0"},
+        **{"duration_ns": 10 * S, "samples": 3000},
+    }
+    assert document["slowdown_share"] == 0.1
+    assert [(each["name"], each["thread"], each["process"]) for each in document["threads"]] == [
+        *(("MainThread", 10, 10), ("busy", 12, 10), ("idle", 11, 10))
+    ]
+    for each in document["threads"]:
+        assert sum(row["ns"] for row in each["host"]) == each["wall_ns"] == 10 * S
+    assert document["warnings"] == [SEES]
+    assert list(json_schema("process")["$defs"]["ProcessDocument"]["properties"]) == [
+        *("schema", "pid", "command", "python", "torch", "duration_ns", "samples", "slowdown_share", "threads"),
+        *("warnings", "capture"),
+    ]
+
+
+def test_what_a_reader_must_know(tmp_path: Path) -> None:
+    found = drawn(
+        tmp_path / "p",
+        *thread(10, "MainThread", 100),
+        "thread (10): MainThread;nobody_knows (libx.so) 10",
+        *(line for tid in range(11, 15) for line in thread(tid, f"short {tid}", 11)),
+        errors=20,
+        samples=154,
+        warnings=["stopped after 3.0 s of 20 s"],
+        before=readings(0, 0, 0),
+    )
+    assert found.slowdown_share is None
+    assert found.warnings == (
+        "stopped after 3.0 s of 20 s",
+        "what watching cost it cannot be told: it hardly runs",
+        "only 110 samples of the main thread: a category of 1 % is uncertain by 1.9 points",
+        "20 of 174 stacks could not be read: the shares are of the others",
+        "9.1% of the first thread is unattributed: no rule claims the frames listed under it",
+        (
+            "not all threads were there all the time (short 11 10%, short 12 10%, short 13 10% and 1 more): theirs is the budget"
+            " of that part, scaled to the whole"
+        ),
+        SEES,
+    )
+
+
+def test_a_main_thread_that_runs_no_python(tmp_path: Path) -> None:
+    found = drawn(tmp_path / "p", *thread(11, "only", 1000))
+    assert found.warnings[0] == "the main thread gave no stack: it runs no Python"
+
+
+def test_it_loads_reports_and_tabulates(tmp_path: Path) -> None:
+    folder = draw_process(tmp_path / "p", *thread(10, "MainThread", 600, 400), *thread(11, "other", 0, 1000))
+    found = ol.load(folder)
+    assert isinstance(found, ProcessBudget)
+    table = found.to_pandas()
+    assert table[table["thread"] == 10].loc["wait", "ns"] == 4 * S
+    assert "MainThread" in found._repr_html_()
+    done = lens("report", "p", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "process 10   python train.py"
+    assert lines[1] == (
+        "Python 3.11.7   torch 2.13.0   2 threads   2,000 samples   watched for 10.00 s, which slowed it by 10%"
+    )
+    assert "MainThread is busy 60% of the time, 60% in python (most of it user); it waits 40% " in done.stdout
+    assert any(line.startswith("other") and "wait 100%" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        ([], "the process p is damaged: stacks.txt.gz: it holds no thread"),
+        (["a (a.py:1) 3"], "the process p is damaged: stacks.txt.gz: it holds no thread"),
+    ],
+)
+def test_a_watch_without_threads_is_damaged(tmp_path: Path, lines: list[str], line: str) -> None:
+    draw_process(tmp_path / "p", *lines)
+    for command in (["report", "p"], ["open", "p"], ["export", "p", "--to", "speedscope"]):
+        done = lens(*command, cwd=tmp_path)
+        assert (error_line(done), done.returncode) == (line, 2)
+
+
+def test_a_watch_whose_stacks_are_cut_off(tmp_path: Path) -> None:
+    folder = draw_process(tmp_path / "p", *thread(10, "MainThread", 600))
+    content = (folder / "stacks.txt.gz").read_bytes()
+    (folder / "stacks.txt.gz").write_bytes(content[:-9])
+    done = lens("report", "p", cwd=tmp_path)
+    assert error_line(done).startswith("the process p is damaged: stacks.txt.gz: ")
+
+
+def test_commands_for_calls_refuse_it_by_name(tmp_path: Path) -> None:
+    draw_process(tmp_path / "p", *thread(10, "MainThread", 600))
+    done = lens("check", "p", cwd=tmp_path)
+    assert done.returncode == 2
+    with pytest.raises(UsageError, match=r"is a process, not the capture of a call; `overhead-lens report` shows it"):
+        ol.compare(tmp_path / "p", tmp_path / "p")
+
+
+# ---------------------------------------------------------------- two watches
+def test_threads_are_matched_by_name_and_their_shares_compared(tmp_path: Path) -> None:
+    base = drawn(
+        tmp_path / "a", *thread(10, "MainThread", 600, 400), *thread(11, "w", 500, 500), *thread(12, "gone", 1000)
+    )
+    new = drawn(
+        tmp_path / "b",
+        *thread(20, "MainThread", 800, 200),
+        *thread(22, "w", 505, 495),
+        *thread(23, "came", 1000),
+        pid=20,
+        torch="2.14.0",
+    )
+    delta = compare_processes(base, new, 0.01)
+    main, worker = delta.threads
+    assert [(each.name, each.base_thread, each.new_thread) for each in delta.threads] == [
+        *(("MainThread", 10, 20), ("w", 11, 22))
+    ]
+    python = main.host[0]
+    assert (python.category, python.verdict, python.delta_share) == ("python", "more", pytest.approx(0.2))
+    # Both shares have binomial errors, sqrt(0.6 * 0.4 / 1000) and sqrt(0.8 * 0.2 / 1000).
+    half = 1.96 * (0.24 / 1000 + 0.16 / 1000) ** 0.5
+    assert python.ci95_share == (pytest.approx(0.2 - half, abs=0.006), pytest.approx(0.2 + half, abs=0.006))
+    assert {row.category: row.verdict for row in main.host if row.verdict != "same"} == {
+        "python": "more",
+        "wait": "less",
+    }
+    assert {row.verdict for row in worker.host} == {"same"}
+    assert (delta.gone, delta.came) == (("gone",), ("came",))
+    assert delta.sentence == ("The time of MainThread divides otherwise: python +20.0 points, wait -20.0 points.")
+    assert delta.warnings[1:] == ("torch differs: 2.13.0 and 2.14.0",)
+    back = compare_processes(new, base, 0.01).threads[0].host[0]
+    assert (back.verdict, back.ci95_share) == ("less", (-python.ci95_share[1], -python.ci95_share[0]))
+
+
+def test_threads_of_one_name_are_matched_by_how_busy_they_are(tmp_path: Path) -> None:
+    base = drawn(tmp_path / "a", *thread(10, "MainThread", 9), *thread(11, "w", 1, 8), *thread(12, "w", 5, 4))
+    new = drawn(tmp_path / "b", *thread(10, "MainThread", 9), *thread(21, "w", 4, 5), *thread(22, "w", 0, 9))
+    pairs = [(each.base_thread, each.new_thread) for each in compare_processes(base, new, 0.01).threads]
+    assert pairs == [(10, 10), (12, 21), (11, 22)]
+
+
+def test_diff_of_two_watches_is_no_verdict_on_speed(tmp_path: Path) -> None:
+    draw_process(tmp_path / "a", *thread(10, "MainThread", 600, 400), *thread(11, "idle", 0, 1000))
+    draw_process(tmp_path / "b", *thread(10, "MainThread", 900, 100), *thread(11, "idle", 0, 1000))
+    done = lens("diff", "a", "b", cwd=tmp_path)
+    assert done.returncode == 0
+    row = next(line.split() for line in done.stdout.splitlines() if line.startswith("python"))
+    assert row[:5] + row[-1:] == ["python", "60.0%", "90.0%", "+30.0", "points", "more"]
+    assert "1 other thread divides as before" in done.stdout
+    assert "shares of time are compared, which say what changed and not whether it became slower" in done.stdout
+    document = validated(lens("diff", "a", "b", "--json", cwd=tmp_path).stdout)
+    assert document["threads"][0]["host"][0]["verdict"] == "more"
+    (tmp_path / "empty").mkdir()
+    mixed = lens("diff", "a", "empty", cwd=tmp_path)
+    assert error_line(mixed) == "a watched process compares with a watched process, a capture with a capture"
+
+
+# ---------------------------------------------------------------- other viewers
+def test_exports(tmp_path: Path) -> None:
+    draw_process(
+        tmp_path / "p",
+        *thread(10, "Main;Thread", 600, 400),
+        'process 10:"x";process 12:"y";thread (12): MainThread;f (f.py:1) 7',
+    )
+    assert lens("export", "p", "--to", "collapsed", "-o", "c", cwd=tmp_path).stdout == "c\n"
+    assert (tmp_path / "c").read_text().splitlines()[-1] == "MainThread (12/12);f (f.py) 7"
+    assert lens("export", "p", "--to", "speedscope", cwd=tmp_path).returncode == 0
+    document = json.loads((tmp_path / "p" / "speedscope.json").read_text())
+    assert [(each["name"], sum(each["weights"])) for each in document["profiles"]] == [
+        *(("Main (10/10)", 10 * S), ("MainThread (12/12)", 10 * S))
+    ]
+    refused = lens("export", "p", "--to", "chrome", cwd=tmp_path)
+    assert error_line(refused) == (
+        "a watched process has stacks and no events: export it --to collapsed, perfetto or speedscope"
+    )
+
+
+def test_the_perfetto_trace_has_a_budget_and_the_stacks_of_each_thread(
+    tmp_path: Path, trace_processor: Program
+) -> None:
+    draw_process(tmp_path / "p", *thread(10, "MainThread", 60, 40), *thread(11, "other", 10, 90))
+    assert lens("export", "p", "--to", "perfetto", "-o", "t.pftrace", cwd=tmp_path).returncode == 0
+    loaded = trace_processor.load(tmp_path / "t.pftrace")
+    assert loaded.losses() == []
+    assert loaded.query(
+        "select t.name as name, count(*) as n from perf_sample join thread t using (utid) group by t.name order by 1"
+    ) == [("MainThread", 100), ("other", 100)]
+    assert loaded.query("select sum(dur) as dur from slice where depth = 0") == [(20 * S,)]
+
+
+# ---------------------------------------------------------------- real processes
+LOOP = """
+import hashlib, os, sys, threading, time
+def work():
+    return hashlib.sha256(b"x" * 20_000).hexdigest()
+def loop():
+    while True:
+        work()
+if len(sys.argv) > 1:
+    threading.Thread(target=time.sleep, args=(600,), name="sleeper", daemon=True).start()
+print(os.getpid(), flush=True)
+loop()
+"""
+
+
+@contextlib.contextmanager
+def running(*arguments: str, code: str = LOOP, **options: Any) -> Iterator[int]:
+    """A process that was started without the program, in its loop."""
+    with subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, **options) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def attach(pid: object, *options: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    done = lens("attach", pid, "--duration", 1, *options, cwd=cwd)
+    if done.returncode == 3 and "no permission" in done.stderr:
+        pytest.skip(f"processes cannot be watched here: {done.stderr.strip()}")
+    return done
+
+
+@pytest.mark.measures
+def test_a_process_that_knows_nothing_of_it(tmp_path: Path) -> None:
+    with running("sleeper") as pid:
+        done = attach(pid, "--json", "-o", "p", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        document = validated(done.stdout)
+        main, sleeper = document["threads"]
+        assert (document["pid"], main["thread"], main["name"], sleeper["name"]) == (pid, pid, "MainThread", "sleeper")
+        assert (document["python"], document["torch"]) == (".".join(map(str, sys.version_info[:3])), None)
+        shares = {row["category"]: row["share"] for row in sleeper["host"]}
+        assert shares["wait"] == 1.0
+        assert {row["category"]: row["share"] for row in main["host"]}["wait"] < 0.1
+        assert process_of(tmp_path / "p", CLASSIFIER).to_json().replace(str(tmp_path / "p"), "p") + "\n" == done.stdout
+        assert sorted(path.name for path in (tmp_path / "p").iterdir()) == [
+            "meta.json",
+            "stacks.txt.gz",
+            "trace.pftrace",
+        ]
+        os.kill(pid, 0)
+
+
+@pytest.mark.measures
+def test_killed_in_the_middle_nothing_of_it_is_left_and_the_process_goes_on(tmp_path: Path) -> None:
+    with running() as pid:
+        attach(pid, cwd=tmp_path)
+        command = [sys.executable, "-m", "overhead_lens", "attach", str(pid), "--duration", "60", "-o", "killed"]
+        with subprocess.Popen(command, cwd=tmp_path) as killed:
+            await_watcher(pid, there=True)
+            time.sleep(0.5)
+            killed.kill()
+        await_watcher(pid, there=False)
+        status = Path(f"/proc/{pid}/status").read_text()
+        assert "TracerPid:\t0\n" in status
+        assert attach(pid, "-o", "again", cwd=tmp_path).returncode == 0
+        refused = lens("report", "killed", cwd=tmp_path)
+        assert error_line(refused) == "killed is not a complete capture: it has no meta.json (was it interrupted?)"
+
+
+def await_watcher(pid: int, *, there: bool) -> None:
+    deadline = time.monotonic() + 60
+    while (other_process._watcher(pid, 0) is not None) != there:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.measures
+def test_processes_that_cannot_be_watched(tmp_path: Path) -> None:
+    def refused(pid: object) -> tuple[str, int]:
+        done = attach(pid, "-o", "out", cwd=tmp_path)
+        assert not (tmp_path / "out").exists()
+        return error_line(done), done.returncode
+
+    with running() as pid:
+        attach(pid, "-o", "fine", cwd=tmp_path)
+        os.kill(pid, signal.SIGSTOP)
+        while "T (stopped)" not in Path(f"/proc/{pid}/status").read_text():
+            time.sleep(0.01)
+        assert refused(pid) == (f"process {pid} is stopped: let it go on (`kill -CONT {pid}`), then attach", 3)
+        assert "T (stopped)" in Path(f"/proc/{pid}/status").read_text()
+    with subprocess.Popen(["sleep", "60"]) as sleeping:
+        assert refused(sleeping.pid) == (f"process {sleeping.pid} (sleep 60) is no Python process", 2)
+        sleeping.kill()
+        while "Z (zombie)" not in Path(f"/proc/{sleeping.pid}/status").read_text():
+            time.sleep(0.01)
+        zombie = f"process {sleeping.pid} has ended: it is a zombie that its parent, {os.getpid()}, has to collect"
+        assert refused(sleeping.pid) == (zombie, 2)
+    assert refused(sleeping.pid) == (f"no process {sleeping.pid} (has it ended?)", 2)
+    assert refused(os.getpid()) == (f"process {os.getpid()} is this very program: it cannot watch itself", 2)
+
+
+@pytest.mark.measures
+def test_a_process_that_ends_while_it_is_watched(tmp_path: Path) -> None:
+    code = LOOP.replace("while True:", "end = time.monotonic() + 6\n    while time.monotonic() < end:")
+    with running(code=code) as pid:
+        done = lens("attach", pid, "--duration", 60, "--json", cwd=tmp_path)
+        if "no permission" in done.stderr:
+            pytest.skip("processes cannot be watched here")
+        document = validated(done.stdout)
+        assert document["warnings"][0].startswith("the process ended after ")
+        assert document["duration_ns"] < 20 * S
+
+
+def test_what_a_terminal_is_needed_for(tmp_path: Path) -> None:
+    done = lens_apart("attach", 1, "--top", cwd=tmp_path)
+    assert error_line(done) == "--top draws on a terminal: run it on one, or leave --top out"
+    done = lens("attach", 1, "--top", "--json", cwd=tmp_path)
+    assert error_line(done) == "--top keeps nothing: leave --json and --output out"
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
+@pytest.mark.parametrize(
+    ("chatter", "looks", "line", "code"),
+    [
+        ("Error: Permission denied (os error 13)", True, "no permission to watch process {pid}: do this", 3),
+        (
+            "Error: Failed to find python version from target process",
+            True,
+            "the interpreter of process {pid} is not known to py-spy: one that is static, stripped or not CPython cannot be watched",
+            3,
+        ),
+        (
+            "Error: Failed to find python version from target process",
+            False,
+            "process {pid} ({command}) is no Python process",
+            2,
+        ),
+        (
+            "Sampling process\nSamples: 0 Errors: 0",
+            True,
+            "no stack was taken: symbols are read first, so watch it for longer (--duration)",
+            3,
+        ),
+        ("Error: Something else", True, "py-spy failed: Error: Something else", 3),
+    ],
+)
+def test_what_py_spy_says_is_put_into_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chatter: str, looks: bool, line: str, code: int
+) -> None:
+    program = tmp_path / "py-spy"
+    program.write_text(f"#!/bin/sh\necho '{chatter}'; exit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("overhead_lens.samplers.py_spy.find_sampler", lambda: str(program))
+    monkeypatch.setattr(watching, "permission_remedy", lambda _: "do this")
+    monkeypatch.setattr(watching, "looks_like_python", lambda _: looks)
+    monkeypatch.setattr(watching, "_PIECE_S", 0.0)
+    with subprocess.Popen(["sleep", "60"]) as target:
+        done = lens("attach", target.pid, cwd=tmp_path)
+        target.kill()
+    assert (error_line(done), done.returncode) == (line.format(pid=target.pid, command="sleep 60"), code)
