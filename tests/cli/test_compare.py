@@ -24,6 +24,7 @@ from tests.cli.run import TINY, error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
 from tests.recorder.effort import little_effort
+from tests.shared import made_once
 
 SLOW = "for _ in range(200): pass"
 
@@ -48,14 +49,13 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-# Run by one process, which records once.
-shares_a_comparison = pytest.mark.xdist_group("a comparison")
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """One live comparison, the new side under an interpreter that is named."""
-    folder = tmp_path_factory.mktemp("compared")
+    return made_once("compared", compared_in, tmp_path_factory)
+
+
+def compared_in(folder: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
     path = scenario(folder)
     command = [path, f"{path} -p size=200", "--rounds", "3", "--json", "-o", "out", "--python", f"new={sys.executable}"]
     with little_effort(processes=3):
@@ -63,7 +63,6 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
 
 
 @pytest.mark.measures
-@shares_a_comparison
 def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, done = compared
     assert done.returncode == 1, done.stderr
@@ -76,7 +75,6 @@ def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.Comple
 
 
 @pytest.mark.measures
-@shares_a_comparison
 def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, live = compared
     for side, size in (("base", 50), ("new", 200)):
