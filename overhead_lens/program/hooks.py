@@ -231,10 +231,11 @@ def _hook_compilation(module: Any, watcher: StepWatcher, first: Callable[[], Non
 
 
 def _reason() -> str:
-    """Why the last frame was compiled again; empty for its first time."""
+    """Why the frame at hand was compiled again; empty for its first time."""
     utils: Any = sys.modules.get("torch._dynamo.utils")
     try:
-        reason = utils.get_compilation_metrics()[-1].recompile_reason
-    except (AttributeError, IndexError):
+        # Its metrics join ``get_compilation_metrics()`` only after the callbacks.
+        reason = utils.get_metrics_context()._metrics.get("recompile_reason")
+    except AttributeError:
         return ""
     return str(reason or "")

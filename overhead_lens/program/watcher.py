@@ -21,6 +21,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -49,6 +50,8 @@ _TURNS = 3
 _FOREVER = 2**62
 # Reading the thread's counters takes about 1 us.
 _COUNTED_STEP_NS = 200_000
+# macOS counts for the whole process only.
+_USAGE_OF = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 _clock = time.perf_counter_ns
 _OURS = os.path.dirname(os.path.abspath(__file__))
 
@@ -92,6 +95,7 @@ class StepWatcher:
         self._plan: Iterator[int] = iter(())
         self._phase = Phase.WARM_UP
         self._turn = 0
+        self._is_measured = False
         self._recent: list[int] = []
         self._reads_usage = False
         self._frames: list[FrameType] = []
@@ -133,7 +137,7 @@ class StepWatcher:
             self._scout(kind, key)
 
     def _scout(self, kind: str, key: object) -> None:
-        if kind not in self._kinds:
+        if not self._alive or kind not in self._kinds:
             return
         now_ns = _clock()
         candidate = self._candidates.setdefault((kind, key), Candidate(kind, key, first_ns=now_ns))
@@ -163,6 +167,7 @@ class StepWatcher:
         self._chosen = candidate
         self._candidates.clear()
         self._area.restart()
+        self._is_measured = False
         self._recent = []
         self._reads_usage = candidate.interval_ns >= _COUNTED_STEP_NS
         self._frames = []
@@ -191,10 +196,10 @@ class StepWatcher:
         setattr(builtins, name.format(number), function)
 
     def _left(self) -> None:
-        """The measured loop is over: what follows is no step, and may hold the program's real loop."""
+        """The measured loop is over: what follows is no step. After a loop too short to be measured another may be chosen."""
         self._mark()
         self._begin_ns = 0
-        if self._alive and self._deadline_ns < _FOREVER:
+        if self._alive and not self._is_measured:
             self._candidates.clear()
             self._scouting_since = 0
             for number in range(len(self._loops)):
@@ -221,7 +226,7 @@ class StepWatcher:
     def _add(self, end_ns: int) -> None:
         counters = (0, 0, 0, 0)
         if self._reads_usage:
-            usage = resource.getrusage(resource.RUSAGE_THREAD)
+            usage = resource.getrusage(_USAGE_OF)
             times = round(usage.ru_utime * 1e9), round(usage.ru_stime * 1e9)
             counters = (*times, usage.ru_minflt, usage.ru_nivcsw)
         self._area.add(self._begin_ns, end_ns, self._phase, *counters, self.gc_ns, self.compile_ns, self.data_ns)
@@ -236,6 +241,7 @@ class StepWatcher:
         for turn in range(_TURNS):
             yield from self._bare()
             yield from self._sampled()
+            self._is_measured = True
             yield from self._bare()
             if turn == 0:
                 yield from self._traced(trace)
@@ -337,7 +343,8 @@ class StepWatcher:
         """A compilation has ended."""
         now_ns = _clock()
         self.compile_ns += now_ns - begin_ns
-        self._note(compiled=[begin_ns, now_ns, reason])
+        if self._alive:
+            self._note(compiled=[begin_ns, now_ns, reason])
 
     def finish(self) -> None:
         """The program's own code has ended."""
@@ -347,7 +354,8 @@ class StepWatcher:
             self._alive = False
 
     def _note(self, **fields: Any) -> None:
-        with (self._folder / NOTES).open("a", encoding="utf-8") as file:
+        # A full disk is not the program's concern.
+        with suppress(OSError), (self._folder / NOTES).open("a", encoding="utf-8") as file:
             file.write(json.dumps(fields) + "\n")
 
     def _die(self) -> None:

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import overhead_lens as ol
-from overhead_lens import api
+from overhead_lens import api, marks
 from overhead_lens.errors import UsageError
 from overhead_lens.machine.process import IN_WORKER
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
@@ -24,30 +24,39 @@ from tests.drawn.builders import breakdown
 from tests.drawn.captures import draw_capture
 from tests.recorder.effort import little_effort
 
+MARKS = ("region", "step")
+# It needs a process that runs.
+WITHOUT_EXAMPLE = ("attach",)
 REFERENCE = Path(__file__).parents[2] / "traces" / "reference"
 
 
 def test_importing_it_loads_neither_torch_nor_pandas() -> None:
     heavy = "[name for name in ('torch', 'pandas', 'numpy', 'numba', 'rich', 'typer') if name in sys.modules]"
-    code = f"import sys, overhead_lens; print(sorted(overhead_lens.__all__), {heavy})"
+    code = (
+        f"import sys, overhead_lens as ol; print(sorted(ol.__all__), ol.step(), type(ol.region('x')).__name__, {heavy})"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "['analyze', 'attach', 'compare', 'load', 'profile'] []\n"
+    names = ["analyze", "attach", "compare", "load", "profile", "region", "step"]
+    assert done.stdout == f"{names} None region []\n"
 
 
 def test_every_name_is_there_and_no_other() -> None:
-    assert {name: getattr(ol, name) for name in ol.__all__} == {name: getattr(api, name) for name in ol.__all__}
+    offered = {name: getattr(marks if name in MARKS else api, name) for name in ol.__all__}
+    assert {name: getattr(ol, name) for name in ol.__all__} == offered
+    # A mark in a program's loop is found without asking the module again.
+    assert all(vars(ol)[name] is offered[name] for name in MARKS)
     assert set(ol.__all__) <= set(dir(ol))
     with pytest.raises(AttributeError, match="module 'overhead_lens' has no attribute 'profil'"):
         _ = ol.profil
 
 
 @pytest.mark.measures
-@pytest.mark.parametrize("name", ol.__all__)
+@pytest.mark.parametrize("name", [name for name in ol.__all__ if name not in WITHOUT_EXAMPLE])
 def test_the_example_of_a_docstring_holds(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "traces").mkdir()
     (tmp_path / "traces" / "reference").symlink_to(REFERENCE)
     monkeypatch.chdir(tmp_path)
-    (found,) = doctest.DocTestFinder().find(getattr(api, name), name, globs={})
+    (found,) = doctest.DocTestFinder(recurse=False).find(getattr(ol, name), name, globs={})
     with little_effort(processes=2):
         assert doctest.DocTestRunner().run(found) == (0, len(found.examples))
     assert found.examples

@@ -1,0 +1,256 @@
+"""Hooks around imports and in torch: in the right order, told once, and gone when a compiler looks."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from overhead_lens.program import hooks
+from overhead_lens.program.hooks import Action, AroundImport
+
+NO_MODULES: dict[str, Any] = {}
+
+
+class Watcher:
+    """What a hook may use of the watcher."""
+
+    def __init__(self) -> None:
+        self.gc_ns = self.data_ns = 0
+        self.marks: list[tuple[str, object]] = []
+
+    def marked(self, kind: str, key: object) -> None:
+        self.marks.append((kind, key))
+
+
+@pytest.fixture
+def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What was done in which order; modules can be written into the current folder."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "meta_path", sys.meta_path.copy())
+    modules = set(sys.modules)
+    done: list[str] = []
+    sys.drawn_order = done  # type: ignore[attr-defined]
+    yield done
+    del sys.drawn_order  # type: ignore[attr-defined]
+    for name in set(sys.modules) - modules:
+        del sys.modules[name]
+
+
+def write(name: str, text: str = "") -> None:
+    Path(f"{name}.py").write_text(f"import sys\nsys.drawn_order.append('{name} begins')\n{text}\n")
+
+
+def noting(order: list[str], name: str) -> Action:
+    return Action(lambda module: order.append(f"after {module.__name__}"), lambda: order.append(f"before {name}"))
+
+
+# ---------------------------------------------------------------- imports
+def test_an_action_is_before_and_after_the_modules_own_code(order: list[str]) -> None:
+    write("drawn_outer", "import drawn_inner, drawn_other\nsys.drawn_order.append('outer ends')")
+    write("drawn_inner")
+    write("drawn_other")
+    names = ("drawn_outer", "drawn_inner")
+    sys.meta_path.insert(0, AroundImport({name: noting(order, name) for name in names}, {}))
+    importlib.import_module("drawn_outer")
+    assert order == [
+        *("before drawn_outer", "drawn_outer begins", "before drawn_inner", "drawn_inner begins", "after drawn_inner"),
+        *("drawn_other begins", "outer ends", "after drawn_outer"),
+    ]
+
+
+def test_a_module_that_does_not_exist(order: list[str]) -> None:
+    sys.meta_path.insert(0, AroundImport({"drawn_gone": noting(order, "drawn_gone")}, {}))
+    with pytest.raises(ModuleNotFoundError, match="No module named 'drawn_gone'"):
+        importlib.import_module("drawn_gone")
+    assert order == []
+
+
+def test_a_module_that_fails(order: list[str]) -> None:
+    write("drawn_failing", "1 / 0")
+    sys.meta_path.insert(0, AroundImport({"drawn_failing": noting(order, "drawn_failing")}, {}))
+    with pytest.raises(ZeroDivisionError):
+        importlib.import_module("drawn_failing")
+    assert order == ["before drawn_failing", "drawn_failing begins"]
+    assert "drawn_failing" not in sys.modules
+
+
+def test_finders_one_behind_another_all_act(order: list[str]) -> None:
+    write("drawn_module")
+    for number in (1, 2):
+        action = Action(
+            lambda _, number=number: order.append(f"after {number}"),
+            lambda number=number: order.append(f"before {number}"),
+        )
+        sys.meta_path.insert(0, AroundImport({"drawn_module": action}, {}))
+    importlib.import_module("drawn_module")
+    assert order == ["before 2", "before 1", "drawn_module begins", "after 1", "after 2"]
+
+
+def test_a_module_is_compiled_by_other_means(order: list[str]) -> None:
+    write("drawn_module", "value = 1")
+    compiled: list[tuple[bytes, str]] = []
+
+    def compiling(source: bytes, file: str) -> Any:
+        compiled.append((source, file))
+        return compile(source.replace(b"= 1", b"= 2"), file, "exec")
+
+    sys.meta_path.insert(0, AroundImport({"drawn_module": noting(order, "drawn_module")}, {"drawn_module": compiling}))
+    module: Any = importlib.import_module("drawn_module")
+    assert module.value == 2
+    assert compiled == [(Path("drawn_module.py").read_bytes(), module.__file__)]
+    assert order == ["before drawn_module", "drawn_module begins", "after drawn_module"]
+
+
+# ---------------------------------------------------------------- counters
+def test_collections_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc, "callbacks", [])
+    clock = iter([10, 17, 20, 21])
+    monkeypatch.setattr(hooks, "_clock", lambda: next(clock))
+    watcher: Any = Watcher()
+    hooks.watch_collections(watcher)
+    (noted,) = gc.callbacks
+    for phase in ("start", "stop", "start", "stop"):
+        noted(phase, {})
+    assert watcher.gc_ns == 7 + 1
+
+
+def test_waiting_for_workers_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Loader:
+        def __init__(self) -> None:
+            self.left = [1]
+
+        def _next_data(self) -> int:
+            return self.left.pop()
+
+    clock = iter([10, 17, 20, 21])
+    monkeypatch.setattr(hooks, "_clock", lambda: next(clock))
+    watcher: Any = Watcher()
+    hooks._hook_loader(SimpleNamespace(_MultiProcessingDataLoaderIter=Loader), watcher)
+    loader = Loader()
+    assert loader._next_data() == 1
+    with pytest.raises(IndexError):
+        loader._next_data()
+    assert watcher.data_ns == 7 + 1
+
+
+def test_a_step_of_the_programs_own_profiler() -> None:
+    class profile:
+        def __init__(self) -> None:
+            self.steps = 0
+
+        def step(self) -> None:
+            self.steps += 1
+
+    watcher: Any = Watcher()
+    hooks._hook_profiler(SimpleNamespace(profile=profile), watcher)
+    profiler = profile()
+    profiler.step()
+    assert (profiler.steps, watcher.marks) == (1, [("profiler", None)])
+
+
+def test_a_torch_without_these_names_is_left_alone() -> None:
+    watcher: Any = Watcher()
+    for hook in (hooks._hook_optimizers, hooks._hook_profiler, hooks._hook_loader):
+        hook(SimpleNamespace(), watcher)
+    hooks._hook_compilation(SimpleNamespace(), watcher, lambda: None)
+
+
+# ---------------------------------------------------------------- in torch
+SCRIPT = """
+import json, sys, threading
+from overhead_lens.program.hooks import AroundImport, hooks
+
+class Watcher:
+    def __init__(self):
+        self.let_go, self.marks, self.compilations = {}, [], []
+    def marked(self, kind, key):
+        self.marks.append((kind, key))
+    def compiled(self, begin_ns, reason):
+        self.compilations.append((begin_ns > 0, reason))
+
+watcher = Watcher()
+sys.meta_path.insert(0, AroundImport(hooks(watcher), {}))
+import torch
+from torch import nn
+
+said = {}
+names = {}
+def say(what):
+    said[what] = [(kind, names[key]) for kind, key in watcher.marks]
+    watcher.marks.clear()
+
+def own():
+    return nn.Module.__call__ is nn.Module._wrapped_call_impl
+
+model = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+names.update({id(model): "model", id(optimizer): "optimizer"})
+x = torch.ones(3, 4)
+model(x), model(x)
+say("nested")
+try:
+    model(torch.ones(3, 5))
+except RuntimeError:
+    say("raises")
+model(x).sum().backward()
+optimizer.step()
+say("a step")
+thread = threading.Thread(target=model, args=(x,))
+thread.start()
+thread.join()
+say("a thread")
+
+import torch._dynamo
+said["the compiler knows"] = torch._dynamo.utils.unpatched_nn_module_call is nn.Module._wrapped_call_impl
+model(x)
+say("put back")
+compiled = torch.compile(model, backend="eager", dynamic=False)
+names[id(compiled)] = "compiled"
+compiled(x)
+say("compiling")
+said["gone"] = own()
+model(x)
+say("afterwards")
+compiled(x), compiled(x)
+say("compiled")
+said["compilations"] = list(watcher.compilations)
+compiled(torch.ones(5, 4))
+((measured, reason),) = watcher.compilations[1:]
+said["again"] = [measured, "size mismatch at index 0" in reason]
+watcher.marks.clear()
+watcher.let_go["module"]()
+watcher.let_go["optimizer"]()
+compiled(x), optimizer.step()
+say("let go")
+print(json.dumps(said))
+"""
+
+
+def test_modules_optimizers_and_compilations() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "nested": [["module", "model"]] * 2,
+        "raises": [["module", "model"]],
+        "a step": [["module", "model"], ["optimizer", "optimizer"]],
+        "a thread": [],
+        "the compiler knows": True,
+        "put back": [["module", "model"]],
+        "compiling": [["module", "compiled"]],
+        "gone": True,
+        "afterwards": [],
+        "compiled": [["module", "compiled"]] * 2,
+        "compilations": [[True, ""]],
+        "again": [True, True],
+        "let go": [],
+    }

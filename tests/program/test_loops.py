@@ -1,0 +1,262 @@
+"""Which loops of a program are marked, and that marks count right and change nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import textwrap
+import traceback
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from overhead_lens.program.loops import LEFT, STEP, TICK, Loop, Marked, Wanted, marked
+
+
+def mark(source: str, wanted: Wanted | None = None, *, loops: bool = True, first: int = 0) -> Marked:
+    return marked(textwrap.dedent(source).encode(), "train.py", loops=loops, wanted=wanted, first=first)
+
+
+def lines(source: str) -> list[int]:
+    """Lines of the loops that are marked."""
+    return sorted(loop.line for loop in mark(source).loops)
+
+
+def executed(found: Marked, **names: Any) -> tuple[dict[int, tuple[int, int]], int, dict[str, Any]]:
+    """Run the code: ticks and ends by a loop's line, how often the user's step was reached, and what was left behind."""
+    seen: Counter[str] = Counter()
+
+    def count(name: str) -> Any:
+        return lambda: seen.update([name])
+
+    marks = {name.format(number): number for name in (TICK, LEFT) for number in range(len(found.loops))}
+    namespace = {**names, **{name: count(name) for name in (*marks, STEP)}}
+    exec(found.code, namespace)
+    ticks = {
+        loop.line: (seen[TICK.format(number)], seen[LEFT.format(number)]) for number, loop in enumerate(found.loops)
+    }
+    return ticks, seen[STEP], namespace
+
+
+# ---------------------------------------------------------------- which loops
+def test_loops_of_the_module_and_of_functions_that_it_calls() -> None:
+    source = """\
+        def train(batches):
+            for batch in batches:
+                evaluate(batch)
+
+        def evaluate(batch):
+            while batch:
+                batch -= 1
+
+        if __name__ == "__main__":
+            try:
+                for epoch in range(3):
+                    train([1])
+            except ValueError:
+                while True:
+                    pass
+    """
+    assert lines(source) == [2, 6, 11, 14]
+    assert mark(source).loops[0] == Loop("train.py", 11, 12)
+
+
+def test_coroutines_of_the_main_flow() -> None:
+    source = """\
+        async def serve(requests):
+            async for request in requests:
+                pass
+            while False:
+                pass
+        asyncio.run(serve(requests()))
+    """
+    assert lines(source) == [2, 4]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f():\n    for x in y: pass\ntorch.compile(f)(1)",
+        "def f():\n    for x in y: pass\ng = f\ng()",
+        "def f():\n    for x in y: pass\nThread(target=f).start(); f()",
+        "def f():\n    for x in y: pass\nrun = lambda: f()",
+        "@torch.compile\ndef f():\n    for x in y: pass\nf()",
+        "class Model:\n    def forward(self):\n        for x in y: pass\nModel().forward()",
+        "class Model:\n    for x in y: pass",
+        "def f():\n    for x in y: pass\nclass Model:\n    def forward(self):\n        f()",
+        "def main():\n    def inner():\n        for x in y: pass\n    inner()\nmain()",
+        "def f():\n    for x in y: pass\ndef main():\n    def inner():\n        f()\n    inner()\nmain()",
+        "def f():\n    for x in y: pass\n@no_grad\ndef g():\n    f()\ng()",
+        # What a function that may be compiled calls is compiled with it, however far below.
+        "def f():\n    for x in y: pass\ndef g():\n    f()\ndef h():\n    g()\ntorch.compile(h)()",
+        "x = [y for y in z]",
+    ],
+)
+def test_what_a_compiler_may_see_is_left_alone(source: str) -> None:
+    assert mark(source).loops == []
+
+
+def test_numbers_go_on_from_file_to_file() -> None:
+    found = mark("for x in y: pass", first=3)
+    assert {TICK.format(3), LEFT.format(3)} <= set(found.code.co_names)
+
+
+def test_a_module_without_loops_to_mark() -> None:
+    assert mark("for x in y: pass", loops=False).loops == []
+
+
+# ---------------------------------------------------------------- what is counted
+def test_nested_loops() -> None:
+    ticks, _, _ = executed(mark("for x in range(3):\n    for y in range(x):\n        pass\n"))
+    assert ticks == {1: (3, 1), 2: (3, 3)}
+
+
+def test_loops_that_end_by_themselves_by_break_and_by_else() -> None:
+    source = """\
+        for x in range(5):
+            if x % 2:
+                continue
+            if x == 4:
+                break
+        else:
+            while never:
+                pass
+        while left:
+            left -= 1
+        else:
+            for x in "ab":
+                pass
+        for x in ():
+            pass
+    """
+    ticks, _, _ = executed(mark(source), never=True, left=2)
+    assert ticks == {1: (5, 1), 7: (0, 0), 9: (2, 1), 12: (2, 1), 14: (0, 1)}
+
+
+def test_a_return_and_an_exception_leave_without_a_word() -> None:
+    source = """\
+        def first():
+            for x in range(5):
+                if x == 2:
+                    return x
+        def failing():
+            while True:
+                raise ValueError
+        value = first()
+        try:
+            failing()
+        except ValueError:
+            failed = True
+    """
+    ticks, _, left = executed(mark(source))
+    assert ticks == {2: (3, 0), 6: (1, 0)}
+    assert (left["value"], left["failed"]) == (2, True)
+
+
+def test_an_asynchronous_loop() -> None:
+    source = """\
+        async def numbers():
+            for x in range(3):
+                yield x
+        async def main():
+            async for x in numbers():
+                pass
+            else:
+                return x
+        value = asyncio.run(main())
+    """
+    ticks, _, left = executed(mark(source), asyncio=asyncio)
+    assert ticks == {2: (3, 1), 5: (3, 0)}
+    assert left["value"] == 2
+
+
+# ---------------------------------------------------------------- nothing else changes
+def test_lines_of_a_traceback() -> None:
+    source = """\
+        def run():
+            for x in range(2):
+                for y in range(2):
+                    pass
+                if x:
+                    x.gone
+        run()
+    """
+    found = mark(source)
+    names = {name.format(number): lambda: None for name in (TICK, LEFT) for number in range(2)}
+    with pytest.raises(AttributeError) as error:
+        exec(found.code, names)
+    frames = traceback.extract_tb(error.value.__traceback__)[-2:]
+    assert [(frame.filename, frame.name, frame.lineno) for frame in frames] == [
+        ("train.py", "<module>", 7),
+        ("train.py", "run", 6),
+    ]
+
+
+def test_docstrings_and_the_future_stay_first() -> None:
+    source = '"""What it is."""\nfrom __future__ import annotations\ndef f(x: Gone):\n    for y in x: pass\nf([1])\n'
+    ticks, _, left = executed(mark(source))
+    assert (left["__doc__"], left["f"].__annotations__, ticks) == ("What it is.", {"x": "Gone"}, {4: (1, 1)})
+
+
+def test_what_does_not_compile() -> None:
+    with pytest.raises(SyntaxError) as error:
+        mark("x = 1\nfor :\n")
+    assert (error.value.filename, error.value.lineno) == ("train.py", 2)
+
+
+# ---------------------------------------------------------------- the user's step
+STEPS = '''\
+class Trainer:
+    """It trains."""
+
+    def step(self):
+        """A step."""
+        for x in range(2):
+            pass
+
+    async def step_later(self):
+        pass
+
+def step():
+    def step():
+        pass
+    if True:
+        step()
+        step()
+
+Trainer().step()
+step()
+step()
+'''
+
+
+@pytest.mark.parametrize(
+    ("wanted", "times"),
+    [
+        (Wanted(line=6), 1),
+        (Wanted(line=7), 2),
+        (Wanted(line=16), 2),
+        (Wanted(line=20), 1),
+        (Wanted(function="step"), 2),
+        (Wanted(function="Trainer.step"), 1),
+        (Wanted(function="Trainer.step_later"), 0),
+    ],
+)
+def test_a_step_at_a_line_or_a_function(wanted: Wanted, times: int) -> None:
+    found = mark(STEPS, wanted)
+    assert found.found
+    assert executed(found)[1] == times
+
+
+@pytest.mark.parametrize(
+    "wanted", [Wanted(line=8), Wanted(line=99), Wanted(function="train"), Wanted(function="Trainer")]
+)
+def test_a_step_that_is_not_there(wanted: Wanted) -> None:
+    found = mark(STEPS, wanted)
+    assert not found.found
+    assert executed(found)[1] == 0
+
+
+def test_a_function_keeps_its_docstring() -> None:
+    _, _, left = executed(mark(STEPS, Wanted(function="Trainer.step")))
+    assert left["Trainer"].step.__doc__ == "A step."

@@ -1,0 +1,71 @@
+"""``ol.step`` and ``ol.region`` in a program: what they tell a watcher, and that they do nothing without one."""
+
+from __future__ import annotations
+
+import sys
+from types import CodeType
+
+import pytest
+
+import overhead_lens as ol
+from overhead_lens import marks
+
+
+class Noting:
+    """A watcher that writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[object, ...]] = []
+
+    def step(self) -> None:
+        self.noted.append(("step",))
+
+    def enter(self, name: str, code: CodeType, line: int) -> None:
+        self.noted.append(("enter", name, code.co_name, line))
+
+    def leave(self, name: str) -> None:
+        self.noted.append(("leave", name))
+
+
+@pytest.fixture
+def watcher(monkeypatch: pytest.MonkeyPatch) -> Noting:
+    noting = Noting()
+    monkeypatch.setattr(marks, "watcher", noting)
+    return noting
+
+
+def test_a_block_and_a_step(watcher: Noting) -> None:
+    line = sys._getframe().f_lineno + 1
+    with ol.region("decode"):
+        ol.step()
+    name = "test_a_block_and_a_step"
+    assert watcher.noted == [("enter", "decode", name, line), ("step",), ("leave", "decode")]
+
+
+def test_a_function_that_raises(watcher: Noting) -> None:
+    @ol.region("decode")
+    def decode(token: int, *, width: int) -> float:
+        """Decode."""
+        return token / width
+
+    assert decode(6, width=2) == 3
+    with pytest.raises(ZeroDivisionError):
+        decode(6, width=0)
+    assert watcher.noted == 2 * [("enter", "decode", "decode", 0), ("leave", "decode")]
+    assert (decode.__name__, decode.__doc__) == ("decode", "Decode.")
+
+
+def test_an_exception_passes_through_a_block(watcher: Noting) -> None:
+    with pytest.raises(ValueError, match="no"), ol.region("decode"):
+        raise ValueError("no")
+    assert watcher.noted[-1] == ("leave", "decode")
+
+
+def test_nothing_without_a_watcher() -> None:
+    def decode() -> None:
+        pass
+
+    assert marks.watcher is None
+    assert ol.region("decode")(decode) is decode
+    with ol.region("decode"):
+        ol.step()

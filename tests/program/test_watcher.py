@@ -1,0 +1,560 @@
+"""The watcher inside a program, driven by a drawn clock: which marks are steps, what measures them, and regions."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from overhead_lens.program import watcher as watching
+from overhead_lens.program.area import NOTES, Area, Phase, Step, Word
+from overhead_lens.program.loops import LEFT, TICK, Loop
+from overhead_lens.program.watcher import KINDS, StepWatcher
+
+MS = 1_000_000
+S = 1_000_000_000
+CODE = compile("pass", "train.py", "exec")
+OUTER, INNER = Loop("train.py", 3, 9), Loop("train.py", 5, 7)
+
+
+class DrawnTrace:
+    """Stands in for torch.profiler."""
+
+    steps = 3
+    reason = ""
+
+    def __init__(self, folder: Path) -> None:
+        self.traced: list[int] = []
+
+    def begin(self, step_ns: float) -> bool:
+        return not self.reason
+
+    @contextmanager
+    def step(self, number: int) -> Iterator[None]:
+        yield
+        self.traced.append(number)
+
+    def end(self) -> None:
+        assert self.traced == [0, 1, 2]
+
+
+class Program:
+    """A program under the watcher, and the recorder that answers it."""
+
+    def __init__(self, folder: Path, loops: tuple[Loop, ...] = (), kinds: tuple[str, ...] = KINDS) -> None:
+        self.now_ns = 1_000
+        self.folder = folder
+        self.area = Area.create(folder)
+        self.watcher = StepWatcher(self.area, folder, kinds)
+        self.watcher.watch_loops(loops)
+
+    def mark(self, kind: str, key: object = None, after_ns: int = 10 * MS) -> None:
+        self.now_ns += after_ns
+        self.watcher.marked(kind, key)
+
+    def tick(self, number: int = 0, after_ns: int = 10 * MS) -> None:
+        self.now_ns += after_ns
+        getattr(builtins, TICK.format(number))()
+
+    def leave(self, number: int = 0, after_ns: int = 10 * MS) -> None:
+        self.now_ns += after_ns
+        getattr(builtins, LEFT.format(number))()
+
+    def chosen(self, kind: str = "optimizer", interval_ns: int = 10 * MS) -> None:
+        """Let a source become the one that is measured."""
+        for _ in range(3):
+            self.mark(kind, after_ns=interval_ns)
+        assert self.found_by == kind
+
+    @property
+    def found_by(self) -> str | None:
+        return self.notes().get("found_by")
+
+    def notes(self) -> dict[str, Any]:
+        path = self.folder / NOTES
+        lines = path.read_text().splitlines() if path.exists() else []
+        return {name: value for line in lines for name, value in json.loads(line).items()}
+
+    def rows(self) -> list[Step]:
+        return self.area.rows()
+
+    def phases(self) -> list[tuple[Phase, int]]:
+        """Stretches of one phase, with their steps."""
+        return [(Phase(phase), len(list(steps))) for phase, steps in groupby(row.phase for row in self.rows())]
+
+
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], None]]:
+    """What a forked child does first."""
+    actions: list[Callable[[], None]] = []
+    monkeypatch.setattr(os, "register_at_fork", lambda *, after_in_child: actions.append(after_in_child))
+    return actions
+
+
+@pytest.fixture
+def start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked: list[Callable[[], None]]
+) -> Iterator[Callable[..., Program]]:
+    programs: list[Program] = []
+    monkeypatch.setattr(watching, "_clock", lambda: programs[-1].now_ns if programs else 0)
+    monkeypatch.setattr(watching, "StepTrace", DrawnTrace)
+
+    def begin(*loops: Loop, kinds: tuple[str, ...] = KINDS) -> Program:
+        programs.append(Program(tmp_path, loops, kinds))
+        return programs[-1]
+
+    yield begin
+    for name in [name for name in vars(builtins) if name.startswith("__overhead_lens_")]:
+        delattr(builtins, name)
+
+
+# ---------------------------------------------------------------- which marks are steps
+@pytest.mark.parametrize("better", range(len(KINDS) - 1))
+def test_the_most_telling_source_is_waited_for_until_it_is_regular(start: Callable[..., Program], better: int) -> None:
+    program = start()
+    for worse in KINDS[better + 1 :]:
+        for _ in range(2):
+            program.mark(worse)
+    program.mark(KINDS[better])
+    for worse in KINDS[better + 1 :]:
+        for _ in range(20):
+            program.mark(worse, after_ns=S)
+    program.mark(KINDS[better])
+    assert (program.found_by, program.area.read(Word.FOUND)) == (None, 0)
+    program.mark(KINDS[better])
+    assert (program.found_by, program.area.read(Word.FOUND)) == (KINDS[better], 1)
+    assert program.notes()["before"] == 3
+    for worse in KINDS[better + 1 :]:
+        program.mark(worse)
+    assert program.rows() == []
+    program.mark(KINDS[better])
+    assert len(program.rows()) == 1
+
+
+@pytest.mark.parametrize("worse", range(1, len(KINDS) - 1))
+def test_a_more_telling_source_takes_over_later(start: Callable[..., Program], worse: int) -> None:
+    program = start()
+    program.chosen(KINDS[worse])
+    for _ in range(5):
+        program.mark(KINDS[worse])
+    for _ in range(2):
+        program.mark(KINDS[worse - 1])
+        program.mark(KINDS[worse])
+    assert (program.found_by, len(program.rows())) == (KINDS[worse], 7)
+    program.mark(KINDS[worse - 1])
+    assert (program.found_by, program.rows()) == (KINDS[worse - 1], [])
+    program.mark(KINDS[worse])
+    program.mark(KINDS[worse - 1])
+    ((begin_ns, end_ns, *_),) = program.rows()
+    assert end_ns - begin_ns == 20 * MS
+
+
+def test_hooks_that_are_not_needed_any_more_are_taken_out(start: Callable[..., Program]) -> None:
+    program = start()
+    gone: list[str] = []
+    for kind in ("optimizer", "module"):
+        program.watcher.let_go[kind] = lambda kind=kind: gone.append(kind)
+    program.chosen("optimizer")
+    assert gone == ["module"]
+    program.chosen("explicit")
+    assert gone == ["module", "optimizer"]
+
+
+def test_of_two_optimizers_the_first_that_is_regular(start: Callable[..., Program]) -> None:
+    program = start()
+    for _ in range(2):
+        program.mark("optimizer", "generator")
+        program.mark("optimizer", "critic")
+    for _ in range(3):
+        program.mark("optimizer", "generator")
+        program.mark("optimizer", "critic")
+    assert [row.end_ns - row.begin_ns for row in program.rows()] == [20 * MS] * 2
+
+
+def test_a_step_that_the_user_named_is_the_only_source(start: Callable[..., Program]) -> None:
+    program = start(OUTER, kinds=("explicit",))
+    for _ in range(20):
+        program.mark("optimizer")
+        program.tick(after_ns=S)
+    assert program.found_by is None
+    program.chosen("explicit")
+
+
+def test_marks_of_other_threads_are_none(start: Callable[..., Program]) -> None:
+    program = start()
+    for _ in range(5):
+        thread = threading.Thread(target=program.mark, args=("optimizer",))
+        thread.start()
+        thread.join()
+    assert program.found_by is None
+    program.chosen("optimizer")
+
+
+def test_the_outermost_of_loops_that_turn_often(start: Callable[..., Program]) -> None:
+    program = start(OUTER, INNER)
+    while program.found_by is None:
+        program.tick(0, after_ns=10 * MS)
+        for _ in range(4):
+            program.tick(1)
+        program.leave(1)
+    assert program.now_ns >= S
+    assert program.notes()["home"] == ["train.py", "", 3, 9]
+    program.tick(0)
+    assert len(program.rows()) == 1
+
+
+def test_not_a_loop_that_turns_seldom(start: Callable[..., Program]) -> None:
+    program = start(OUTER, INNER)
+    while program.found_by is None:
+        program.tick(0)
+        for _ in range(40):
+            program.tick(1)
+        program.leave(1)
+    assert program.notes()["home"] == ["train.py", "", 5, 7]
+
+
+def test_a_slow_loop_is_waited_for(start: Callable[..., Program]) -> None:
+    program = start(OUTER)
+    for _ in range(4):
+        program.tick(after_ns=900 * MS)
+        assert program.found_by is None
+    program.tick(after_ns=900 * MS)
+    # Five began, so four are over.
+    assert (program.found_by, program.notes()["before"]) == ("loop", 4)
+
+
+def test_a_loop_that_is_left_ends_its_step_and_what_follows_is_none(start: Callable[..., Program]) -> None:
+    program = start(OUTER)
+    for _ in range(11):
+        program.tick(after_ns=100 * MS)
+    program.tick(after_ns=20 * MS)
+    program.leave(after_ns=30 * MS)
+    program.tick(after_ns=7 * S)
+    program.tick(after_ns=40 * MS)
+    assert [row.end_ns - row.begin_ns for row in program.rows()] == [20 * MS, 30 * MS, 40 * MS]
+
+
+def test_the_next_loop_may_be_the_real_one(start: Callable[..., Program]) -> None:
+    program = start(Loop("train.py", 3, 4), Loop("train.py", 6, 7))
+    for _ in range(12):
+        program.tick(0, after_ns=100 * MS)
+    program.tick(1)
+    program.leave(0)
+    assert program.notes()["home"][2] == 3
+    for _ in range(12):
+        program.tick(1, after_ns=100 * MS)
+    assert program.notes()["home"][2] == 6
+    assert len(program.rows()) == 1
+
+
+def test_a_loop_that_was_measured_stays(start: Callable[..., Program]) -> None:
+    program = start(Loop("train.py", 3, 4), Loop("train.py", 6, 7))
+    sampler = answering(program)
+    for _ in range(60):
+        program.tick(0, after_ns=100 * MS)
+        sampler(0)
+    program.leave(0)
+    assert Phase.SAMPLED in [phase for phase, _ in program.phases()]
+    for _ in range(20):
+        program.tick(1, after_ns=100 * MS)
+    before = program.rows()
+    program.tick(0)
+    program.tick(0)
+    assert program.rows()[:-1] == before
+    assert len(before) > 40
+
+
+def test_a_forked_child_is_silent(start: Callable[..., Program], forked: list[Callable[[], None]]) -> None:
+    program = start(OUTER, INNER)
+    program.watcher.enter("outside", CODE, 1)
+    (in_child,) = forked
+    in_child()
+    for _ in range(30):
+        program.tick(0, after_ns=S)
+        program.tick(1, after_ns=S)
+        program.mark("optimizer")
+        program.watcher.step()
+        program.watcher.compiled(0, "a shape")
+    program.leave(0)
+    program.watcher.leave("outside")
+    program.watcher.finish()
+    assert (program.rows(), program.notes()) == ([], {})
+    assert [program.area.read(word) for word in (Word.FOUND, Word.WANTED, Word.FINISHED_NS)] == [0, 0, 0]
+
+
+def test_a_forked_child_of_a_measured_loop_is_silent(
+    start: Callable[..., Program], forked: list[Callable[[], None]]
+) -> None:
+    program = start(OUTER, INNER)
+    for _ in range(12):
+        program.tick(0, after_ns=100 * MS)
+    before = program.rows(), program.notes()
+    (in_child,) = forked
+    in_child()
+    for _ in range(30):
+        program.tick(0, after_ns=S)
+        program.leave(0)
+        program.tick(1, after_ns=S)
+    assert (program.rows(), program.notes()) == before
+
+
+# ---------------------------------------------------------------- instruments in turns
+def warmed_up(program: Program, *steps_ms: int, compiling: tuple[int, ...] = ()) -> int:
+    """Steps of warm-up when steps last as long as given, and then as the last."""
+    program.chosen("optimizer", interval_ns=50 * MS)
+    for number in range(200):
+        if number in compiling:
+            program.watcher.compile_ns += 1
+        program.mark("optimizer", after_ns=steps_ms[min(number, len(steps_ms) - 1)] * MS)
+        if program.rows()[-1].phase == Phase.BARE:
+            break
+    return program.phases()[0][1]
+
+
+def test_warm_up_of_steady_steps(start: Callable[..., Program]) -> None:
+    # Two steps tell where the loop is; then two windows of five.
+    assert warmed_up(start(), 50) == 2 + 2 * 5
+
+
+def test_short_steps_make_windows_by_their_time(start: Callable[..., Program]) -> None:
+    assert warmed_up(start(), 20) == 2 + 2 * 10
+
+
+def test_warm_up_lasts_while_steps_get_faster(start: Callable[..., Program]) -> None:
+    assert warmed_up(start(), 9, 9, *(5 * [100] + 5 * [80] + 5 * [60]), 60) == 2 + 4 * 5
+
+
+def test_warm_up_lasts_while_something_compiles(start: Callable[..., Program]) -> None:
+    assert warmed_up(start(), 50, compiling=(9,)) == 2 + 4 * 5
+
+
+def test_warm_up_ends_in_the_end(start: Callable[..., Program]) -> None:
+    assert warmed_up(start(), 9, 9, *(5 * [1000] + 5 * [900] + 5 * [800]), 10) == 2 + 3 * 5
+
+
+def run_on(program: Program, steps: int, sampler: Callable[[int], None] = lambda step: None) -> None:
+    for step in range(steps):
+        program.mark("optimizer")
+        sampler(step)
+
+
+def answering(program: Program) -> Callable[[int], None]:
+    """A sampler that comes after three steps and stays for five."""
+    since = 0
+
+    def answer(step: int) -> None:
+        nonlocal since
+        wanted, begun, ended = (program.area.read(word) for word in (Word.WANTED, Word.BEGUN, Word.ENDED))
+        since = since + 1 if wanted > ended else 0
+        if wanted > begun and since == 4:
+            program.area.write(Word.BEGUN, wanted)
+        if wanted > ended and since == 11:
+            program.area.write(Word.ENDED, wanted)
+
+    return answer
+
+
+def test_instruments_take_turns(start: Callable[..., Program]) -> None:
+    program = start()
+    program.chosen("optimizer")
+    run_on(program, 900, answering(program))
+    phases = program.phases()
+    warm_up, bare, attaching, sampled = phases[:4]
+    assert warm_up == (Phase.WARM_UP, 2 + 2 * 20)
+    assert bare == (Phase.BARE, 100)
+    assert [phase for phase, _ in phases] == [
+        *(Phase.WARM_UP, Phase.BARE, Phase.ATTACHING, Phase.SAMPLED, Phase.BARE, Phase.TRACED),
+        *(2 * (Phase.BARE, Phase.ATTACHING, Phase.SAMPLED)),
+        Phase.BARE,
+    ]
+    assert phases[5] == (Phase.TRACED, 3)
+    # Bare steps after one turn of the sampler and before the next; what is left is bare.
+    assert [count for phase, count in phases if phase == Phase.BARE][1:3] == [100, 100]
+    assert sum(count for _, count in phases) == 900
+    assert program.area.read(Word.WANTED) == 3
+    assert program.notes()["traced"] == 3
+    assert all(row.end_ns - row.begin_ns == 10 * MS for row in program.rows())
+
+
+def test_the_trace_ends_where_the_next_bare_stretch_begins(
+    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DrawnTrace, "reason", "the program does not import torch")
+    program = start()
+    program.chosen("optimizer")
+    run_on(program, 900, answering(program))
+    assert Phase.TRACED not in [phase for phase, _ in program.phases()]
+    assert program.notes()["untraced"] == "the program does not import torch"
+
+
+def test_without_a_sampler_steps_stay_bare(start: Callable[..., Program]) -> None:
+    program = start()
+    program.area.write(Word.REFUSED, 1)
+    program.chosen("optimizer")
+    run_on(program, 900)
+    assert [phase for phase, _ in program.phases()] == [Phase.WARM_UP, Phase.BARE, Phase.TRACED, Phase.BARE]
+    assert program.area.read(Word.WANTED) == 0
+
+
+def test_a_sampler_that_is_refused_or_never_comes(start: Callable[..., Program]) -> None:
+    program = start()
+    program.chosen("optimizer")
+    run_on(program, 160)
+    assert program.phases()[-1][0] == Phase.ATTACHING
+    program.area.write(Word.REFUSED, 1)
+    run_on(program, 3)
+    assert program.phases()[-1][0] == Phase.BARE
+    program.area.write(Word.REFUSED, 0)
+    run_on(program, 7_000)
+    # The second turn was given up after a minute.
+    assert (Phase.ATTACHING, 6_000) in [(phase, count - count % 100) for phase, count in program.phases()]
+
+
+def test_a_defect_ends_the_watching_and_not_the_program(
+    start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_self: object, _step_ns: float) -> bool:
+        raise RuntimeError("profiler")
+
+    monkeypatch.setattr(DrawnTrace, "begin", fail)
+    program = start()
+    program.area.write(Word.REFUSED, 1)
+    program.chosen("optimizer")
+    run_on(program, 500)
+    assert program.notes()["defect"] == "RuntimeError: profiler"
+    assert len(program.rows()) < 500
+
+
+def test_notes_that_cannot_be_written_are_left_out(start: Callable[..., Program]) -> None:
+    program = start()
+    (program.folder / NOTES).mkdir()
+    for _ in range(5):
+        program.mark("optimizer")
+    program.watcher.compiled(0, "a shape")
+    program.watcher.finish()
+    assert len(program.rows()) == 2
+
+
+def test_the_frame_around_the_steps_is_their_home(start: Callable[..., Program]) -> None:
+    program = start()
+    program.chosen("optimizer")
+
+    def train() -> int:
+        line = sys._getframe().f_lineno + 2
+        for _ in range(3):
+            program.mark("optimizer")
+        return line
+
+    line = train()
+    assert program.notes()["home"] == [__file__, "train", line, line]
+
+
+def test_counters_of_a_step(start: Callable[..., Program]) -> None:
+    program = start()
+    program.chosen("optimizer", interval_ns=200_000)
+    program.watcher.gc_ns, program.watcher.data_ns = 3, 5
+    program.watcher.compiled(program.now_ns - 7, "a shape changed")
+    program.mark("optimizer")
+    (row,) = program.rows()
+    assert (row.gc_ns, row.compile_ns, row.data_ns) == (3, 7, 5)
+    assert row.user_ns > 0
+    assert program.notes()["compiled"][1:] == [program.now_ns - 10 * MS, "a shape changed"]
+
+
+def test_short_steps_are_not_counted_in_detail(start: Callable[..., Program]) -> None:
+    program = start()
+    program.chosen("optimizer", interval_ns=199_999)
+    program.mark("optimizer")
+    (row,) = program.rows()
+    assert (row.user_ns, row.system_ns, row.faults, row.switches) == (0, 0, 0, 0)
+
+
+def test_the_end_of_the_program(start: Callable[..., Program]) -> None:
+    program = start()
+    program.chosen("optimizer")
+    program.mark("optimizer")
+    program.watcher.finish()
+    assert program.area.read(Word.FINISHED_NS) == program.now_ns
+    program.mark("optimizer")
+    assert len(program.rows()) == 1
+
+
+# ---------------------------------------------------------------- regions
+def regions(program: Program) -> dict[tuple[str, Phase], tuple[int, int, int]]:
+    """Count, ns and squares by name and phase, as written at the end."""
+    program.watcher.finish()
+    return {(name, Phase(phase)): tuple(totals) for name, phase, *totals in program.notes().get("regions", ())}
+
+
+def test_regions_nest(start: Callable[..., Program]) -> None:
+    program = start()
+    for inner_ns in (2, 4):
+        program.watcher.enter("decode", CODE, 3)
+        program.now_ns += 10
+        program.watcher.enter("sample", CODE, 0)
+        program.now_ns += inner_ns
+        program.watcher.leave("sample")
+        program.watcher.leave("decode")
+    assert regions(program) == {
+        ("decode", Phase.WARM_UP): (2, 26, 12**2 + 14**2),
+        ("sample", Phase.WARM_UP): (2, 6, 2**2 + 4**2),
+    }
+    # Line 0 is a whole function, known by its first line.
+    assert program.notes()["region_places"] == {
+        "decode": [["train.py", "<module>", 3]],
+        "sample": [["train.py", "<module>", -1]],
+    }
+
+
+def test_a_region_inside_itself_counts_once(start: Callable[..., Program]) -> None:
+    program = start()
+    for name in ("visit", "leaf", "visit"):
+        program.watcher.enter(name, CODE, 0)
+        program.now_ns += 10
+    for name in ("visit", "leaf", "visit"):
+        program.watcher.leave(name)
+        program.now_ns += 1
+    assert regions(program) == {("visit", Phase.WARM_UP): (1, 32, 32**2), ("leaf", Phase.WARM_UP): (1, 21, 21**2)}
+
+
+def test_each_thread_has_its_own_regions(start: Callable[..., Program]) -> None:
+    program = start()
+
+    def other() -> None:
+        program.watcher.enter("decode", CODE, 0)
+        program.now_ns += 5
+        program.watcher.leave("decode")
+
+    program.watcher.enter("decode", CODE, 0)
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    program.now_ns += 2
+    program.watcher.leave("decode")
+    assert regions(program) == {("decode", Phase.WARM_UP): (2, 12, 7**2 + 5**2)}
+
+
+def test_regions_are_told_apart_by_what_measured_them(start: Callable[..., Program]) -> None:
+    program = start()
+    program.area.write(Word.REFUSED, 1)
+    program.chosen("optimizer")
+    for _ in range(100):
+        program.watcher.enter("decode", CODE, 0)
+        program.now_ns += 3
+        program.watcher.leave("decode")
+        program.mark("optimizer")
+    found = regions(program)
+    bare = 100 - program.phases()[0][1]
+    assert found == {
+        ("decode", Phase.WARM_UP): (100 - bare, 3 * (100 - bare), 9 * (100 - bare)),
+        ("decode", Phase.BARE): (bare, 3 * bare, 9 * bare),
+    }
