@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What another load would change has the machine for itself, all else runs side by side: measuring processes often wait, so there
 # are more of them than cores.
 test: test-fast
-	$(BIN)/python -m pytest -m "measures and not quiet" --numprocesses 3 --dist loadgroup
+	$(BIN)/python -m pytest -m "measures and not quiet" --numprocesses 3 --dist worksteal
 	$(BIN)/python -m pytest -m quiet
 
 # Without the tests that start measuring processes.

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown
-from overhead_lens.captures.directory import read_capture, recording_directory, release_directory, schema_of
+from overhead_lens.captures.directory import Kind, read_capture, recording_directory, release_directory, schema_of
 from overhead_lens.comparison.difference import compare_budgets, differences
 from overhead_lens.comparison.model import Delta
 from overhead_lens.documents.delta import delta_document
@@ -35,6 +35,7 @@ from overhead_lens.studies.check.record import record_counts
 from overhead_lens.studies.ladder.analysis import Ladder, ladder_of
 from overhead_lens.studies.ladder.stored import LADDER
 from overhead_lens.studies.run.analysis import RunBudget, run_budget_of
+from overhead_lens.studies.run.job import RunJob, is_job, job_of
 from overhead_lens.studies.run.stored import RUN
 from overhead_lens.studies.sweep.analysis import Sweep, sweep_of
 from overhead_lens.studies.sweep.stored import SWEEP
@@ -52,7 +53,15 @@ _TIMEOUT_S = 300.0
 _COUNTED_FRESH = "instructions are counted in a fresh process"
 
 Comparable: TypeAlias = Breakdown | str | os.PathLike[str]
-Stored: TypeAlias = Breakdown | ProcessBudget | RunBudget | Ladder | Sweep | Delta
+Stored: TypeAlias = Breakdown | ProcessBudget | RunBudget | RunJob | Ladder | Sweep | Delta
+
+
+_STUDIES: Sequence[tuple[Kind[Any], Callable[[Path, Classifier], Stored]]] = (
+    (LADDER, lambda path, _: ladder_of(path)),
+    (SWEEP, lambda path, _: sweep_of(path)),
+    (RUN, run_budget_of),
+    (PROCESS, process_of),
+)
 
 
 def profile(
@@ -264,15 +273,12 @@ def load_with(path: Path, classifier: Classifier) -> Stored:
         raise UsageError(f"{path} is a file, no directory of a capture: `analyze` reads traces")
     if (path / DELTA).is_file():
         return compare_captures(path / SIDES[0], path / SIDES[1], classifier, MARGIN_SHARE, force=True)
+    if is_job(path):
+        return job_of(path, classifier)
     schema = schema_of(path)
-    if LADDER.is_of(schema):
-        return ladder_of(path)
-    if SWEEP.is_of(schema):
-        return sweep_of(path)
-    if RUN.is_of(schema):
-        return run_budget_of(path, classifier)
-    if PROCESS.is_of(schema):
-        return process_of(path, classifier)
+    for kind, analyzed in _STUDIES:
+        if kind.is_of(schema):
+            return analyzed(path, classifier)
     return budget_of(path, classifier).breakdown
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.studies.run.job import RANK
 from overhead_lens.terminal.arguments import Rules, directory_option
 
 REPORT = "report.txt"
@@ -46,7 +47,7 @@ def run(
         raise UsageError(f"{json_} exists; nothing is overwritten, name another --json")
     program = Program(_checked_command(command or []), _checked(step))
     classifier = default_classifier(rules)
-    path, exit_code = record_run(program, output or _of_rank(), Path("traces"))
+    path, exit_code = record_run(program, _of_rank(output, program.label), Path("traces"))
     budget = run_budget_of(path, classifier)
     if json_ is not None:
         json_.write_text(to_json(budget) + "\n", encoding="utf-8")
@@ -73,10 +74,12 @@ def _checked(step: str) -> str:
     return step
 
 
-def _of_rank() -> Path | None:
-    """Under torchrun, a folder for the job with one for each rank."""
-    rank, job = os.environ.get("RANK", ""), os.environ.get("TORCHELASTIC_RUN_ID", "")
-    return Path("traces", f"run-{job}", f"rank-{rank}") if rank.isdigit() and job else None
+def _of_rank(output: Path | None, label: str) -> Path | None:
+    """The directory to record into; of a rank under torchrun, its own in the job's, which is named after the agent's process."""
+    rank = os.environ.get("RANK", "")
+    if not rank.isdigit():
+        return output
+    return (output or Path("traces", f"run-{label}-{os.getppid()}")) / f"{RANK}{rank}"
 
 
 def _end_as(exit_code: int) -> None:

@@ -54,6 +54,7 @@ _FORMS = {
     "studies.run.analysis.RunBudget": Form(
         "documents.run:run_document", "report.text.run:print_run", "report.tables:run_table"
     ),
+    "studies.run.job.RunJob": Form("documents.ranks:ranks_document", "report.text.run:print_job"),
     "studies.attach.analysis.ProcessBudget": Form(
         "documents.process:process_document", "report.text.process:print_process", "report.tables:process_table"
     ),

@@ -3,16 +3,21 @@
     python -m scripts.validation.run_cost [--pairs N] [--steps N]
 
 The script is ``scripts/validation/laboratory/stepped.py``, which times its steps itself: outside, the median of these is a step;
-inside, the wall that ``run`` found while no instrument was at work.
+inside, that of the stored steps during which no instrument was at work.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
+import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
+from overhead_lens.errors import MeasurementError
+from overhead_lens.program.area import Phase
+from overhead_lens.studies.run.stored import read_run
 from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
 from scripts.validation.running import STEPPED, document_of, step_times_ns
 
@@ -21,7 +26,7 @@ CLAIM = Claim(
     question="What does `run` cost the program?",
     method=(
         "A training script is run by itself and by `overhead-lens run`, in turns, the first of a pair changing. "
-        "By itself it times its steps; inside, the wall of the steps that no instrument disturbed is taken. "
+        "A step is the median of those that the script times itself; inside, of those that no instrument disturbed. "
         "The whole time is that of the command, from start to end."
     ),
     command="python -m scripts.validation.run_cost",
@@ -72,10 +77,17 @@ def outside(steps: int) -> tuple[float, float]:
 
 
 def inside(steps: int) -> tuple[float, float]:
-    """The bare step, ns, and the whole time, s, by the tool."""
+    """The median bare step, ns, and the whole time, s, by the tool."""
     start_ns = time.perf_counter_ns()
-    document = document_of(STEPPED, "--steps", steps)
-    return float(document["wall"]["ns"]), _seconds_since(start_ns)
+    with tempfile.TemporaryDirectory(prefix="overhead_lens_") as folder:
+        path = Path(folder) / "run"
+        document_of(STEPPED, "--steps", steps, options=("--output", path))
+        whole_s = _seconds_since(start_ns)
+        table = read_run(path).steps
+    if table is None:
+        raise MeasurementError("the run has no steps")
+    bare = table[table["phase"] == Phase.BARE]
+    return float((bare["end_ns"] - bare["begin_ns"]).median()), whole_s
 
 
 def notes_of(pairs: Sequence[tuple[float, float, float]]) -> list[str]:

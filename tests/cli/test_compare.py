@@ -24,6 +24,7 @@ from tests.cli.run import TINY, error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
 from tests.recorder.effort import little_effort
+from tests.shared import made_once
 
 SLOW = "for _ in range(200): pass"
 
@@ -48,22 +49,20 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-# Run by one process, which records once.
-shares_a_comparison = pytest.mark.xdist_group("a comparison")
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """One live comparison, the new side under an interpreter that is named."""
-    folder = tmp_path_factory.mktemp("compared")
+    return made_once("compared", compared_in, tmp_path_factory)
+
+
+def compared_in(folder: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
     path = scenario(folder)
-    command = [path, f"{path} -p size=200", "--rounds", "4", "--json", "-o", "out", "--python", f"new={sys.executable}"]
-    with little_effort(processes=4):
+    command = [path, f"{path} -p size=200", "--rounds", "3", "--json", "-o", "out", "--python", f"new={sys.executable}"]
+    with little_effort(processes=3):
         return folder / "out", lens("compare", *command, cwd=folder)
 
 
 @pytest.mark.measures
-@shares_a_comparison
 def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, done = compared
     assert done.returncode == 1, done.stderr
@@ -76,13 +75,12 @@ def test_json_is_the_contract_and_closes(compared: tuple[Path, subprocess.Comple
 
 
 @pytest.mark.measures
-@shares_a_comparison
 def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, live = compared
     for side, size in (("base", 50), ("new", 200)):
         report = validated(lens("report", folder / side, "--json", cwd=folder).stdout)
         assert report["subject"]["params"] == {"size": size}
-        assert report["wall"]["processes"] == 4
+        assert report["wall"]["processes"] == 3
         assert (folder / side / "trace.pftrace").exists()
     refused = lens("diff", folder / "base", folder / "new", cwd=folder)
     assert error_line(refused).startswith("the captures differ in params: {'size': 50} against {'size': 200}")

@@ -144,7 +144,7 @@ def counts_of(folder: Path, calls: int) -> InstructionBudget:
 def test_a_gate_in_instructions(tmp_path: Path) -> None:
     """The same code keeps the limit; a hundred more steps of Python do not, and Python is named; no clock is read."""
     path = scenario(tmp_path, text=TINY.replace("size: int = 50", "size: int = 500"))
-    with little_effort(processes=2):
+    with little_effort(processes=1):
         done = lens("profile", path.name, "--quick", "--instructions", "-q", "-o", "base", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     same = lens("check", "base", "--instructions", "--json", "-q", "-o", "same", cwd=tmp_path)

@@ -25,15 +25,16 @@ from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
 from tests.recorder.effort import little_effort
-
-# Run by one process, which records once.
-shares_a_capture = pytest.mark.xdist_group("a capture")
+from tests.shared import made_once
 
 
 @pytest.fixture(scope="session")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """One quick profile of a scenario that also prints, which must not reach stdout."""
-    folder = tmp_path_factory.mktemp("measured")
+    return made_once("profiled", profiled, tmp_path_factory)
+
+
+def profiled(folder: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
     path = scenario(folder, body="print('chatter') if len(values) < 0 else None")
     path.write_text("print('loading')\n" + path.read_text())
     command = ["profile", path, "--quick", "--json", "-o", folder / "out", "-p", "size=60"]
@@ -49,7 +50,6 @@ def document(measured: tuple[Path, subprocess.CompletedProcess[str]]) -> dict[st
 
 
 @pytest.mark.measures
-@shares_a_capture
 def test_json_is_the_contract_and_closes(document: dict[str, Any], measured: tuple[Path, Any]) -> None:
     assert [each["category"] for each in document["host"]] == list(HOST_CATEGORIES)
     assert sum(each["ns"] for each in document["host"]) == document["wall"]["ns"] == document["closure"]["sum_ns"]
@@ -64,7 +64,6 @@ def test_json_is_the_contract_and_closes(document: dict[str, Any], measured: tup
 
 
 @pytest.mark.measures
-@shares_a_capture
 def test_a_python_sum_is_python(document: dict[str, Any]) -> None:
     if document["host"][0]["evidence"] != "samples":
         pytest.skip("py-spy may not attach here (see `overhead-lens doctor`)")
@@ -73,7 +72,6 @@ def test_a_python_sum_is_python(document: dict[str, Any]) -> None:
 
 
 @pytest.mark.measures
-@shares_a_capture
 def test_the_capture_holds_everything_raw(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
     path = measured[0]
     meta = json.loads((path / "meta.json").read_text())
@@ -89,7 +87,6 @@ def test_the_capture_holds_everything_raw(measured: tuple[Path, Any], document: 
 
 
 @pytest.mark.measures
-@shares_a_capture
 def test_report_says_the_same_again(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
     assert validated(lens("report", measured[0], "--json", cwd=measured[0]).stdout) == document
     text = lens("report", measured[0], cwd=measured[0]).stdout
@@ -99,7 +96,6 @@ def test_report_says_the_same_again(measured: tuple[Path, Any], document: dict[s
 
 
 @pytest.mark.measures
-@shares_a_capture
 def test_export_writes_once(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
     path = measured[0]
     for target in ("chrome", "perfetto"):
@@ -123,7 +119,6 @@ def timed(path: Path, target: Path, call_ns: int) -> Path:
 
 
 @pytest.mark.measures
-@shares_a_capture
 def test_diff_of_the_same_and_of_a_slower_one(measured: tuple[Path, Any], tmp_path: Path) -> None:
     base, slow = timed(measured[0], tmp_path / "base", 1_000), timed(measured[0], tmp_path / "slow", 2_000)
     same = lens("diff", base, base, "--json", cwd=tmp_path)

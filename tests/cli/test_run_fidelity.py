@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import typer
-
-from overhead_lens.__main__ import app
 
 pytestmark = [pytest.mark.measures, pytest.mark.skipif(sys.platform == "win32", reason="run is for Linux and macOS")]
 
@@ -49,12 +46,6 @@ PROGRAMS = {
 }
 
 EXIT_CODES = {"wrong usage": 2, "exit code": 7, "exception": 1, "os._exit": 5, "signals": -15}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _run_is_a_command() -> None:
-    if "run" not in typer.main.get_command(app).commands:  # type: ignore[attr-defined]
-        pytest.skip("there is no command `run` yet")
 
 
 def ended(*words: object) -> Ended:

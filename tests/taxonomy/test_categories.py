@@ -221,10 +221,8 @@ BLOCKED = ("std::condition_variable::wait (libstdc++.so.6.0.30)", "pthread_cond_
         ((USER, BINDING, ENGINE, *BLOCKED), "wait/lock"),
         ((USER, BINDING, ENGINE, "torch::autograd::ReadyQueue::pop (libtorch_cpu.so)", *BLOCKED), "wait/lock"),
         ((USER, BINDING, ENGINE, "torch::autograd::ReadyQueue::pop (libtorch_cpu.so)"), "dispatcher/autograd"),
-        (
-            (USER, BINDING, ENGINE, "torch::autograd::Node::operator() (libtorch_cpu.so)", *BLOCKED),
-            "dispatcher/autograd",
-        ),
+        ((USER, BINDING, ENGINE, "torch::autograd::Node::operator() (libtorch_cpu.so)", *BLOCKED), "wait/lock"),
+        ((USER, BINDING, ENTRY, "work (libpool.so)", "poll (libc.so.6)"), "wait/io"),
     ],
 )
 def test_other_peoples_code_and_waiting(frames: tuple[str, ...], expected: str) -> None:

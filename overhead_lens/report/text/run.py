@@ -12,6 +12,7 @@ from overhead_lens.report.text.blocks import cut, figures, interval_text, print_
 from overhead_lens.report.text.host import host_table
 from overhead_lens.report.text.plain import plain
 from overhead_lens.studies.run.analysis import RunBudget
+from overhead_lens.studies.run.job import RunJob
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns
@@ -43,6 +44,17 @@ def print_run(console: Console, run: RunBudget) -> None:
     print_footnotes(console, run.warnings)
     if run.capture:
         console.print(Text(f"capture: {plain(run.capture)}", style="dim"), soft_wrap=True)
+
+
+def print_job(console: Console, job: RunJob) -> None:
+    """Print a job: a row for each rank, then the budget of the slowest."""
+    table = figures("rank", "per step", "95 % interval", left=["95 % interval"])
+    table.add_column("where", no_wrap=True, overflow="ellipsis")
+    for run in job.ranks:
+        table.add_row(str(run.rank), format_ns(run.wall.ns), interval_text(run.wall.ci95_ns), _largest(run.host))
+    console.print(section(f"{len(job.ranks)} ranks of one job", table))
+    console.print(Text("\nthe slowest of them", style="dim"))
+    print_run(console, job.slowest)
 
 
 def sentence(run: RunBudget) -> str:
