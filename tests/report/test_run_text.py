@@ -1,0 +1,116 @@
+"""The terminal report of drawn runs, letter by letter; a mismatch leaves a `.got` beside the golden file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from overhead_lens.program.area import Phase
+from overhead_lens.report.text.run import print_job, print_run, sentence
+from overhead_lens.studies.run.analysis import RunBudget, StepWall, run_budget
+from overhead_lens.studies.run.job import RunJob
+from overhead_lens.studies.run.stored import Compilation, Place, Region
+from tests.drawn.builders import breakdown
+from tests.drawn.runs import KERNEL, OUTSIDE, WAIT, WORK, bare, main, run_of, stretch
+from tests.drawn.stacks import CLASSIFIER
+from tests.report.goldens import expect
+
+MS = 1_000_000
+
+
+def printed(print_it: Callable[[Console, Any], None], result: Any) -> str:
+    console = Console(file=io.StringIO(), width=100, highlight=False, markup=False, emoji=False, color_system=None)
+    print_it(console, result)
+    text: str = console.file.getvalue()
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def full(**meta: Any) -> RunBudget:
+    """A run in which every block of the report holds something."""
+    usual = {"ns": MS, "user_ns": 900_000, "system_ns": 50_000}
+    rows = [
+        *stretch(Phase.WARM_UP, *(10 * [3 * MS])),
+        *bare(*(30 * [usual]), {**usual, "ns": 9 * MS, "gc_ns": 7 * MS}, *(10 * [usual]), {**usual, "ns": 4 * MS}),
+        *stretch(Phase.SAMPLED, *(20 * [MS])),
+    ]
+    child = 'process 10:"python train.py";process 12:"worker";thread (12): MainThread;decode (data.py:3) 300'
+    turn = [
+        *(main(WORK, 600), main(WAIT, 250), main(KERNEL, 150), main(OUTSIDE, 50), child),
+        *("thread (11): reader;read (data.py:9) 400", "thread (11): reader;read (data.py:9);poll (libc.so.6) 600"),
+    ]
+    where = [Place("/home/ada/train.py", "train", 5, 5)]
+    regions = [Region("decode", where, 42, 16.8 * MS, 16.8 * MS * 0.4 * MS), Region("\x1b[31mlog", [], 42, 420, 4200)]
+    return run_budget(run_of(*rows, turns=(turn,), regions=regions, exit_code=7, rank=1, **meta), CLASSIFIER)
+
+
+def test_run() -> None:
+    expect("run.txt", printed(print_run, full()))
+
+
+def test_a_run_of_which_little_is_known() -> None:
+    made = run_budget(run_of(exit_code=-9, found_by="none", home=None, reason="Yama forbids it"), CLASSIFIER)
+    expect("run_unknown.txt", printed(print_run, made))
+
+
+def test_ranks_of_a_job() -> None:
+    slow, fast = (
+        run_budget(run_of(*bare(*(20 * [ns])), turns=([main(stack, 1_000)],), rank=rank), CLASSIFIER)
+        for rank, (ns, stack) in enumerate([(2 * MS, WORK), (MS, KERNEL)])
+    )
+    job = RunJob((slow, fast), "traces/job")
+    assert job.slowest == slow
+    expect("run_ranks.txt", printed(print_job, job))
+
+
+@pytest.mark.parametrize(
+    ("parts", "host", "said"),
+    [
+        (
+            {},
+            {"kernel": 800, "python": 200},
+            "Not overhead: 80% of the step is the kernels' own work, led by kernel_frame (file.py) (800 ns).",
+        ),
+        (
+            {},
+            {"kernel": 799, "python": 201},
+            "kernel dominates: 80% of the step, led by kernel_frame (file.py) (799 ns); then python with 20%.",
+        ),
+        (
+            {"python": {"user": 500, "gc": 410}},
+            {"python": 910, "wait": 90},
+            "python dominates: 91% of the step, most of it user (500 ns).",
+        ),
+        (
+            {"python": {"user": 300, "gc": 300, "binding": 300}},
+            {"python": 900, "wait": 100},
+            "python dominates: 90% of the step, led by python_frame (file.py) (900 ns); then wait with 10%.",
+        ),
+    ],
+)
+def test_what_dominates_in_a_sentence(parts: Any, host: dict[str, int], said: str) -> None:
+    assert sentence(replace(full(), wall=StepWall(1_000, (900.0, 1_100.0)), host=breakdown(parts, **host).host)) == said
+
+
+@pytest.mark.parametrize(
+    ("found_by", "line"),
+    [
+        ("explicit", "as marked (train.py:7)"),
+        ("profiler", "each step of its torch.profiler (train.py:7)"),
+        ("module", "each call of the outermost module (train.py:7)"),
+        ("loop", "each iteration of its loop (train.py:7)"),
+    ],
+)
+def test_how_the_steps_were_found(found_by: str, line: str) -> None:
+    assert line in printed(print_run, full(found_by=found_by))
+
+
+def test_a_recompilation_says_why() -> None:
+    steps = bare(*(10 * [MS]), {"ns": 90 * MS, "compile_ns": 80 * MS})
+    compilations = [Compilation(20 * MS, 50 * MS, "L['x'] size mismatch at index 0")]
+    text = printed(print_run, run_budget(run_of(*steps, compilations=compilations), CLASSIFIER))
+    assert "recompilation: L['x'] size mismatch at index 0" in text
