@@ -87,7 +87,8 @@ def _end_as(exit_code: int) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     if exit_code < 0:
-        signal.signal(-exit_code, signal.SIG_DFL)
+        if -exit_code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-exit_code, signal.SIG_DFL)
         os.kill(os.getpid(), -exit_code)
         raise MeasurementError(f"the program was ended by signal {-exit_code}")
     raise typer.Exit(exit_code)

@@ -105,7 +105,12 @@ def _prepare(command: list[str], compiling: _Compiling) -> tuple[Callable[[], An
 
     def run() -> None:
         with io.open_code(file) as source:
-            code = compiling.main(source.read(), file)
+            text = source.read()
+        try:
+            code = compiling.main(text, file)
+        except SyntaxError as error:
+            # Of the program, not of who compiled it.
+            raise error.with_traceback(None) from None
         exec(code, vars(main))
 
     return run, modules

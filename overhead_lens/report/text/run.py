@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -35,8 +36,9 @@ _FOUND_BY = {
 def print_run(console: Console, run: RunBudget) -> None:
     """Print a run: headline, categories, sentence, frames, regions, threads, slow steps, warnings."""
     console.print(_headline(run))
-    console.print(host_table(run.host, run.wall.ns, run.wall.ci95_ns, per=run.per))
-    console.print(Text(sentence(run), style="bold"))
+    if run.samples:
+        console.print(host_table(run.host, run.wall.ns, run.wall.ci95_ns, per=run.per))
+        console.print(Text(sentence(run), style="bold"))
     for block in (_frames(run), _regions(run), _threads(run), _slowest(run)):
         if block is not None:
             console.print()
@@ -60,8 +62,6 @@ def print_job(console: Console, job: RunJob) -> None:
 def sentence(run: RunBudget) -> str:
     """What dominates, in words; that nothing is wrong where kernels do."""
     first, second = sorted(run.host, key=lambda category: -category.ns)[:2]
-    if first.evidence == "none":
-        return "Nothing is known of how this time divides."
     if first.category == "kernel" and first.share >= _WORK_SHARE:
         return f"Not overhead: {first.share:.0%} of the {run.per} is the kernels' own work{_led_by(first)}."
     text = f"{first.category} dominates: {first.share:.0%} of the {run.per}"
@@ -93,7 +93,7 @@ def _headline(run: RunBudget) -> Text:
 
 
 def _ending(exit_code: int) -> str:
-    return f"exit code {exit_code}" if exit_code > 0 else f"signal {-exit_code}"
+    return f"exit code {exit_code}" if exit_code > 0 else f"signal {signal.strsignal(-exit_code) or -exit_code}"
 
 
 def _frames(run: RunBudget) -> RenderableType | None:

@@ -201,7 +201,7 @@ def _write(
     notes = _notes(folder)
     place = _place(notes.get("home"))
     begun_ns = area.read(Word.STARTED_NS)
-    ended_ns = area.read(Word.FINISHED_NS) or (rows[-1].end_ns if rows else begun_ns)
+    ended_ns = area.read(Word.FINISHED_NS) or time.perf_counter_ns()
     meta = RunMeta(
         version=__version__,
         environment=describe_machine(),
@@ -211,7 +211,7 @@ def _write(
         program=list(program.command),
         exit_code=child.returncode,
         pid=child.pid,
-        wall_ns=ended_ns - begun_ns,
+        wall_ns=ended_ns - begun_ns if begun_ns else 0,
         found_by=notes.get("found_by", "none") if rows else "none",
         where="" if place is None else f"{Path(place.file).name}:{notes['home'][2]}",
         home=place,
