@@ -336,6 +336,20 @@ def test_it_is_stored_loaded_and_shown(tmp_path: Path) -> None:
     assert done.stdout.startswith("rank 3: train.py --epochs 3   200 ns per step")
 
 
+def test_ranks_of_a_job_stand_together(tmp_path: Path) -> None:
+    for rank, ns in ((10, 300), (2, 200)):
+        store(tmp_path / "job" / f"rank-{rank}", run_of(*bare(ns, ns, ns), rank=rank), (TURN,))
+    # One that was killed before it could write its meta.json.
+    (tmp_path / "job" / "rank-11").mkdir()
+    done = lens("report", "job", "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    document = validated(done.stdout)
+    assert [(each["wall"]["ns"], each["capture"]) for each in document["ranks"]] == [
+        *((200, "job/rank-2"), (300, "job/rank-10"))
+    ]
+    assert lens("report", "job", cwd=tmp_path).stdout.startswith("2 ranks of one job\n")
+
+
 @pytest.mark.parametrize("file", [STEPS, "stacks.txt.gz", "meta.json"])
 def test_a_damaged_run_is_refused_by_name(tmp_path: Path, file: str) -> None:
     path = store(tmp_path / "r", run_of(*bare(1, 2, 3)), (TURN,))
