@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import zlib
 from pathlib import Path
 from typing import Any
@@ -184,6 +185,15 @@ def test_a_value_where_text_belongs_is_its_json(tmp_path: Path, way: str, field:
 def test_a_thread_name_that_is_no_text(tmp_path: Path, way: str, label: Any, text: str) -> None:
     entry = {"ph": "M", "name": "thread_name", "pid": 7, "tid": 8, "args": {"name": label}}
     assert read_trace(written(tmp_path, document([event(), entry]))).thread_names == {("7", "8"): text}
+
+
+@pytest.mark.parametrize("last", ["{}", "0", '{"stream": 3}'])
+def test_of_two_arguments_the_last_counts(tmp_path: Path, way: str, last: str) -> None:
+    text = document([event(Sequence__number=5, stream=7, mark=0)])
+    text, times = re.subn(r'("mark": ?0})', rf'\1, "args": {last}', text)
+    assert times == 1
+    frame = read_trace(written(tmp_path, text)).events
+    assert (frame["sequence"][0], frame["stream"][0]) == (-1, 3 if "stream" in last else -1)
 
 
 def test_an_entry_that_names_a_thread_may_be_escaped(tmp_path: Path, way: str) -> None:
