@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import zlib
 from pathlib import Path
 from typing import Any
@@ -184,6 +185,14 @@ def test_a_value_where_text_belongs_is_its_json(tmp_path: Path, way: str, field:
 def test_a_thread_name_that_is_no_text(tmp_path: Path, way: str, label: Any, text: str) -> None:
     entry = {"ph": "M", "name": "thread_name", "pid": 7, "tid": 8, "args": {"name": label}}
     assert read_trace(written(tmp_path, document([event(), entry]))).thread_names == {("7", "8"): text}
+
+
+@pytest.mark.parametrize(("last", "sequence"), [("{}", -1), ("0", -1), ('{"Sequence number": 3}', 3)])
+def test_of_two_arguments_the_last_counts(tmp_path: Path, way: str, last: str, sequence: int) -> None:
+    text = document([event(Sequence__number=5, mark=0)])
+    text, times = re.subn(r'("mark": *0\s*})', rf'\1, "args": {last}', text)
+    assert times == 1
+    assert read_trace(written(tmp_path, text)).events["sequence"].tolist() == [sequence]
 
 
 def test_an_entry_that_names_a_thread_may_be_escaped(tmp_path: Path, way: str) -> None:

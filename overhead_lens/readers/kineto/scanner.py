@@ -368,6 +368,8 @@ def _read_entry(text, at, end, field, keys):
             return _MORE
         first = text[key]
         if size == 4 and first == 97 and text[key + 1] == 114 and text[key + 2] == 103 and text[key + 3] == 115:  # args
+            if field[_NUMBER + ARGS_AT]:  # Of two the last counts.
+                field[_DEFER] = 1
             if text[value] == _OPEN:
                 at = _read_arguments(
                     text, value, end, field, keys[0], keys[1], keys[2], keys[3], keys[4], keys[5], keys[6]
