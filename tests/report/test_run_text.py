@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -23,8 +24,8 @@ from tests.report.goldens import expect
 MS = 1_000_000
 
 
-def printed(print_it: Callable[[Console, Any], None], result: Any) -> str:
-    console = Console(file=io.StringIO(), width=100, highlight=False, markup=False, emoji=False, color_system=None)
+def printed(print_it: Callable[[Console, Any], None], result: Any, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False, color_system=None)
     print_it(console, result)
     text: str = console.file.getvalue()
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
@@ -52,9 +53,21 @@ def test_run() -> None:
     expect("run.txt", printed(print_run, full()))
 
 
+def test_a_narrow_terminal_cuts_no_figure() -> None:
+    turn = [main(f"{WORK};{frame}", 300) for frame in ("at::native::add_kernel (libtorch_cpu.so)", "poll (libc.so.6)")]
+    where = [Place("/home/ada/train.py", "train", 5, 5)]
+    region = Region("postprocessing", where, 12_345, 12_345 * 68_220.0, 12_345 * 5e9)
+    made = run_budget(run_of(*bare(MS, MS, MS), turns=([*turn, main(WORK, 400)],), regions=[region]), CLASSIFIER)
+    text = printed(print_run, made, width=80)
+    (row,) = [line for line in text.splitlines() if line.startswith("postprocessing")]
+    assert row == "postprocessing  12,345x   68.22 µs  67.89 µs .. 68.55 µs  python/user 40%  kern…"
+
+
 def test_a_run_of_which_little_is_known() -> None:
-    made = run_budget(run_of(exit_code=-9, found_by="none", home=None, reason="Yama forbids it"), CLASSIFIER)
+    made = run_budget(run_of(found_by="none", home=None, reason="Yama forbids it"), CLASSIFIER)
     expect("run_unknown.txt", printed(print_run, made))
+    killed = printed(print_run, replace(made, exit_code=-9))
+    assert killed.splitlines()[1] == f"it ended with signal {signal.strsignal(9)}"
 
 
 def test_ranks_of_a_job() -> None:

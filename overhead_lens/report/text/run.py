@@ -51,7 +51,7 @@ def print_run(console: Console, run: RunBudget) -> None:
 def print_job(console: Console, job: RunJob) -> None:
     """Print a job: a row for each rank, then the budget of the slowest."""
     table = figures("rank", "per step", "95 % interval", left=["95 % interval"])
-    table.add_column("where", no_wrap=True, overflow="ellipsis")
+    table.add_column("where")
     for run in job.ranks:
         table.add_row(str(run.rank), format_ns(run.wall.ns), interval_text(run.wall.ci95_ns), _largest(run.host))
     console.print(section(f"{len(job.ranks)} ranks of one job", table))
@@ -113,7 +113,7 @@ def _regions(run: RunBudget) -> RenderableType | None:
     if not run.regions:
         return None
     table = figures("region", "entered", "each time", "95 % interval", left=["region", "95 % interval"])
-    table.add_column("where", no_wrap=True, overflow="ellipsis")
+    table.add_column("where")
     for region in run.regions:
         times = f"{region.count:,}x", format_ns(region.wall.ns), interval_text(region.wall.ci95_ns)
         table.add_row(Text(cut(plain(region.name))), *times, _largest(region.host))
@@ -124,7 +124,7 @@ def _threads(run: RunBudget) -> RenderableType | None:
     if not run.threads:
         return None
     table = figures("thread", "process", "busy", left=["thread"])
-    table.add_column("where", no_wrap=True, overflow="ellipsis")
+    table.add_column("where")
     for thread in run.threads[:_MOST_THREADS]:
         name = Text(cut(plain(thread.name or str(thread.thread))))
         table.add_row(name, str(thread.process), f"{thread.busy_share:.0%}", _largest(thread.host))
@@ -135,7 +135,8 @@ def _threads(run: RunBudget) -> RenderableType | None:
 
 
 def _largest(host: tuple[HostCategory, ...]) -> Text:
-    text = Text()
+    """The largest categories in one line, which alone is cut where the terminal is narrow."""
+    text = Text(no_wrap=True, overflow="ellipsis")
     for category in sorted(host, key=lambda category: -category.ns)[:_LARGEST]:
         if category.share >= 0.01:
             part = max(category.parts, key=lambda part: part.ns, default=None)
