@@ -149,12 +149,14 @@ class StepWatcher:
 
     def _best(self, now_ns: int) -> Candidate | None:
         """The most telling regular source; None while one that tells more may yet become regular."""
+        waited_ns = now_ns - self._scouting_since
         for kind in KINDS[:-1]:
             of_kind = [candidate for (its, _), candidate in self._candidates.items() if its == kind]
-            if of_kind:
-                most = max(of_kind, key=lambda candidate: candidate.marks)
-                return most if most.marks >= _REGULAR_MARKS else None
-        waited_ns = now_ns - self._scouting_since
+            most = max(of_kind, key=lambda candidate: candidate.marks, default=None)
+            if most is not None and most.marks >= _REGULAR_MARKS:
+                return most
+            if most is not None and waited_ns < _LONG_SCOUTING_NS:
+                return None
         if waited_ns < _SCOUTING_NS:
             return None
         least = _LOOP_MARKS if waited_ns < _LONG_SCOUTING_NS else _REGULAR_MARKS

@@ -127,7 +127,7 @@ def test_the_most_telling_source_is_waited_for_until_it_is_regular(start: Callab
     program.mark(KINDS[better])
     for worse in KINDS[better + 1 :]:
         for _ in range(20):
-            program.mark(worse, after_ns=S)
+            program.mark(worse, after_ns=S // 50)
     program.mark(KINDS[better])
     assert (program.found_by, program.area.read(Word.FOUND)) == (None, 0)
     program.mark(KINDS[better])
@@ -138,6 +138,16 @@ def test_the_most_telling_source_is_waited_for_until_it_is_regular(start: Callab
     assert program.rows() == []
     program.mark(KINDS[better])
     assert len(program.rows()) == 1
+
+
+def test_a_single_mark_of_a_more_telling_source_is_waited_for_no_longer_than_3_s(start: Callable[..., Program]) -> None:
+    program = start()
+    program.mark("module")
+    for _ in range(29):
+        program.mark("loop", after_ns=S // 10)
+    assert program.found_by is None
+    program.mark("loop", after_ns=S // 10)
+    assert program.found_by == "loop"
 
 
 @pytest.mark.parametrize("worse", range(1, len(KINDS) - 1))

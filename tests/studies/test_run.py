@@ -183,8 +183,8 @@ def test_few_stacks_are_rough() -> None:
     ("later_ns", "warnings"),
     [
         (1_049, ()),
-        (1_051, ("steps of the later half take +5% of the time of the first half's: the budget is their mean",)),
-        (900, ("steps of the later half take -10% of the time of the first half's: the budget is their mean",)),
+        (1_051, ("steps of the later half take 5% longer than those of the first: the budget is their mean",)),
+        (900, ("steps of the later half take 10% less than those of the first: the budget is their mean",)),
     ],
 )
 def test_a_drift_is_said(later_ns: int, warnings: tuple[str, ...]) -> None:

@@ -181,6 +181,12 @@ BLOCKED = ("std::condition_variable::wait (libstdc++.so.6.0.30)", "pthread_cond_
         (("forward (site-packages/timm/layers/torch/x.py:7)",), "python/library"),
         (("forward (site-packages/torch/nn/modules/linear.py:125)",), "python/framework"),
         (("forward (site-packages/triton/runtime/jit.py:125)",), "python/framework"),
+        (("vmap (site-packages/torch/_functorch/apis.py:208)",), "python/framework"),
+        (("_flat_vmap (site-packages/torch/_functorch/vmap.py:484)",), "python/framework"),
+        (
+            ("runtime_wrapper (site-packages/torch/_functorch/_aot_autograd/runtime_wrappers.py:300)",),
+            "python/compiled_runtime",
+        ),
         (("compile_wrapper (site-packages/torch/_dynamo/eval_frame.py:1166)",), "python/compiled_runtime"),
         (("forward (model/mytorch/x.py:7)",), "python/user"),
         (("measured_loop (site-packages/overhead_lens/worker/loop.py:4)",), "python/user"),

@@ -339,4 +339,5 @@ def _drift(bare: pd.DataFrame) -> list[str]:
     change = second / first - 1 if first else 0.0
     if abs(change) < _DRIFT_SHARE:
         return []
-    return [f"steps of the later half take {change:+.0%} of the time of the first half's: the budget is their mean"]
+    than = f"{abs(change):.0%} {'longer' if change > 0 else 'less'}"
+    return [f"steps of the later half take {than} than those of the first: the budget is their mean"]
