@@ -193,6 +193,15 @@ def _hook_profiler(module: Any, watcher: StepWatcher) -> None:
         watcher.marked("profiler", None)
 
     profile.step = stepped
+    start = getattr(profile, "start", None)
+    if start is None:
+        return
+
+    def started(self: Any) -> None:
+        watcher.make_way(self)
+        start(self)
+
+    profile.start = started
 
 
 def _hook_loader(module: Any, watcher: StepWatcher) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ _TRACED_NS = 150_000_000
 _LEAST_STEPS, _MOST_STEPS = 3, 50
 # A step this long has too many events.
 _LONGEST_STEP_NS = 3_000_000_000
+# When recording ends whatever the steps do.
+_LEAST_S, _PATIENCE = 0.5, 2
 
 
 class StepTrace:
@@ -28,6 +32,8 @@ class StepTrace:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._profile: Any = None
+        self._window: Any = None
+        self._limit = threading.Timer(0, self._drop)
         self.steps = 0
         self.reason = ""
 
@@ -47,24 +53,56 @@ class StepTrace:
         activities = [torch.profiler.ProfilerActivity.CPU]
         if torch.cuda.is_available():
             activities.append(torch.profiler.ProfilerActivity.CUDA)
+        self._profile = torch.profiler.profile(activities=activities)
         with self._quiet():
-            self._profile = torch.profiler.profile(activities=activities)
             self._profile.__enter__()
+        # The steps may end before they have been recorded, and the program go on for long.
+        self._limit = threading.Timer(_LEAST_S + _PATIENCE * self.steps * step_ns / 1e9, _in_main_thread, [self._drop])
+        self._limit.daemon = True
+        self._limit.start()
         return True
 
     @contextmanager
     def step(self, number: int) -> Iterator[None]:
         """Record a step's window."""
-        record: Any = sys.modules["torch"].profiler.record_function
-        with record(f"ProfilerStep#{number}"):
+        if self._profile is not None:
+            self._window = sys.modules["torch"].profiler.record_function(f"ProfilerStep#{number}")
+            self._window.__enter__()
+        try:
             yield
+        finally:
+            self._close_window()
 
     def end(self) -> None:
-        """Stop recording and write the trace."""
+        """Stop recording and write the trace, if that has not been done."""
+        profile = self._stop()
+        if profile is not None:
+            with self._quiet():
+                profile.export_chrome_trace(str(self._folder / TRACE))
+
+    def _drop(self) -> None:
+        self._stop()
+
+    def _stop(self) -> Any:
+        profile, self._profile = self._profile, None
+        if profile is None:
+            return None
+        self._limit.cancel()
+        # One that is left after its profiler crashes the process (torch 2.13).
+        self._close_window()
         with self._quiet():
-            self._profile.__exit__(None, None, None)
-            self._profile.export_chrome_trace(str(self._folder / TRACE))
-        self._profile = None
+            profile.__exit__(None, None, None)
+        return profile
+
+    def _close_window(self) -> None:
+        window, self._window = self._window, None
+        if window is not None:
+            window.__exit__(None, None, None)
+
+    def make_way(self, profile: object) -> None:
+        """End before the program starts a profiler of its own: there can be only one."""
+        if profile is not self._profile:
+            self.end()
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
@@ -78,3 +116,20 @@ class StepTrace:
         finally:
             os.dup2(before, 2)
             os.close(before)
+
+
+_Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+_kept: list[object] = []
+
+
+def _in_main_thread(action: Callable[[], None]) -> None:
+    """Have the main thread do something soon, between two of its instructions (CPython's ``Py_AddPendingCall``)."""
+
+    def act(_: object) -> int:
+        with suppress(Exception):
+            action()
+        return 0
+
+    pending = _Pending(act)
+    _kept.append(pending)
+    ctypes.pythonapi.Py_AddPendingCall(pending, None)

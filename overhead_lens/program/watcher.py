@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -93,6 +93,7 @@ class StepWatcher:
         self._begin_ns = 0
         self._deadline_ns = _FOREVER
         self._plan: Iterator[int] = iter(())
+        self._trace = StepTrace(folder)
         self._phase = Phase.WARM_UP
         self._turn = 0
         self._is_measured = False
@@ -239,14 +240,13 @@ class StepWatcher:
         """The instruments in turns; yields when to be asked again."""
         self._phase = Phase.WARM_UP
         yield from self._warm_up()
-        trace = StepTrace(self._folder)
         for turn in range(_TURNS):
             yield from self._bare()
             yield from self._sampled()
             self._is_measured = True
             yield from self._bare()
             if turn == 0:
-                yield from self._traced(trace)
+                yield from self._traced()
             self._write_regions()
         self._phase = Phase.BARE
         while True:
@@ -302,17 +302,20 @@ class StepWatcher:
         while area.read(Word.ENDED) < self._turn:
             yield _clock() + _POLL_NS
 
-    def _traced(self, trace: StepTrace) -> Iterator[int]:
+    def _traced(self) -> Iterator[int]:
+        trace = self._trace
         step_ns = median(self._recent) if self._recent else 0.0
         if not trace.begin(step_ns):
             self._note(untraced=trace.reason)
             return
         self._phase = Phase.TRACED
-        for number in range(trace.steps):
-            with trace.step(number):
-                yield 0
-        self._phase = Phase.BARE
-        trace.end()
+        try:
+            for number in range(trace.steps):
+                with trace.step(number):
+                    yield 0
+        finally:
+            self._phase = Phase.BARE
+            trace.end()
         self._note(traced=trace.steps)
 
     # ------------------------------------------------------------------ regions
@@ -354,6 +357,18 @@ class StepWatcher:
             self._area.write(Word.FINISHED_NS, _clock())
             self._write_regions()
             self._alive = False
+            with suppress(Exception):
+                self._end_plan()
+
+    def make_way(self, profile: object) -> None:
+        """The program is about to start a profiler of its own."""
+        self._trace.make_way(profile)
+
+    def _end_plan(self) -> None:
+        """Let go of what a turn holds: a profiler that is on when the interpreter ends would crash it."""
+        if isinstance(self._plan, Generator):
+            self._plan.close()
+        self._trace.end()
 
     def _note(self, **fields: Any) -> None:
         # A full disk is not the program's concern.
