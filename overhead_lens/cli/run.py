@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import MeasurementError, UsageError
-from overhead_lens.studies.run.job import RANK
 from overhead_lens.terminal.arguments import Rules, directory_option
 
 REPORT = "report.txt"
@@ -76,6 +75,8 @@ def _checked(step: str) -> str:
 
 def _of_rank(output: Path | None, label: str) -> Path | None:
     """The directory to record into; of a rank under torchrun, its own in the job's, which is named after the agent's process."""
+    from overhead_lens.studies.run.job import RANK
+
     rank = os.environ.get("RANK", "")
     if not rank.isdigit():
         return output
