@@ -42,7 +42,7 @@ def step() -> None:
         watcher.step()
 
 
-class region:  # noqa: N801  (used like a function)
+def region(name: str) -> Region:
     """A named part of the program, which ``overhead-lens run`` gives a budget of its own.
 
     A context manager, or a decorator of a function. Regions nest, and each thread has its own.
@@ -52,35 +52,67 @@ class region:  # noqa: N801  (used like a function)
         >>> with ol.region("decode"):
         ...     pass
     """
+    return _UNWATCHED if watcher is None else _Watched(watcher, name)
 
-    __slots__ = ("name",)
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+class Region(Protocol):
+    """Context manager and decorator."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+
+    def __call__(self, function: _F, /) -> _F: ...
+
+
+class _Unwatched:
+    """Every region where nothing watches."""
+
+    __slots__ = ()
 
     def __enter__(self) -> None:
-        if watcher is not None:
-            frame = sys._getframe(1)
-            watcher.enter(self.name, frame.f_code, frame.f_lineno)
+        pass
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if watcher is not None:
-            watcher.leave(self.name)
+        pass
 
     def __call__(self, function: _F) -> _F:
-        """Make every call of a function a region; the function itself where nothing watches."""
-        watching, name = watcher, self.name
-        if watching is None:
-            return function
+        return function
+
+
+_UNWATCHED = _Unwatched()
+
+
+class _Watched:
+    """A region that the watcher is told of."""
+
+    __slots__ = ("_name", "_watcher")
+
+    def __init__(self, watcher: Watcher, name: str) -> None:
+        self._watcher, self._name = watcher, name
+
+    def __enter__(self) -> None:
+        frame = sys._getframe(1)
+        self._watcher.enter(self._name, frame.f_code, frame.f_lineno)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._watcher.leave(self._name)
+
+    def __call__(self, function: _F) -> _F:
+        watcher, name = self._watcher, self._name
 
         @wraps(function)
         def inside(*args: Any, **kwargs: Any) -> Any:
-            watching.enter(name, function.__code__, 0)
+            watcher.enter(name, function.__code__, 0)
             try:
                 return function(*args, **kwargs)
             finally:
-                watching.leave(name)
+                watcher.leave(name)
 
         return inside  # type: ignore[return-value]

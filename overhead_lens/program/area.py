@@ -7,6 +7,7 @@ is open in the program that a child of it could inherit.
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 from enum import IntEnum
 from pathlib import Path
@@ -81,9 +82,15 @@ class Area:
 
     @classmethod
     def create(cls, folder: Path) -> Area:
-        """A fresh area in ``folder``; the file is sparse."""
-        path = folder / FILE
-        with path.open("wb") as file:
+        """A fresh area in ``folder``.
+
+        Raises:
+            OSError: There is no room for all of it.
+        """
+        with (folder / FILE).open("wb") as file:
+            # Where a disk is full, writing to a page that is not there would kill the program (SIGBUS).
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, _BYTES)
             file.truncate(_BYTES)
         return cls.open(folder)
 

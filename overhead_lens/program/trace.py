@@ -108,7 +108,10 @@ class StepTrace:
     def _quiet(self) -> Iterator[None]:
         """Keep what libkineto says off the program's stderr."""
         before = os.dup(2)
-        log = os.open(self._folder / "profiler.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            log = os.open(self._folder / "profiler.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError:
+            log = os.open(os.devnull, os.O_WRONLY)
         os.dup2(log, 2)
         os.close(log)
         try:

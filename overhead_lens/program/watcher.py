@@ -99,7 +99,6 @@ class StepWatcher:
         self._is_measured = False
         self._recent: list[int] = []
         self._reads_usage = False
-        self._frames: list[FrameType] = []
         self.gc_ns = self.compile_ns = self.data_ns = 0
         self.let_go: dict[str, Callable[[], None]] = {}
         self._inside: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
@@ -173,7 +172,6 @@ class StepWatcher:
         self._is_measured = False
         self._recent = []
         self._reads_usage = candidate.interval_ns >= _COUNTED_STEP_NS
-        self._frames = []
         self._plan = self._turns()
         self._deadline_ns = 0
         self._begin_ns = 0

@@ -12,6 +12,7 @@ from rich.text import Text
 from overhead_lens.report.text.blocks import cut, figures, interval_text, print_footnotes, section
 from overhead_lens.report.text.host import host_table
 from overhead_lens.report.text.plain import plain
+from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.studies.run.analysis import RunBudget
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.taxonomy.categories import COLORS
@@ -44,6 +45,8 @@ def print_run(console: Console, run: RunBudget) -> None:
             console.print()
             console.print(block)
     print_footnotes(console, run.warnings)
+    if run.samples:
+        console.print(Text(f"samples: {PySpy.sees.sentence}", style="dim"), soft_wrap=True)
     if run.capture:
         console.print(Text(f"capture: {plain(run.capture)}", style="dim"), soft_wrap=True)
 

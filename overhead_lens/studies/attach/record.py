@@ -26,7 +26,7 @@ from overhead_lens.studies.attach.watch import Watched, limit_s, watch
 from overhead_lens.taxonomy.classifier import Classifier
 
 RATE_HZ = 50
-"""More would slow a process of five threads by more than a fifth (docs/guide/attach.md)."""
+"""It slows a process of five threads by a quarter to a third (docs/guide/attach.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

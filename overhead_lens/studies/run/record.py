@@ -146,7 +146,7 @@ def _sample(
     sampled: _Sampled,
 ) -> None:
     """One turn of the sampler; turn 0 is of the whole program, until it shows steps."""
-    watch = Watch(child.pid, rate_hz, duration_s, folder / f".stacks-{turn}", _has_children(child.pid))
+    watch = Watch(child.pid, rate_hz, duration_s, folder / f".stacks-{turn}", _has_children(child.pid), bound=True)
     try:
         with PySpy().start(watch) as running:
             running.wait_until_begun()
