@@ -64,7 +64,8 @@ class Region(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
 
-    def __call__(self, function: _F, /) -> _F: ...
+    def __call__(self, function: _F, /) -> _F:
+        """Make every call of a function a region; the function itself where nothing watches."""
 
 
 class _Unwatched:

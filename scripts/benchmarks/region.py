@@ -18,7 +18,7 @@ CLAIM = Claim(
     question="What does a region cost where nothing watches?",
     method=(
         'In fresh processes `with ol.region("x")`, `ol.step()` and an empty `contextlib.nullcontext` take turns. '
-        "A side is the median of 50 blocks of 20,000 uses, less that of the loop without one; the row is the median over processes."
+        "A side is the median of 50 blocks of 20,000 uses, less that of the empty loop; the row is the median over processes."
     ),
     command="python -m scripts.benchmarks.region",
     columns=(
