@@ -52,9 +52,10 @@ class Slow(Row, frozen=True):
     because: str
 
 
-class Run(Document, frozen=True, kw_only=True):
+class RunDocument(Document, frozen=True, kw_only=True):
     """Where the time of a program's steps goes. ``host`` is of the main thread and sums to the wall."""
 
+    schema: Literal["overhead-lens/run/1"] = "overhead-lens/run/1"
     command: list[str]
     exit_code: int
     per: Literal["step", "run"]
@@ -68,12 +69,6 @@ class Run(Document, frozen=True, kw_only=True):
     warnings: list[str]
     environment: dict[str, Any]
     capture: str
-
-
-class RunDocument(Run, frozen=True, kw_only=True):
-    """A run by itself."""
-
-    schema: Literal["overhead-lens/run/1"] = "overhead-lens/run/1"
 
 
 def run_document(budget: RunBudget) -> RunDocument:
