@@ -86,6 +86,13 @@ def test_stacks_outside_the_steps_are_left_out_and_counted() -> None:
     assert found.warnings == ("250 of 1,250 stacks of the main thread lie outside the steps and are left out",)
 
 
+@pytest.mark.parametrize("folder", ["", "site-packages/"])
+def test_stacks_of_the_watcher_are_of_no_step(folder: str) -> None:
+    watching = f"{WORK};StepWatcher.marked ({folder}overhead_lens/program/watcher.py:130);getrusage (libc.so.6)"
+    found = budget(*bare(100, 300, 300, 100), turns=([*TURN, main(watching, 500)],))
+    assert (ns_of(found), found.samples, found.warnings) == ({"python": 120, "wait": 80}, 1_000, ())
+
+
 @pytest.mark.parametrize(
     ("home", "samples"),
     [

@@ -34,6 +34,7 @@ from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
 
 _SEED = 20_260_101
+_WATCHER = "overhead_lens/program/watcher.py"
 _COMPILE = "compile"
 _BLOCKS = 20
 _FEWEST_STEPS = 3
@@ -139,7 +140,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     meta = run.meta
     bare = _bare(run.steps)
     wall = _whole(meta.wall_ns) if bare is None else _estimate(bare["ns"].to_numpy(np.float64))
-    of_main = [thread for turn in run.threads for thread in turn if is_main(thread, meta.pid)]
+    of_main = [_unwatched(thread) for turn in run.threads for thread in turn if is_main(thread, meta.pid)]
     others = [thread for turn in run.threads for thread in turn if not is_main(thread, meta.pid)]
     home = None if bare is None else meta.home
     (stacks,) = completed([_inside(of_main, home)])
@@ -260,6 +261,12 @@ def _unknown(wall_ns: int) -> tuple[HostCategory, ...]:
 def _inside(threads: Sequence[SampledThread], place: Place | None) -> list[Stack]:
     """Stacks that pass through a place; all of them where it is not known."""
     return [stack for thread in threads for stack in thread.stacks if place is None or _passes(stack, place)]
+
+
+def _unwatched(thread: SampledThread) -> SampledThread:
+    """The thread without stacks in which the watcher was at work: between two steps, which the clock leaves out as well."""
+    stacks = [stack for stack in thread.stacks if not any(frame.location.endswith(_WATCHER) for frame in stack.frames)]
+    return replace(thread, stacks=tuple(stacks))
 
 
 def _passes(stack: Stack, place: Place) -> bool:
