@@ -36,7 +36,7 @@ _FORMS = {
     "budget.model.Breakdown": Form(
         "documents.breakdown:breakdown_document",
         "report.text.breakdown:print_breakdown",
-        "report.tables:breakdown_table",
+        "report.tables:host_table",
         "report.html:breakdown_html",
     ),
     "comparison.model.Delta": Form(
@@ -52,7 +52,7 @@ _FORMS = {
         "documents.sweep:sweep_document", "report.text.sweep:print_sweep", "report.tables:sweep_table"
     ),
     "studies.run.analysis.RunBudget": Form(
-        "documents.run:run_document", "report.text.run:print_run", "report.tables:run_table"
+        "documents.run:run_document", "report.text.run:print_run", "report.tables:host_table"
     ),
     "studies.run.job.RunJob": Form("documents.ranks:ranks_document", "report.text.run:print_job"),
     "studies.attach.analysis.ProcessBudget": Form(

@@ -15,19 +15,11 @@ from overhead_lens.studies.sweep.analysis import Sweep
 from overhead_lens.traces.model import TraceAnalysis
 
 
-def breakdown_table(breakdown: Breakdown) -> pd.DataFrame:
+def host_table(budget: Breakdown | RunBudget) -> pd.DataFrame:
     """One row per category: ``ns``, ``low_ns``, ``high_ns``, ``share``, ``evidence``."""
     rows = [
         (category.category, category.ns, *category.ci95_ns, category.share, category.evidence)
-        for category in breakdown.host
-    ]
-    return _table(rows, "category", "ns", "low_ns", "high_ns", "share", "evidence")
-
-
-def run_table(run: RunBudget) -> pd.DataFrame:
-    """One row per category: ``ns``, ``low_ns``, ``high_ns``, ``share``, ``evidence``."""
-    rows = [
-        (category.category, category.ns, *category.ci95_ns, category.share, category.evidence) for category in run.host
+        for category in budget.host
     ]
     return _table(rows, "category", "ns", "low_ns", "high_ns", "share", "evidence")
 
