@@ -28,10 +28,11 @@ class Rung(Row, frozen=True):
 
 
 class Layer(Row, frozen=True):
-    """A layer of the compiled call, ns; the layers sum to it."""
+    """A layer of the compiled call, ns; the layers sum to it, and the intervals are of paired differences."""
 
     name: str
     ns: int
+    ci95_ns: Interval
 
 
 class Step(Row, frozen=True):
@@ -72,7 +73,7 @@ def ladder_document(ladder: analysis.Ladder) -> LadderDocument:
         ladder,
         subject=json_subject(ladder.subject),
         rungs=[_rung(rung) for rung in ladder.rungs],
-        layers=[Layer(name, ns) for name, ns in analysis.layers(ladder)],
+        layers=[fill(Layer, layer) for layer in ladder.layers],
         steps=[fill(Step, step, **asdict(step.kind)) for step in ladder.steps],
     )
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overhead_lens.studies.ladder.analysis import LAYERS, RUNGS, STEPS, Ladder, Rung, layers, make_ladder
+from overhead_lens.studies.ladder.analysis import LAYERS, RUNGS, STEPS, Ladder, Rung, make_ladder
 from tests.drawn.ladders import META, Sides, frame, published, typed
 
 CALL = {
@@ -118,7 +118,18 @@ def test_processes_far_apart_are_said() -> None:
 
 
 def test_layers_are_the_gaps_between_rungs() -> None:
-    assert [ns for _, ns in layers(ladder(CALL))] == [1_000, 3_000, 4_500, 600, 800, 100]
+    assert [layer.ns for layer in ladder(CALL).layers] == [1_000, 3_000, 4_500, 600, 800, 100]
+
+
+def test_layers_have_the_interval_of_the_paired_difference() -> None:
+    times = {
+        upper: [ns, ns + 5_000.0]
+        for ns, (_, upper, _) in zip((900.0, 800.0, 500.0, 300.0, 200.0, 50.0), LAYERS, strict=True)
+    }
+    layers = ladder(times).layers
+    assert [layer.ci95_ns for layer in layers[:-1]] == [(100, 100), (300, 300), (200, 200), (100, 100), (150, 150)]
+    low, high = layers[-1].ci95_ns
+    assert low < 2_550 == layers[-1].ns < high
 
 
 TIMES = st.lists(st.floats(0.01, 1e9), min_size=len(LAYERS), max_size=len(LAYERS))
@@ -130,12 +141,12 @@ def test_layers_sum_to_the_compiled_time_exactly(times: list[float]) -> None:
     made = ladder({upper: [ns] for ns, (_, upper, _) in zip(times, LAYERS, strict=True)})
     compiled = rung(made, "compiled").ns
     assert compiled is not None
-    assert sum(ns for _, ns in layers(made)) == round(compiled)
+    assert sum(layer.ns for layer in made.layers) == round(compiled)
 
 
 @pytest.mark.parametrize("missing", [upper for _, upper, _ in LAYERS])
 def test_without_one_of_their_rungs_there_are_no_layers(missing: str) -> None:
-    assert layers(ladder({name: ns for name, ns in CALL.items() if name != missing})) == []
+    assert ladder({name: ns for name, ns in CALL.items() if name != missing}).layers == ()
 
 
 def test_published_figures_meet_their_rung_and_the_eager_figure_of_their_source() -> None:

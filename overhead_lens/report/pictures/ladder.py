@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from overhead_lens.report.pictures.save import save
 from overhead_lens.report.text.plain import literal
-from overhead_lens.studies.ladder.analysis import Ladder, layers
+from overhead_lens.studies.ladder.analysis import Ladder, Layer
 
 _WIDTH_IN = 12.0
 _ROW_IN = 0.34
@@ -19,7 +20,7 @@ def draw_ladder(ladder: Ladder, target: Path) -> None:
     from matplotlib.figure import Figure
 
     done = [rung for rung in ladder.rungs if rung.ns is not None]
-    falls = layers(ladder)
+    falls = ladder.layers
     rows = len(done) + (len(falls) + 1 if falls else 0)
     figure = Figure(figsize=(_WIDTH_IN, 1.6 + _ROW_IN * rows), layout="constrained")
     heights = [len(falls) + 1, len(done)] if falls else [len(done)]
@@ -31,16 +32,19 @@ def draw_ladder(ladder: Ladder, target: Path) -> None:
     save(figure, target)
 
 
-def _waterfall(axes: Any, falls: list[tuple[str, int]]) -> None:
-    total_us = sum(ns for _, ns in falls) / 1e3
+def _waterfall(axes: Any, falls: Sequence[Layer]) -> None:
+    total_us = sum(layer.ns for layer in falls) / 1e3
     left_us = total_us
     axes.barh(0, total_us, color=_BAR)
-    for at, (_, ns) in enumerate(falls, start=1):
-        left_us -= ns / 1e3
-        axes.barh(at, ns / 1e3, left=left_us, color=_STEP)
-        axes.annotate(f" {ns / 1e3:.2f}", (left_us + ns / 1e3, at), va="center", fontsize=8)
+    for at, layer in enumerate(falls, start=1):
+        us = layer.ns / 1e3
+        left_us -= us
+        axes.barh(at, us, left=left_us, color=_STEP)
+        axes.annotate(f" {us:.2f}", (left_us + us, at), va="center", fontsize=8)
     axes.annotate(f" {total_us:.2f}", (total_us, 0), va="center", fontsize=8)
-    axes.set_yticks(range(len(falls) + 1), [literal(name) for name in ("torch.compile", *(name for name, _ in falls))])
+    axes.set_yticks(
+        range(len(falls) + 1), [literal(name) for name in ("torch.compile", *(layer.name for layer in falls))]
+    )
     axes.invert_yaxis()
     axes.set_title("what the compiled call is made of", fontsize=10)
     axes.margins(x=0.08)

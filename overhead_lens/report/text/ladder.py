@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import figures, signed_interval_text
+from overhead_lens.report.text.blocks import figures, interval_text, signed_interval_text
 from overhead_lens.report.text.plain import plain
 from overhead_lens.stats.values import Interval
-from overhead_lens.studies.ladder.analysis import Ladder, Rung, layers
+from overhead_lens.studies.ladder.analysis import Ladder, Layer, Rung
 from overhead_lens.units import format_ns, format_signed_ns
 
 
@@ -28,9 +30,9 @@ def print_ladder(console: Console, ladder: Ladder) -> None:
         for rung in ladder.rungs:
             if rung.reason:
                 console.print(Text(f"not done: {rung.kind.title}: {plain(rung.reason)}", style="dim"))
-    if parts := layers(ladder):
+    if ladder.layers:
         console.print()
-        console.print(_layers(parts))
+        console.print(_layers(ladder.layers))
     console.print()
     console.print(_steps(ladder))
     for reason in dict.fromkeys(f"{step.kind.pair}: {step.reason}" for step in ladder.steps if step.reason):
@@ -74,13 +76,13 @@ def _published(rung: Rung) -> str:
     return f"{first.ns / 1e3:,.1f} µs{multiple}"
 
 
-def _layers(parts: list[tuple[str, int]]) -> Table:
+def _layers(layers: Sequence[Layer]) -> Table:
     title = "the compiled call, from outside in"
-    table = figures(title, "time", "share", left=[title])
-    total = sum(ns for _, ns in parts)
-    for name, ns in parts:
-        table.add_row(name, format_ns(ns), f"{ns / total:.1%}")
-    table.add_row(Text("sum", style="dim"), format_ns(total), "")
+    table = figures(title, "time", "share", "95 % interval", left=[title])
+    total = sum(layer.ns for layer in layers)
+    for layer in layers:
+        table.add_row(layer.name, format_ns(layer.ns), f"{layer.ns / total:.1%}", interval_text(layer.ci95_ns))
+    table.add_row(Text("sum", style="dim"), format_ns(total), "", "")
     return table
 
 

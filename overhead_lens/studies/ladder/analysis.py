@@ -5,7 +5,7 @@ Differences are paired: both sides are timed in turns in the same processes, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,12 +135,34 @@ class LadderStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer of the compiled call: what the rung ``upper`` takes beyond ``lower``, or all of it where there is no ``lower``.
+
+    Attributes:
+        ns: Difference of the rungs' medians, whole ns: the layers sum to the call's time. The rungs' own steps are medians of
+            paired differences, and may differ a little.
+        ci95_ns: Of the paired difference.
+    """
+
+    name: str
+    upper: str
+    lower: str | None
+    ns: int
+    ci95_ns: Interval
+
+
+@dataclass(frozen=True, slots=True)
 class Ladder(Result):
-    """All rungs of one scenario, and the single steps of this machine."""
+    """All rungs of one scenario, and the single steps of this machine.
+
+    Attributes:
+        layers: Of the compiled call, outermost first; empty where a rung is missing.
+    """
 
     subject: Subject
     processes: int
     rungs: tuple[Rung, ...]
+    layers: tuple[Layer, ...]
     steps: tuple[LadderStep, ...]
     warnings: tuple[str, ...]
     environment: Mapping[str, Any]
@@ -185,6 +207,7 @@ def make_ladder(meta: LadderMeta, rows: pd.DataFrame, directory: str) -> Ladder:
         meta.subject,
         int(rows["process"].nunique()),
         tuple(_rung(name, walls, faults, meta.reasons.get(name), published.get(name, ())) for name in names),
+        tuple(_layers(walls)),
         tuple(_steps(paired_sides(steps), meta.pairs)),
         tuple(_warnings(1 - len(kept) / len(rows), walls, [name for name in meta.names if name not in names])),
         meta.environment,
@@ -262,25 +285,23 @@ LAYERS = (
 )
 
 
-def layers(ladder: Ladder) -> list[tuple[str, int]]:
-    """Layers of the compiled call in whole ns, outermost first; empty where a rung is missing.
-
-    They are differences of medians, so that they sum to the call's time. The rungs' steps are medians of paired differences, and
-    may differ a little.
-    """
-    ns = {rung.name: round(rung.ns) for rung in ladder.rungs if rung.ns is not None}
-    if any(upper not in ns or (lower is not None and lower not in ns) for _, upper, lower in LAYERS):
-        return []
-    return [(name, ns[upper] - (ns[lower] if lower else 0)) for name, upper, lower in LAYERS]
+def _layers(walls: PairedSides) -> Iterator[Layer]:
+    if not {rung for _, *rungs in LAYERS for rung in rungs if rung} <= walls.values.keys():
+        return
+    ns = {name: round(walls.estimate(name).value) for name in walls.values}
+    for name, upper, lower in LAYERS:
+        low_ns, high_ns = walls.estimate(upper, lower).interval()
+        layer_ns = ns[upper] - (ns[lower] if lower else 0)
+        yield Layer(name, upper, lower, layer_ns, (min(low_ns, layer_ns), max(high_ns, layer_ns)))
 
 
 def _largest(ladder: Ladder) -> str:
-    by_name = layers(ladder)
-    if not by_name:
+    if not ladder.layers:
         return ""
-    name, ns = max(by_name, key=lambda layer: layer[1])
-    total_ns = sum(layer_ns for _, layer_ns in by_name)
-    return f"Of the compiled call's {format_ns(total_ns)}, {format_ns(ns)} ({ns / total_ns:.0%}) is {name}."
+    largest = max(ladder.layers, key=lambda layer: layer.ns)
+    total_ns = sum(layer.ns for layer in ladder.layers)
+    share = f"{format_ns(largest.ns)} ({largest.ns / total_ns:.0%})"
+    return f"Of the compiled call's {format_ns(total_ns)}, {share} is {largest.name}."
 
 
 def _since(ladder: Ladder) -> str:
