@@ -26,7 +26,7 @@ from overhead_lens.taxonomy.categories import BLAME, BLAMED_AS, QUEUE
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import threads_of
 from overhead_lens.traces.host_budget import ThreadPieces
-from overhead_lens.traces.intervals import cut, groups, overlapping, union
+from overhead_lens.traces.intervals import cut, groups, union
 from overhead_lens.traces.launches import Linked, launch_statistics
 from overhead_lens.traces.model import DeviceBudget, Kinds, Launches
 from overhead_lens.traces.timeline import sum_by
@@ -59,10 +59,12 @@ class Idle:
 
     def by_blame(self, window: tuple[int, int]) -> dict[str, int]:
         """Time in ``window`` per key of ``BLAME``."""
-        chosen = overlapping(self.start_ns, self.start_ns + self.dur_ns, window)
-        start_ns, end_ns = self.start_ns[chosen], self.start_ns[chosen] + self.dur_ns[chosen]
-        inside = np.minimum(end_ns, window[1]) - np.maximum(start_ns, window[0])
-        return dict(zip(BLAME, sum_by(self.blame[chosen], inside, len(BLAME)).tolist(), strict=True))
+        first = max(0, int(np.searchsorted(self.start_ns, window[0], "right")) - 1)
+        cut = slice(first, int(np.searchsorted(self.start_ns, window[1], "left")))
+        ends_ns = np.minimum(self.start_ns[cut] + self.dur_ns[cut], window[1])
+        # The first piece may end before the window.
+        inside_ns = np.maximum(ends_ns - np.maximum(self.start_ns[cut], window[0]), 0)
+        return dict(zip(BLAME, sum_by(self.blame[cut], inside_ns, len(BLAME)).tolist(), strict=True))
 
 
 class DeviceTimeline:
