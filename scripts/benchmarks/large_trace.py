@@ -1,0 +1,128 @@
+"""Writes a drawn trace of as many events as asked for: a training job on a device, step after step.
+
+    python -m scripts.benchmarks.large_trace FILE.json.gz [--events N]
+
+A step is a forward pass on the main thread, a backward pass on autograd's, and the kernels of both on one stream. One step in
+fifty waits for the device. Times follow a fixed seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from isal import igzip
+
+_PID, _MAIN, _AUTOGRAD, _DEVICE, _STREAM = 100, 100, 101, 0, 7
+_LAYERS = 64
+_OPERATORS = ("linear", "addmm", "layer_norm", "gelu", "matmul", "softmax", "dropout", "add")
+_PARTS = ("t", "view", "empty")
+_STALL = 50
+_SEED = 20_260_301
+
+
+def main() -> None:
+    """Write the trace."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--events", type=int, default=10_000_000)
+    options = parser.parse_args()
+    print(f"{write_trace(options.file, options.events):,} events in {options.file}")
+
+
+def write_trace(path: Path, events: int) -> int:
+    """Write at least ``events`` events, whole steps of them; returns their number."""
+    drawn = _Drawn()
+    with igzip.open(path, "wt", compresslevel=1, encoding="utf-8") as file:
+        file.write('{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Drawn GPU"}], "traceEvents": [\n')
+        file.write(",\n".join(_names()))
+        step = 0
+        while drawn.count < events:
+            file.write("".join(f",\n{line}" for line in drawn.step(step)))
+            step += 1
+        file.write("\n]}\n")
+    return drawn.count
+
+
+def _names() -> Iterator[str]:
+    for thread, name in ((_MAIN, "python"), (_AUTOGRAD, "pt_autograd_0")):
+        named = {
+            "ph": "M",
+            "name": "thread_name",
+            "pid": _PID,
+            "tid": thread,
+            "args": {"name": f"thread {thread} ({name})"},
+        }
+        yield json.dumps(named)
+
+
+@dataclass(slots=True)
+class _Drawn:
+    """What has been drawn so far: the clocks of host and device in ns, and how many events."""
+
+    now_ns: int = 0
+    device_ns: int = 0
+    count: int = 0
+    random: random.Random = field(default_factory=lambda: random.Random(_SEED))
+
+    def step(self, number: int) -> list[str]:
+        """The events of one step."""
+        begin_ns, lines = self.now_ns, []
+        for thread, prefix in ((_MAIN, "aten::"), (_AUTOGRAD, "autograd::engine::evaluate_function: ")):
+            for layer in range(_LAYERS):
+                lines += self._operator(thread, f"{prefix}{_OPERATORS[layer % len(_OPERATORS)]}", layer)
+        if number % _STALL == _STALL - 1:
+            lines.append(self._event("cudaDeviceSynchronize", "cuda_runtime", self.now_ns, 5_000_000))
+            self.now_ns += 5_000_000
+        lines.append(self._event(f"ProfilerStep#{number}", "user_annotation", begin_ns, self.now_ns - begin_ns))
+        self.now_ns += 10_000
+        return lines
+
+    def _operator(self, thread: int, name: str, layer: int) -> list[str]:
+        """An operator with its parts, its launch, and its kernel."""
+        begin_ns = self.now_ns
+        self.now_ns += 2_000
+        lines = []
+        for part in _PARTS:
+            dur_ns = self.random.randrange(500, 2_000)
+            lines.append(self._event(f"aten::{part}", "cpu_op", self.now_ns, dur_ns, thread))
+            self.now_ns += dur_ns + 300
+        lines += self._launch(thread, f"void kernel_{layer}<float, {layer}>(int, float*)")
+        self.now_ns += 1_000
+        return [self._event(name, "cpu_op", begin_ns, self.now_ns - begin_ns, thread), *lines]
+
+    def _launch(self, thread: int, kernel: str) -> list[str]:
+        called_ns, dur_ns = self.now_ns, self.random.randrange(2_000, 20_000)
+        self.now_ns += 4_000
+        self.device_ns = max(self.device_ns, self.now_ns) + 1_000
+        number = self.count
+        launch = self._event("cudaLaunchKernel", "cuda_runtime", called_ns, 4_000, thread, number)
+        line = self._event(kernel, "kernel", self.device_ns, dur_ns, _STREAM, number, _DEVICE)
+        self.device_ns += dur_ns
+        return [launch, line]
+
+    def _event(
+        self,
+        name: str,
+        category: str,
+        start_ns: int,
+        dur_ns: int,
+        thread: int = _MAIN,
+        correlation: int | None = None,
+        process: int = _PID,
+    ) -> str:
+        self.count += 1
+        place = f', "device": {_DEVICE}, "stream": {_STREAM}' if category == "kernel" else ""
+        args = "" if correlation is None else f', "args": {{"correlation": {correlation}{place}}}'
+        return (
+            f'{{"ph": "X", "cat": "{category}", "name": "{name}", "pid": {process}, "tid": {thread}, '
+            f'"ts": {start_ns / 1_000:.3f}, "dur": {dur_ns / 1_000:.3f}{args}}}'
+        )
+
+
+if __name__ == "__main__":
+    main()
