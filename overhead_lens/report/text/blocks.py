@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -12,6 +12,9 @@ from rich.text import Text
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.report.text.plain import plain
 from overhead_lens.units import format_ns, format_signed_ns
+
+Cells: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""Names of columns, and rows of as many cells."""
 
 BAR_WIDTH = 24
 # Longer names would take the width of the figures beside them.
@@ -41,6 +44,15 @@ def figures(*names: str, left: Collection[str] = (), **options: Any) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", **options)
     for name in names:
         table.add_column(Text(plain(name)), justify="left" if name in left else "right", no_wrap=True)
+    return table
+
+
+def table_of(cells: Cells, left: Collection[str] = ()) -> Table:
+    """The cells as ``figures`` sets them."""
+    heads, rows = cells
+    table = figures(*heads, left=left)
+    for row in rows:
+        table.add_row(*map(Text, row))
     return table
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import interval_text
+from overhead_lens.report.text.blocks import Cells, interval_text
 from overhead_lens.report.text.plain import plain
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, Level
 from overhead_lens.studies.history.analysis import History, Segment, Series
@@ -23,6 +23,12 @@ _MOST_STRETCHES = 4
 _MOST_SKIPPED = 5
 _LONGEST = 200
 
+ERROR_RATE = (
+    f"Where nothing changed, at most {ALPHA:.0%} of histories have a change point; one needs {LEAST_CAPTURES} captures "
+    "on either side."
+)
+"""What a change point is worth."""
+
 
 def print_history(console: Console, history: History) -> None:
     """Print every series: trend and levels per category, change points, what was skipped."""
@@ -31,13 +37,7 @@ def print_history(console: Console, history: History) -> None:
         console.print()
         _print_series(console, series)
     console.print()
-    console.print(
-        Text(
-            f"Where nothing changed, at most {ALPHA:.0%} of histories have a change point; one needs {LEAST_CAPTURES} captures "
-            "on either side.",
-            style="dim",
-        )
-    )
+    console.print(Text(ERROR_RATE, style="dim"))
     _print_skipped(console, history)
     for warning in history.warnings:
         console.print(Text(f"warning: {_name(warning)}", style="yellow"))
@@ -45,11 +45,10 @@ def print_history(console: Console, history: History) -> None:
 
 def _print_series(console: Console, series: Series) -> None:
     console.print(Text(_name(series.title), style="bold"))
-    if len(series.segments) > 1:
-        note = f"{len(series.segments)} segments, not compared with one another: they differ in"
-        console.print(Text(f"{note} {', '.join(series.differing)}", style="yellow"))
+    if note := apart(series):
+        console.print(Text(note, style="yellow"))
     for segment in series.segments:
-        console.print(Text(_heading(segment, series.differing)))
+        console.print(Text(heading(segment, series.differing)))
         console.print(_levels(segment))
         for change in segment.changes:
             console.print(Text(_name(change.sentence), style="bold"))
@@ -59,7 +58,16 @@ def _print_series(console: Console, series: Series) -> None:
             console.print(Text("no change point"))
 
 
-def _heading(segment: Segment, differing: Sequence[str]) -> str:
+def apart(series: Series) -> str:
+    """Why the captures of a series are not all compared; empty where they are."""
+    if len(series.segments) == 1:
+        return ""
+    note = f"{len(series.segments)} segments, not compared with one another: they differ in"
+    return f"{note} {', '.join(series.differing)}"
+
+
+def heading(segment: Segment, differing: Sequence[str]) -> str:
+    """Number, time and names of a segment's captures, and what sets it apart."""
     first, last = segment.points[0], segment.points[-1]
     where = ", ".join(f"{name} {segment.environment[name]}" for name in differing)
     span = f"{first.started:%Y-%m-%d %H:%M} to {last.started:%Y-%m-%d %H:%M}, {first.name} to {last.name}"
@@ -70,20 +78,27 @@ def _levels(segment: Segment) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("category", no_wrap=True)
     table.add_column("trend", no_wrap=True)
-    stretches = segment.stretches
-    shown = range(len(stretches)) if len(stretches) <= _MOST_STRETCHES else [0, *range(1 - _MOST_STRETCHES, 0)]
-    for at in shown:
-        stretch = stretches[at]
-        table.add_column(Text(_name(f"from {stretch[0].name} ({len(stretch)})")), justify="right")
-    for name, levels in segment.levels.items():
+    (_, *heads), rows = level_cells(segment)
+    for head in heads:
+        table.add_column(Text(head), justify="right")
+    for name, *levels in rows:
         trend = _trend([point.ns[name] for point in segment.points])
-        table.add_row(Text(name, style=COLORS.get(name, "bold")), trend, *(_level(levels[at]) for at in shown))
+        table.add_row(Text(name, style=COLORS.get(name, "bold")), trend, *levels)
     return table
+
+
+def level_cells(segment: Segment, most: int = _MOST_STRETCHES) -> Cells:
+    """The level of each series between changes: the first and the last of more than ``most`` stretches."""
+    stretches = segment.stretches
+    shown = range(len(stretches)) if len(stretches) <= most else [0, *range(1 - most, 0)]
+    heads = [_name(f"from {stretches[at][0].name} ({len(stretches[at])})") for at in shown]
+    rows = [(name, *(_level(levels[at]) for at in shown)) for name, levels in segment.levels.items()]
+    return ("category", *heads), rows
 
 
 def _level(level: Level) -> str:
     low, high = level.ci95
-    return f"{format_ns(level.value)}  {interval_text((max(low, 0.0), high))}"
+    return f"{format_ns(level.value)} [{interval_text((max(low, 0.0), high))}]"
 
 
 def _trend(values: Sequence[float]) -> str:

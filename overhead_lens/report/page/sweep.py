@@ -1,0 +1,202 @@
+"""The page of a sweep: times over sizes with the fitted lines and their crossings, how far the lines miss, tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from overhead_lens.report.page.axes import INKS, SYMBOLS, error_bars, label, log_time_axis, note, rounded, upright
+from overhead_lens.report.page.model import Chart, Page, Section, Table, Text
+from overhead_lens.report.text.blocks import interval_text
+from overhead_lens.report.text.sweep import crossing_cells, line_cells, misfit, time_cells, title
+from overhead_lens.studies.sweep.analysis import DOES_NOT_FIT, TOLERANCE_SHARE, Sweep, SweptVariant
+from overhead_lens.units import format_ns
+
+_POINTS_OF_A_LINE = 60
+_ROOM = 0.06
+
+
+def sweep_page(sweep: Sweep) -> Page:
+    """The page."""
+    misfits = [misfit(variant, sweep.against) for variant in sweep.variants if variant.fit == DOES_NOT_FIT]
+    sections = [
+        Section("Time by size", [_times(sweep), *_texts(misfits)]),
+        Section("Lines", [Table(*line_cells(sweep), frozenset(range(1, 7)), _model(sweep)), _residuals(sweep)]),
+    ]
+    if sweep.crossings:
+        sections.append(
+            Section("Where one overtakes the other", [Table(*crossing_cells(sweep), frozenset(range(2, 6)))])
+        )
+    heads, rows = time_cells(sweep, intervals=True)
+    caption = f"Medians of {sweep.processes} processes with 95 % intervals, and how far the line lies above them."
+    sections.append(Section("Times", [Table(heads, rows, frozenset(range(len(heads))), caption)], is_open=False))
+    if sweep.warnings:
+        sections.append(Section("Warnings", [Text(sweep.warnings)]))
+    return Page(title(sweep), _answer(sweep), sections, _provenance(sweep))
+
+
+def _answer(sweep: Sweep) -> str:
+    if sweep.sentence:
+        return sweep.sentence
+    (variant,) = sweep.variants
+    low, high = variant.overhead_ci95_ns
+    overhead = f"{format_ns(variant.line.overhead_ns)} [{interval_text((low, high))}]"
+    return f"{variant.name} takes {overhead} whatever the {sweep.against}, and {_per_element(variant, sweep.against)}."
+
+
+def _per_element(variant: SweptVariant, against: str) -> str:
+    element_ns = variant.line.element_ns
+    return f"{element_ns:.3g} ns for each of {against}" if element_ns else f"no time that grows with {against}"
+
+
+def _model(sweep: Sweep) -> str:
+    return f"time = overhead + {sweep.against} / rate, least squares of relative errors"
+
+
+def _texts(paragraphs: list[str]) -> list[Text]:
+    return [Text(paragraphs)] if paragraphs else []
+
+
+def _times(sweep: Sweep) -> Chart:
+    """Points with their intervals, lines, and a dotted line where two of them cross; both axes logarithmic."""
+    data: list[dict[str, Any]] = []
+    for at, variant in enumerate(sweep.variants):
+        data += [_measured(variant, at), _fitted(variant, sweep, at), *_published(variant, at)]
+    ends = [ns for variant in sweep.variants for point in variant.points for ns in (point.ns, *point.ci95_ns)]
+    layout = {
+        "xaxis": _sizes_axis(sweep),
+        "yaxis": {**log_time_axis(ends), "title": {"text": "per call"}},
+        **_crossings(sweep),
+        "legend": {"orientation": "h", "y": -0.22},
+        "hovermode": "closest",
+    }
+    described = f"Time per call by {sweep.against}, both logarithmic, for {len(sweep.variants)} variants with their fitted lines."
+    return Chart({"data": data, "layout": layout}, described, 420)
+
+
+def _measured(variant: SweptVariant, at: int) -> dict[str, Any]:
+    points = variant.points
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": label(variant.name) + (" (no line fits)" if variant.fit == DOES_NOT_FIT else ""),
+        "legendgroup": str(at),
+        "x": [max(point.size, 1) for point in points],
+        "y": [point.ns for point in points],
+        "error_y": error_bars([point.ns for point in points], [point.ci95_ns for point in points]),
+        "marker": {"color": _ink(at), "symbol": _symbol(at), "size": 8},
+        "customdata": [
+            f"{point.size:,}: {format_ns(point.ns)} [{interval_text(point.ci95_ns)}], line {point.residual_share:+.0%}"
+            for point in points
+        ],
+        "hovertemplate": "%{customdata}",
+    }
+
+
+def _fitted(variant: SweptVariant, sweep: Sweep, at: int) -> dict[str, Any]:
+    low, high = max(min(sweep.sizes), 1), max(*sweep.sizes, 1)
+    along = np.geomspace(low, high, _POINTS_OF_A_LINE)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "legendgroup": str(at),
+        "showlegend": False,
+        "hoverinfo": "skip",
+        "x": [rounded(size) for size in along],
+        "y": [rounded(variant.line.overhead_ns + size * variant.line.element_ns) for size in along],
+        "line": {"color": _ink(at), "width": 1.5, "dash": "dash" if variant.fit == DOES_NOT_FIT else "solid"},
+    }
+
+
+def _published(variant: SweptVariant, at: int) -> Iterator[dict[str, Any]]:
+    known = [point for point in variant.points if point.published_ns]
+    if known:
+        yield {
+            "type": "scatter",
+            "mode": "markers",
+            "name": f"{label(variant.name)}, published",
+            "legendgroup": str(at),
+            "x": [max(point.size, 1) for point in known],
+            "y": [point.published_ns for point in known],
+            "marker": {"color": _ink(at), "symbol": f"{_symbol(at)}-open", "size": 9},
+            "customdata": [f"{point.size:,}: {format_ns(point.published_ns or 0)} published" for point in known],
+            "hovertemplate": "%{customdata}",
+        }
+
+
+def _crossings(sweep: Sweep) -> dict[str, Any]:
+    """A dotted line for each crossing within the sizes, the size beside it."""
+    sizes = [
+        crossing.size
+        for crossing in sweep.crossings
+        if crossing.size is not None and min(sweep.sizes) <= crossing.size <= max(sweep.sizes)
+    ]
+    beside = {"xanchor": "left", "yanchor": "bottom"}
+    return {
+        "shapes": [upright(size) for size in sizes],
+        "annotations": [note(f"{size:,.0f}", math.log10(size), 0, **beside) for size in sizes],
+    }
+
+
+def _residuals(sweep: Sweep) -> Chart:
+    """How far each line lies above what was measured, with the band that counts as a fit."""
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": label(variant.name),
+            "x": [max(point.size, 1) for point in variant.points],
+            "y": [rounded(100 * point.residual_share) for point in variant.points],
+            "error_y": error_bars(
+                [point.residual_share for point in variant.points],
+                [point.residual_ci95 for point in variant.points],
+                scale=0.01,
+            ),
+            "line": {"color": _ink(at), "width": 1},
+            "marker": {"color": _ink(at), "symbol": _symbol(at), "size": 7},
+            "hovertemplate": "%{x:,}: %{y:+.1f} %",
+        }
+        for at, variant in enumerate(sweep.variants)
+    ]
+    percent = 100 * TOLERANCE_SHARE
+    layout = {
+        "xaxis": _sizes_axis(sweep),
+        "yaxis": {"title": {"text": "line above measured"}, "ticksuffix": " %", "zeroline": True},
+        "shapes": [
+            {
+                "type": "rect",
+                "x0": 0,
+                "x1": 1,
+                "xref": "paper",
+                "y0": -percent,
+                "y1": percent,
+                "fillcolor": "rgba(128,128,128,0.15)",
+                "line": {"width": 0},
+                "layer": "below",
+            }
+        ],
+        "legend": {"orientation": "h", "y": -0.3},
+    }
+    described = f"How far each line lies above the measured times; a line fits within {percent:.0f} % (shaded)."
+    return Chart({"data": data, "layout": layout}, described, 300)
+
+
+def _sizes_axis(sweep: Sweep) -> dict[str, Any]:
+    low, high = math.log10(max(min(sweep.sizes), 1)), math.log10(max(*sweep.sizes, 1))
+    room = _ROOM * max(high - low, 0.5)
+    return {"type": "log", "range": [low - room, high + room], "title": {"text": label(sweep.against)}, "dtick": 1}
+
+
+def _ink(at: int) -> str:
+    return INKS[at % len(INKS)]
+
+
+def _symbol(at: int) -> str:
+    return SYMBOLS[(at + at // len(INKS)) % len(SYMBOLS)]
+
+
+def _provenance(sweep: Sweep) -> list[tuple[str, str]]:
+    return [("sweep", sweep.directory)]
