@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.report.text.blocks import BAR_WIDTH, bar, figures, interval_text
+from overhead_lens.report.text.plain import plain
 from overhead_lens.stats.values import Interval
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.taxonomy.host import HostCategory
@@ -36,6 +37,23 @@ def host_table(
     total: list[RenderableType] = [Text("sum = wall", style="bold"), "", "100 %", format_ns(wall_ns)]
     total += [format_ns(wall_ns / units)] if units > 1 else []
     table.add_row(*total, interval_text(ci95_ns))
+    return table
+
+
+def costliest_frames(host: Sequence[HostCategory], most: int) -> list[tuple[int, str, str]]:
+    """Self time in ns, category and name of the frames with the most, at most ``most`` of them."""
+    frames = [(frame.ns, category.category, frame.frame) for category in host for frame in category.top if frame.ns]
+    return sorted(frames, key=lambda item: -item[0])[:most]
+
+
+def frames_table(frames: Sequence[tuple[int, str, str]], wall_ns: int) -> Table:
+    """Frames of ``costliest_frames`` with their shares of ``wall_ns``."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for justify in ("right", "right", "left", "left"):
+        table.add_column(justify=justify, no_wrap=justify == "right")
+    for ns, category, frame in frames:
+        share = f"{ns / max(1, wall_ns):.1%}"
+        table.add_row(format_ns(ns), share, Text(category, style=COLORS[category]), Text(plain(frame)))
     return table
 
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from overhead_lens.budget.threads import ThreadBudget
 from overhead_lens.report.text.blocks import BAR_WIDTH, bar, cut, figures, interval_text, print_footnotes, section
+from overhead_lens.report.text.host import costliest_frames, frames_table
 from overhead_lens.report.text.plain import plain
 from overhead_lens.studies.attach.analysis import ProcessBudget
 from overhead_lens.studies.attach.delta import ProcessDelta, ThreadDelta
@@ -50,7 +51,7 @@ def process_blocks(process: ProcessBudget) -> Iterator[RenderableType]:
 def sentence(thread: ThreadBudget) -> str:
     """What a thread does, in words."""
     ranked = sorted((row for row in thread.host if row.ns), key=lambda row: -row.ns)
-    text = f"{_name(thread)} is busy {thread.busy_share:.0%} of the time"
+    text = f"{name_of(thread)} is busy {thread.busy_share:.0%} of the time"
     leading = next((row for row in ranked if row.category != "wait"), None)
     if leading is not None and leading.share >= _WORTH_A_WORD_SHARE:
         text += f", {leading.share:.0%} in {leading.category}{_most_of(leading)}"
@@ -75,7 +76,7 @@ def _headline(process: ProcessBudget) -> Text:
 
 
 def _budget(thread: ThreadBudget) -> Table:
-    table = figures(_name(thread), "", "share", "time", "95 % interval", left=[_name(thread), "", "95 % interval"])
+    table = figures(name_of(thread), "", "share", "time", "95 % interval", left=[name_of(thread), "", "95 % interval"])
     table.columns[1].width = BAR_WIDTH
     for row in thread.host:
         if not row.ns:
@@ -95,19 +96,10 @@ def _budget(thread: ThreadBudget) -> Table:
 
 
 def _frames(thread: ThreadBudget) -> RenderableType | None:
-    frames = sorted(
-        ((frame.ns, row.category, frame.frame) for row in thread.host for frame in row.top if frame.ns),
-        key=lambda item: -item[0],
-    )
+    frames = costliest_frames(thread.host, _MOST_FRAMES)
     if not frames:
         return None
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for _ in range(2):
-        table.add_column(justify="right", no_wrap=True)
-    for ns, category, frame in frames[:_MOST_FRAMES]:
-        label = Text(category, style=COLORS[category])
-        table.add_row(format_ns(ns), f"{ns / thread.wall_ns:.1%}", label, Text(plain(frame)))
-    return section(f"costliest frames of {_name(thread)} (self time)", table)
+    return section(f"costliest frames of {name_of(thread)} (self time)", frames_table(frames, thread.wall_ns))
 
 
 def _others(threads: Sequence[ThreadBudget], pid: int) -> RenderableType:
@@ -122,7 +114,7 @@ def _others(threads: Sequence[ThreadBudget], pid: int) -> RenderableType:
         )
         top = max((frame for row in rows for frame in row.top), key=lambda frame: frame.ns, default=None)
         frame = Text(plain(top.frame) if top else "", style="dim")
-        table.add_row(Text(cut(_name(thread)) + child), f"{thread.busy_share:.0%}", shares, frame)
+        table.add_row(Text(cut(name_of(thread)) + child), f"{thread.busy_share:.0%}", shares, frame)
     if len(threads) > _MOST_THREADS:
         table.add_row(Text(f"{len(threads) - _MOST_THREADS} more", style="dim"), "", "", "")
     return section("other threads, busiest first", table)
@@ -136,7 +128,8 @@ def _most_of(row: HostCategory) -> str:
     return f" (most of it {plain(row.top[0].frame)})" if row.top and 2 * row.top[0].ns > row.ns else ""
 
 
-def _name(thread: ThreadBudget) -> str:
+def name_of(thread: ThreadBudget) -> str:
+    """A thread's name; its number where it has none."""
     return plain(thread.name) or f"thread {thread.thread}"
 
 

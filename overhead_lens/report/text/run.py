@@ -6,11 +6,10 @@ import shlex
 import signal
 
 from rich.console import Console, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.report.text.blocks import cut, figures, interval_text, print_footnotes, section
-from overhead_lens.report.text.host import host_table
+from overhead_lens.report.text.host import costliest_frames, frames_table, host_table
 from overhead_lens.report.text.plain import plain
 from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.studies.run.analysis import RunBudget
@@ -100,16 +99,8 @@ def _ending(exit_code: int) -> str:
 
 
 def _frames(run: RunBudget) -> RenderableType | None:
-    frames = [(frame.ns, category.category, frame.frame) for category in run.host for frame in category.top if frame.ns]
-    if not frames:
-        return None
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for justify in ("right", "right", "left", "left"):
-        table.add_column(justify=justify, no_wrap=justify == "right")
-    for ns, category, frame in sorted(frames, key=lambda item: -item[0])[:_TOP]:
-        share = f"{ns / max(1, run.wall.ns):.1%}"
-        table.add_row(format_ns(ns), share, Text(category, style=COLORS[category]), Text(plain(frame)))
-    return section("costliest frames (self time)", table)
+    frames = costliest_frames(run.host, _TOP)
+    return section("costliest frames (self time)", frames_table(frames, run.wall.ns)) if frames else None
 
 
 def _regions(run: RunBudget) -> RenderableType | None:

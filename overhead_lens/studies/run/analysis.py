@@ -26,7 +26,7 @@ from overhead_lens.readers.py_spy.truncated_stacks import completed
 from overhead_lens.result import Result
 from overhead_lens.stack import Stack
 from overhead_lens.stats.bootstrap import REPLICATES, Estimate
-from overhead_lens.stats.values import Floats, Interval
+from overhead_lens.stats.values import Floats, Interval, Ints
 from overhead_lens.studies.run.slowest import Slow, slowest_steps
 from overhead_lens.studies.run.stored import Place, StoredRun, read_run
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
@@ -59,6 +59,21 @@ class Steps:
     count: int
     warm_up: int
     measured: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Every step that was looked at, in order.
+
+    Attributes:
+        first: Number of the first one in the run.
+        ns: Their times, int64.
+        phase: A ``Phase`` each, int64.
+    """
+
+    first: int
+    ns: Ints
+    phase: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +111,7 @@ class RunBudget(Result):
         regions: Costliest first.
         slowest: Steps that took much longer than others, slowest first.
         samples: Stacks of the main thread inside its steps.
+        times: Of its steps, one by one; None without steps.
     """
 
     command: tuple[str, ...]
@@ -113,6 +129,7 @@ class RunBudget(Result):
     samples: int = 0
     rank: int | None = None
     environment: dict[str, Any] = field(default_factory=dict)
+    times: StepTimes | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         names = tuple(category.category for category in self.host)
@@ -161,7 +178,15 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
         samples=sum(stack.count for stack in stacks),
         rank=meta.rank,
         environment=meta.environment,
+        times=_times(run),
     )
+
+
+def _times(run: StoredRun) -> StepTimes | None:
+    if run.steps is None or not len(run.steps):
+        return None
+    ns = (run.steps["end_ns"] - run.steps["begin_ns"]).to_numpy(np.int64)
+    return StepTimes(run.meta.before, ns, run.steps["phase"].to_numpy(np.int64))
 
 
 def _bare(steps: pd.DataFrame | None) -> pd.DataFrame | None:

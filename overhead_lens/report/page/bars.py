@@ -1,0 +1,107 @@
+"""Budgets as bars below one another: threads, ranks, regions, devices; a name and a time above each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from overhead_lens.report.page.axes import label, rounded
+from overhead_lens.report.page.model import Chart
+from overhead_lens.report.text.blocks import interval_text
+from overhead_lens.taxonomy.categories import CATEGORIES
+from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.units import format_ns
+
+ROW_PX = 46
+_BELOW_PX = 64
+_MOST_PARTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A piece of a bar; pieces of one name share a color and an entry of the legend."""
+
+    name: str
+    ink: str
+    ns: int
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar.
+
+    Attributes:
+        name: What it is of.
+        remark: What stands at its right.
+        stretches: From left to right.
+        full_ns: What the whole width stands for.
+    """
+
+    name: str
+    remark: str
+    stretches: Sequence[Stretch]
+    full_ns: int
+
+
+def host_bar(name: str, remark: str, host: Sequence[HostCategory], full_ns: int) -> Bar:
+    """The bar of a host budget."""
+    stretches = [
+        Stretch(category.category, inks.ink, category.ns, _told(category))
+        for category, inks in zip(host, CATEGORIES, strict=True)
+    ]
+    return Bar(name, remark, stretches, full_ns)
+
+
+def _told(category: HostCategory) -> str:
+    """Time, share, interval and largest parts of a category."""
+    low, high = category.ci95_ns
+    interval = f" [{interval_text((low, high))}]" if low < high else ""
+    parts = sorted((part for part in category.parts if part.ns), key=lambda part: -part.ns)[:_MOST_PARTS]
+    named = "".join(f"<br>{part.name} {format_ns(part.ns)}" for part in parts)
+    return f"{category.category} {format_ns(category.ns)} ({category.share:.1%}){interval}{named}"
+
+
+def bars_chart(bars: Sequence[Bar], described: str) -> Chart:
+    """Bars below one another, the first on top."""
+    names = dict.fromkeys((stretch.name, stretch.ink) for bar in bars for stretch in bar.stretches if stretch.ns)
+    data = [_trace(name, ink, bars) for name, ink in names]
+    layout = {
+        "barmode": "stack",
+        "bargap": 0.55,
+        "xaxis": {"range": [0, 1], "visible": False, "fixedrange": True},
+        "yaxis": {"range": [len(bars) - 0.45, -0.85], "visible": False, "fixedrange": True},
+        "annotations": [note for at, bar in enumerate(bars) for note in _notes(at, bar)],
+        "legend": {"orientation": "h", "y": 0, "yanchor": "top", "traceorder": "normal"},
+        "margin": {"l": 4, "r": 4, "t": 4, "b": _BELOW_PX},
+    }
+    return Chart({"data": data, "layout": layout}, described, ROW_PX * len(bars) + _BELOW_PX + 10)
+
+
+def _trace(name: str, ink: str, bars: Sequence[Bar]) -> dict[str, Any]:
+    """The pieces of one name in all bars."""
+    found = [
+        (at, bar, stretch)
+        for at, bar in enumerate(bars)
+        for stretch in bar.stretches
+        if stretch.name == name and stretch.ns
+    ]
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": label(name),
+        "y": [at for at, _, _ in found],
+        "x": [rounded(stretch.ns / max(1, bar.full_ns)) for _, bar, stretch in found],
+        "marker": {"color": ink, "line": {"width": 0}},
+        "customdata": [f"{label(bar.name)}: {stretch.told}" for _, bar, stretch in found],
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+
+
+def _notes(at: int, bar: Bar) -> list[dict[str, Any]]:
+    shared = {"xref": "paper", "y": at - 0.28, "yanchor": "bottom", "showarrow": False, "borderpad": 0}
+    return [
+        {**shared, "x": 0, "xanchor": "left", "text": f"<b>{label(bar.name, 34)}</b>"},
+        {**shared, "x": 1, "xanchor": "right", "text": label(bar.remark, 60)},
+    ]
