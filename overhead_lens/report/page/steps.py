@@ -35,7 +35,7 @@ _PHASES = {
 def run_steps(times: StepTimes, wall: StepWall, slowest: Sequence[Slow]) -> list[Block]:
     """The steps of a run one by one, or in groups of the same phase where they are many."""
     size = max(1, -(-len(times.ns) // _MOST_POINTS))
-    unit_ns, unit = time_unit(float(np.median(times.ns)))
+    unit_ns, unit = time_unit(float(times.ns.max()))
     is_log = times.ns.max() > _LOGARITHMIC * max(1.0, float(np.median(times.ns)))
     data = [trace for phase in _PHASES if (trace := _points(times, phase, size, 1 if is_log else unit_ns))]
     data += [_slowest(slowest, 1 if is_log else unit_ns)] if slowest else []

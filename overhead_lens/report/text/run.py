@@ -14,6 +14,7 @@ from overhead_lens.report.text.plain import plain
 from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.studies.run.analysis import RunBudget
 from overhead_lens.studies.run.job import RunJob
+from overhead_lens.studies.run.slowest import Slow
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns
@@ -79,23 +80,35 @@ def _led_by(category: HostCategory) -> str:
     return f", led by {plain(category.top[0].frame)} ({format_ns(category.top[0].ns)})" if category.top else ""
 
 
-def _headline(run: RunBudget) -> Text:
-    steps = run.steps
+def title(run: RunBudget) -> str:
+    """The program, and its rank."""
     rank = "" if run.rank is None else f"rank {run.rank}: "
-    text = Text(f"{rank}{plain(shlex.join(run.command))}", style="bold")
+    return f"{rank}{plain(shlex.join(run.command))}"
+
+
+def counts(run: RunBudget) -> str:
+    """How many steps there were and how they were found."""
+    steps = run.steps
+    found = f"{_FOUND_BY[steps.found_by]}{f' ({plain(steps.where)})' if steps.where else ''}"
+    measured = f"{steps.warm_up:,} of warm-up, {steps.measured:,} bare"
+    return f"{steps.count:,} steps: {found}; {measured}, {run.samples:,} stacks"
+
+
+def ending(exit_code: int) -> str:
+    """How a program ended that did not end well."""
+    how = f"exit code {exit_code}" if exit_code > 0 else f"signal {signal.strsignal(-exit_code) or -exit_code}"
+    return f"it ended with {how}"
+
+
+def _headline(run: RunBudget) -> Text:
+    text = Text(title(run), style="bold")
     text.append(f"   {format_ns(run.wall.ns)} per {run.per}", style="bold")
     text.append(f"  [{interval_text(run.wall.ci95_ns)}]")
     if run.per == "step":
-        found = f"{_FOUND_BY[steps.found_by]}{f' ({plain(steps.where)})' if steps.where else ''}"
-        counts = f"{steps.count:,} steps: {found}; {steps.warm_up:,} of warm-up, {steps.measured:,} bare"
-        text.append(f"\n{counts}, {run.samples:,} stacks", style="dim")
+        text.append(f"\n{counts(run)}", style="dim")
     if run.exit_code:
-        text.append(f"\nit ended with {_ending(run.exit_code)}", style="yellow")
+        text.append(f"\n{ending(run.exit_code)}", style="yellow")
     return text
-
-
-def _ending(exit_code: int) -> str:
-    return f"exit code {exit_code}" if exit_code > 0 else f"signal {signal.strsignal(-exit_code) or -exit_code}"
 
 
 def _frames(run: RunBudget) -> RenderableType | None:
@@ -144,6 +157,11 @@ def _slowest(run: RunBudget) -> RenderableType | None:
         return None
     table = figures("step", "took", "", left=[""])
     for slow in run.slowest:
-        times = f"{slow.wall_ns / max(1, run.wall.ns):.1f}x the mean: "
-        table.add_row(f"{slow.step:,}", format_ns(slow.wall_ns), Text(times + plain(slow.because)))
+        table.add_row(*map(Text, slow_cells(slow, run.wall.ns)))
     return section("slowest steps", table)
+
+
+def slow_cells(slow: Slow, mean_ns: int) -> tuple[str, str, str]:
+    """Number, time and cause of a slow step."""
+    times = f"{slow.wall_ns / max(1, mean_ns):.1f}x the mean: "
+    return f"{slow.step:,}", format_ns(slow.wall_ns), times + plain(slow.because)
