@@ -9,11 +9,20 @@ from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.budget.threads import ThreadBudget
-from overhead_lens.report.text.blocks import BAR_WIDTH, bar, cut, figures, interval_text, print_footnotes, section
+from overhead_lens.report.text.blocks import (
+    BAR_WIDTH,
+    Cells,
+    bar,
+    cut,
+    figures,
+    interval_text,
+    print_footnotes,
+    section,
+)
 from overhead_lens.report.text.host import costliest_frames, frames_table
 from overhead_lens.report.text.plain import plain
 from overhead_lens.studies.attach.analysis import ProcessBudget
-from overhead_lens.studies.attach.delta import ProcessDelta, ThreadDelta
+from overhead_lens.studies.attach.delta import ProcessDelta, ShareDelta, ThreadDelta
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns
@@ -61,9 +70,13 @@ def sentence(thread: ThreadBudget) -> str:
     return text + "."
 
 
-def _headline(process: ProcessBudget) -> Text:
-    text = Text(f"process {process.pid}", style="bold")
-    text.append(f"   {cut(plain(process.command), 80)}")
+def title(process: ProcessBudget) -> str:
+    """Number and command of a process."""
+    return f"process {process.pid}   {cut(plain(process.command), 80)}"
+
+
+def about(process: ProcessBudget) -> str:
+    """Versions, number of threads and samples, how long it was watched and what that cost it."""
     versions = [
         f"{name} {plain(version)}"
         for name, version in (("Python", process.python), ("torch", process.torch))
@@ -71,8 +84,12 @@ def _headline(process: ProcessBudget) -> Text:
     ]
     threads = "1 thread" if len(process.threads) == 1 else f"{len(process.threads)} threads"
     cost = "" if process.slowdown_share is None else f", which slowed it by {process.slowdown_share:.0%}"
-    about = f"watched for {format_ns(process.duration_ns)}{cost}"
-    return text.append(f"\n{'   '.join((*versions, threads, f'{process.samples:,} samples', about))}", style="dim")
+    watched = f"watched for {format_ns(process.duration_ns)}{cost}"
+    return "   ".join((*versions, threads, f"{process.samples:,} samples", watched))
+
+
+def _headline(process: ProcessBudget) -> Text:
+    return Text.assemble((title(process), "bold"), (f"\n{about(process)}", "dim"))
 
 
 def _budget(thread: ThreadBudget) -> Table:
@@ -135,40 +152,60 @@ def name_of(thread: ThreadBudget) -> str:
 
 def print_process_delta(console: Console, delta: ProcessDelta) -> None:
     """Print what changed between two watches."""
-    sides = (f"process {side.pid}, watched for {format_ns(side.duration_ns)}" for side in (delta.base, delta.new))
-    console.print(Text("  →  ".join(sides), style="bold"))
-    moved = [thread for thread in delta.threads[1:] if any(row.verdict != "same" for row in thread.host)]
-    for thread in (*delta.threads[:1], *moved):
+    console.print(Text(sides(delta), style="bold"))
+    shown = changed(delta)
+    for thread in shown:
         console.print(_changes(thread))
-    if alike := len(delta.threads[1:]) - len(moved):
-        console.print(
-            Text(f"{alike} other {'thread divides' if alike == 1 else 'threads divide'} as before", style="dim")
-        )
-    for label, names in (("gone", delta.gone), ("new", delta.came)):
-        if names:
-            console.print(
-                Text(f"{label}: {', '.join(plain(name) or 'a thread without a name' for name in names)}", style="dim")
-            )
+    for line in unchanged(delta, len(shown)):
+        console.print(Text(line, style="dim"))
     console.print(Text(plain(delta.sentence), style="bold"))
     print_footnotes(console, delta.warnings)
 
 
+def sides(delta: ProcessDelta) -> str:
+    """The two watches."""
+    each = (f"process {side.pid}, watched for {format_ns(side.duration_ns)}" for side in (delta.base, delta.new))
+    return "  →  ".join(each)
+
+
+def changed(delta: ProcessDelta) -> list[ThreadDelta]:
+    """The main thread, and the others whose time divides otherwise."""
+    others = [thread for thread in delta.threads[1:] if any(row.verdict != "same" for row in thread.host)]
+    return [*delta.threads[:1], *others]
+
+
+def unchanged(delta: ProcessDelta, shown: int) -> Iterator[str]:
+    """How many threads beyond those ``shown`` divide as before, and which have no counterpart."""
+    if alike := len(delta.threads) - shown:
+        yield f"{alike} other {'thread divides' if alike == 1 else 'threads divide'} as before"
+    for label, names in (("gone", delta.gone), ("new", delta.came)):
+        if names:
+            yield f"{label}: {', '.join(plain(name) or 'a thread without a name' for name in names)}"
+
+
 def _changes(thread: ThreadDelta) -> Table:
-    name = cut(plain(thread.name) or f"thread {thread.new_thread}")
-    left = (name, "95 % interval", "verdict")
-    table = figures(name, "base", "new", "difference", "95 % interval", "verdict", left=left)
-    for row in thread.host:
-        if row.base_share or row.new_share:
-            low, high = row.ci95_share
-            table.add_row(
-                Text(row.category, style=COLORS[row.category]),
-                f"{row.base_share:.1%}",
-                f"{row.new_share:.1%}",
-                f"{100 * row.delta_share:+.1f} points",
-                f"{100 * low:+.1f} .. {100 * high:+.1f}",
-                row.verdict,
-            )
-    table.add_row(
-        Text("busy", style="bold"), f"{thread.base_busy_share:.1%}", f"{thread.new_busy_share:.1%}", "", "", ""
-    )
+    heads, rows = change_cells(thread)
+    table = figures(*heads, left=(heads[0], "95 % interval", "verdict"))
+    for name, *cells in rows:
+        table.add_row(Text(name, style=COLORS.get(name, "bold")), *cells)
     return table
+
+
+def change_cells(thread: ThreadDelta) -> Cells:
+    """Shares of each category of a thread in both watches, and how busy it was."""
+    rows = [_change(row) for row in thread.host if row.base_share or row.new_share]
+    busy = ("busy", f"{thread.base_busy_share:.1%}", f"{thread.new_busy_share:.1%}", "", "", "")
+    heads = ("base", "new", "difference", "95 % interval", "verdict")
+    return (cut(plain(thread.name) or f"thread {thread.new_thread}"), *heads), [*rows, busy]
+
+
+def _change(row: ShareDelta) -> Sequence[str]:
+    low, high = row.ci95_share
+    return (
+        row.category,
+        f"{row.base_share:.1%}",
+        f"{row.new_share:.1%}",
+        f"{100 * row.delta_share:+.1f} points",
+        f"{100 * low:+.1f} .. {100 * high:+.1f}",
+        row.verdict,
+    )
