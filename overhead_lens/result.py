@@ -34,8 +34,16 @@ class Result:
         """Print the report that the command prints."""
         importlib.import_module("overhead_lens.terminal.output").print_result(self)
 
-    def _repr_html_(self) -> str:
+    def to_html(self) -> str:
+        """The report as one HTML file that holds everything and asks nothing of any network.
+
+        Raises:
+            UsageError: There is no page of such results.
+        """
         return str(_forms().to_html(self))
+
+    def _repr_html_(self) -> str:
+        return str(_forms().to_notebook(self))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """What IPython shows on a terminal: the report, where a dataclass would print every field."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import EXIT_USAGE, UsageError
-from overhead_lens.terminal.arguments import Quiet, Rules, json_option
+from overhead_lens.terminal.arguments import Html, Quiet, Rules, json_option
 
 if TYPE_CHECKING:
     from overhead_lens.terminal.output import Format
@@ -32,25 +32,24 @@ def analyze(
         str | None, typer.Option(help="DuckDB SQL over tables events, kernels, launches, steps, host, ...")
     ] = None,
     rules: Rules = None,
+    html: Html = None,
     json_: Annotated[bool, json_option("analysis")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Where the time of recorded traces goes: host, device, and who let the device idle."""
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.taxonomy.rules import load_rules
     from overhead_lens.terminal.output import Format, show
 
-    form = Format.asked(json=json_)
-    if rules is not None:
-        load_rules(rules)
-    _check_combination(diff=diff, query=query, pftrace=pftrace, dask=dask, parquet=parquet)
+    classifier = default_classifier(rules)
+    form = Format(json_, html, classifier)
+    _check_combination(diff=diff, query=query, pftrace=pftrace, dask=dask, parquet=parquet, html=html)
     paths = find_traces(traces)
     if diff:
         if len(paths) != 2:
             raise UsageError(f"--diff takes two traces, not {len(paths)}")
         from overhead_lens.stored import compare_traces
 
-        show(compare_traces(paths[0], paths[1], default_classifier(rules)), form)
+        show(compare_traces(paths[0], paths[1], classifier), form)
     elif query is not None:
         _show_query(query, paths, rules, form=form)
     else:
@@ -90,7 +89,7 @@ def _check_combination(**options: object) -> None:
     given = {name for name, value in options.items() if value}
     for one, others in (
         ("diff", {"query", "pftrace", "dask", "parquet"}),
-        ("query", {"pftrace", "dask", "parquet"}),
+        ("query", {"pftrace", "dask", "parquet", "html"}),
         ("pftrace", {"dask"}),
     ):
         clash = sorted(others & given)

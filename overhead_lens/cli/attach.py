@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import Quiet, Rules, directory_option, json_option
+from overhead_lens.terminal.arguments import Html, Quiet, Rules, directory_option, json_option
 
 if TYPE_CHECKING:
     from threading import Event
@@ -34,6 +34,7 @@ def attach(
     ] = False,
     output: Annotated[Path | None, directory_option("capture")] = None,
     rules: Rules = None,
+    html: Html = None,
     json_: Annotated[bool, json_option("budgets")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -70,7 +71,7 @@ def attach(
             path = record_process(request, interrupted, listener)
             listener.step("analyzing")
             budget = process_of(path, classifier)
-    show_drawn(budget, Format.asked(json=json_), lambda: draw_process(path, classifier), "capture")
+    show_drawn(budget, Format(json_, html, classifier), lambda: draw_process(path, classifier), "capture")
 
 
 def _refresh(request: AttachRequest, classifier: Classifier, interrupted: Event) -> None:

@@ -25,4 +25,4 @@ def calibrate(
         raise UsageError("calibrate measures on Linux and macOS only")
     with progress(quiet=quiet) as listener:
         calibrated = calibrate_machine(timeout, listener)
-    show(calibrated, Format.asked(json=json_))
+    show(calibrated, Format(json_))

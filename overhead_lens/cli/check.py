@@ -83,7 +83,7 @@ def check(
             outcome = by_time(base.meta, baseline, path, (limits, count_limits), classifier, force=force)
     _write(markdown, check_files.markdown(outcome), append=True)
     _write(junit, check_files.junit(outcome), append=False)
-    show(outcome, Format.asked(json=json_))
+    show(outcome, Format(json_))
     if outcome.regressed:
         raise typer.Exit(EXIT_REGRESSION)
 

@@ -11,7 +11,16 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
-from overhead_lens.terminal.arguments import TIMEOUT_S, Margin, Quiet, Rules, Timeout, directory_option, json_option
+from overhead_lens.terminal.arguments import (
+    TIMEOUT_S,
+    Html,
+    Margin,
+    Quiet,
+    Rules,
+    Timeout,
+    directory_option,
+    json_option,
+)
 from overhead_lens.terminal.call import SIDES, CallOptions, by_side, parse_side, takes_call_options
 
 
@@ -35,6 +44,7 @@ def compare(
     output: Annotated[Path | None, directory_option("two captures")] = None,
     rules: Rules = None,
     timeout: Timeout = TIMEOUT_S,
+    html: Html = None,
     json_: Annotated[bool, json_option("difference")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -78,7 +88,7 @@ def compare(
             requests.append(request)
         listener = stack.enter_context(progress(quiet=quiet))
         compared = measure_pair((requests[0], requests[1]), output, classifier, margin / 100, listener)
-    show(compared.delta, Format.asked(json=json_))
+    show(compared.delta, Format(json_, html, classifier))
     for path, budget in zip(compared.paths, compared.budgets, strict=True):
         draw(path, budget.breakdown, classifier)
     if compared.delta.verdict == "slower":

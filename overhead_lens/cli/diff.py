@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
-from overhead_lens.terminal.arguments import Margin, Rules, json_option
+from overhead_lens.terminal.arguments import Html, Margin, Rules, json_option
 
 
 def diff(
@@ -19,6 +19,7 @@ def diff(
     ] = False,
     margin: Margin = 1.0,
     rules: Rules = None,
+    html: Html = None,
     json_: Annotated[bool, json_option("difference")] = False,
 ) -> None:
     """Compare two captures; exit 1 when the new one is slower. Of two traces or watched processes: what changed."""
@@ -31,7 +32,8 @@ def diff(
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
 
-    form, classifier = Format.asked(json=json_), default_classifier(rules)
+    classifier = default_classifier(rules)
+    form = Format(json_, html, classifier)
     if base.is_file() and new.is_file():
         show(compare_traces(base, new, classifier), form)
         return

@@ -23,7 +23,7 @@ def doctor(
 
     findings = examine()
     rows = [asdict(finding) for finding in findings]
-    show_rows(rows, Format.asked(json=json_), lambda console: _print(console, findings))
+    show_rows(rows, Format(json_), lambda console: _print(console, findings))
 
 
 def _print(console: Console, findings: Sequence[Requirement]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import Quiet, json_option
+from overhead_lens.terminal.arguments import Html, Quiet, json_option
 
 if TYPE_CHECKING:
     from overhead_lens.machine.request import Listener
@@ -23,6 +23,7 @@ def history(
     picture: Annotated[
         Path | None, typer.Option(help="Write a picture of every series: FILE.svg, .png or .pdf.")
     ] = None,
+    html: Html = None,
     json_: Annotated[bool, json_option("history")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -36,7 +37,7 @@ def history(
         result = read(folder, listener)
     if picture is not None:
         draw_history(result, picture)
-    show(result, Format.asked(json=json_))
+    show(result, Format(json_, html))
 
 
 def read(folder: Path, listener: Listener) -> History:

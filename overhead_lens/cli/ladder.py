@@ -12,6 +12,7 @@ from overhead_lens.errors import UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
     Device,
+    Html,
     Inputs,
     Param,
     Quick,
@@ -36,6 +37,7 @@ def ladder(
     quick: Quick = False,
     output: Annotated[Path | None, directory_option("ladder")] = None,
     timeout: Timeout = TIMEOUT_S,
+    html: Html = None,
     json_: Annotated[bool, json_option("ladder")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -63,4 +65,4 @@ def ladder(
     with progress(quiet=quiet) as listener:
         path = record_ladder(request, list(RUNGS), listener)
         measured = ladder_of(path)
-    show_drawn(measured, Format.asked(json=json_), lambda: draw_ladder(measured, path / PICTURE), "ladder")
+    show_drawn(measured, Format(json_, html), lambda: draw_ladder(measured, path / PICTURE), "ladder")

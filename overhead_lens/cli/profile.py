@@ -11,6 +11,7 @@ import typer
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
+    Html,
     Quick,
     Quiet,
     Rules,
@@ -33,6 +34,7 @@ def profile(
     output: Annotated[Path | None, directory_option("capture")] = None,
     rules: Rules = None,
     timeout: Timeout = TIMEOUT_S,
+    html: Html = None,
     json_: Annotated[bool, json_option("budget")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -64,4 +66,6 @@ def profile(
         path = record(request, listener)
         listener.step("analyzing")
         budget = budget_of(path, classifier)
-    show_drawn(budget.breakdown, Format.asked(json=json_), lambda: draw(path, budget.breakdown, classifier), "capture")
+    show_drawn(
+        budget.breakdown, Format(json_, html, classifier), lambda: draw(path, budget.breakdown, classifier), "capture"
+    )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from overhead_lens.terminal.arguments import Rules, json_option
+from overhead_lens.terminal.arguments import Html, Rules, json_option
 
 
 def report(
@@ -15,6 +15,7 @@ def report(
         Path, typer.Argument(help="Directory of a capture, a process, a ladder, a sweep or a comparison.")
     ],
     rules: Rules = None,
+    html: Html = None,
     json_: Annotated[bool, json_option("budget")] = False,
 ) -> None:
     """Print the budget of a stored capture or process, or a stored ladder, sweep or comparison."""
@@ -22,4 +23,5 @@ def report(
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
 
-    show(load_with(capture, default_classifier(rules)), Format.asked(json=json_))
+    classifier = default_classifier(rules)
+    show(load_with(capture, classifier), Format(json_, html, classifier))

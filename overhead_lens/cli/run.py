@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import MeasurementError, UsageError
-from overhead_lens.terminal.arguments import Rules, directory_option
+from overhead_lens.terminal.arguments import Html, Rules, directory_option
 
 REPORT = "report.txt"
 
@@ -27,6 +27,7 @@ def run(
     json_: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the budget there as JSON.")
     ] = None,
+    html: Html = None,
     rules: Rules = None,
 ) -> None:
     """Run a program as Python would and print where the time of its steps goes.
@@ -38,7 +39,7 @@ def run(
     from overhead_lens.studies.run.analysis import run_budget_of
     from overhead_lens.studies.run.record import Program, record_run
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.terminal.output import print_into
+    from overhead_lens.terminal.output import print_into, write_page
 
     if sys.platform == "win32":
         raise UsageError("run measures on Linux and macOS only; runs made there can be read here")
@@ -55,6 +56,8 @@ def run(
     else:
         with (path / REPORT).open("w", encoding="utf-8") as file:
             print_into(file, budget)
+    if html is not None:
+        write_page(budget, html, classifier)
     _end_as(exit_code)
 
 

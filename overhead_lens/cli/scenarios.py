@@ -25,7 +25,7 @@ def scenarios(
     paths = {name: str(path) for name, path in builtin_paths().items()}
     with tempfile.TemporaryDirectory() as folder, Worker("lister", Path(folder, "log"), 120.0) as worker:
         rows = worker.ask(CATALOG, paths=paths).scenarios
-    show_rows(rows, Format.asked(json=json_), lambda console: _print(console, rows))
+    show_rows(rows, Format(json_), lambda console: _print(console, rows))
 
 
 def _print(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:

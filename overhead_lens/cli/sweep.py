@@ -13,6 +13,7 @@ from overhead_lens.errors import UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
     Device,
+    Html,
     Mode,
     Quick,
     Quiet,
@@ -43,6 +44,7 @@ def sweep(
     quick: Quick = False,
     output: Annotated[Path | None, directory_option("sweep")] = None,
     timeout: Timeout = TIMEOUT_S,
+    html: Html = None,
     json_: Annotated[bool, json_option("sweep")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -74,7 +76,7 @@ def sweep(
     with progress(quiet=quiet) as listener:
         folder = record_sweep(request, listener)
         measured = sweep_of(folder)
-    show_drawn(measured, Format.asked(json=json_), lambda: draw_sweep(measured, folder / PICTURE), "sweep")
+    show_drawn(measured, Format(json_, html), lambda: draw_sweep(measured, folder / PICTURE), "sweep")
 
 
 def scenario_of(targets: list[str], *, all_variants: bool) -> tuple[Target, list[str | None] | None]:

@@ -11,6 +11,10 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
+from overhead_lens.errors import UsageError
+from overhead_lens.report.page.write import page_html
+from overhead_lens.taxonomy.classifier import Classifier, default_classifier
+
 _WIDTH = 120
 _HTML = '<pre style="line-height:1.25;white-space:pre;overflow-x:auto"><code>{code}</code></pre>'
 
@@ -23,13 +27,15 @@ class Form:
         document: Makes the JSON document of a result.
         text: Prints a result on a console.
         table: Makes the pandas table of a result; empty for those that the Python API does not give.
-        html: Makes the HTML of a result in a notebook; where it is empty, a notebook shows the text.
+        notebook: Makes the HTML of a result in a notebook; where it is empty, a notebook shows the text.
+        page: Makes the ``Page`` of a result by the rules of a classifier; empty for those that have none.
     """
 
     document: str
     text: str
     table: str = ""
-    html: str = ""
+    notebook: str = ""
+    page: str = ""
 
 
 _FORMS = {
@@ -38,12 +44,14 @@ _FORMS = {
         "report.text.breakdown:print_breakdown",
         "report.tables:host_table",
         "report.html:breakdown_html",
+        "report.page.breakdown:breakdown_page",
     ),
     "comparison.model.Delta": Form(
         "documents.delta:delta_document",
         "report.text.delta:print_delta",
         "report.tables:delta_table",
         "report.html:delta_html",
+        "report.page.delta:delta_page",
     ),
     "studies.ladder.analysis.Ladder": Form(
         "documents.ladder:ladder_document", "report.text.ladder:print_ladder", "report.tables:ladder_table"
@@ -93,12 +101,28 @@ def to_pandas(result: object) -> pd.DataFrame:
     return table
 
 
-def to_html(result: object) -> str:
+def to_html(result: object, classifier: Classifier | None = None) -> str:
+    """A result as one HTML file that holds everything.
+
+    Args:
+        result: Of a type that has a page.
+        classifier: The rules by which it was made; the built-in ones where None.
+
+    Raises:
+        UsageError: There is no page of such results.
+    """
+    page = _form(result).page
+    if not page:
+        raise UsageError(f"there is no page of a {type(result).__name__}")
+    return page_html(_load(page)(result, classifier or default_classifier()))
+
+
+def to_notebook(result: object) -> str:
     """A result in a notebook: HTML of its own, or what ``print_text`` prints, with its colors."""
     form = _form(result)
     return (
-        str(_load(form.html)(result))
-        if form.html
+        str(_load(form.notebook)(result))
+        if form.notebook
         else _recorded(result).export_html(inline_styles=True, code_format=_HTML)
     )
 

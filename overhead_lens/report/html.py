@@ -14,11 +14,10 @@ from overhead_lens.comparison.model import Delta
 from overhead_lens.report.text.blocks import call_title, cut, interval_text, signed_interval_text
 from overhead_lens.report.text.breakdown import sentence
 from overhead_lens.report.text.plain import plain
-from overhead_lens.taxonomy.categories import CATEGORIES
+from overhead_lens.taxonomy.categories import INKS
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns, format_signed_ns
 
-_INKS = {category.name: category.ink for category in CATEGORIES}
 _FONT = "13px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif"
 _DISPLAY = {"div": "block", "span": "inline", "b": "inline", "table": "table", "tr": "table-row"}
 _DIM = "opacity:.65"
@@ -112,7 +111,7 @@ def _bar(breakdown: Breakdown, whole_ns: int) -> str:
             title = escape(f"{category.category} {format_ns(category.ns)} ({category.share:.1%})")
             stripes.append(
                 f'<rect x="{left:.1f}" y="0" width="{width:.1f}" height="{_BAR_HEIGHT}" '
-                f'style="fill:{_INKS[category.category]}"><title>{title}</title></rect>'
+                f'style="fill:{INKS[category.category]}"><title>{title}</title></rect>'
             )
         left += width
     box = f'viewBox="0 0 {_BAR_WIDTH} {_BAR_HEIGHT}" preserveAspectRatio="none" role="img"'
@@ -141,7 +140,7 @@ def _row(cell: str, values: Sequence[str], style: str) -> str:
 
 
 def _name(category: str, mark: str = "") -> str:
-    swatch = f"display:inline-block;width:.7em;height:.7em;margin-right:.5em;background:{_INKS[category]}"
+    swatch = f"display:inline-block;width:.7em;height:.7em;margin-right:.5em;background:{INKS[category]}"
     return f"{_tag('span', swatch, '')}{escape(category + mark)}"
 
 

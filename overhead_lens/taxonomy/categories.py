@@ -15,6 +15,7 @@ class Category:
         summary: What belongs to it.
         color: In a terminal, a name that rich knows.
         ink: In a picture, ``#rrggbb``.
+        hatch: What tells it apart there without colors, as Plotly names patterns; empty for a plain area.
         parts: Its named shares and what belongs to them; empty for one that is listed by guard or frame.
         part_optional: Whether time may have none of them; beside time that has one, it is the part ``other``.
         blamed_as: What a device is idle because of while the host is in it; its own name where empty.
@@ -25,6 +26,7 @@ class Category:
     summary: str
     color: str
     ink: str
+    hatch: str
     parts: Mapping[str, str] = field(default_factory=dict)
     part_optional: bool = False
     blamed_as: str = ""
@@ -37,6 +39,7 @@ CATEGORIES = (
         "the interpreter, and crossing between Python and C++",
         "yellow",
         "#d4a017",
+        "",
         {
             "user": "your own code",
             "library": "Python code of other installed packages; a frame's file begins with the package's name",
@@ -53,12 +56,14 @@ CATEGORIES = (
         "Dynamo's cache lookup, the backend match, the guard tree, the Python code of lambda guards",
         "magenta",
         "#b279a2",
+        "x",
     ),
     Category(
         "dispatcher",
         "from an operator's C++ entry to the kernel's first instruction, and back",
         "blue",
         "#4c78a8",
+        "/",
         {
             "dispatch": "finding the kernel: keys, boxing",
             "autograd": "recording for the backward pass",
@@ -70,6 +75,7 @@ CATEGORIES = (
         "getting and releasing tensors and their memory",
         "cyan",
         "#72b7b2",
+        ".",
         {
             "tensor": "life of tensor and storage objects",
             "storage": "allocators and malloc",
@@ -81,6 +87,7 @@ CATEGORIES = (
         "the arithmetic and data movement itself",
         "green",
         "#54a24b",
+        "\\",
         {"extension": "other people's native code below an operator's kernel entry: C++ extensions, what kernels call"},
         part_optional=True,
         blamed_as="dispatcher",
@@ -90,6 +97,7 @@ CATEGORIES = (
         "putting work on a device's queue",
         "bright_blue",
         "#9ecae9",
+        "|",
         blame_remark="the launching call was running",
     ),
     Category(
@@ -97,6 +105,7 @@ CATEGORIES = (
         "being blocked: a device, a lock, I/O",
         "red",
         "#e45756",
+        "-",
         {
             "device": "synchronizing with a device",
             "gil": "the interpreter's lock, held by another thread",
@@ -107,12 +116,13 @@ CATEGORIES = (
         part_optional=True,
         blame_remark="the host was blocked",
     ),
-    Category("compile", "tracing and compiling within the measured calls", "bright_magenta", "#ff9da6"),
+    Category("compile", "tracing and compiling within the measured calls", "bright_magenta", "#ff9da6", "+"),
     Category(
         "unattributed",
         "what no rule claims, listed function by function",
         "bright_black",
         "#bab0ac",
+        "x",
         blame_remark="nobody knows: no launch, or no events",
     ),
 )
@@ -123,6 +133,8 @@ OPTIONAL_PARTS = frozenset(category.name for category in CATEGORIES if category.
 OTHER = "other"
 """Time of a category with optional parts that has none."""
 COLORS = {category.name: category.color for category in CATEGORIES}
+INKS = {category.name: category.ink for category in CATEGORIES}
+HATCHES = {category.name: category.hatch for category in CATEGORIES}
 BLAMED_AS = tuple(category.blamed_as or category.name for category in CATEGORIES)
 """What idle time is blamed on, by category."""
 

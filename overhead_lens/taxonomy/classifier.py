@@ -47,6 +47,14 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """What a frame makes of its caller's attribution, and the rule that fits it; None where none does."""
+
+    carried: Carried
+    rule: Rule | None
+
+
+@dataclass(frozen=True, slots=True)
 class Classified:
     """A stack's attribution, and its innermost frame that is to be shown."""
 
@@ -104,7 +112,12 @@ class Classifier:
 
     def enter(self, frame: StackFrame, carried: Carried) -> Carried:
         """One step of ``classify``: the attribution below ``frame``."""
-        return _carry(self._frame_rule(frame, carried.callers), carried)
+        return self.claim(frame, carried).carried
+
+    def claim(self, frame: StackFrame, carried: Carried) -> Claim:
+        """One step of ``classify``, with the rule that decided it."""
+        rule = self._frame_rule(frame, carried.callers)
+        return Claim(_carry(rule, carried), rule)
 
     def serves(self, frame: StackFrame, caller: Attribution) -> bool:
         """Whether a frame is neutral, so that its time belongs to its caller."""

@@ -29,6 +29,21 @@ Rules = Annotated[Path | None, typer.Option(help="Rules of your own (TOML), trie
 Margin = Annotated[
     float, typer.Option(help="Percent of the base's wall time that count as no difference.", min=0.0, max=100.0)
 ]
+
+
+def _new_file(path: Path | None) -> Path | None:
+    """A file that is not there yet, in a directory that is: known before anything is measured."""
+    if path is not None and path.exists():
+        raise UsageError(f"{path} exists; nothing is overwritten, name another --html")
+    if path is not None and not path.parent.is_dir():
+        raise UsageError(f"cannot write {path}: there is no directory {path.parent}")
+    return path
+
+
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write it as a page to look at, too.", callback=_new_file),
+]
 Timeout = Annotated[float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)]
 
 

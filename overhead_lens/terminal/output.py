@@ -5,39 +5,63 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from enum import Enum, auto
+from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 from rich.console import Console
 
-from overhead_lens.errors import MeasurementError, OverheadLensError
-from overhead_lens.report.forms import print_text, to_json
+from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
+from overhead_lens.report.forms import print_text, to_html, to_json
+from overhead_lens.taxonomy.classifier import Classifier
 
 # Wide enough for the tables where stdout is a file or a pipe and has no width of its own.
 _FILE_WIDTH = 120
 
 
-class Format(Enum):
-    """How a result is printed."""
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a result is shown.
 
-    TEXT = auto()
-    """For people."""
+    Attributes:
+        json: For programs: one document and nothing else on stdout. Else text for people.
+        page: File to which its HTML is written as well; None for none.
+        classifier: The rules by which it was made, which the page tells of; None for the built-in ones.
+    """
 
-    JSON = auto()
-    """For programs: one document and nothing else on stdout."""
-
-    @classmethod
-    def asked(cls, *, json: bool) -> Format:
-        """What the options of a command ask for."""
-        return cls.JSON if json else cls.TEXT
+    json: bool = False
+    page: Path | None = None
+    classifier: Classifier | None = None
 
 
 def show(result: object, form: Format) -> None:
-    """Print a result of a type that ``report/forms.py`` knows."""
-    if form is Format.JSON:
+    """Print a result of a type that ``report/forms.py`` knows, and write its page where one is asked for.
+
+    Raises:
+        UsageError: The page's file exists or cannot be written; the result was printed.
+    """
+    if form.json:
         print(to_json(result))
     else:
         print_result(result)
+    if form.page is not None:
+        write_page(result, form.page, form.classifier)
+
+
+def write_page(result: object, path: Path, classifier: Classifier | None) -> None:
+    """Write the HTML of a result into a new file.
+
+    Raises:
+        UsageError: The file exists or cannot be written.
+    """
+    page = to_html(result, classifier)
+    try:
+        with path.open("x", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(page)
+    except FileExistsError as error:
+        raise UsageError(f"{path} exists; nothing is overwritten, name another --html") from error
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
 
 
 def print_result(result: object) -> None:
@@ -53,7 +77,7 @@ def print_into(file: IO[str], result: object) -> None:
 
 def show_rows(rows: object, form: Format, text: Callable[[Console], None]) -> None:
     """Print plain JSON values that no schema fixes, or what ``text`` prints of them."""
-    if form is Format.JSON:
+    if form.json:
         print(json.dumps(rows, indent=1))
     else:
         text(make_console())

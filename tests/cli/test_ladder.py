@@ -239,7 +239,7 @@ def test_a_whole_ladder_of_a_call_without_tensors(
     assert all((rung["ns"] is None) == (rung["reason"] is not None) for rung in rungs.values())
     assert rungs["eager"]["ns"] > 0
     assert (document["layers"], document["processes"]) == ([], 2)
-    show(ladder_of(path), Format.JSON)
+    show(ladder_of(path), Format(json=True))
     assert validated(capsys.readouterr().out) == document
     assert (path / "waterfall.svg").is_file()
     meta, rows = read_ladder(path)

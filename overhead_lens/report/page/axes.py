@@ -80,3 +80,8 @@ def upright(x: float, color: str = "#999999", dash: str = "dot") -> dict[str, An
 def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
     """An annotation without an arrow; ``y`` is a share of the chart's height."""
     return {"text": text, "x": x, "y": y, "yref": "paper", "showarrow": False, "font": {"size": 11}, **more}
+
+
+def hatched(inks: str | Sequence[str], hatches: str | Sequence[str]) -> dict[str, Any]:
+    """``marker.pattern`` of areas in these colors, which tells them apart where colors do not."""
+    return {"shape": hatches, "bgcolor": inks, "fgcolor": "#14171a", "fgopacity": 0.28, "size": 6, "solidity": 0.2}

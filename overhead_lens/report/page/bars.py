@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from overhead_lens.report.page.axes import label, rounded
+from overhead_lens.report.page.axes import hatched, label, rounded
 from overhead_lens.report.page.model import Chart
 from overhead_lens.report.text.blocks import interval_text
 from overhead_lens.taxonomy.categories import CATEGORIES
@@ -24,6 +24,7 @@ class Stretch:
 
     name: str
     ink: str
+    hatch: str
     ns: int
     told: str
 
@@ -48,8 +49,8 @@ class Bar:
 def host_bar(name: str, remark: str, host: Sequence[HostCategory], full_ns: int) -> Bar:
     """The bar of a host budget."""
     stretches = [
-        Stretch(category.category, inks.ink, category.ns, _told(category))
-        for category, inks in zip(host, CATEGORIES, strict=True)
+        Stretch(category.category, looks.ink, looks.hatch, category.ns, _told(category))
+        for category, looks in zip(host, CATEGORIES, strict=True)
     ]
     return Bar(name, remark, stretches, full_ns)
 
@@ -65,8 +66,8 @@ def _told(category: HostCategory) -> str:
 
 def bars_chart(bars: Sequence[Bar], described: str) -> Chart:
     """Bars below one another, the first on top."""
-    names = dict.fromkeys((stretch.name, stretch.ink) for bar in bars for stretch in bar.stretches if stretch.ns)
-    data = [_trace(name, ink, bars) for name, ink in names]
+    looks = {stretch.name: stretch for bar in bars for stretch in bar.stretches if stretch.ns}
+    data = [_trace(look, bars) for look in looks.values()]
     layout = {
         "barmode": "stack",
         "bargap": 0.55,
@@ -79,21 +80,25 @@ def bars_chart(bars: Sequence[Bar], described: str) -> Chart:
     return Chart({"data": data, "layout": layout}, described, ROW_PX * len(bars) + _BELOW_PX + 10)
 
 
-def _trace(name: str, ink: str, bars: Sequence[Bar]) -> dict[str, Any]:
-    """The pieces of one name in all bars."""
+def _trace(look: Stretch, bars: Sequence[Bar]) -> dict[str, Any]:
+    """The pieces of one name in all bars, which look alike."""
     found = [
         (at, bar, stretch)
         for at, bar in enumerate(bars)
         for stretch in bar.stretches
-        if stretch.name == name and stretch.ns
+        if stretch.name == look.name and stretch.ns
     ]
     return {
         "type": "bar",
         "orientation": "h",
-        "name": label(name),
+        "name": label(look.name),
         "y": [at for at, _, _ in found],
         "x": [rounded(stretch.ns / max(1, bar.full_ns)) for _, bar, stretch in found],
-        "marker": {"color": ink, "line": {"width": 0}},
+        "marker": {
+            "color": look.ink,
+            "pattern": hatched(look.ink, look.hatch),
+            "line": {"width": 0},
+        },
         "customdata": [f"{label(bar.name)}: {stretch.told}" for _, bar, stretch in found],
         "hovertemplate": "%{customdata}<extra></extra>",
     }

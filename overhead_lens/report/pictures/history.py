@@ -10,11 +10,11 @@ import numpy as np
 from overhead_lens.report.pictures.save import save
 from overhead_lens.report.text.plain import literal
 from overhead_lens.studies.history.analysis import WALL, History, Segment
-from overhead_lens.taxonomy.categories import CATEGORIES
+from overhead_lens.taxonomy.categories import INKS
 
 _WIDTH_IN, _ROW_IN = 11.0, 3.4
 _MOST_ROWS, _MOST_TICKS, _LONGEST = 40, 20, 100
-_COLORS = {WALL: "#222222", **{category.name: category.ink for category in CATEGORIES}}
+_COLORS = {WALL: "#222222", **INKS}
 
 
 def draw_history(history: History, target: Path) -> None:

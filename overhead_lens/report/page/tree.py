@@ -1,0 +1,160 @@
+"""Sampled stacks as one tree of frames, each with the rule that claimed it; small shares folded.
+
+A tree is a sequence of nodes, parents before their children, so that a stack of any depth is handled without recursion::
+
+    stacks                 nodes (parent, frame, total, own)
+    loop;f;aten::add  3    0  -  loop        5 0
+    loop;f            1    1  0  f           4 1
+    loop;g            1    2  1  aten::add   3 3
+                           3  0  g           1 1
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from overhead_lens.stack import Stack, StackFrame
+from overhead_lens.taxonomy.classifier import Carried, Classifier
+from overhead_lens.taxonomy.names import display_name
+from overhead_lens.taxonomy.rules import Attribution, Rule
+
+ROOT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A frame as called from its parent.
+
+    Attributes:
+        parent: The parent's place in the tree, ``ROOT`` for the outermost frame.
+        name: Function and file or module.
+        line: The source line that was seen most; 0 where none is known.
+        attribution: What time in it counts as.
+        rule: The rule that fits the frame itself; None where none does.
+        inherited: Whether the attribution is that of a frame above it.
+        total: Stacks through it.
+        own: Stacks that end in it.
+        folded: How many frames it stands for; 0 for a frame.
+    """
+
+    parent: int
+    name: str
+    line: int
+    attribution: Attribution
+    rule: Rule | None
+    inherited: bool
+    total: int
+    own: int
+    folded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A tree of which small frames are folded into one for each parent.
+
+    Attributes:
+        frames: How many frames were folded.
+        stacks: Stacks that end in them.
+    """
+
+    nodes: Sequence[Node]
+    frames: int
+    stacks: int
+
+
+def tree_of(stacks: Iterable[Stack], classifier: Classifier, root: str) -> list[Node]:
+    """The tree of ``stacks`` below one root; empty without stacks.
+
+    Args:
+        stacks: Outermost frame first.
+        classifier: Fitted to them.
+        root: Name of the root, which all stacks share.
+    """
+    growing = _Growing(classifier, root)
+    for stack in stacks:
+        growing.add(stack)
+    return growing.nodes() if growing.total[0] else []
+
+
+class _Growing:
+    """Nodes as columns, the root first."""
+
+    def __init__(self, classifier: Classifier, root: str) -> None:
+        self._classifier = classifier
+        self._places: dict[tuple[int, str, str], int] = {}
+        self._frames = [Node(ROOT, root, 0, Carried().attribution, None, inherited=False, total=0, own=0)]
+        self._carried = [Carried()]
+        self._lines: list[Counter[int]] = [Counter()]
+        self.total = [0]
+        self._own = [0]
+
+    def add(self, stack: Stack) -> None:
+        """Count one stack along its frames."""
+        place = 0
+        self.total[place] += stack.count
+        for frame in stack.frames:
+            place = self._child(place, frame)
+            self.total[place] += stack.count
+            self._lines[place][frame.line] += stack.count
+        self._own[place] += stack.count
+
+    def _child(self, parent: int, frame: StackFrame) -> int:
+        key = parent, frame.function, frame.location
+        if key not in self._places:
+            self._places[key] = len(self._frames)
+            claim = self._classifier.claim(frame, self._carried[parent])
+            inherited = claim.rule is None or claim.rule.attribution != claim.carried.attribution
+            name, attribution = display_name(frame), claim.carried.attribution
+            self._frames.append(Node(parent, name, 0, attribution, claim.rule, inherited, total=0, own=0))
+            self._carried.append(claim.carried)
+            self._lines.append(Counter())
+            self.total.append(0)
+            self._own.append(0)
+        return self._places[key]
+
+    def nodes(self) -> list[Node]:
+        """The tree."""
+        columns = zip(self._frames, self._lines, self.total, self._own, strict=True)
+        return [
+            replace(frame, line=max(lines, key=lambda line: lines[line], default=0), total=total, own=own)
+            for frame, lines, total, own in columns
+        ]
+
+
+def folded(nodes: Sequence[Node], most: int, least_share: float) -> Folded:
+    """The tree with at most ``most`` frames, each of at least ``least_share`` of the root; what is smaller is folded.
+
+    A frame is never smaller than those that it calls, so whoever stays has its callers.
+    """
+    if not nodes:
+        return Folded((), 0, 0)
+    sizes = sorted((node.total for node in nodes), reverse=True)
+    least = max(least_share * nodes[0].total, sizes[most] + 1 if len(nodes) > most else 0)
+    # Where a frame stands in the result; one that is folded stands at its nearest caller that is not.
+    places = [0]
+    result = [nodes[0]]
+    below: defaultdict[int, list[Node]] = defaultdict(list)
+    for node in nodes[1:]:
+        caller = places[node.parent]
+        if node.total >= least:
+            places.append(len(result))
+            result.append(replace(node, parent=caller))
+        else:
+            places.append(caller)
+            below[caller].append(node)
+    result.extend(_sum_of(small, caller, result[caller].attribution) for caller, small in below.items())
+    frames = sum(map(len, below.values()))
+    return Folded(result, frames, sum(node.own for small in below.values() for node in small))
+
+
+def _sum_of(small: Sequence[Node], caller: int, attribution: Attribution) -> Node:
+    """One node for frames that are folded below a caller; it counts as what most of it does."""
+    weights: Counter[Attribution] = Counter({attribution: 0})
+    for node in small:
+        weights[node.attribution] += node.own
+    most = max(weights, key=lambda one: weights[one])
+    name = f"{len(small):,} smaller frame{'s' * (len(small) > 1)}"
+    stacks = weights.total()
+    return Node(caller, name, 0, most, None, inherited=True, total=stacks, own=stacks, folded=len(small))

@@ -1,0 +1,138 @@
+"""The HTML of a page: one file that holds everything, asks nothing of any network, and runs no script but its own.
+
+What the page shows is text in elements, or JSON that Plotly draws; the policy in its head allows the two scripts by their hashes
+and nothing else, so that no name from a trace can become code.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from html import escape
+from importlib.resources import files
+
+from overhead_lens.report.page.model import Block, Chart, Page, Section, Table
+from overhead_lens.report.text.blocks import cut
+from overhead_lens.report.text.plain import plain
+
+_LONGEST_NAME = 400
+# What would end a script element, or a line of JavaScript, inside JSON.
+_IN_SCRIPT = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+
+def page_html(page: Page) -> str:
+    """The whole document."""
+    charts: list[Chart] = []
+    body = "".join(_section(section, charts) for section in page.sections)
+    own, library = _asset("page.js"), _plotly()
+    drawn = json.dumps([_drawn(chart) for chart in charts], separators=(",", ":")).translate(_IN_SCRIPT)
+    title = _shown(page.title)
+    return "\n".join(
+        (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{_policy((library, own))}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="color-scheme" content="light dark">',
+            f"<title>{title} - Overhead Lens</title>\n<style>{_asset('page.css')}</style>\n</head>\n<body>",
+            f'<header>\n<h1>{title}</h1>\n<p class="answer">{_shown(page.answer)}</p>\n</header>',
+            f"<main>\n{body}{_provenance(page.provenance)}</main>",
+            f'<script type="application/json" id="charts">{drawn}</script>',
+            f"<script>{library}</script>\n<script>{own}</script>\n</body>\n</html>\n",
+        )
+    )
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Nothing from anywhere; the scripts by their hashes; styles and pictures of the page itself."""
+    hashes = " ".join(f"'sha256-{_hash(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _asset(name: str) -> str:
+    return files("overhead_lens.report.page").joinpath("assets").joinpath(name).read_text(encoding="utf-8")
+
+
+def _plotly() -> str:
+    """The library's script, which may not end the element that holds it."""
+    text = files("plotly").joinpath("package_data").joinpath("plotly.min.js").read_text(encoding="utf-8")
+    return text.replace("</script", "<\\/script")
+
+
+def _drawn(chart: Chart) -> dict[str, object]:
+    return {"data": chart.figure["data"], "layout": chart.figure["layout"], "height": chart.height_px}
+
+
+def _section(section: Section, charts: list[Chart]) -> str:
+    blocks = "".join(_block(block, charts) for block in section.blocks)
+    opened = " open" if section.is_open else ""
+    return f"<details{opened}>\n<summary><h2>{_shown(section.heading)}</h2></summary>\n{blocks}</details>\n"
+
+
+def _block(block: Block, charts: list[Chart]) -> str:
+    if isinstance(block, Chart):
+        charts.append(block)
+        return _chart(block, len(charts) - 1)
+    if isinstance(block, Table):
+        return _table(block)
+    return "".join(f"<p>{_shown(paragraph)}</p>\n" for paragraph in block.paragraphs)
+
+
+def _chart(chart: Chart, number: int) -> str:
+    """A figure that the script fills when it comes into sight; an icicle with what searches it and tells of a frame."""
+    place = f'style="height:{chart.height_px}px" data-chart="{number}"'
+    described = _shown(chart.alternative)
+    if not chart.tree:
+        return f'<figure><div class="chart" {place} role="img" aria-label="{described}"></div></figure>\n'
+    keys = "Arrow keys walk the frames, Enter zooms in, Escape zooms out."
+    return (
+        f'<figure class="tree">\n<div class="find"><label>Search frames <input type="search" autocomplete="off"></label> '
+        f'<output aria-live="polite"></output> <button type="button" hidden>Zoom out</button></div>\n'
+        f'<div class="chart" {place} tabindex="0" role="group" aria-roledescription="icicle" '
+        f'aria-label="{described} {keys}"></div>\n'
+        f'<figcaption aria-live="polite">Click a frame to zoom and to see what claimed it. {keys}</figcaption>\n</figure>\n'
+    )
+
+
+def _table(table: Table) -> str:
+    caption = f"<caption>{_shown(table.caption)}</caption>" if table.caption else ""
+    heads = "".join(_cell("th", head, at in table.numbers, ' scope="col"') for at, head in enumerate(table.heads))
+    rows = "".join(f"<tr>{''.join(_cells(row, table.numbers))}</tr>\n" for row in table.rows)
+    # What is wider than the page scrolls by itself, with the keyboard as well.
+    return (
+        f'<div class="table" tabindex="0" role="group" aria-label="{_shown(table.caption or "table")}"><table>{caption}'
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
+    )
+
+
+def _cells(row: Sequence[str], numbers: frozenset[int]) -> Iterator[str]:
+    return (_cell("td", value, at in numbers) for at, value in enumerate(row))
+
+
+def _cell(tag: str, value: str, is_number: bool, more: str = "") -> str:
+    shown = _shown(value)
+    if not shown:
+        # An empty head names nothing.
+        return "<td></td>"
+    aligned = ' class="number"' if is_number else ""
+    return f"<{tag}{more}{aligned}>{shown}</{tag}>"
+
+
+def _provenance(pairs: Sequence[tuple[str, str]]) -> str:
+    if not pairs:
+        return ""
+    rows = "".join(f"<dt>{_shown(name)}</dt><dd>{_shown(text)}</dd>\n" for name, text in pairs)
+    return f"<details>\n<summary><h2>How it was measured</h2></summary>\n<dl>\n{rows}</dl>\n</details>\n"
+
+
+def _shown(text: str) -> str:
+    """A text as it stands in an element or an attribute: no markup, no control characters, of bounded length."""
+    return escape(plain(cut(text, _LONGEST_NAME)))
