@@ -19,7 +19,12 @@ NOTES = "program.jsonl"
 _WORDS = 64
 _ROW = struct.Struct("10q")
 _MOST_ROWS = 1_000_000
-_BYTES = _WORDS * 8 + _MOST_ROWS * _ROW.size
+_ROW_BYTES = _ROW.size
+_FIRST = _WORDS * 8
+_BYTES = _FIRST + _MOST_ROWS * _ROW_BYTES
+# A step ends in a microsecond: names of this module are found faster than attributes.
+_pack = _ROW.pack_into
+_ROWS = 7
 
 
 class Word(IntEnum):
@@ -36,7 +41,7 @@ class Word(IntEnum):
     BEGUN = 4
     ENDED = 5
     REFUSED = 6
-    ROWS = 7
+    ROWS = _ROWS
     THREAD = 8  # the main thread's id, as the operating system knows it
 
 
@@ -78,7 +83,7 @@ class Area:
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
         self._words = memoryview(memory)[: _WORDS * 8].cast("q")
-        self._rows = 0
+        self._next = _FIRST
 
     @classmethod
     def create(cls, folder: Path) -> Area:
@@ -110,14 +115,15 @@ class Area:
 
     def add(self, *row: int) -> None:
         """Append the fields of a ``Step``; those beyond the area's end are lost."""
-        if self._rows < _MOST_ROWS:
-            _ROW.pack_into(self._memory, _WORDS * 8 + self._rows * _ROW.size, *row)
-            self._rows += 1
-            self._words[Word.ROWS] = self._rows
+        if self._next < _BYTES:
+            _pack(self._memory, self._next, *row)
+            self._next += _ROW_BYTES
+            self._words[_ROWS] += 1
 
     def restart(self) -> None:
         """Drop all rows."""
-        self._rows = self._words[Word.ROWS] = 0
+        self._next = _FIRST
+        self._words[_ROWS] = 0
 
     def rows(self) -> list[Step]:
         """The rows so far."""

@@ -48,8 +48,9 @@ _WINDOW_STEPS, _WINDOW_NS = 5, 200_000_000
 _SETTLED_SHARE = 0.05
 _TURNS = 3
 _FOREVER = 2**62
-# Reading the thread's counters takes about 1 us.
-_COUNTED_STEP_NS = 200_000
+# Reading the thread's counters takes 2 us, and the step after it some more.
+_COUNTED_STEP_NS = 1_000_000
+_NOT_COUNTED = (0, 0, 0, 0)
 # macOS counts for the whole process only.
 _USAGE_OF = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 _clock = time.perf_counter_ns
@@ -225,13 +226,9 @@ class StepWatcher:
         self._begin_ns = _clock()
 
     def _add(self, end_ns: int) -> None:
-        counters = (0, 0, 0, 0)
-        if self._reads_usage:
-            usage = resource.getrusage(_USAGE_OF)
-            times = round(usage.ru_utime * 1e9), round(usage.ru_stime * 1e9)
-            counters = (*times, usage.ru_minflt, usage.ru_nivcsw)
+        counters = _counters() if self._reads_usage else _NOT_COUNTED
         self._area.add(self._begin_ns, end_ns, self._phase, *counters, self.gc_ns, self.compile_ns, self.data_ns)
-        if self._phase == Phase.WARM_UP:
+        if self._phase is Phase.WARM_UP:
             self._recent.append(end_ns - self._begin_ns)
 
     def _turns(self) -> Iterator[int]:
@@ -376,6 +373,12 @@ class StepWatcher:
     def _die(self) -> None:
         """Do nothing from now on; so does a forked child."""
         self._alive = False
+
+
+def _counters() -> tuple[int, int, int, int]:
+    """CPU time in the program and in the kernel, page faults and switches of the main thread so far."""
+    usage = resource.getrusage(_USAGE_OF)
+    return round(usage.ru_utime * 1e9), round(usage.ru_stime * 1e9), usage.ru_minflt, usage.ru_nivcsw
 
 
 def _is_ours(frame: FrameType) -> bool:
