@@ -39,6 +39,7 @@ def test_a_restart_drops_rows_and_no_word(tmp_path: Path) -> None:
 
 def test_rows_beyond_the_end_are_lost_and_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "_MOST_ROWS", 2)
+    monkeypatch.setattr(shared, "_BYTES", shared._FIRST + 2 * shared._ROW_BYTES)
     recorder, program = Area.create(tmp_path), Area.open(tmp_path)
     program.add(*FIRST)
     assert not recorder.is_full

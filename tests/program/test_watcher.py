@@ -470,7 +470,7 @@ def test_the_frame_around_the_steps_is_their_home(start: Callable[..., Program])
 
 def test_counters_of_a_step(start: Callable[..., Program]) -> None:
     program = start()
-    program.chosen("optimizer", interval_ns=200_000)
+    program.chosen("optimizer", interval_ns=1_000_000)
     program.watcher.gc_ns, program.watcher.data_ns = 3, 5
     program.watcher.compiled(program.now_ns - 7, "a shape changed")
     program.mark("optimizer")
@@ -482,7 +482,7 @@ def test_counters_of_a_step(start: Callable[..., Program]) -> None:
 
 def test_short_steps_are_not_counted_in_detail(start: Callable[..., Program]) -> None:
     program = start()
-    program.chosen("optimizer", interval_ns=199_999)
+    program.chosen("optimizer", interval_ns=999_999)
     program.mark("optimizer")
     (row,) = program.rows()
     assert (row.user_ns, row.system_ns, row.faults, row.switches) == (0, 0, 0, 0)
