@@ -12,7 +12,7 @@ from overhead_lens.machine.process import Worker
 from tests.export.trace_processor import Program
 from tests.worker.answering import answering_here
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "tests.browser"]
 
 # How long an example takes is the machine's, and a busy one's no reason to fail.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

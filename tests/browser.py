@@ -1,0 +1,76 @@
+"""Headless Chromium, driven by playwright: pages as a person gets them, with everything that goes wrong written down."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WIDE, PHONE = 1280, 390
+
+
+@dataclass
+class Opened:
+    """A page in the browser, what it asked of a network, and what went wrong in it."""
+
+    page: Any
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """All visible text."""
+        return str(self.page.inner_text("body"))
+
+    def draw_all(self) -> None:
+        """Unfold every section and bring each chart into sight, so that all are drawn."""
+        for section in self.page.query_selector_all("details:not([open])"):
+            section.evaluate("section => { section.open = true; }")
+        for chart in self.page.query_selector_all("[data-chart]"):
+            chart.scroll_into_view_if_needed()
+            chart.wait_for_selector("svg.main-svg", state="attached")
+        self.page.evaluate("scrollTo(0, 0)")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A browser for the tests of one process."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (pip install playwright)")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("needs chromium (apt-get install chromium)")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened(browser: Any, file: Path, width: int = WIDE, scheme: str = "light") -> Iterator[Opened]:
+    """The page of a file on disk; nothing it asks for but itself is answered."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    try:
+        shown = Opened(context.new_page())
+        address = file.as_uri()
+
+        def answer(route: Any) -> None:
+            if route.request.url == address:
+                route.continue_()
+            else:
+                shown.requests.append(route.request.url)
+                route.abort()
+
+        shown.page.route("**/*", answer)
+        shown.page.on("console", lambda message: shown.complaints.append(f"{message.type}: {message.text}"))
+        shown.page.on("pageerror", lambda error: shown.complaints.append(str(error)))
+        shown.page.on("dialog", lambda dialog: (shown.complaints.append(dialog.message), dialog.dismiss()))
+        shown.page.goto(address)
+        shown.page.wait_for_function("document.documentElement.dataset.ready")
+        yield shown
+    finally:
+        context.close()

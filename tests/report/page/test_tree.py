@@ -1,0 +1,100 @@
+"""The tree of sampled stacks: exact sums before and after folding, and the rule that claimed each frame."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from overhead_lens.readers.py_spy.stacks import parse_stacks
+from overhead_lens.report.page.tree import ROOT, Node, folded, tree_of
+from overhead_lens.stack import Stack
+from overhead_lens.taxonomy.classifier import default_classifier
+
+CLASSIFIER = default_classifier()
+USER, ADD, EMPTY = (
+    "step (train.py:3)",
+    "at::_ops::add_Tensor::call (libtorch_cpu.so)",
+    "at::detail::empty_cpu (libtorch_cpu.so)",
+)
+
+
+def stack(*frames: str, count: int = 1) -> Stack:
+    (found,) = parse_stacks([f"{';'.join(frames)} {count}"])
+    return found
+
+
+def tree(*stacks: Stack) -> list[Node]:
+    return tree_of(stacks, CLASSIFIER, "the call")
+
+
+def drawn(nodes: object) -> list[tuple[int, str, int, int]]:
+    return [(node.parent, node.name.split(" ")[0], node.total, node.own) for node in nodes]  # type: ignore[attr-defined]
+
+
+def test_stacks_become_a_tree() -> None:
+    nodes = tree(stack(USER, ADD, count=3), stack(USER, count=1), stack(USER, ADD, EMPTY, count=2))
+    assert drawn(nodes) == [
+        (ROOT, "the", 6, 0),
+        (0, "step", 6, 1),
+        (1, "at::_ops::add_Tensor::call", 5, 3),
+        (2, "at::detail::empty_cpu", 2, 2),
+    ]
+    assert [node.attribution.category for node in nodes[1:]] == ["python", "dispatcher", "allocation"]
+    assert [node.inherited for node in nodes[1:]] == [False, False, False]
+
+
+def test_a_frame_has_the_line_that_was_seen_most() -> None:
+    nodes = tree(stack("f (a.py:7)", count=2), stack("f (a.py:9)", count=3))
+    assert [(node.name, node.line, node.total) for node in nodes[1:]] == [("f (a.py)", 9, 5)]
+
+
+def test_a_neutral_frame_counts_as_its_caller() -> None:
+    nodes = tree(stack(USER, ADD, "__memcpy (libc.so.6)"))
+    assert (nodes[3].attribution.category, nodes[3].inherited) == ("dispatcher", True)
+
+
+def test_no_stacks_no_tree() -> None:
+    assert tree() == []
+    assert folded([], 5, 0.1).nodes == ()
+
+
+def test_small_frames_are_folded_into_one() -> None:
+    nodes = tree(
+        stack(USER, ADD, count=96), stack(USER, EMPTY, "x (liba.so)", count=2), stack(USER, "g (b.py:1)", count=2)
+    )
+    result = folded(nodes, 100, 0.05)
+    assert drawn(result.nodes) == [
+        (ROOT, "the", 100, 0),
+        (0, "step", 100, 0),
+        (1, "at::_ops::add_Tensor::call", 96, 96),
+        (1, "3", 4, 4),
+    ]
+    assert (result.nodes[3].name, result.nodes[3].folded) == ("3 smaller frames", 3)
+    assert (result.frames, result.stacks) == (3, 4)
+
+
+def test_no_more_frames_than_asked_for() -> None:
+    nodes = tree(*(stack(USER, f"f{size} (a.py:1)", count=size) for size in range(1, 41)))
+    result = folded(nodes, 12, 0.0)
+    assert sorted(node.total for node in result.nodes if not node.folded) == [*range(31, 41), 820, 820]
+    (rest,) = [node for node in result.nodes if node.folded]
+    assert (rest.folded, rest.own) == (30, sum(range(1, 31)))
+
+
+NAMES = st.sampled_from(["f (a.py:1)", "g (a.py:2)", "f (b.py:1)", ADD, EMPTY])
+STACKS = st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=6), st.integers(1, 50)), min_size=1, max_size=12)
+
+
+@given(STACKS, st.integers(1, 12), st.sampled_from([0.0, 0.01, 0.2]))
+def test_totals_sum_whatever_is_folded(given_stacks: list, most: int, least_share: float) -> None:
+    stacks = [stack(*names, count=count) for names, count in given_stacks]
+    whole = sum(each.count for each in stacks)
+    for nodes in (tree(*stacks), folded(tree(*stacks), most, least_share).nodes):
+        below: Counter[int] = Counter()
+        for place, node in enumerate(nodes):
+            assert node.parent < place
+            below[node.parent] += node.total
+        assert all(node.total == node.own + below[place] for place, node in enumerate(nodes))
+        assert nodes[0].total == whole == sum(node.own for node in nodes)
