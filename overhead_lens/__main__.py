@@ -33,11 +33,10 @@ from overhead_lens.cli import (
     schema,
     sweep,
 )
-from overhead_lens.errors import EXIT_MEASUREMENT, EXIT_USAGE, OverheadLensError
+from overhead_lens.errors import EXIT_INTERRUPTED, EXIT_MEASUREMENT, EXIT_USAGE, Interrupted, OverheadLensError
 from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.call import CommandLineError
 
-_INTERRUPTED = 130
 _NO_READER = 141
 
 # Set, a defect of this program ends in its traceback instead of a line.
@@ -84,10 +83,6 @@ def _options(
     raise typer.Exit
 
 
-class _InterruptedError(BaseException):
-    """Ctrl-C or SIGTERM; not KeyboardInterrupt, which typer turns into a silent exit."""
-
-
 def main() -> None:
     """Run the program; never returns normally."""
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -101,8 +96,8 @@ def main() -> None:
         _fail(error.format_message(), error.exit_code)
     except OverheadLensError as error:
         _fail(str(error), error.exit_code)
-    except (_InterruptedError, typer.Abort):
-        _fail("interrupted", _INTERRUPTED)
+    except (Interrupted, typer.Abort):
+        _fail("interrupted", EXIT_INTERRUPTED)
     except SystemExit as end:
         # typer and rich end with 1, which is taken, where the reader of stdout is gone (`| head`).
         sys.exit(_NO_READER if end.code == 1 else end.code)
@@ -154,7 +149,7 @@ def _fail(message: str, exit_code: int) -> NoReturn:
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise _InterruptedError
+    raise Interrupted
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 EXIT_REGRESSION = 1
 EXIT_USAGE = 2
 EXIT_MEASUREMENT = 3
+EXIT_INTERRUPTED = 130
 
 
 class OverheadLensError(Exception):
@@ -41,3 +42,7 @@ def require(holds: bool, message: str) -> None:
     """
     if not holds:
         raise InvariantError(message)
+
+
+class Interrupted(BaseException):
+    """Ctrl-C or SIGTERM."""

@@ -346,3 +346,12 @@ class Breakdown(Result):
     def category(self, name: str) -> HostCategory:
         """The host category called ``name``."""
         return self.host[HOST_CATEGORIES.index(name)]
+
+    @property
+    def precision_share(self) -> float:
+        """Half the width of the 95 % interval as a share of its value, of the wall or of the largest category: the wider one."""
+        largest = max(self.host, key=lambda category: category.ns)
+        return max(
+            (high - low) / 2 / max(1, ns)
+            for ns, (low, high) in ((self.wall.ns, self.wall.ci95_ns), (largest.ns, largest.ci95_ns))
+        )

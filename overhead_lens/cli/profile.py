@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from overhead_lens.errors import UsageError
+from overhead_lens.errors import EXIT_INTERRUPTED, UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
     Html,
@@ -28,6 +28,13 @@ def profile(
     target: Target,
     options: CallOptions,
     quick: Quick = False,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Add processes until the intervals of the wall and of the largest category are that narrow: 3%.",
+        ),
+    ] = None,
     instructions: Annotated[
         bool, typer.Option("--instructions", help="Count instructions too, with valgrind: the same number each run.")
     ] = False,
@@ -47,10 +54,12 @@ def profile(
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show_drawn
     from overhead_lens.terminal.progress import progress
+    from overhead_lens.terminal.refine import MOST_PROCESSES, Refining, ending_early, parse_share
 
     if sys.platform == "win32":
         raise UsageError("profile measures on Linux and macOS only; captures made there can be read here")
     classifier = default_classifier(rules)
+    until_share = None if until is None else parse_share(until)
     request = Request(
         target=parse_target(target, options.inputs),
         params=options.params,
@@ -62,10 +71,13 @@ def profile(
         command=("overhead-lens", *sys.argv[1:]),
         instructions=instructions,
     )
-    with progress(quiet=quiet) as listener:
-        path = record(request, listener)
-        listener.step("analyzing")
+    with ending_early() as interrupted, progress(quiet=quiet) as screen:
+        watch = Refining(MOST_PROCESSES if until else request.effort.processes, classifier, screen, until_share)
+        path = record(request, screen, watch)
+        screen.step("analyzing")
         budget = budget_of(path, classifier)
     show_drawn(
         budget.breakdown, Format(json_, html, classifier), lambda: draw(path, budget.breakdown, classifier), "capture"
     )
+    if interrupted.is_set():
+        raise typer.Exit(EXIT_INTERRUPTED)

@@ -86,11 +86,12 @@ class Side:
             if instrument.when is when:
                 instrument.measure(Turn(self.recording, process, worker))
 
-    def write(self, started: datetime, recorded_with: str | None = None) -> Path:
-        """Write all files, ``meta.json`` last; returns the directory."""
+    def write(self, started: datetime, recorded_with: str | None = None, folder: Path | None = None) -> Path:
+        """Write all files, ``meta.json`` last, into the recording's directory or another; returns it."""
         recording, request, workload = self.recording, self.request, self.recording.workload
         assert workload is not None
-        notes = {instrument.name: instrument.write(recording.folder) for instrument in recording.instruments}
+        folder = folder or recording.folder
+        notes = {instrument.name: instrument.write(folder) for instrument in recording.instruments}
         meta = CaptureMeta(
             subject=subject_of(workload, compiles=request.compiles),
             summary=workload.summary,
@@ -108,8 +109,8 @@ class Side:
             recorded_with=recorded_with,
             **provenance(request, recording.runtime, started),
         )
-        write_meta(recording.folder, CAPTURE, meta)
-        return recording.folder
+        write_meta(folder, CAPTURE, meta)
+        return folder
 
 
 def subject_of(workload: Workload, *, compiles: bool) -> Subject:

@@ -1,16 +1,34 @@
-"""Progress on stderr: a bar on a terminal, nothing where stderr is a file or a pipe."""
+"""Progress on stderr: a bar on a terminal, and above it what is known so far; nothing where stderr is a file or a pipe."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import RenderableType
 
 from overhead_lens.machine.request import Listener
 
 
+class Screen(Listener, Protocol):
+    """A listener that may also show a result which is not the last one.
+
+    Attributes:
+        shows: Whether anybody sees it.
+    """
+
+    shows: bool
+
+    def show(self, result: RenderableType) -> None:
+        """Show it in place of the one before."""
+
+
 class _Silent:
     """A listener that says nothing."""
+
+    shows = False
 
     def begin(self, steps: int) -> None:
         """Say nothing."""
@@ -18,29 +36,48 @@ class _Silent:
     def step(self, text: str) -> None:
         """Say nothing."""
 
+    def show(self, result: RenderableType) -> None:
+        """Show nothing."""
+
 
 SILENT = _Silent()
 
 
 @contextmanager
-def progress(*, quiet: bool) -> Iterator[Listener]:
+def progress(*, quiet: bool) -> Iterator[Screen]:
     """A listener that draws a bar while the block runs."""
     if quiet or not sys.stderr.isatty():
         yield SILENT
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=None),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    bar = Progress(*columns, console=console, expand=True)
+    task = bar.add_task("starting", total=None)
+    with Live(bar, console=console, transient=True, refresh_per_second=4) as live:
 
         class Drawn:
+            # A terminal that cannot go back would show one result below the other.
+            shows = not console.is_dumb_terminal
+
             def begin(self, steps: int) -> None:
                 bar.update(task, total=steps)
 
             def step(self, text: str) -> None:
                 # A step is announced before it runs: the bar counts those that are over.
                 bar.update(task, description=text, advance=0 if bar.tasks[0].description == "starting" else 1)
+
+            def show(self, result: RenderableType) -> None:
+                live.update(Group(result, "", bar), refresh=True)
 
         yield Drawn()

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.report.text.blocks import bar, bar_row, cut, print_footnotes, section
+from overhead_lens.report.text.figures import plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.ranks import print_ranks
 from overhead_lens.taxonomy.categories import CATEGORIES, COLORS, QUEUE
@@ -181,7 +182,7 @@ def _other_threads(analysis: TraceAnalysis) -> RenderableType | None:
     )
     if not others:
         return None
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = plain_figures()
     for thread in others[:_MOST_THREADS]:
         ranked = sorted((category for category in thread.host if category.ns), key=lambda category: -category.ns)[:3]
         parts = ", ".join(f"{category.category} {_share(category.ns, analysis.window.wall_ns)}" for category in ranked)
@@ -233,7 +234,7 @@ def _launches(launch: Launches) -> str:
 def _costs(title: str, costs: Sequence[Cost], wall_ns: int, name_width: int) -> RenderableType | None:
     if not costs:
         return None
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = plain_figures()
     for _ in range(3):
         table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True)
@@ -269,7 +270,7 @@ def _steps(steps: Sequence[TraceStep]) -> RenderableType | None:
 
 
 def _bars() -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = plain_figures()
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)

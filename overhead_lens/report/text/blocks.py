@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.budget.model import Breakdown
+from overhead_lens.report.text.figures import Figures, figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.units import format_ns, format_signed_ns
 
@@ -39,15 +39,7 @@ def section(title: str, body: RenderableType) -> Group:
     return Group(Text(title, style="dim"), body)
 
 
-def figures(*names: str, left: Collection[str] = (), **options: Any) -> Table:
-    """A table without lines whose columns are not broken; those in ``left`` are left-aligned, the others right-aligned."""
-    table = Table(box=None, pad_edge=False, header_style="dim", **options)
-    for name in names:
-        table.add_column(Text(plain(name)), justify="left" if name in left else "right", no_wrap=True)
-    return table
-
-
-def table_of(cells: Cells, left: Collection[str] = ()) -> Table:
+def table_of(cells: Cells, left: Collection[str] = ()) -> Figures:
     """The cells as ``figures`` sets them."""
     heads, rows = cells
     table = figures(*heads, left=left)

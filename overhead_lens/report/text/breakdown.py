@@ -11,15 +11,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from overhead_lens.budget.model import Breakdown, Operator, Reading
-from overhead_lens.report.text.blocks import (
-    bar_row,
-    call_title,
-    cut,
-    figures,
-    interval_text,
-    print_footnotes,
-    section,
-)
+from overhead_lens.report.text.blocks import bar_row, call_title, cut, interval_text, print_footnotes, section
+from overhead_lens.report.text.figures import figures, plain_figures
 from overhead_lens.report.text.host import host_table
 from overhead_lens.report.text.plain import plain
 from overhead_lens.samplers.py_spy import PySpy
@@ -34,11 +27,15 @@ _TREE_SHARE = 0.02
 _TREE_DEPTH = 5
 
 
+def summary(breakdown: Breakdown) -> RenderableType:
+    """The headline, the categories with their parts, and what dominates."""
+    table = host_table(breakdown.host, breakdown.wall.ns, breakdown.wall.ci95_ns, units=breakdown.units)
+    return Group(_headline(breakdown), table, Text(sentence(breakdown), style="bold"))
+
+
 def print_breakdown(console: Console, breakdown: Breakdown) -> None:
-    """Print a budget: headline, categories with parts, costliest frames, guards, operators, warnings."""
-    console.print(_headline(breakdown))
-    console.print(host_table(breakdown.host, breakdown.wall.ns, breakdown.wall.ci95_ns, units=breakdown.units))
-    console.print(Text(sentence(breakdown), style="bold"))
+    """Print a budget: its summary, costliest frames, guards, operators, warnings."""
+    console.print(summary(breakdown))
     for block in (
         _device(breakdown),
         _instructions(breakdown),
@@ -108,7 +105,7 @@ def _device(breakdown: Breakdown) -> RenderableType | None:
     device = breakdown.device
     if device is None:
         return None
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = plain_figures()
     for justify in ("left", "left", "right", "right", "left"):
         table.add_column(justify=justify, no_wrap=justify == "right")
     kinds = (("compute", device.compute_ns), ("communication", device.communication_ns), ("copy", device.copy_ns))
@@ -201,7 +198,7 @@ def _sum(values: Sequence[float | None]) -> float | None:
 
 
 def _section_table() -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = plain_figures()
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     return table

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from overhead_lens.correction.event_cost import EventCost
 from overhead_lens.recorder.calibrate import Calibrated
-from overhead_lens.report.text.blocks import figures
+from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.units import format_ns
 

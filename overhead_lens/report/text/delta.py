@@ -8,7 +8,8 @@ from rich.text import Text
 from overhead_lens.comparison.factors import Factors, describe_kernel
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.comparison.model import Delta
-from overhead_lens.report.text.blocks import call_title, cut, figures, interval_text, print_footnotes, section
+from overhead_lens.report.text.blocks import call_title, cut, interval_text, print_footnotes, section
+from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.units import format_ns, format_signed_ns

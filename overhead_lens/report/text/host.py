@@ -8,7 +8,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import BAR_WIDTH, bar, figures, interval_text
+from overhead_lens.report.text.blocks import BAR_WIDTH, bar, interval_text
+from overhead_lens.report.text.figures import figures, plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.stats.values import Interval
 from overhead_lens.taxonomy.categories import COLORS
@@ -48,7 +49,7 @@ def costliest_frames(host: Sequence[HostCategory], most: int) -> list[tuple[int,
 
 def frames_table(frames: Sequence[tuple[int, str, str]], wall_ns: int) -> Table:
     """Frames of ``costliest_frames`` with their shares of ``wall_ns``."""
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = plain_figures()
     for justify in ("right", "right", "left", "left"):
         table.add_column(justify=justify, no_wrap=justify == "right")
     for ns, category, frame in frames:

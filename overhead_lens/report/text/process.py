@@ -9,16 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.budget.threads import ThreadBudget
-from overhead_lens.report.text.blocks import (
-    BAR_WIDTH,
-    Cells,
-    bar,
-    cut,
-    figures,
-    interval_text,
-    print_footnotes,
-    section,
-)
+from overhead_lens.report.text.blocks import BAR_WIDTH, Cells, bar, cut, interval_text, print_footnotes, section
+from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.host import costliest_frames, frames_table
 from overhead_lens.report.text.plain import plain
 from overhead_lens.studies.attach.analysis import ProcessBudget

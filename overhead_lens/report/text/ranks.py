@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import figures, section
+from overhead_lens.report.text.blocks import section
+from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.traces.ranks import RanksAnalysis
 from overhead_lens.units import format_ns

@@ -8,7 +8,8 @@ import signal
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import cut, figures, interval_text, print_footnotes, section
+from overhead_lens.report.text.blocks import cut, interval_text, print_footnotes, section
+from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.host import costliest_frames, frames_table, host_table
 from overhead_lens.report.text.plain import plain
 from overhead_lens.samplers.py_spy import PySpy

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import cut, figures, section
+from overhead_lens.report.text.blocks import cut, section
+from overhead_lens.report.text.figures import figures, plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Side, StructureChange, StructureDelta
@@ -89,7 +90,7 @@ def _units(delta: StructureDelta) -> tuple[int, int]:
 
 
 def _swaps(delta: StructureDelta, width: int) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
+    table = plain_figures()
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis")

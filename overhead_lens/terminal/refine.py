@@ -1,0 +1,105 @@
+"""A budget that is shown while more processes measure, and what may end that early: narrow intervals, or Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from types import FrameType
+
+from rich.console import Group
+from rich.text import Text
+
+from overhead_lens.errors import Interrupted, MeasurementError, UsageError
+from overhead_lens.report.text.breakdown import summary
+from overhead_lens.stored import budget_of
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.terminal.progress import Screen
+
+MOST_PROCESSES = 25
+LEAST_PROCESSES = 3
+# The fewer looks, the less often intervals are narrow by chance.
+_EVERY = 2
+
+
+@dataclass(slots=True)
+class Refining:
+    """Shows the budget of what there is after each timed process, and says when its intervals are narrow enough.
+
+    Attributes:
+        most: Timed processes at most.
+        until_share: The half-width of intervals that is enough; None to measure in all processes.
+    """
+
+    most: int
+    classifier: Classifier
+    screen: Screen
+    until_share: float | None = None
+
+    def so_far(self, capture: Callable[[], Path], processes: int) -> str:
+        """Show what there is; why it is enough, or empty."""
+        looks = self._looks(processes)
+        if not looks and (processes == self.most or not self.screen.shows):
+            return ""
+        try:
+            breakdown = budget_of(capture(), self.classifier).breakdown
+        except MeasurementError:
+            # Too little for a budget yet.
+            return ""
+        self.screen.show(Group(summary(breakdown), Text(self._remark(processes), style="dim")))
+        return self._verdict(breakdown.precision_share, processes) if looks else ""
+
+    def _remark(self, processes: int) -> str:
+        """How much of it there is, and what the intervals tell yet."""
+        of = f"{processes} of {'at most ' if self.until_share else ''}{self.most} processes"
+        if processes == 1:
+            return f"{of}; how processes differ is not in the intervals yet. Ctrl-C ends with what there is"
+        return f"{of}; the intervals are still wide. Ctrl-C ends with what there is"
+
+    def _looks(self, processes: int) -> bool:
+        """Whether the widths are compared with what is enough."""
+        of_turn = processes >= LEAST_PROCESSES and (processes - LEAST_PROCESSES) % _EVERY == 0
+        return self.until_share is not None and (of_turn or processes == self.most)
+
+    def _verdict(self, precision_share: float, processes: int) -> str:
+        assert self.until_share is not None
+        if precision_share <= self.until_share:
+            return f"--until {self.until_share:.1%} was reached with {processes} processes: {precision_share:.1%}"
+        if processes == self.most:
+            return f"--until {self.until_share:.1%} was not reached: {precision_share:.1%} after {processes} processes, the most"
+        return ""
+
+
+def parse_share(text: str) -> float:
+    """``3%`` or ``0.03`` as a share.
+
+    Raises:
+        UsageError: It is neither, or not between 0.1 % and 100 %.
+    """
+    number, percent, rest = text.strip().partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = 0.0
+    if rest or not 0.001 <= share < 1:
+        raise UsageError(f"--until takes a share from 0.1% to below 100%, as 3%; not {text!r}")
+    return share
+
+
+@contextmanager
+def ending_early() -> Iterator[Event]:
+    """An event that is set by Ctrl-C, which raises ``Interrupted`` as well."""
+    pressed = Event()
+
+    def press(_signal: int, _frame: FrameType | None) -> None:
+        pressed.set()
+        raise Interrupted
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
