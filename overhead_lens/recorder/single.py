@@ -134,7 +134,7 @@ def _capture_so_far(side: Side, started: datetime) -> Path:
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir()
     for file in folder.iterdir():
-        if file.is_file() and file.suffix != ".log":
+        if file.is_file() and file.suffix != ".log" and not file.name.startswith("."):
             (path / file.name).symlink_to(file.resolve())
     return side.write(started, folder=path)
 

@@ -239,7 +239,7 @@ def _checks(breakdown: Breakdown) -> RenderableType | None:
         )
     if breakdown.cross_checks:
         names = ("checks", "samples", "trace", "ablation", "verdict")
-        table = figures(*names, left=names, padding=(0, 1, 0, 0))
+        table = figures(*names, left=names, folded=("checks", "verdict"), padding=(0, 1, 0, 0))
         for check in breakdown.cross_checks:
             bound = {"upper": "≤ ", "lower": "≥ ", None: ""}[check.bound]
             samples, trace, ablation = map(_reading, (check.samples, check.trace, check.ablation))

@@ -66,13 +66,13 @@ class Figures(Table):
                     yield Text.assemble("  ", (f"{head} " if str(head) else "", "dim"), value)
 
 
-def figures(*names: str, left: Collection[str] = (), **options: Any) -> Figures:
-    """A table of figures; columns in ``left`` are left-aligned and fold, unless they hold intervals."""
+def figures(*names: str, left: Collection[str] = (), folded: Collection[str] | None = None, **options: Any) -> Figures:
+    """A table of figures: columns in ``left`` are left-aligned, those in ``folded`` fold, by default left ones without intervals."""
+    folding = [name for name in left if "interval" not in name] if folded is None else folded
     table = Figures(box=None, pad_edge=False, header_style="dim", **options)
     for name in names:
-        is_name = name in left and "interval" not in name
         table.add_column(
-            Text(plain(name)), justify="left" if name in left else "right", no_wrap=not is_name, overflow="fold"
+            Text(plain(name)), justify="left" if name in left else "right", no_wrap=name not in folding, overflow="fold"
         )
     return table
 

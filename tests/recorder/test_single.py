@@ -1,0 +1,165 @@
+"""The order of a recording, what a watch sees of it, and how it ends early: with workers and a clock that only write down their turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from overhead_lens.errors import Interrupted
+from overhead_lens.instruments.clock.record import Clock
+from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.machine.request import Effort, Request
+from overhead_lens.recorder import single
+from overhead_lens.recorder.side import Side
+from overhead_lens.target import parse_target
+from overhead_lens.terminal.progress import SILENT
+
+
+class Recorded:
+    """What happened, in order, and the warnings of the captures that were written."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.folder = folder
+        self.turns: list[str] = []
+        self.warnings: dict[str, list[str]] = {}
+        self.interrupt_at = ""
+        recorded = self
+
+        class Timed(Clock):
+            def measure(self, turn: Turn) -> None:
+                recorded.turn(f"timed {turn.process}")
+                self.rows.append({"process": turn.process})
+
+        class Other:
+            name = "other"
+
+            def __init__(self, when: When) -> None:
+                self.when = when
+
+            def measure(self, turn: Turn) -> None:
+                recorded.turn(f"{self.when.name.lower()} {turn.process}")
+
+        @contextmanager
+        def warmed_up(_: Side, names: Sequence[str], __: object) -> Iterator[list[Any]]:
+            yield [SimpleNamespace(name=name) for name in names]
+            self.turns.append(f"ended {','.join(names)}")
+
+        def write(side: Side, _started: object, folder: Path | None = None) -> Path:
+            path = folder or side.recording.folder
+            self.warnings[path.name] = list(side.warnings)
+            (path / "written").touch()
+            return path
+
+        others = [lambda when=when: Other(when) for when in (When.TRACED, When.LAST, When.AFTERWARDS)]
+        monkeypatch.setattr(single, "INSTRUMENTS", (Timed, *others))
+        monkeypatch.setattr(single, "_warmed_up", warmed_up)
+        monkeypatch.setattr(single, "in_batches", lambda jobs: [jobs[at : at + 2] for at in range(0, len(jobs), 2)])
+        monkeypatch.setattr(Side, "write", write)
+
+    def turn(self, text: str) -> None:
+        if text == self.interrupt_at:
+            raise Interrupted
+        self.turns.append(text)
+
+    def record(self, watch: Any = None, processes: int = 3) -> Path:
+        request = Request(
+            target=parse_target("add1", None),
+            params={},
+            compile_options=None,
+            output=self.folder,
+            parent=self.folder,
+            timeout_s=1.0,
+            effort=Effort(processes=processes),
+        )
+        return single.record(request, SILENT, watch)
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorded:
+    return Recorded(monkeypatch, tmp_path / "capture")
+
+
+class Watching:
+    """A watch that has enough after some processes, and looks at the capture so far or not."""
+
+    def __init__(self, most: int, enough: int = 99, looks: bool = False) -> None:
+        self.most, self.enough, self.looks = most, enough, looks
+        self.seen: list[tuple[int, list[str]]] = []
+
+    def so_far(self, capture: Callable[[], Path], processes: int) -> str:
+        files = sorted(path.name for path in capture().iterdir()) if self.looks else []
+        self.seen.append((processes, files))
+        return "enough" if processes == self.enough else ""
+
+
+def test_the_first_budget_needs_no_trace(recorded: Recorded) -> None:
+    recorded.record()
+    assert recorded.turns == [
+        *("timed 0", "traced 0", "ended clock-0,tracer"),
+        *("timed 1", "timed 2", "last 2", "ended clock-1,clock-2", "afterwards 0"),
+    ]
+    assert recorded.warnings == {"capture": []}
+
+
+def test_a_watch_sees_every_process(recorded: Recorded) -> None:
+    watch = Watching(most=3, looks=True)
+    recorded.record(watch)
+    assert watch.seen == [(1, ["written"]), (2, ["written"]), (3, ["written"])]
+    assert not (recorded.folder / ".so-far").exists()
+    assert (recorded.folder / "written").exists()
+
+
+def test_a_capture_so_far_has_what_workers_wrote(recorded: Recorded) -> None:
+    recorded.folder.mkdir()
+    watch = Watching(most=1, looks=True)
+    so_far = watch.so_far
+
+    def with_files(capture: Callable[[], Path], processes: int) -> str:
+        (recorded.folder / "kineto.json.gz").write_bytes(b"whole")
+        (recorded.folder / "clock-0.log").write_bytes(b"")
+        answer = so_far(capture, processes)
+        assert (recorded.folder / ".so-far" / "kineto.json.gz").read_bytes() == b"whole"
+        return answer
+
+    watch.so_far = with_files  # type: ignore[method-assign]
+    recorded.record(watch)
+    assert watch.seen == [(1, ["kineto.json.gz", "written"])]
+
+
+def test_enough_ends_a_recording_and_says_why(recorded: Recorded) -> None:
+    recorded.record(Watching(most=9, enough=2))
+    assert recorded.turns[3:] == ["timed 1", "last 1", "ended clock-1,clock-2", "afterwards 0"]
+    assert recorded.warnings == {"capture": ["enough"]}
+
+
+def test_a_watch_may_ask_for_more_processes(recorded: Recorded) -> None:
+    recorded.record(Watching(most=5), processes=3)
+    assert [turn for turn in recorded.turns if turn.startswith("timed")] == [f"timed {number}" for number in range(5)]
+    assert "last 4" in recorded.turns
+
+
+@pytest.mark.parametrize(
+    ("at", "warning"),
+    [
+        ("timed 2", "interrupted after 2 timed processes"),
+        ("traced 0", "interrupted after 1 timed process"),
+        ("afterwards 0", "interrupted after 3 timed processes"),
+    ],
+)
+def test_an_interruption_keeps_what_there_is(recorded: Recorded, at: str, warning: str) -> None:
+    recorded.interrupt_at = at
+    assert recorded.record(Watching(most=3)) == recorded.folder
+    assert recorded.warnings == {"capture": [warning]}
+
+
+@pytest.mark.parametrize(("at", "watch"), [("timed 0", Watching(most=3)), ("timed 2", None)])
+def test_nothing_is_kept_where_there_is_nothing_or_nobody_watches(recorded: Recorded, at: str, watch: object) -> None:
+    recorded.interrupt_at = at
+    with pytest.raises(Interrupted):
+        recorded.record(watch)
+    assert recorded.warnings == {}

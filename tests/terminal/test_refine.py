@@ -1,0 +1,124 @@
+"""What a budget that is refined shows, and when it is precise enough."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+
+from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.taxonomy.classifier import default_classifier
+from overhead_lens.terminal import refine
+from overhead_lens.terminal.refine import Refining, parse_share
+from tests.drawn.builders import breakdown
+
+BUDGET = breakdown({}, python=600, kernel=400)
+
+
+def budget(wall: tuple[int, int], python: tuple[int, int]) -> Any:
+    host = tuple(
+        replace(category, ci95_ns=python) if category.category == "python" else category for category in BUDGET.host
+    )
+    return replace(BUDGET, wall=replace(BUDGET.wall, ci95_ns=wall), host=host)
+
+
+class Screen:
+    """Keeps the text of what is shown."""
+
+    def __init__(self, shows: bool = True) -> None:
+        self.shows = shows
+        self.texts: list[str] = []
+
+    def begin(self, steps: int) -> None: ...
+
+    def step(self, text: str) -> None: ...
+
+    def show(self, result: RenderableType) -> None:
+        console = Console(file=io.StringIO(), width=120)
+        console.print(result)
+        self.texts.append(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def analyzed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The budgets that analyses give, in order; the last one again and again."""
+    budgets: list[Any] = []
+
+    def budget_of(_path: Path, _classifier: object) -> Any:
+        found = budgets.pop(0) if len(budgets) > 1 else budgets[0]
+        if isinstance(found, Exception):
+            raise found
+        return Analyzed(found)
+
+    class Analyzed:
+        def __init__(self, found: Any) -> None:
+            self.breakdown = found
+
+    monkeypatch.setattr(refine, "budget_of", budget_of)
+    return budgets
+
+
+def refining(screen: Screen, most: int = 5, until_share: float | None = None) -> Refining:
+    return Refining(most, default_classifier(), screen, until_share)
+
+
+def answers(watch: Refining, processes: int) -> list[str]:
+    return [watch.so_far(lambda: Path(), number) for number in range(1, processes + 1)]
+
+
+def test_precision_is_the_wider_of_wall_and_largest_category() -> None:
+    assert budget((900, 1_100), (590, 610)).precision_share == 0.1
+    assert budget((990, 1_010), (300, 900)).precision_share == 0.5
+
+
+def test_every_budget_but_the_last_is_shown(analyzed: list[Any]) -> None:
+    analyzed.append(BUDGET)
+    screen = Screen()
+    assert answers(refining(screen, most=3), 3) == ["", "", ""]
+    first, second = screen.texts
+    assert "1 of 3 processes; how processes differ is not in the intervals yet" in first
+    assert "2 of 3 processes; the intervals are still wide" in second
+    assert all("sum = wall" in text and "python dominates" in text for text in screen.texts)
+
+
+def test_nothing_is_analyzed_for_nobody(analyzed: list[Any]) -> None:
+    analyzed.append(AssertionError("analyzed"))
+    assert answers(refining(Screen(shows=False)), 5) == [""] * 5
+
+
+def test_too_little_for_a_budget_is_not_shown(analyzed: list[Any]) -> None:
+    analyzed += [MeasurementError("no samples"), BUDGET]
+    screen = Screen()
+    answers(refining(screen), 2)
+    assert len(screen.texts) == 1
+
+
+def test_until_looks_after_three_processes_and_then_every_other_one(analyzed: list[Any]) -> None:
+    wide, narrow = budget((900, 1_100), (500, 700)), budget((980, 1_020), (582, 618))
+    analyzed += [wide, narrow]
+    assert answers(refining(Screen(shows=False), 25, 0.03), 5) == [
+        *("", "", "", ""),
+        "--until 3.0% was reached with 5 processes: 3.0%",
+    ]
+
+
+def test_until_says_where_it_stands_after_the_most(analyzed: list[Any]) -> None:
+    analyzed.append(budget((900, 1_100), (500, 700)))
+    *before, last = answers(refining(Screen(shows=False), 6, 0.03), 6)
+    assert before == [""] * 5
+    assert last == "--until 3.0% was not reached: 16.7% after 6 processes, the most"
+
+
+@pytest.mark.parametrize(("text", "share"), [("3%", 0.03), (" 0.5 %", 0.005), ("0.03", 0.03), ("99.9%", 0.999)])
+def test_shares(text: str, share: float) -> None:
+    assert parse_share(text) == pytest.approx(share, rel=1e-12)
+
+
+@pytest.mark.parametrize("text", ["", "x", "3%%", "0%", "100%", "-3%", "nan", "inf%", "3", "0.05%"])
+def test_no_shares(text: str) -> None:
+    with pytest.raises(UsageError, match="--until takes a share"):
+        parse_share(text)
