@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,13 @@ class Opened:
     def text(self) -> str:
         """All visible text."""
         return str(self.page.inner_text("body"))
+
+    def until(self, expression: str, seconds: float = 20.0) -> None:
+        """Wait until it holds; playwright's own way needs ``eval``, which the pages forbid."""
+        deadline_s = time.monotonic() + seconds
+        while not self.page.evaluate(expression):
+            assert time.monotonic() < deadline_s, f"never: {expression}"
+            self.page.wait_for_timeout(20)
 
     def draw_all(self) -> None:
         """Unfold every section and bring each chart into sight, so that all are drawn."""
@@ -70,7 +78,7 @@ def opened(browser: Any, file: Path, width: int = WIDE, scheme: str = "light") -
         shown.page.on("pageerror", lambda error: shown.complaints.append(str(error)))
         shown.page.on("dialog", lambda dialog: (shown.complaints.append(dialog.message), dialog.dismiss()))
         shown.page.goto(address)
-        shown.page.wait_for_function("document.documentElement.dataset.ready")
+        shown.until("document.documentElement.dataset.ready === 'true'")
         yield shown
     finally:
         context.close()

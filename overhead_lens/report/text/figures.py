@@ -67,7 +67,7 @@ class Figures(Table):
 
 
 def figures(*names: str, left: Collection[str] = (), folded: Collection[str] | None = None, **options: Any) -> Figures:
-    """A table of figures: columns in ``left`` are left-aligned, those in ``folded`` fold, by default left ones without intervals."""
+    """A table of figures: columns in ``left`` are left-aligned, ``folded`` ones fold, by default left ones without intervals."""
     folding = [name for name in left if "interval" not in name] if folded is None else folded
     table = Figures(box=None, pad_edge=False, header_style="dim", **options)
     for name in names:

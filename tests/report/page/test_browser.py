@@ -157,7 +157,7 @@ def test_an_icicle_is_zoomed_by_a_click(chromium: Any, pages: dict[str, tuple[An
         slices = tree.query_selector_all("g.slice path.surface")
         before = slices[2].bounding_box()["width"]
         slices[2].click()
-        shown.page.wait_for_function("document.querySelector('.tree button').checkVisibility()")
+        shown.until("document.querySelector('.tree button').checkVisibility()")
         told = tree.query_selector("figcaption").inner_text()
         for name in ("frame", "category", "self", "with what it calls", "rule", "source of the rule"):
             assert f"{name}\n" in told
@@ -202,7 +202,7 @@ def test_the_colors_follow_the_system(chromium: Any, pages: dict[str, tuple[Any,
         ink = "document.querySelector('.chart').layout.font.color"
         assert shown.page.evaluate(ink) == "#1d2126"
         shown.page.emulate_media(color_scheme="dark")
-        shown.page.wait_for_function(f"{ink} === '#e6e9ec'")
+        shown.until(f"{ink} === '#e6e9ec'")
 
 
 @pytest.mark.parametrize("name", [EVIL, "x" * 100_000], ids=["markup", "100 kB"])
