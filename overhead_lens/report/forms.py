@@ -54,28 +54,59 @@ _FORMS = {
         "report.page.delta:delta_page",
     ),
     "studies.ladder.analysis.Ladder": Form(
-        "documents.ladder:ladder_document", "report.text.ladder:print_ladder", "report.tables:ladder_table"
+        "documents.ladder:ladder_document",
+        "report.text.ladder:print_ladder",
+        "report.tables:ladder_table",
+        page="report.page.ladder:ladder_page",
     ),
     "studies.sweep.analysis.Sweep": Form(
-        "documents.sweep:sweep_document", "report.text.sweep:print_sweep", "report.tables:sweep_table"
+        "documents.sweep:sweep_document",
+        "report.text.sweep:print_sweep",
+        "report.tables:sweep_table",
+        page="report.page.sweep:sweep_page",
     ),
     "studies.run.analysis.RunBudget": Form(
-        "documents.run:run_document", "report.text.run:print_run", "report.tables:host_table"
+        "documents.run:run_document",
+        "report.text.run:print_run",
+        "report.tables:host_table",
+        page="report.page.run:run_page",
     ),
-    "studies.run.job.RunJob": Form("documents.ranks:ranks_document", "report.text.run:print_job"),
+    "studies.run.job.RunJob": Form(
+        "documents.ranks:ranks_document",
+        "report.text.run:print_job",
+        page="report.page.run:job_page",
+    ),
     "studies.attach.analysis.ProcessBudget": Form(
-        "documents.process:process_document", "report.text.process:print_process", "report.tables:process_table"
+        "documents.process:process_document",
+        "report.text.process:print_process",
+        "report.tables:process_table",
+        page="report.page.process:process_page",
     ),
     "studies.attach.delta.ProcessDelta": Form(
-        "documents.threads:threads_document", "report.text.process:print_process_delta"
+        "documents.threads:threads_document",
+        "report.text.process:print_process_delta",
+        page="report.page.process:process_delta_page",
     ),
-    "studies.history.analysis.History": Form("documents.history:history_document", "report.text.history:print_history"),
+    "studies.history.analysis.History": Form(
+        "documents.history:history_document",
+        "report.text.history:print_history",
+        page="report.page.history:history_page",
+    ),
     "traces.model.TraceAnalysis": Form(
-        "documents.analysis:trace_document", "report.text.analysis:print_analysis", "report.tables:analysis_table"
+        "documents.analysis:trace_document",
+        "report.text.analysis:print_analysis",
+        "report.tables:analysis_table",
+        page="report.page.trace:trace_page",
     ),
-    "traces.ranks.Job": Form("documents.analysis:job_document", "report.text.analysis:print_job"),
+    "traces.ranks.Job": Form(
+        "documents.analysis:job_document",
+        "report.text.analysis:print_job",
+        page="report.page.ranks:traces_page",
+    ),
     "traces.structure.model.StructureDelta": Form(
-        "documents.structure:structure_document", "report.text.structure:print_structure"
+        "documents.structure:structure_document",
+        "report.text.structure:print_structure",
+        page="report.page.structure:structure_page",
     ),
     "recorder.calibrate.Calibrated": Form(
         "documents.calibration:calibration_document", "report.text.calibration:print_calibration"

@@ -163,9 +163,9 @@ def test_it_loads_reports_and_tabulates(tmp_path: Path) -> None:
     done = lens("report", "p", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0] == "process 10   python train.py"
+    assert lines[0] == "process 10: python train.py"
     assert lines[1] == (
-        "Python 3.11.7   torch 2.13.0   2 threads   2,000 samples   watched for 10.00 s, which slowed it by 10%"
+        "Python 3.11.7, torch 2.13.0, 2 threads, 2,000 samples, watched for 10.00 s, which slowed it by 10%"
     )
     assert "MainThread is busy 60% of the time, 60% in python (most of it user); it waits 40% " in done.stdout
     assert any(line.startswith("other") and "wait 100%" in line for line in lines)

@@ -12,12 +12,12 @@ from overhead_lens.captures.directory import Capture, read_capture
 from overhead_lens.errors import UsageError
 from overhead_lens.instruments.clock.evidence import read_blocks
 from overhead_lens.instruments.samples.evidence import read_samples
-from overhead_lens.report.page.axes import rounded, time_unit
-from overhead_lens.report.page.bars import Bar, Stretch, bars_chart
-from overhead_lens.report.page.host import host_blocks
-from overhead_lens.report.page.icicle import icicle
+from overhead_lens.report.page.charts.axes import rounded, time_unit
+from overhead_lens.report.page.charts.bars import Bar, Stretch, bars_chart
+from overhead_lens.report.page.charts.host import host_blocks
+from overhead_lens.report.page.charts.icicle import icicle
+from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.page.model import Block, Chart, Page, Section, Table, Text
-from overhead_lens.report.page.tree import tree_of
 from overhead_lens.report.text.blocks import call_title, interval_text
 from overhead_lens.report.text.breakdown import sentence
 from overhead_lens.samplers.py_spy import PySpy

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from overhead_lens.comparison.model import Delta
-from overhead_lens.report.page.axes import label, rounded, time_unit
-from overhead_lens.report.page.bars import bars_chart, host_bar
 from overhead_lens.report.page.breakdown import provenance, stacks_of
-from overhead_lens.report.page.icicle import difference_icicle
+from overhead_lens.report.page.charts.axes import label, rounded, time_unit
+from overhead_lens.report.page.charts.bars import bars_chart, host_bar
+from overhead_lens.report.page.charts.icicle import difference_icicle
+from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.page.model import Block, Chart, Page, Section, Table, Text
-from overhead_lens.report.page.tree import tree_of
 from overhead_lens.report.text.blocks import call_title, interval_text, signed_interval_text
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns, format_signed_ns

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from overhead_lens.report.page.axes import SYMBOLS, error_bars, label, note, rounded, time_unit, upright
+from overhead_lens.report.page.charts.axes import FRAME, SYMBOLS, error_bars, label, note, rounded, time_unit, upright
 from overhead_lens.report.page.model import Block, Chart, Page, Section, Table, Text
 from overhead_lens.report.text.history import ERROR_RATE, apart, heading, level_cells
 from overhead_lens.studies.history.analysis import SERIES, WALL, History, HistoryChange, Segment, Series
-from overhead_lens.taxonomy.categories import CATEGORIES
+from overhead_lens.taxonomy.categories import INKS
+from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns
 
 _MOST_POINTS = 400
@@ -17,10 +18,10 @@ _MOST_TICKS = 12
 _MOST_CHARTS = 40
 _MOST_STRETCHES = 12
 _MOST_SKIPPED = 50
-_INKS = {WALL: "#808080", **{category.name: category.ink for category in CATEGORIES}}
+_INKS = {WALL: "#808080", **INKS}
 
 
-def history_page(history: History) -> Page:
+def history_page(history: History, _classifier: Classifier) -> Page:
     """The page."""
     sections = [_section(series, at) for at, series in enumerate(history.series[:_MOST_CHARTS])]
     rest = len(history.series) - _MOST_CHARTS
@@ -51,10 +52,15 @@ def _section(series: Series, at: int) -> Section:
     if told := apart(series):
         blocks.append(Text([told]))
     for segment in series.segments:
-        blocks += [Text([heading(segment, series.differing)]), _chart(segment), *_changes(segment)]
+        blocks += [Text([heading(segment, series.differing), *_folded(segment)]), _chart(segment), *_changes(segment)]
         heads, rows = level_cells(segment, _MOST_STRETCHES)
         blocks.append(Table(heads, rows, frozenset(range(1, len(heads))), "levels between changes, per call"))
     return Section(series.title, blocks, is_open=at == 0 or any(segment.changes for segment in series.segments))
+
+
+def _folded(segment: Segment) -> list[str]:
+    drawn = f"The chart shows the last {_MOST_POINTS} of them."
+    return [drawn] if len(segment.points) > _MOST_POINTS else []
 
 
 def _chart(segment: Segment) -> Chart:
@@ -64,6 +70,7 @@ def _chart(segment: Segment) -> Chart:
     data = [trace for name in segment.levels for trace in _series(segment, name, shown, unit_ns)]
     ticks = shown[:: max(1, -(-len(shown) // _MOST_TICKS))]
     layout = {
+        **FRAME,
         "xaxis": {
             "tickvals": list(ticks),
             "ticktext": [label(segment.points[at].name, 18) for at in ticks],
@@ -72,12 +79,9 @@ def _chart(segment: Segment) -> Chart:
         },
         "yaxis": {"title": {"text": f"{unit} per call"}, "rangemode": "tozero"},
         **_marks(segment),
-        "legend": {"orientation": "h", "y": -0.25},
-        "hovermode": "closest",
     }
-    of = "" if len(shown) == len(segment.points) else f", the last {len(shown)} of {len(segment.points)}"
     many = "no change" if not segment.changes else f"{len(segment.changes)} changes, marked by upright lines"
-    described = f"Time per call of {len(shown)} captures{of}, by category; {many}."
+    described = f"Time per call of {len(shown)} captures, by category; {many}."
     return Chart({"data": data, "layout": layout}, described, 420)
 
 
@@ -128,7 +132,7 @@ def _marks(segment: Segment) -> dict[str, Any]:
             {"type": "rect", **stretch, "fillcolor": "rgba(228,87,86,0.12)", "line": {"width": 0}, "layer": "below"}
         )
         shapes.append(upright(change.position - 0.5, "#e45756", "dash"))
-        notes.append(note(str(number), change.position - 0.5, 1, yanchor="bottom"))
+        notes.append(note(f" {number}", change.position - 0.5, 1, xanchor="left", yanchor="top"))
     return {"shapes": shapes, "annotations": notes}
 
 

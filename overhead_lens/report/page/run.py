@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
 
-from overhead_lens.report.page.bars import bars_chart, host_bar
+from overhead_lens.errors import UsageError
+from overhead_lens.report.page.charts.bars import bars_chart, bars_table, host_bar
+from overhead_lens.report.page.charts.host import host_blocks
+from overhead_lens.report.page.charts.icicle import icicle
+from overhead_lens.report.page.charts.steps import run_steps
+from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.page.model import Block, Page, Section, Table, Text
-from overhead_lens.report.page.steps import run_steps
 from overhead_lens.report.text import run as told
 from overhead_lens.report.text.blocks import interval_text
 from overhead_lens.report.text.host import costliest_frames
-from overhead_lens.report.text.plain import plain
 from overhead_lens.samplers.py_spy import PySpy
-from overhead_lens.studies.run.analysis import RunBudget
+from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, step_stacks
 from overhead_lens.studies.run.job import RunJob
+from overhead_lens.studies.run.stored import read_run
+from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns
 
 _MOST_FRAMES = 20
@@ -22,17 +29,26 @@ _MOST_THREADS = 24
 _MOST_RANKS = 64
 
 
-def run_page(run: RunBudget) -> Page:
+def run_page(run: RunBudget, classifier: Classifier) -> Page:
     """The page of a program's run."""
-    return Page(told.title(run), _answer(run), list(_sections(run)), _provenance(run))
+    return Page(told.title(run), _answer(run), list(_sections(run, classifier)), _provenance(run))
 
 
-def job_page(job: RunJob) -> Page:
+def job_page(job: RunJob, classifier: Classifier) -> Page:
     """The page of a job: its ranks side by side, then the slowest of them."""
     slowest = job.slowest
     of = Section(f"{len(job.ranks)} ranks of one job", list(_ranks(job)))
-    answer = f"Rank {slowest.rank} is the slowest: {format_ns(slowest.wall.ns)} per {slowest.per}. {_answer(slowest)}"
-    return Page(told.title(slowest), answer, [of, *_sections(slowest)], [("job", job.capture), *_provenance(slowest)])
+    sections = [of, *_sections(slowest, classifier)]
+    return Page(told.title(slowest), _late(job), sections, [("job", job.capture), *_provenance(slowest)])
+
+
+def _late(job: RunJob) -> str:
+    """Which rank the others wait for, and what it does."""
+    slowest = job.slowest
+    usual_ns = median(run.wall.ns for run in job.ranks)
+    beyond = f", {slowest.wall.ns / usual_ns - 1:.0%} above the median of {len(job.ranks)} ranks" if usual_ns else ""
+    why = f" {told.sentence(slowest)}" if slowest.samples else ""
+    return f"Rank {slowest.rank} is the slowest: {format_ns(slowest.wall.ns)} per {slowest.per}{beyond}.{why}"
 
 
 def _answer(run: RunBudget) -> str:
@@ -41,10 +57,11 @@ def _answer(run: RunBudget) -> str:
     return f"{format_ns(run.wall.ns)} per {run.per}; nothing says how it divides: no stack was taken."
 
 
-def _sections(run: RunBudget) -> Iterator[Section]:
+def _sections(run: RunBudget, classifier: Classifier) -> Iterator[Section]:
     yield Section(f"Where the time of a {run.per} goes", list(_budget(run)))
     if run.times is not None and run.per == "step":
         yield Section("Steps over time", [*run_steps(run.times, run.wall, run.slowest), *_slowest(run)])
+    yield Section("Sampled stacks", list(_stacks(run, classifier)))
     if run.regions:
         yield Section("Regions", list(_regions(run)))
     if run.threads:
@@ -58,38 +75,46 @@ def _sections(run: RunBudget) -> Iterator[Section]:
 
 
 def _budget(run: RunBudget) -> Iterator[Block]:
-    interval = f"{format_ns(run.wall.ns)} [{interval_text(run.wall.ci95_ns)}]"
-    bar = host_bar(f"per {run.per}", interval, run.host, run.wall.ns)
-    yield bars_chart([bar], f"The categories of a {run.per} of the main thread, which sum to {format_ns(run.wall.ns)}.")
+    if run.samples:
+        yield from host_blocks(f"per {run.per}", run.host, run.wall.ns, run.wall.ci95_ns, run.per)
     notes = [told.counts(run)] if run.per == "step" else []
     yield Text([*notes, *([told.ending(run.exit_code)] if run.exit_code else [])])
+
+
+def _stacks(run: RunBudget, classifier: Classifier) -> Iterator[Block]:
+    """The stacks of the budget, read again from its directory."""
+    try:
+        stacks = step_stacks(read_run(Path(run.capture)))
+    except UsageError as error:
+        yield Text([f"No stacks to draw: {error}"])
+        return
+    tree = tree_of(stacks, classifier.fitted(stacks), f"all stacks of the {run.per}")
+    yield from icicle(tree, run.wall.ns, run.per)
+    missing = [] if tree else ["No stack was taken."]
+    yield Text([*missing, f"Samples: {PySpy.sees.sentence}"])
 
 
 def _slowest(run: RunBudget) -> Iterator[Block]:
     if run.slowest:
         rows = [told.slow_cells(slow, run.wall.ns) for slow in run.slowest]
         yield Table(("step", "took", "because"), rows, frozenset({0, 1}), "the slowest bare steps")
+    else:
+        yield Text(["No bare step took more than twice the median."])
 
 
 def _regions(run: RunBudget) -> Iterator[Block]:
     shown = run.regions[:_MOST_REGIONS]
-    bars = [
-        host_bar(region.name, f"{region.count:,}x {format_ns(region.wall.ns)}", region.host, region.wall.ns)
-        for region in shown
-        if region.host
-    ]
+    bars = [host_bar(region.name, _each(region), region.host, region.wall.ns) for region in shown if region.host]
     if bars:
         yield bars_chart(bars, f"How the time of {len(bars)} regions divides, each as wide as the page.")
-    rows = [
-        (plain(region.name), f"{region.count:,}", format_ns(region.wall.ns), interval_text(region.wall.ci95_ns))
-        for region in run.regions
-    ]
-    yield Table(
-        ("region", "entered", "each time", "95 % interval"),
-        rows,
-        frozenset({1, 2, 3}),
-        "in bare steps, costliest first",
-    )
+        yield bars_table(bars, "region", "each time it was entered, in bare steps")
+    unseen = [f"No stack was taken inside {region.name}: {_each(region)}." for region in shown if not region.host]
+    more = len(run.regions) - len(shown)
+    yield Text([*unseen, *([f"{more} regions with less are left out; --json has them."] if more else [])])
+
+
+def _each(region: RegionBudget) -> str:
+    return f"{region.count:,}x {format_ns(region.wall.ns)} [{interval_text(region.wall.ci95_ns)}]"
 
 
 def _threads(run: RunBudget) -> Iterator[Block]:
@@ -104,6 +129,7 @@ def _threads(run: RunBudget) -> Iterator[Block]:
         for thread in shown
     ]
     yield bars_chart(bars, f"How the time of {len(bars)} threads divides while the main thread makes its steps.")
+    yield bars_table(bars, "thread", "")
     if more := len(run.threads) - len(shown):
         yield Text([f"{more} threads that are less busy are left out; --json has them."])
 
@@ -121,10 +147,11 @@ def _ranks(job: RunJob) -> Iterator[Block]:
         for run in shown
     ]
     yield bars_chart(bars, f"The step of each of {len(bars)} ranks, to one scale.")
+    yield bars_table(bars, "", f"per {slowest.per}")
     if more := len(job.ranks) - len(shown):
         yield Text([f"{more} faster ranks are left out; --json has them."])
 
 
 def _provenance(run: RunBudget) -> list[tuple[str, str]]:
     known = [(name, str(value)) for name, value in run.environment.items() if isinstance(value, (str, int, float))]
-    return [("program", told.title(run)), *known, ("samples", PySpy.sees.sentence), ("capture", run.capture)]
+    return [("program", told.title(run)), *known, ("capture", run.capture)]

@@ -8,18 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from overhead_lens.report.page.axes import INKS, SYMBOLS, error_bars, label, log_time_axis, note, rounded, upright
+from overhead_lens.report.page.charts.axes import (
+    FRAME,
+    INKS,
+    SYMBOLS,
+    error_bars,
+    label,
+    log_time_axis,
+    note,
+    rounded,
+    upright,
+)
 from overhead_lens.report.page.model import Chart, Page, Section, Table, Text
 from overhead_lens.report.text.blocks import interval_text
 from overhead_lens.report.text.sweep import crossing_cells, line_cells, misfit, time_cells, title
 from overhead_lens.studies.sweep.analysis import DOES_NOT_FIT, TOLERANCE_SHARE, Sweep, SweptVariant
+from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns
 
 _POINTS_OF_A_LINE = 60
 _ROOM = 0.06
 
 
-def sweep_page(sweep: Sweep) -> Page:
+def sweep_page(sweep: Sweep, _classifier: Classifier) -> Page:
     """The page."""
     misfits = [misfit(variant, sweep.against) for variant in sweep.variants if variant.fit == DOES_NOT_FIT]
     sections = [
@@ -67,11 +78,10 @@ def _times(sweep: Sweep) -> Chart:
         data += [_measured(variant, at), _fitted(variant, sweep, at), *_published(variant, at)]
     ends = [ns for variant in sweep.variants for point in variant.points for ns in (point.ns, *point.ci95_ns)]
     layout = {
+        **FRAME,
         "xaxis": _sizes_axis(sweep),
         "yaxis": {**log_time_axis(ends), "title": {"text": "per call"}},
         **_crossings(sweep),
-        "legend": {"orientation": "h", "y": -0.22},
-        "hovermode": "closest",
     }
     described = f"Time per call by {sweep.against}, both logarithmic, for {len(sweep.variants)} variants with their fitted lines."
     return Chart({"data": data, "layout": layout}, described, 420)
@@ -137,7 +147,10 @@ def _crossings(sweep: Sweep) -> dict[str, Any]:
     beside = {"xanchor": "left", "yanchor": "bottom"}
     return {
         "shapes": [upright(size) for size in sizes],
-        "annotations": [note(f"{size:,.0f}", math.log10(size), 0, **beside) for size in sizes],
+        # One above the other, where they would lie on one another.
+        "annotations": [
+            note(f"{size:,.0f}", math.log10(size), 0.05 * (at % 3), **beside) for at, size in enumerate(sizes)
+        ],
     }
 
 
@@ -163,6 +176,7 @@ def _residuals(sweep: Sweep) -> Chart:
     ]
     percent = 100 * TOLERANCE_SHARE
     layout = {
+        **FRAME,
         "xaxis": _sizes_axis(sweep),
         "yaxis": {"title": {"text": "line above measured"}, "ticksuffix": " %", "zeroline": True},
         "shapes": [
@@ -178,7 +192,6 @@ def _residuals(sweep: Sweep) -> Chart:
                 "layer": "below",
             }
         ],
-        "legend": {"orientation": "h", "y": -0.3},
     }
     described = f"How far each line lies above the measured times; a line fits within {percent:.0f} % (shaded)."
     return Chart({"data": data, "layout": layout}, described, 300)

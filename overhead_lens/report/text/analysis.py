@@ -130,17 +130,24 @@ def footnotes(analysis: TraceAnalysis) -> list[str]:
     return [*explained, *analysis.notes]
 
 
-def _headline(analysis: TraceAnalysis) -> Text:
-    text = Text(plain(analysis.path), style="bold")
-    if analysis.rank is not None:
-        of = f" of {analysis.world_size}" if analysis.world_size is not None else ""
-        text.append(f"   rank {analysis.rank}{of}")
+def title(analysis: TraceAnalysis) -> str:
+    """The file, and the rank that it is of."""
+    if analysis.rank is None:
+        return plain(analysis.path)
+    of = f" of {analysis.world_size}" if analysis.world_size is not None else ""
+    return f"{plain(analysis.path)}, rank {analysis.rank}{of}"
+
+
+def extent(analysis: TraceAnalysis) -> str:
+    """How much the trace holds."""
     steps = f", {len(analysis.steps)} step{'' if len(analysis.steps) == 1 else 's'}" if analysis.steps else ""
     threads = f"{len(analysis.threads)} host thread{'' if len(analysis.threads) == 1 else 's'}"
-    text.append(
-        f"\nwindow {format_ns(analysis.window.wall_ns)}, {analysis.events:,} events, {threads}{steps}", style="dim"
-    )
-    return text
+    return f"window {format_ns(analysis.window.wall_ns)}, {analysis.events:,} events, {threads}{steps}"
+
+
+def _headline(analysis: TraceAnalysis) -> Text:
+    path = plain(analysis.path)
+    return Text.assemble((path, "bold"), title(analysis).removeprefix(path), (f"\n{extent(analysis)}", "dim"))
 
 
 def _host(analysis: TraceAnalysis) -> RenderableType | None:
@@ -151,10 +158,11 @@ def _host(analysis: TraceAnalysis) -> RenderableType | None:
     for category in busiest.host:
         for row in _category_rows(category, analysis.window.wall_ns):
             table.add_row(*row)
-    return section(f"host: {_thread_name(busiest)}, sum = window", table)
+    return section(f"host: {thread_name(busiest)}, sum = window", table)
 
 
-def _thread_name(thread: ThreadBudget) -> str:
+def thread_name(thread: ThreadBudget) -> str:
+    """Name and number of a host thread."""
     if thread.name and thread.tid in thread.name:
         return plain(thread.name)
     return plain(f"thread {thread.tid or 'without a number'} {thread.name}".strip())
@@ -166,7 +174,7 @@ def _category_rows(category: HostCategory, wall_ns: int) -> Iterator[Sequence[Re
     color = COLORS[category.category]
     label = category.category + (" (estimate)" if category.evidence == "estimate" else "")
     top = category.top[0] if category.top else None
-    led = f"{format_ns(top.ns)} {_shortened(top.frame)}" if top is not None else ""
+    led = f"{format_ns(top.ns)} {shortened(top.frame)}" if top is not None else ""
     yield (
         Text(label, style=f"bold {color}"),
         Text(bar(category.share), style=color),
@@ -186,7 +194,7 @@ def _other_threads(analysis: TraceAnalysis) -> RenderableType | None:
     for thread in others[:_MOST_THREADS]:
         ranked = sorted((category for category in thread.host if category.ns), key=lambda category: -category.ns)[:3]
         parts = ", ".join(f"{category.category} {_share(category.ns, analysis.window.wall_ns)}" for category in ranked)
-        table.add_row(Text(_thread_name(thread)), format_ns(thread.covered_ns), Text(parts, style="dim"))
+        table.add_row(Text(thread_name(thread)), format_ns(thread.covered_ns), Text(parts, style="dim"))
     more = len(others) - _MOST_THREADS
     if more > 0:
         table.add_row(Text(f"{more} more", style="dim"), "", "")
@@ -196,7 +204,7 @@ def _other_threads(analysis: TraceAnalysis) -> RenderableType | None:
 def _device(device: DeviceBudget) -> RenderableType:
     table = _bars()
     kinds = device.kinds
-    table.add_row(*bar_row("busy", "bold", device.busy_ns, device.span_ns, _launches(device.launch)))
+    table.add_row(*bar_row("busy", "bold", device.busy_ns, device.span_ns, launches(device.launch)))
     for name, ns in (
         ("compute", kinds.compute_ns),
         ("communication", kinds.communication_ns),
@@ -208,18 +216,19 @@ def _device(device: DeviceBudget) -> RenderableType:
     table.add_row(*bar_row("idle, due to", "bold", device.idle_ns, device.span_ns, ""))
     for name, ns in sorted(device.idle_blame.items(), key=lambda item: -item[1]):
         if ns >= _SHOWN_SHARE * device.span_ns:
-            table.add_row(*bar_row(f"  {name}", _BLAME_COLORS[name], ns, device.span_ns, _BLAME_REMARKS[name]))
+            table.add_row(*bar_row(f"  {name}", _BLAME_COLORS[name], ns, device.span_ns, BLAME_REMARKS[name]))
     name = f" {plain(device.name)}" if device.name else ""
     return section(f"device {device.device}{name}: {device.events:,} events, span {format_ns(device.span_ns)}", table)
 
 
-_BLAME_REMARKS = {
+BLAME_REMARKS = {
     **{category.name: category.blame_remark for category in CATEGORIES},
     QUEUE: "launched and not started: queued behind work, some of it perhaps not in the trace",
 }
 
 
-def _launches(launch: Launches) -> str:
+def launches(launch: Launches) -> str:
+    """How device work reached the device."""
     if not launch.count:
         return "no launch in the trace"
     graphs = (
@@ -246,14 +255,17 @@ def _costs(title: str, costs: Sequence[Cost], wall_ns: int, name_width: int) -> 
             _share(cost.self_ns, wall_ns),
             f"{cost.count:,}x",
             Text(cost.category, style=color),
-            Text(_shortened(kernel_name(cost.name), name_width)),
+            Text(shortened(kernel_name(cost.name), name_width)),
         )
     return section(title, table)
 
 
 def _steps(steps: Sequence[TraceStep]) -> RenderableType | None:
-    if not steps:
-        return None
+    return Text(steps_in_words(steps), style="dim") if steps else None
+
+
+def steps_in_words(steps: Sequence[TraceStep]) -> str:
+    """How long the steps are, at least one, and why the slowest is."""
     walls = [step.window.wall_ns for step in steps]
     text = f"{len(steps)} step{'' if len(steps) == 1 else 's'}: median {format_ns(median(walls))}"
     text += f", {format_ns(min(walls))} .. {format_ns(max(walls))}"
@@ -266,7 +278,7 @@ def _steps(steps: Sequence[TraceStep]) -> RenderableType | None:
         if excess:
             ns, name = max(excess)
             text += f"; step {slowest.step} is the slowest, mostly by {name} (+{format_ns(ns)} over the median step)"
-    return Text(text, style="dim")
+    return text
 
 
 def _bars() -> Table:
@@ -283,5 +295,6 @@ def _share(ns: float, whole_ns: float) -> str:
     return f"{ns / whole_ns:.1%}" if whole_ns else "-"
 
 
-def _shortened(name: str, width: int = _MOST_NAME) -> str:
+def shortened(name: str, width: int = _MOST_NAME) -> str:
+    """A name on one line that leaves room for the figures beside it."""
     return cut(plain(name), width)

@@ -64,7 +64,7 @@ def sentence(thread: ThreadBudget) -> str:
 
 def title(process: ProcessBudget) -> str:
     """Number and command of a process."""
-    return f"process {process.pid}   {cut(plain(process.command), 80)}"
+    return f"process {process.pid}: {cut(plain(process.command), 80)}"
 
 
 def about(process: ProcessBudget) -> str:
@@ -77,7 +77,7 @@ def about(process: ProcessBudget) -> str:
     threads = "1 thread" if len(process.threads) == 1 else f"{len(process.threads)} threads"
     cost = "" if process.slowdown_share is None else f", which slowed it by {process.slowdown_share:.0%}"
     watched = f"watched for {format_ns(process.duration_ns)}{cost}"
-    return "   ".join((*versions, threads, f"{process.samples:,} samples", watched))
+    return ", ".join((*versions, threads, f"{process.samples:,} samples", watched))
 
 
 def _headline(process: ProcessBudget) -> Text:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import section
+from overhead_lens.report.text.blocks import Cells, section, table_of
 from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.plain import plain
-from overhead_lens.traces.ranks import RanksAnalysis
+from overhead_lens.traces.ranks import RanksAnalysis, RankTime
 from overhead_lens.units import format_ns
 
 _MOST_RANKS = 16
@@ -34,7 +36,8 @@ def sentence(ranks: RanksAnalysis) -> str:
     if ranks.by_collectives and min(waits) == max(waits):
         return f"All {len(ranks.ranks)} ranks wait equally long for each other: none holds the others up."
     why = "the others wait for it in collectives" if ranks.by_collectives else "it has the longest window"
-    text = f"{plain(ranks.slowest)} is the slowest of {len(ranks.ranks)} ranks: {why}"
+    name = f"Rank {ranks.slowest}" if ranks.slowest.isdecimal() else plain(ranks.slowest)
+    text = f"{name} is the slowest of {len(ranks.ranks)} ranks: {why}"
     causes = [f"{excess.name} +{format_ns(excess.excess_ns)}" for excess in ranks.straggler[:_MOST_CAUSES]]
     if causes:
         text += f"; beyond the median of the others it spends {', '.join(causes)}"
@@ -42,27 +45,42 @@ def sentence(ranks: RanksAnalysis) -> str:
 
 
 def _table(ranks: RanksAnalysis) -> Table:
-    names = ("rank", "window", "collectives", "waiting in them", "transfer", "compute", "idle")
-    table = figures(*names, left=["rank"])
-    shown = sorted(ranks.ranks, key=lambda rank: rank.wait_ns)[:_MOST_RANKS]
-    for rank in filter(shown.__contains__, ranks.ranks):
-        table.add_row(
-            Text(plain(rank.label), style="bold" if rank.label == ranks.slowest else ""),
-            format_ns(rank.wall_ns),
-            f"{rank.collectives:,}",
-            format_ns(rank.wait_ns),
-            format_ns(rank.transfer_ns),
-            format_ns(rank.quantities["device.compute"]),
-            format_ns(rank.quantities["device.idle"]),
-        )
+    (_, *heads), rows = rank_cells(ranks)
+    table = figures("rank", *heads, left=["rank"])
+    for label, *cells in rows:
+        table.add_row(Text(label, style="bold" if label == plain(ranks.slowest) else ""), *cells)
     if len(ranks.ranks) > _MOST_RANKS:
         table.add_row(Text(f"{len(ranks.ranks) - _MOST_RANKS} more that wait longer", style="dim"))
     return table
 
 
+def rank_cells(ranks: RanksAnalysis, most: int = _MOST_RANKS) -> Cells:
+    """Each rank's time in collectives and on its devices; of more than ``most`` those that wait least."""
+    shown = sorted(ranks.ranks, key=lambda rank: rank.wait_ns)[:most]
+    heads = ("rank", "window", "collectives", "waiting in them", "transfer", "compute", "idle")
+    return heads, [_rank(rank) for rank in ranks.ranks if rank in shown]
+
+
+def _rank(rank: RankTime) -> Sequence[str]:
+    return (
+        plain(rank.label),
+        format_ns(rank.wall_ns),
+        f"{rank.collectives:,}",
+        format_ns(rank.wait_ns),
+        format_ns(rank.transfer_ns),
+        format_ns(rank.quantities["device.compute"]),
+        format_ns(rank.quantities["device.idle"]),
+    )
+
+
 def _spreads(ranks: RanksAnalysis) -> Table:
-    table = figures("", "min", "median", "max", "of rank", left=["", "of rank"])
-    for spread in ranks.spreads[:_MOST_SPREADS]:
-        times = (format_ns(ns) for ns in (spread.min_ns, spread.median_ns, spread.max_ns))
-        table.add_row(spread.name, *times, Text(plain(spread.max_rank)))
-    return table
+    return table_of(spread_cells(ranks), left=["", "of rank"])
+
+
+def spread_cells(ranks: RanksAnalysis, most: int = _MOST_SPREADS) -> Cells:
+    """The quantities in which the ranks differ most."""
+    rows = [
+        (spread.name, *map(format_ns, (spread.min_ns, spread.median_ns, spread.max_ns)), plain(spread.max_rank))
+        for spread in ranks.spreads[:most]
+    ]
+    return ("", "min", "median", "max", "of rank"), rows

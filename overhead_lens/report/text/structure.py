@@ -3,43 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import cut, section
+from overhead_lens.report.text.blocks import Cells, cut, section
 from overhead_lens.report.text.figures import figures, plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.structure.model import KINDS, Side, StructureChange, StructureDelta
-from overhead_lens.units import format_ns
+from overhead_lens.units import format_ns, format_signed_ns
 
 _MOST = 12
 _MOST_SWAPS = 8
 _COLUMNS = 58
 _PLURALS = {"operator": "operators", "kernel": "kernels", "launch": "launches"}
-_COLORS = {"appeared": "green", "vanished": "red", "changed": "yellow", "same": "bright_black"}
+STATUS_COLORS = {"appeared": "green", "vanished": "red", "changed": "yellow", "same": "bright_black"}
 
 
 def print_structure(console: Console, delta: StructureDelta) -> None:
     """Print a difference."""
-    console.print(Text(f"base {_side(delta.base)}\nnew  {_side(delta.new)}"))
+    console.print(Text(f"base {in_words(delta.base)}\nnew  {in_words(delta.new)}"))
     console.print(Text(sentence(delta), style="bold"))
     width = max(20, console.width - _COLUMNS)
-    for kind in KINDS:
-        moved = [change for change in delta.changes if change.kind == kind and change.status != "same"]
-        slower = [
-            change for change in delta.changes if change.kind == kind and change.status == "same" and change.delta_ns
-        ]
-        for title, changes in ((f"{kind}: other counts", moved), (f"{kind}: same counts, other times", slower)):
-            if changes:
-                console.print()
-                console.print(section(f"{title}, largest change of time first", _changes(delta, changes, width)))
+    for title, changes in groups(delta):
+        console.print()
+        console.print(section(f"{title}, largest change of time first", _changes(delta, changes, width)))
     if delta.swaps:
         console.print()
         console.print(section(f"other kernels under the same operator{_unit(delta)}", _swaps(delta, console.width)))
+
+
+def groups(delta: StructureDelta) -> Iterator[tuple[str, list[StructureChange]]]:
+    """Changes by kind, those of counts before those of times; no empty ones."""
+    for kind in KINDS:
+        mine = [change for change in delta.changes if change.kind == kind]
+        moved = [change for change in mine if change.status != "same"]
+        slower = [change for change in mine if change.status == "same" and change.delta_ns]
+        for title, changes in ((f"{kind}: other counts", moved), (f"{kind}: same counts, other times", slower)):
+            if changes:
+                yield title, changes
 
 
 def sentence(delta: StructureDelta) -> str:
@@ -56,28 +61,41 @@ def sentence(delta: StructureDelta) -> str:
     return f"{'; '.join(parts)}; compared {how}."
 
 
-def _side(side: Side) -> str:
+def in_words(side: Side) -> str:
+    """A trace: its file and what it holds."""
     steps = f", {side.steps} steps" if side.steps else ""
     return plain(f"{side.path}   {format_ns(side.wall_ns)}, {side.events:,} events{steps}")
 
 
 def _changes(delta: StructureDelta, changes: Sequence[StructureChange], width: int) -> Table:
-    table = figures(f"time{_unit(delta)}", f"count{_unit(delta)}", "", left=[""])
+    heads, rows = change_cells(delta, changes[:_MOST])
+    table = figures(*heads[:3], left=[""])
     table.add_column("name", no_wrap=True, overflow="ellipsis")
-    units = _units(delta)
-    for change in changes[:_MOST]:
-        sign = "+" if change.delta_ns >= 0 else "-"
-        counts = f"{_count(change.base_count / units[0])} → {_count(change.new_count / units[1])}"
-        name = kernel_name(change.name) if change.kind == "kernel" else change.name
-        table.add_row(
-            f"{sign}{format_ns(abs(change.delta_ns))}",
-            counts,
-            Text(change.status, style=_COLORS[change.status]),
-            Text(cut(plain(name), width)),
-        )
+    for time, counts, status, name in rows:
+        table.add_row(time, counts, Text(status, style=STATUS_COLORS[status]), Text(cut(name, width)))
     if len(changes) > _MOST:
         table.add_row("", "", "", Text(f"{len(changes) - _MOST} more", style="dim"))
     return table
+
+
+def change_cells(delta: StructureDelta, changes: Sequence[StructureChange]) -> Cells:
+    """What changed of each name: time, count, status."""
+    base, new = _units(delta)
+    rows = [
+        (
+            format_signed_ns(change.delta_ns),
+            f"{_count(change.base_count / base)} → {_count(change.new_count / new)}",
+            change.status,
+            name_of(change),
+        )
+        for change in changes
+    ]
+    return (f"time{_unit(delta)}", f"count{_unit(delta)}", "", "name"), rows
+
+
+def name_of(change: StructureChange) -> str:
+    """The name as people read it."""
+    return plain(kernel_name(change.name) if change.kind == "kernel" else change.name)
 
 
 def _unit(delta: StructureDelta) -> str:
@@ -94,22 +112,27 @@ def _swaps(delta: StructureDelta, width: int) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis")
+    for operator, mark, amount, kernel, more in swap_rows(delta, _MOST_SWAPS):
+        style = STATUS_COLORS["vanished" if mark == "-" else "appeared"]
+        table.add_row(
+            Text(operator, style="bold"), amount, Text(f"{mark} {cut(kernel, width - 60)}{more}", style=style)
+        )
+    if len(delta.swaps) > _MOST_SWAPS:
+        table.add_row(Text(f"{len(delta.swaps) - _MOST_SWAPS} more", style="dim"))
+    return table
+
+
+def swap_rows(delta: StructureDelta, most: int) -> Iterator[tuple[str, str, str, str, str]]:
+    """Two rows a swap, before and after: operator, ``-`` or ``+``, count and time, a kernel, and how many more there are."""
     units = _units(delta)
-    for swap in delta.swaps[:_MOST_SWAPS]:
+    for swap in delta.swaps[:most]:
         for mark, kernels, count, ns in (
             ("-", swap.base_kernels, swap.base_count / units[0], swap.base_ns / units[0]),
             ("+", swap.new_kernels, swap.new_count / units[1], swap.new_ns / units[1]),
         ):
             more = f" and {len(kernels) - 1} more" if len(kernels) > 1 else ""
-            style = _COLORS["vanished" if mark == "-" else "appeared"]
-            table.add_row(
-                Text(plain(swap.operator) if mark == "-" else "", style="bold"),
-                f"{_count(count)}x {format_ns(ns)}",
-                Text(f"{mark} {cut(plain(kernel_name(kernels[0])), width - 60)}{more}", style=style),
-            )
-    if len(delta.swaps) > _MOST_SWAPS:
-        table.add_row(Text(f"{len(delta.swaps) - _MOST_SWAPS} more", style="dim"))
-    return table
+            operator = plain(swap.operator) if mark == "-" else ""
+            yield operator, mark, f"{_count(count)}x {format_ns(ns)}", plain(kernel_name(kernels[0])), more
 
 
 def _count(value: float) -> str:

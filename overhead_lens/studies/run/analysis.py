@@ -24,7 +24,7 @@ from overhead_lens.program.area import Phase
 from overhead_lens.readers.py_spy.threads import SampledThread
 from overhead_lens.readers.py_spy.truncated_stacks import completed
 from overhead_lens.result import Result
-from overhead_lens.stack import Stack
+from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.stats.bootstrap import REPLICATES, Estimate
 from overhead_lens.stats.values import Floats, Interval, Ints
 from overhead_lens.studies.run.slowest import Slow, slowest_steps
@@ -157,10 +157,9 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     meta = run.meta
     bare = _bare(run.steps)
     wall = _whole(meta.wall_ns) if bare is None else _estimate(bare["ns"].to_numpy(np.float64))
-    of_main = [_unwatched(thread) for turn in run.threads for thread in turn if is_main(thread, meta.pid)]
+    of_main = _of_main(run)
     others = [thread for turn in run.threads for thread in turn if not is_main(thread, meta.pid)]
-    home = None if bare is None else meta.home
-    (stacks,) = completed([_inside(of_main, home)])
+    stacks = _sampled(of_main, _home(run, bare))
     fitted = classifier.fitted(stacks)
     step = StepWall(round(wall.value), wall.interval())
     return RunBudget(
@@ -180,6 +179,32 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
         environment=meta.environment,
         times=_times(run),
     )
+
+
+def step_stacks(run: StoredRun) -> list[Stack]:
+    """Stacks of the main thread inside its steps, from the frame on in which the steps' loop stands."""
+    home = _home(run, _bare(run.steps))
+    return [_from(stack, home) for stack in _sampled(_of_main(run), home)]
+
+
+def _of_main(run: StoredRun) -> list[SampledThread]:
+    return [_unwatched(thread) for turn in run.threads for thread in turn if is_main(thread, run.meta.pid)]
+
+
+def _home(run: StoredRun, bare: pd.DataFrame | None) -> Place | None:
+    """The loop of the steps; None where the budget is of the whole run."""
+    return None if bare is None else run.meta.home
+
+
+def _sampled(of_main: Sequence[SampledThread], home: Place | None) -> Sequence[Stack]:
+    (stacks,) = completed([_inside(of_main, home)])
+    return stacks
+
+
+def _from(stack: Stack, home: Place | None) -> Stack:
+    """The stack without what called ``home``."""
+    at = next((at for at, frame in enumerate(stack.frames) if home is not None and _is_at(frame, home)), 0)
+    return replace(stack, frames=stack.frames[at:])
 
 
 def _times(run: StoredRun) -> StepTimes | None:
@@ -295,12 +320,15 @@ def _unwatched(thread: SampledThread) -> SampledThread:
 
 
 def _passes(stack: Stack, place: Place) -> bool:
-    return any(
+    return any(_is_at(frame, place) for frame in stack.frames)
+
+
+def _is_at(frame: StackFrame, place: Place) -> bool:
+    return (
         not frame.native
         and _same_file(frame.location, place.file)
         and (not place.function or frame.function.rpartition(".")[2] == place.function)
         and (not place.last_line or place.first_line <= frame.line <= place.last_line)
-        for frame in stack.frames
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,26 @@ from overhead_lens.comparison.model import Delta
 from overhead_lens.report.forms import to_html
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.taxonomy.host import Frame
+from overhead_lens.traces.ranks import Job
 from overhead_lens.units import format_ns, format_signed_ns
 from tests.browser import PHONE, WIDE, Opened, opened
+from tests.comparison.test_structure import compared, mm
 from tests.drawn.captures import draw_capture
+from tests.report.page.seen import EVIL
+from tests.report.page.test_history import stepped as drawn_history
+from tests.report.page.test_hostile import MAKERS
+from tests.report.page.test_process import LINES as PROCESS
+from tests.report.page.test_process import two as two_processes
+from tests.report.page.test_run import ranks as drawn_job
+from tests.report.page.test_run import stored as stored_run
+from tests.report.page.test_trace import steps as drawn_trace
+from tests.studies.test_attach import drawn as drawn_process
+from tests.studies.test_sweep import draw as drawn_sweep
+from tests.traces.test_ranks import rank
 
 REFERENCE = Path(__file__).parents[3] / "traces" / "reference"
 CLASSIFIER = default_classifier()
 MOST_BYTES = 6_000_000
-
-EVIL = (
-    "<script>window.hit=1</script><img src=x onerror='window.hit=1'><a href='javascript:window.hit=1'>b</a></script>"
-    "<b>%{customdata}</b>${window.hit=1}\x1b[31m\u202egnp.exe\u2028\x00\"'&amp;"
-)
 
 
 def budget(name: str) -> Any:
@@ -36,10 +45,20 @@ def difference() -> Delta:
     return compare_captures(REFERENCE / "eager", REFERENCE / "compiled", CLASSIFIER, 0.01, force=True)
 
 
-RESULTS = {
-    "eager": lambda: budget("eager"),
-    "compiled": lambda: budget("compiled"),
-    "difference": difference,
+RESULTS: Mapping[str, Callable[[Path], Any]] = {
+    "eager": lambda _: budget("eager"),
+    "compiled": lambda _: budget("compiled"),
+    "difference": lambda _: difference(),
+    "ladder": lambda _: budget("ladder"),
+    "sweep": lambda _: drawn_sweep({"slow_start": lambda n: 2_000 + n * 0.1, "slow_rate": lambda n: 200 + n}),
+    "history": lambda _: drawn_history(),
+    "run": stored_run,
+    "job": lambda _: drawn_job(2_000_000, 3_000_000, 2_000_000),
+    "process": lambda folder: drawn_process(folder, *PROCESS),
+    "processes": two_processes,
+    "trace": lambda _: drawn_trace(100, 100, 300, 100),
+    "ranks": lambda _: Job.of([rank(0, 100, [50, 30], python_ns=20), rank(1, 140, [10, 30], python_ns=90)]),
+    "structure": lambda _: compared(mm(3), mm(3, kernel="B", kernel_ns=20)),
 }
 
 
@@ -49,7 +68,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, Path
     folder = tmp_path_factory.mktemp("pages")
     made = {}
     for name, make in RESULTS.items():
-        result = make()
+        result = make(folder / name)
         file = folder / f"{name}.html"
         file.write_text(to_html(result), encoding="utf-8")
         made[name] = result, file
@@ -236,3 +255,75 @@ def test_what_is_not_known_is_said(chromium: Any, tmp_path: Path) -> None:
     with opened(chromium, write(tmp_path, result)) as shown:
         assert "No stacks to draw" in shown.text
         assert shown.page.query_selector_all(".tree") == []
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+def test_names_of_programs_and_traces_do_nothing(chromium: Any, tmp_path: Path, make: Callable[[Path], object]) -> None:
+    with opened(chromium, write(tmp_path, make(tmp_path))) as shown:
+        shown.draw_all()
+        assert shown.page.evaluate("window.hit") is None
+        assert shown.complaints == []
+        assert shown.requests == []
+        assert shown.page.query_selector_all("main a, main img, header a, header img") == []
+        assert shown.page.evaluate("document.documentElement.scrollWidth") == WIDE
+        assert "<script>window.hit=1</script>" in shown.text
+
+
+def test_a_run_shows_its_steps_and_marks_the_slowest(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
+    run, file = pages["run"]
+    with opened(chromium, file) as shown:
+        shown.draw_all()
+        steps = shown.page.evaluate(
+            "[...document.querySelectorAll('.chart')].map(chart => chart.data.find(trace => trace.name === 'slowest')?.x)"
+        )
+        assert [each for each in steps if each] == [[slow.step for slow in run.slowest]]
+        points = shown.page.query_selector_all(".scatterlayer .trace path.point")
+        assert len(points) == len(run.times.ns) + len(run.slowest)
+        for slow in run.slowest:
+            assert f"{slow.step:,}\t{format_ns(slow.wall_ns)}\t" in shown.text
+            assert slow.because in shown.text
+        for category in run.host:
+            row = rf"{category.category}\t{category.share:.1%}\t{re.escape(format_ns(category.ns))}\t"
+            assert (re.search(row, shown.text) is not None) == bool(category.ns), category.category
+        assert len(shown.page.query_selector_all(".tree g.slice")) == 4
+
+
+def test_ranks_stand_side_by_side(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
+    job, file = pages["job"]
+    with opened(chromium, file) as shown:
+        shown.draw_all()
+        widths = [
+            bar.bounding_box()["width"] for bar in shown.page.query_selector_all("[data-chart='0'] .bars .point path")
+        ]
+        slowest = max(run.wall.ns for run in job.ranks)
+        assert [round(width / max(widths), 2) for width in widths] == [
+            round(run.wall.ns / slowest, 2) for run in job.ranks
+        ]
+        assert "Rank 1 is the slowest" in shown.page.inner_text(".answer")
+
+
+def test_the_slowest_step_of_a_trace_is_marked_and_its_budget_is_a_bar(
+    chromium: Any, pages: dict[str, tuple[Any, Path]]
+) -> None:
+    analysis, file = pages["trace"]
+    with opened(chromium, file) as shown:
+        shown.draw_all()
+        bars = shown.page.query_selector_all("figure:has(.annotation-text:has-text('step 7')) .bars .point")
+        present = {category.category for step in analysis.steps for category in step.host if category.ns}
+        assert len(bars) == len(present) * len(analysis.steps)
+        for category in analysis.host:
+            if category.ns:
+                assert f"{category.category}\t{category.share:.1%}\t{format_ns(category.ns)}" in shown.text
+        (device,) = analysis.devices
+        assert f"busy\t{device.busy_ns / device.span_ns:.1%}" in shown.text
+
+
+def test_the_waterfall_of_a_ladder_has_a_bar_for_each_layer(chromium: Any, pages: dict[str, tuple[Any, Path]]) -> None:
+    ladder, file = pages["ladder"]
+    with opened(chromium, file) as shown:
+        shown.draw_all()
+        assert len(shown.page.query_selector_all("[data-chart='0'] .bars .point")) == 1 + len(ladder.layers)
+        timed = [rung for rung in ladder.rungs if rung.ns is not None]
+        assert len(shown.page.query_selector_all("[data-chart='1'] .bars .point")) == len(timed)
+        for rung in timed:
+            assert f"{rung.kind.title}\t{format_ns(rung.ns)}\t" in shown.text

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.readers.py_spy.stacks import parse_stacks
-from overhead_lens.report.page.tree import ROOT, Node, folded, tree_of
+from overhead_lens.report.page.charts.tree import ROOT, Node, folded, tree_of
 from overhead_lens.stack import Stack
 from overhead_lens.taxonomy.classifier import default_classifier
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from overhead_lens.report.page.axes import hatched, label
+from overhead_lens.report.page.charts.axes import hatched, label
+from overhead_lens.report.page.charts.tree import ROOT, Node, folded
 from overhead_lens.report.page.model import Block, Chart, Text
-from overhead_lens.report.page.tree import ROOT, Node, folded
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import HATCHES, INKS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from overhead_lens.report.page.axes import error_bars, hatched, label, rounded, time_unit
-from overhead_lens.report.page.bars import bars_chart, host_bar
+from overhead_lens.report.page.charts.axes import WHISKER, error_bars, hatched, label, rounded, time_unit
+from overhead_lens.report.page.charts.bars import bars_chart, host_bar
 from overhead_lens.report.page.model import Block, Chart, Table
 from overhead_lens.report.text.blocks import interval_text
 from overhead_lens.report.text.plain import plain
@@ -73,7 +73,7 @@ def _category(at: int, category: HostCategory, unit_ns: int) -> dict[str, Any]:
         "orientation": "h",
         "y": [at],
         "x": [rounded(category.ns / unit_ns)],
-        "error_x": error_bars([category.ns], [category.ci95_ns], scale=unit_ns),
+        "error_x": {**error_bars([category.ns], [category.ci95_ns], scale=unit_ns), "color": WHISKER},
         "marker": {"color": ink, "pattern": hatched(ink, HATCHES[category.category]), "line": {"width": 0}},
         "customdata": [_told(category)],
         "hovertemplate": "%{customdata}<extra></extra>",

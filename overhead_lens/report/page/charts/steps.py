@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from overhead_lens.program.area import Phase
-from overhead_lens.report.page.axes import error_bars, label, log_time_axis, rounded, time_unit
+from overhead_lens.report.page.charts.axes import (
+    FRAME,
+    INKS,
+    error_bars,
+    hatched,
+    label,
+    log_time_axis,
+    rounded,
+    time_unit,
+)
 from overhead_lens.report.page.model import Block, Chart, Text
 from overhead_lens.stats.values import Ints
 from overhead_lens.studies.run.analysis import StepTimes, StepWall
@@ -20,13 +29,13 @@ from overhead_lens.units import format_ns
 
 _MOST_POINTS = 1_500
 _MOST_BARS = 250
-_MARKED = 3
 _MOST_TICKS = 10
+_MOST_DEVICES = 8
 _LOGARITHMIC = 15
 _PHASES = {
     Phase.WARM_UP: ("warm-up", "#999999", "circle-open"),
-    Phase.BARE: ("bare: these set the time", "#4477aa", "circle"),
-    Phase.ATTACHING: ("a sampler attaches", "#ccbb44", "x"),
+    Phase.BARE: ("bare", "#4477aa", "circle"),
+    Phase.ATTACHING: ("attaching", "#ccbb44", "x"),
     Phase.SAMPLED: ("sampled", "#228833", "diamond"),
     Phase.TRACED: ("traced", "#aa3377", "square"),
 }
@@ -38,19 +47,17 @@ def run_steps(times: StepTimes, wall: StepWall, slowest: Sequence[Slow]) -> list
     unit_ns, unit = time_unit(float(times.ns.max()))
     is_log = times.ns.max() > _LOGARITHMIC * max(1.0, float(np.median(times.ns)))
     data = [trace for phase in _PHASES if (trace := _points(times, phase, size, 1 if is_log else unit_ns))]
+    data.append(_mean(times, wall, 1 if is_log else unit_ns))
     data += [_slowest(slowest, 1 if is_log else unit_ns)] if slowest else []
-    mean = wall.ns / (1 if is_log else unit_ns)
     layout = {
+        **FRAME,
         "xaxis": {"title": {"text": "step"}, "rangemode": "nonnegative"},
         "yaxis": log_time_axis(times.ns.tolist()) if is_log else {"title": {"text": unit}, "rangemode": "tozero"},
-        "shapes": [_mean(mean)],
-        "annotations": [_because(slow, times, unit_ns, is_log=is_log) for slow in slowest[:_MARKED]],
-        "legend": {"orientation": "h", "y": -0.25},
-        "hovermode": "closest",
+        "annotations": [_because(slow, times, unit_ns, is_log=is_log) for slow in slowest[:1]],
     }
     mean_text = f"the dotted line is their mean while nothing watched, {format_ns(wall.ns)}"
     described = f"The time of {len(times.ns):,} steps by phase; {mean_text}."
-    chart = Chart({"data": data, "layout": layout}, described, 340)
+    chart = Chart({"data": data, "layout": layout}, described, 320)
     if size == 1:
         return [chart]
     return [
@@ -90,9 +97,17 @@ def _groups(rows: Ints, size: int) -> Iterator[Ints]:
             yield stretch[start : start + size]
 
 
-def _mean(at: float) -> dict[str, Any]:
-    line = {"color": "#4477aa", "width": 1, "dash": "dot"}
-    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": at, "y1": at, "line": line}
+def _mean(times: StepTimes, wall: StepWall, unit_ns: int) -> dict[str, Any]:
+    height = rounded(wall.ns / unit_ns)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "mean of bare steps",
+        "x": [times.first, times.first + len(times.ns) - 1],
+        "y": [height, height],
+        "line": {"color": "#4477aa", "width": 1, "dash": "dot"},
+        "hoverinfo": "skip",
+    }
 
 
 def _slowest(slowest: Sequence[Slow], unit_ns: int) -> dict[str, Any]:
@@ -134,23 +149,18 @@ def trace_steps(steps: Sequence[TraceStep]) -> list[Block]:
     slowest = max(range(len(steps)), key=lambda at: steps[at].window.wall_ns)
     if size > 1:
         data.append(_longest(groups, unit_ns))
-    ticks = range(0, len(groups), max(1, -(-len(groups) // _MOST_TICKS)))
     layout = {
+        **FRAME,
         "barmode": "stack",
         "bargap": 0.15 if size == 1 else 0,
-        "xaxis": {
-            "title": {"text": "step"},
-            "tickvals": list(ticks),
-            "ticktext": [f"{groups[at][0].step:,}" for at in ticks],
-        },
+        "xaxis": _step_axis(groups),
         "yaxis": {"title": {"text": unit}},
         "annotations": _slowest_bar(steps, slowest, size, unit_ns),
-        "legend": {"orientation": "h", "y": -0.25},
     }
     described = (
         f"{len(steps):,} steps with the categories of the busiest thread; step {steps[slowest].step:,} is the slowest."
     )
-    chart = Chart({"data": data, "layout": layout}, described, 340)
+    chart = Chart({"data": data, "layout": layout}, described, 320)
     if size == 1:
         return [chart]
     return [chart, Text([f"A bar is the mean of {size:,} steps in a row; the open circle is the longest of them."])]
@@ -164,7 +174,7 @@ def _stacked(groups: Sequence[Sequence[TraceStep]], at: int, unit_ns: int) -> di
         "name": category.name,
         "x": list(range(len(groups))),
         "y": [rounded(ns / unit_ns) for ns in means],
-        "marker": {"color": category.ink, "line": {"width": 0}},
+        "marker": {"color": category.ink, "pattern": hatched(category.ink, category.hatch), "line": {"width": 0}},
         "customdata": [
             f"{_numbers(group)}: {category.name} {format_ns(ns)}" for group, ns in zip(groups, means, strict=True)
         ],
@@ -209,3 +219,47 @@ def _slowest_bar(steps: Sequence[TraceStep], slowest: int, size: int, unit_ns: i
             "arrowhead": 0,
         }
     ]
+
+
+def busy_steps(steps: Sequence[TraceStep]) -> list[Block]:
+    """How busy each device is in every step, at least one; nothing without devices."""
+    size = max(1, -(-len(steps) // _MOST_BARS))
+    groups = [steps[start : start + size] for start in range(0, len(steps), size)]
+    devices = [device.device for device in steps[0].devices]
+    if not devices or len(steps) == 1:
+        return []
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": f"device {label(device)}",
+            "x": list(range(len(groups))),
+            "y": [rounded(_busy_percent(group, at)) for group in groups],
+            "line": {"color": INKS[at % len(INKS)], "width": 1.5, "shape": "hvh"},
+            "hovertemplate": "%{y:.1f} %",
+        }
+        for at, device in enumerate(devices[:_MOST_DEVICES])
+    ]
+    layout = {
+        **FRAME,
+        "xaxis": _step_axis(groups),
+        "yaxis": {"title": {"text": "device busy"}, "ticksuffix": " %", "range": [0, 103]},
+        "showlegend": len(data) > 1,
+    }
+    described = f"The share of each of {len(steps):,} steps in which the devices were busy."
+    return [Chart({"data": data, "layout": layout}, described, 180)]
+
+
+def _busy_percent(group: Sequence[TraceStep], at: int) -> float:
+    spans_ns = sum(step.devices[at].span_ns for step in group)
+    return 100 * sum(step.devices[at].busy_ns for step in group) / max(1, spans_ns)
+
+
+def _step_axis(groups: Sequence[Sequence[TraceStep]]) -> dict[str, Any]:
+    ticks = range(0, len(groups), max(1, -(-len(groups) // _MOST_TICKS)))
+    return {
+        "title": {"text": "step"},
+        "tickvals": list(ticks),
+        "ticktext": [f"{groups[at][0].step:,}" for at in ticks],
+        "range": [-0.6, len(groups) - 0.4],
+    }

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from overhead_lens.report.page.axes import hatched, label, rounded
-from overhead_lens.report.page.model import Chart
+from overhead_lens.report.page.charts.axes import hatched, label, rounded
+from overhead_lens.report.page.model import Chart, Table
 from overhead_lens.report.text.blocks import interval_text
 from overhead_lens.taxonomy.categories import CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
@@ -16,6 +16,11 @@ from overhead_lens.units import format_ns
 ROW_PX = 46
 _BELOW_PX = 64
 _MOST_PARTS = 3
+# Of name and remark together, which share a line on the narrowest screen; the table has them in full.
+_MOST_LETTERS = 50
+_LEAST_LETTERS = 14
+# What is narrower can be pointed at, and stands in the table; it needs no entry of the legend.
+_LEGEND_SHARE = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,22 @@ def bars_chart(bars: Sequence[Bar], described: str) -> Chart:
     return Chart({"data": data, "layout": layout}, described, ROW_PX * len(bars) + _BELOW_PX + 10)
 
 
+def bars_table(bars: Sequence[Bar], of: str, remark: str) -> Table:
+    """The same in words: a row a bar, with the time of each of its pieces.
+
+    Args:
+        bars: As they are drawn.
+        of: What the bars are of.
+        remark: What their remarks say.
+    """
+    names = dict.fromkeys(stretch.name for bar in bars for stretch in bar.stretches if stretch.ns)
+    rows = []
+    for bar in bars:
+        times = {stretch.name: format_ns(stretch.ns) for stretch in bar.stretches if stretch.ns}
+        rows.append((bar.name, bar.remark, *(times.get(name, "") for name in names)))
+    return Table((of, remark, *names), rows, frozenset(range(1, len(names) + 2)))
+
+
 def _trace(look: Stretch, bars: Sequence[Bar]) -> dict[str, Any]:
     """The pieces of one name in all bars, which look alike."""
     found = [
@@ -99,14 +120,16 @@ def _trace(look: Stretch, bars: Sequence[Bar]) -> dict[str, Any]:
             "pattern": hatched(look.ink, look.hatch),
             "line": {"width": 0},
         },
+        "showlegend": any(stretch.ns >= _LEGEND_SHARE * bar.full_ns for _, bar, stretch in found),
         "customdata": [f"{label(bar.name)}: {stretch.told}" for _, bar, stretch in found],
         "hovertemplate": "%{customdata}<extra></extra>",
     }
 
 
 def _notes(at: int, bar: Bar) -> list[dict[str, Any]]:
+    room = max(_LEAST_LETTERS, _MOST_LETTERS - len(bar.remark))
     shared = {"xref": "paper", "y": at - 0.28, "yanchor": "bottom", "showarrow": False, "borderpad": 0}
     return [
-        {**shared, "x": 0, "xanchor": "left", "text": f"<b>{label(bar.name, 34)}</b>"},
-        {**shared, "x": 1, "xanchor": "right", "text": label(bar.remark, 60)},
+        {**shared, "x": 0, "xanchor": "left", "text": f"<b>{label(bar.name, room)}</b>"},
+        {**shared, "x": 1, "xanchor": "right", "text": label(bar.remark, _MOST_LETTERS)},
     ]

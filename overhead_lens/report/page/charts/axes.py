@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -15,7 +15,16 @@ from overhead_lens.units import NS_PER_MS, NS_PER_S, NS_PER_US, format_ns
 # Paul Tol's bright scheme, told apart with any color vision, on white and on black.
 INKS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#999999")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
+WHISKER = "#8a9199"
+"""Whiskers over bars, seen on white and on black."""
 _FEW_DECADES = 1.5
+
+FRAME: Mapping[str, Any] = {
+    "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+    "legend": {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"},
+    "hovermode": "closest",
+}
+"""Layout of a chart with axes: as much room as ticks and titles take, the legend above."""
 
 
 def time_unit(most_ns: float) -> tuple[int, str]:
@@ -85,3 +94,9 @@ def note(text: str, x: float, y: float, **more: Any) -> dict[str, Any]:
 def hatched(inks: str | Sequence[str], hatches: str | Sequence[str]) -> dict[str, Any]:
     """``marker.pattern`` of areas in these colors, which tells them apart where colors do not."""
     return {"shape": hatches, "bgcolor": inks, "fgcolor": "#14171a", "fgopacity": 0.28, "size": 6, "solidity": 0.2}
+
+
+def paled(ink: str) -> str:
+    """A color that lets the page shine through."""
+    red, green, blue = (int(ink[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.45)"

@@ -1,0 +1,144 @@
+"""The pages of analyzed traces: one, several ranks, and what changed between two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from overhead_lens.report.page.charts import steps as drawing
+from overhead_lens.report.page.ranks import traces_page
+from overhead_lens.report.page.structure import structure_page
+from overhead_lens.report.page.trace import trace_page
+from overhead_lens.traces.model import TraceAnalysis, TraceFailure
+from overhead_lens.traces.ranks import Job
+from tests.comparison.test_structure import compared, mm
+from tests.drawn.timelines import CLASSIFIER, analyzer_of, timed
+from tests.report.page.seen import charts, headings, notes, tables, traces, words
+from tests.traces.test_ranks import rank
+
+
+def steps(*walls_ns: int) -> TraceAnalysis:
+    """Steps that are an operator of 10 ns and a wait for the device, with a kernel of half the step."""
+    entries, start = [], 0
+    for number, wall_ns in enumerate(walls_ns):
+        entries.append(timed(start, wall_ns, f"ProfilerStep#{number + 5}", "user_annotation"))
+        entries.append(timed(start, 10, "aten::mm"))
+        entries.append(timed(start + 2, 4, "cudaLaunchKernel", "cuda_runtime", correlation=start + 1))
+        entries.append(timed(start + 10, wall_ns - 10, "cudaDeviceSynchronize", "cuda_runtime", correlation=start + 2))
+        entries.append(
+            timed(start + 10, wall_ns // 2, "gemm", "kernel", (0, 7), device=0, stream=7, correlation=start + 1)
+        )
+        start += wall_ns
+    return analyzer_of(*entries).analysis()
+
+
+def test_steps_are_stacked_budgets_and_the_slowest_is_marked() -> None:
+    analysis = steps(100, 100, 300, 100)
+    page = trace_page(analysis, CLASSIFIER)
+    stacked, busy = charts(page, "Steps over time")
+    found = traces(stacked)
+    for at, category in enumerate(analysis.steps[0].host):
+        if any(step.host[at].ns for step in analysis.steps):
+            assert found[category.category]["y"] == [step.host[at].ns for step in analysis.steps]
+    assert [sum(heights) for heights in zip(*(trace["y"] for trace in found.values()), strict=True)] == [
+        100,
+        100,
+        300,
+        100,
+    ]
+    assert notes(stacked) == ["step 7: 300 ns"]
+    assert stacked.figure["layout"]["annotations"][0]["x"] == 2
+    assert stacked.figure["layout"]["xaxis"]["ticktext"] == ["5", "6", "7", "8"]
+    assert busy.figure["data"][0]["y"] == [50.0] * 4
+    assert "step 7 is the slowest, mostly by wait (+200 ns over the median step)" in words(page, "Steps over time")[-1]
+
+
+def test_many_steps_are_means_of_groups_with_the_longest_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "_MOST_BARS", 2)
+    page = trace_page(steps(100, 200, 100, 400), CLASSIFIER)
+    stacked, _ = charts(page, "Steps over time")
+    found = traces(stacked)
+    assert found.pop("longest step")["y"] == [200, 400]
+    assert [sum(heights) for heights in zip(*(trace["y"] for trace in found.values()), strict=True)] == [150, 250]
+    assert stacked.figure["layout"]["annotations"][0]["x"] == 1
+    assert "A bar is the mean of 2 steps in a row; the open circle is the longest of them." in words(
+        page, "Steps over time"
+    )
+
+
+def test_busy_and_idle_of_a_device_fill_its_span() -> None:
+    analysis = steps(100, 100)
+    page = trace_page(analysis, CLASSIFIER)
+    (chart,) = charts(page, "Device")
+    (device,) = analysis.devices
+    found = {trace["name"]: trace["x"][0] for trace in chart.figure["data"]}
+    assert sum(found.values()) == pytest.approx(1.0, abs=1e-4)
+    assert found["compute"] == pytest.approx(device.busy_ns / device.span_ns, abs=1e-5)
+    assert {name for name in found if name.startswith("idle")} == {
+        f"idle: {name}" for name, ns in device.idle_blame.items() if ns
+    }
+    amounts, launches = tables(page, "Device")
+    assert amounts.rows[0][:2] == ("busy", f"{device.busy_ns / device.span_ns:.1%}  {device.busy_ns} ns")
+    assert launches.rows[0][:3] == ("device 0", "2", "8 ns")
+
+
+def test_kinds_of_work_that_overlap_are_cut_into_pieces_that_sum_to_busy() -> None:
+    entries = [
+        timed(0, 100, "gemm", "kernel", (0, 7), device=0, stream=7),
+        timed(60, 80, "ncclDevKernel", "kernel", (0, 8), device=0, stream=8),
+        timed(130, 30, "Memcpy", "gpu_memcpy", (0, 9), device=0, stream=9),
+    ]
+    (chart,) = charts(trace_page(analyzer_of(*entries).analysis(), CLASSIFIER), "Device")
+    found = {trace["name"]: round(160 * trace["x"][0]) for trace in chart.figure["data"]}
+    assert found == {"compute": 60, "communication": 40, "compute and communication": 40, "copy": 20}
+
+
+def test_host_figures_and_what_was_counted() -> None:
+    analysis = replace(steps(100, 100), issues={"negative_duration": 3}, notes=("a note",))
+    page = trace_page(analysis, CLASSIFIER)
+    rows = {row[0]: row[1:3] for row in tables(page, "Host")[0].rows}
+    assert rows == {
+        **{"dispatcher": ("6.0%", "12 ns"), "launch": ("4.0%", "8 ns"), "wait": ("90.0%", "180 ns")},
+        "sum = window": ("100 %", "200 ns"),
+    }
+    heading = "What was dropped, repaired or is uncertain"
+    assert words(page, heading) == ["3 events had a negative duration and were taken as 0 ns long", "a note"]
+    assert tables(page, heading)[0].rows == [("negative duration", "3")]
+
+
+def test_a_trace_of_nothing() -> None:
+    page = trace_page(analyzer_of().analysis(), CLASSIFIER)
+    assert (headings(page), page.answer) == ([], "The trace holds neither host nor device work.")
+
+
+def test_ranks_side_by_side_and_the_slowest_in_detail() -> None:
+    job = Job.of(
+        [
+            rank(0, 100, [50, 30], python_ns=20),
+            rank(1, 140, [10, 30], python_ns=90),
+            TraceFailure("bad.json", "cut off"),
+        ]
+    )
+    page = traces_page(job, CLASSIFIER)
+    assert page.title == "2 traces"
+    assert page.answer.startswith("Rank 1 is the slowest of 2 ranks: the others wait for it in collectives")
+    hosts, collectives = charts(page, "Ranks")
+    assert notes(hosts)[::2] == ["<b>rank 0</b>", "<b>rank 1 (slowest)</b>"]
+    found = {trace["name"]: list(zip(trace["y"], trace["x"], strict=True)) for trace in collectives.figure["data"]}
+    assert found == {"transfer": [(0, 0.5), (1, 0.5)], "waiting for others": [(0, 0.5)]}
+    assert "Device of rank 1" in headings(page)
+    assert tables(page, "Traces that could not be read")[0].rows == [("bad.json", "cut off")]
+
+
+def test_what_changed_between_two_traces() -> None:
+    page = structure_page(compared(mm(3), mm(3, kernel="B", kernel_ns=20)), CLASSIFIER)
+    (chart,) = charts(page, "kernel: other counts")
+    (bars,) = chart.figure["data"]
+    assert (bars["x"], notes(chart)) == (
+        [40.0, -20.0],
+        ["<b>B</b>", "+40 ns, appeared", "<b>A</b>", "-20 ns, vanished"],
+    )
+    assert tables(page, "kernel: other counts")[0].rows[0] == ("+40 ns", "0 → 2", "appeared", "B")
+    (swaps,) = tables(page, "other kernels under the same operator")
+    assert swaps.rows == [("aten::mm", "-", "2x 20 ns", "A"), ("", "+", "2x 40 ns", "B")]
