@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
+from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.arguments import Html, Rules, directory_option
 
 REPORT = "report.txt"
@@ -43,21 +45,20 @@ def run(
 
     if sys.platform == "win32":
         raise UsageError("run measures on Linux and macOS only; runs made there can be read here")
-    if json_ is not None and json_.exists():
-        raise UsageError(f"{json_} exists; nothing is overwritten, name another --json")
+    json_, html = (_file_of_rank(name, file) for name, file in (("json", json_), ("html", html)))
     program = Program(_checked_command(command or []), _checked(step))
     classifier = default_classifier(rules)
     path, exit_code = record_run(program, _of_rank(output, program.label), Path("traces"))
     budget = run_budget_of(path, classifier)
-    if json_ is not None:
-        json_.write_text(to_json(budget) + "\n", encoding="utf-8")
     if output is None:
         print_into(sys.stderr, budget)
     else:
         with (path / REPORT).open("w", encoding="utf-8") as file:
             print_into(file, budget)
+    if json_ is not None:
+        _try(lambda: json_.write_text(to_json(budget) + "\n", encoding="utf-8"))
     if html is not None:
-        write_page(budget, html, classifier)
+        _try(lambda: write_page(budget, html, classifier))
     _end_as(exit_code)
 
 
@@ -76,14 +77,42 @@ def _checked(step: str) -> str:
     return step
 
 
-def _of_rank(output: Path | None, label: str) -> Path | None:
-    """The directory to record into; of a rank under torchrun, its own in the job's, which is named after the agent's process."""
+def _file_of_rank(option: str, file: Path | None) -> Path | None:
+    """A file to write; of a rank under torchrun one of its own: ``page.html`` becomes ``page-rank-1.html``.
+
+    Raises:
+        UsageError: It exists.
+    """
+    rank = _rank()
+    if file is not None and rank is not None:
+        file = file.with_name(f"{file.stem}-{rank}{file.suffix}")
+    if file is not None and file.exists():
+        raise UsageError(f"{file} exists; nothing is overwritten, name another --{option}")
+    return file
+
+
+def _try(write: Callable[[], object]) -> None:
+    """Write a file when the program has ended; a failure is a line on stderr, since the exit code is the program's."""
+    try:
+        write()
+    except (OverheadLensError, OSError) as error:
+        print(f"overhead-lens: {plain(str(error))}", file=sys.stderr)
+
+
+def _rank() -> str | None:
+    """The name of this process's rank under torchrun, ``rank-1``."""
     from overhead_lens.studies.run.job import RANK
 
     rank = os.environ.get("RANK", "")
-    if not rank.isdigit():
+    return f"{RANK}{rank}" if rank.isdigit() else None
+
+
+def _of_rank(output: Path | None, label: str) -> Path | None:
+    """The directory to record into; of a rank under torchrun, its own in the job's, which is named after the agent's process."""
+    rank = _rank()
+    if rank is None:
         return output
-    return (output or Path("traces", f"run-{label}-{os.getppid()}")) / f"{RANK}{rank}"
+    return (output or Path("traces", f"run-{label}-{os.getppid()}")) / f"{rank}"
 
 
 def _end_as(exit_code: int) -> None:

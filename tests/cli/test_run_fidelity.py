@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -62,7 +63,8 @@ def ended(*words: object) -> Ended:
 
 
 def by_the_tool(folder: Path, *words: object) -> Ended:
-    return ended("-m", "overhead_lens", "run", "--output", folder / "capture", *words)
+    files = ("--html", folder / "page.html", "--json", folder / "run.json")
+    return ended("-m", "overhead_lens", "run", "--output", folder / "capture", *files, *words)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -71,6 +73,32 @@ def test_a_program_ends_as_it_does_in_python(name: str, tmp_path: Path) -> None:
     assert expected.code == EXIT_CODES.get(name, 0)
     assert expected.stdout or expected.stderr
     assert by_the_tool(tmp_path, *PROGRAMS[name]) == expected
+    assert json.loads((tmp_path / "run.json").read_text())["exit_code"] == expected.code
+    assert "<h1>" in (tmp_path / "page.html").read_text()
+
+
+def test_files_that_cannot_be_written_in_the_end_are_said_and_the_exit_code_is_the_programs(tmp_path: Path) -> None:
+    script = tmp_path / "takes.py"
+    script.write_text(
+        f"import os; os.mkdir({str(tmp_path / 'page.html')!r}); os.mkdir({str(tmp_path / 'run.json')!r}); os._exit(7)"
+    )
+    done = by_the_tool(tmp_path, script)
+    assert done.code == 7
+    assert done.stderr.decode().splitlines() == [
+        f"overhead-lens: [Errno 21] Is a directory: '{tmp_path / 'run.json'}'",
+        f"overhead-lens: {tmp_path / 'page.html'} exists; nothing is overwritten, name another --html",
+    ]
+
+
+def test_ranks_write_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "RANK", "3")
+    assert by_the_tool(tmp_path, "exits.py").code == 7
+    assert {path.name for path in tmp_path.iterdir()} == {"capture", "page-rank-3.html", "run-rank-3.json"}
+    assert (
+        by_the_tool(tmp_path, "exits.py")
+        .stderr.decode()
+        .startswith(f"overhead-lens: {tmp_path / 'run-rank-3.json'} exists; ")
+    )
 
 
 def test_a_forked_server_lives_on(tmp_path: Path) -> None:
