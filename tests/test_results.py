@@ -18,7 +18,7 @@ CLAIM = Claim(
     claim="drawn", question="Why?", method="By drawing.", command="true", columns=(Column("a", "ns"), Column("b"))
 )
 # To be measured on a quiet machine.
-NOT_MEASURED = ["in-process"]
+NOT_MEASURED = ["in-process", "trace-page"]
 ORIGIN = Origin(measured_on="2026-11-23", machine="a CPU, 2 cores", torch="2.13.0", python="3.11.7")
 
 
