@@ -23,7 +23,7 @@ _IDLE_INKS = {**INKS, QUEUE: "#808080"}
 _KIND_INKS = {
     "compute": "#54a24b",
     "communication": "#aa3377",
-    "compute and communication": "#666633",
+    "both at once": "#666633",
     "copy": "#66ccee",
 }
 
@@ -106,7 +106,7 @@ def _busy(device: DeviceBudget) -> dict[str, int]:
     """Busy time in pieces that sum to it; ``copy`` is what runs beside nothing else."""
     kinds = device.kinds
     compute, communication = kinds.compute_ns - kinds.overlap_ns, kinds.communication_ns - kinds.overlap_ns
-    alone = {"compute": compute, "communication": communication, "compute and communication": kinds.overlap_ns}
+    alone = {"compute": compute, "communication": communication, "both at once": kinds.overlap_ns}
     return {**alone, "copy": device.busy_ns - sum(alone.values())}
 
 

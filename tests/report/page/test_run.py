@@ -34,7 +34,7 @@ def test_steps_by_phase_and_the_slowest_marked_with_its_cause() -> None:
         assert found[name]["y"] == pytest.approx((run.times.ns[at] / MS).tolist(), rel=1e-4)
     assert (found["slowest"]["x"], found["slowest"]["y"]) == ([44, 55], [9.0, 4.0])
     assert notes(chart) == ["44: garbage collection"]
-    assert found["mean of bare steps"]["y"] == [pytest.approx(run.wall.ns / MS, rel=1e-4)] * 2
+    assert found["mean, bare"]["y"] == [pytest.approx(run.wall.ns / MS, rel=1e-4)] * 2
     (table,) = tables(page, "Steps over time")
     assert table.rows == [
         ("44", "9.00 ms", "7.1x the mean: garbage collection"),

@@ -91,7 +91,7 @@ def test_kinds_of_work_that_overlap_are_cut_into_pieces_that_sum_to_busy() -> No
     ]
     (chart,) = charts(trace_page(analyzer_of(*entries).analysis(), CLASSIFIER), "Device")
     found = {trace["name"]: round(160 * trace["x"][0]) for trace in chart.figure["data"]}
-    assert found == {"compute": 60, "communication": 40, "compute and communication": 40, "copy": 20}
+    assert found == {"compute": 60, "communication": 40, "both at once": 40, "copy": 20}
 
 
 def test_host_figures_and_what_was_counted() -> None:

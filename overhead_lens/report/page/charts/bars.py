@@ -14,10 +14,11 @@ from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns
 
 ROW_PX = 46
-_BELOW_PX = 64
+_LEGEND_ROW_PX = 20
+_LEGEND_COLUMNS = 3
 _MOST_PARTS = 3
 # Of name and remark together, which share a line on the narrowest screen; the table has them in full.
-_MOST_LETTERS = 50
+_MOST_LETTERS = 46
 _LEAST_LETTERS = 14
 # What is narrower can be pointed at, and stands in the table; it needs no entry of the legend.
 _LEGEND_SHARE = 0.005
@@ -73,6 +74,9 @@ def bars_chart(bars: Sequence[Bar], described: str) -> Chart:
     """Bars below one another, the first on top."""
     looks = {stretch.name: stretch for bar in bars for stretch in bar.stretches if stretch.ns}
     data = [_trace(look, bars) for look in looks.values()]
+    # As many entries stand side by side on the narrowest screen.
+    entries = sum(trace["showlegend"] for trace in data)
+    below_px = _LEGEND_ROW_PX * (1 + -(-entries // _LEGEND_COLUMNS))
     layout = {
         "barmode": "stack",
         "bargap": 0.55,
@@ -80,9 +84,9 @@ def bars_chart(bars: Sequence[Bar], described: str) -> Chart:
         "yaxis": {"range": [len(bars) - 0.45, -0.85], "visible": False, "fixedrange": True},
         "annotations": [note for at, bar in enumerate(bars) for note in _notes(at, bar)],
         "legend": {"orientation": "h", "y": 0, "yanchor": "top", "traceorder": "normal"},
-        "margin": {"l": 4, "r": 4, "t": 4, "b": _BELOW_PX},
+        "margin": {"l": 4, "r": 4, "t": 4, "b": below_px},
     }
-    return Chart({"data": data, "layout": layout}, described, ROW_PX * len(bars) + _BELOW_PX + 10)
+    return Chart({"data": data, "layout": layout}, described, ROW_PX * len(bars) + below_px + 10)
 
 
 def bars_table(bars: Sequence[Bar], of: str, remark: str) -> Table:

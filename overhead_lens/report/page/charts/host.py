@@ -40,7 +40,7 @@ def _categories(host: Sequence[HostCategory], per: str) -> Chart:
     layout = {
         "barmode": "overlay",
         "bargap": 0.35,
-        "xaxis": {"title": {"text": f"{unit} per {label(per)}, with 95 % intervals"}, "range": [0, most * 1.28]},
+        "xaxis": {"title": {"text": f"{unit} per {label(per)}, with 95 % intervals"}, "range": [0, most * 1.45]},
         "yaxis": {
             "tickvals": list(range(len(shown))),
             "ticktext": [label(category.category) for category in shown],

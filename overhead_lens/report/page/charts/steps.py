@@ -102,7 +102,7 @@ def _mean(times: StepTimes, wall: StepWall, unit_ns: int) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "lines",
-        "name": "mean of bare steps",
+        "name": "mean, bare",
         "x": [times.first, times.first + len(times.ns) - 1],
         "y": [height, height],
         "line": {"color": "#4477aa", "width": 1, "dash": "dot"},
