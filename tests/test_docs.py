@@ -126,7 +126,7 @@ def test_what_a_page_runs_works(page: Path, tmp_path: Path, cache: Path) -> None
 @pytest.mark.parametrize("page", pages_with("measures"))
 def test_what_a_page_measures_works(page: Path, tmp_path: Path) -> None:
     with little_effort(processes=2):
-        run_page(page, tmp_path, {}, measuring=True)
+        run_page(page, tmp_path, {"PYTEST_ADDOPTS": "-p tests.recorder.effort"}, measuring=True)
 
 
 @pytest.fixture(scope="session")
@@ -155,9 +155,11 @@ def run_page(page: Path, folder: Path, env: Mapping[str, str], *, measuring: boo
 CELLS = """
 import sys
 from IPython.core.interactiveshell import InteractiveShell
+from tests.recorder.effort import little_effort
 shell = InteractiveShell()
-for cell in sys.argv[1].split("\\n\\n"):
-    shell.run_cell(cell).raise_error()
+with little_effort(processes=2):
+    for cell in sys.argv[1].split("\\n\\n"):
+        shell.run_cell(cell).raise_error()
 """
 
 

@@ -168,7 +168,7 @@ def test_ended_during_warm_up_leaves_no_process_and_no_capture(tmp_path: Path, n
 def test_a_worker_that_hangs_is_ended(tmp_path: Path, at_call: int, step: str) -> None:
     process = start(tmp_path, "profile", hang(at_call), "--timeout", "10", "-o", "out")
     output, errors = process.communicate(timeout=120)
-    assert errors == f"overhead-lens: tracer did not finish '{step}' within 10 s and was ended (raise --timeout)\n"
+    assert errors == f"overhead-lens: clock-0 did not finish '{step}' within 10 s and was ended (raise --timeout)\n"
     assert (output, process.returncode) == ("", 3)
     wait_until_gone(process.pid)
     assert not (tmp_path / "out" / "meta.json").exists()
@@ -179,7 +179,7 @@ def test_a_worker_that_hangs_is_ended(tmp_path: Path, at_call: int, step: str) -
 def test_a_worker_that_dies_is_named(tmp_path: Path, number: signal.Signals) -> None:
     process = start(tmp_path, "profile", f"import os; os.kill(os.getpid(), {number})", "-o", "out")
     _, errors = process.communicate(timeout=120)
-    assert errors == f"overhead-lens: tracer was killed by signal {number.name} during 'load'\n"
+    assert errors == f"overhead-lens: clock-0 was killed by signal {number.name} during 'load'\n"
     assert process.returncode == 3
     wait_until_gone(process.pid)
 
@@ -190,7 +190,7 @@ def test_a_worker_killed_from_outside_is_named(tmp_path: Path) -> None:
     for pid in asleep(tmp_path, 2):
         os.kill(pid, signal.SIGKILL)
     _, errors = process.communicate(timeout=30)
-    assert errors == "overhead-lens: tracer was killed by signal SIGKILL during 'warm up'\n"
+    assert errors == "overhead-lens: clock-0 was killed by signal SIGKILL during 'warm up'\n"
     assert process.returncode == 3
 
 

@@ -394,7 +394,8 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
         pytester.makepyfile(test_ops=text)
         if drawn:
             pytester.makeconftest(DRAWN)
-        return pytester.runpytest_subprocess("-p", "overhead_lens.pytest_plugin", *arguments)
+        effort = () if drawn else ("-p", "tests.recorder.effort")
+        return pytester.runpytest_subprocess("-p", "overhead_lens.pytest_plugin", *effort, *arguments)
 
     return runs
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from unittest import mock
 
+import pytest
+
 from overhead_lens import api
 from overhead_lens.machine import request
 from overhead_lens.recorder import paired
@@ -25,3 +27,10 @@ def little_effort(processes: int) -> Iterator[None]:
         for module in (paired, api):
             stack.enter_context(mock.patch.object(module, "paired_effort", lambda *, compiles: pair))
         yield
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """As a plugin, ``-p tests.recorder.effort``: all that this session records is short."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(little_effort(processes=2))
+    config.add_cleanup(stack.close)
