@@ -437,7 +437,6 @@ def test_one_worker_times(session: Run) -> None:
 
 
 def test_it_works_beside_pytest_benchmark(session: Run) -> None:
-    pytest.importorskip("pytest_benchmark")
     text = PLAIN + "def test_other(benchmark, overhead):\n    benchmark(len, 'x')\n    overhead(len, 'x')\n"
     session(text, "-p", "pytest_benchmark.plugin").assert_outcomes(passed=2)
 
