@@ -8,7 +8,8 @@
 ``<!-- results: reproduction -->``     every ``docs/results/reproduction-*.json``, each below its question
 =====================================  =================================================================
 
-A block ```` ```console run ```` holds one command after ``$``: what it prints is added.
+A block ```` ```console run ```` holds one command after ``$``: what it prints is added. Below ```` ```console page ````
+stands the page that its command writes with ``--html``, in a frame.
 Whatever is missing or fails ends the build.
 """
 
@@ -45,6 +46,7 @@ _ASKED = re.compile(
     r"^<!-- (?P<what>result|results|commands|schemas|rules|categories|parts)(?:: (?P<name>[\w-]+))? -->$", re.MULTILINE
 )
 _RUN = re.compile(r"^```console run\n\$ (?P<command>.+)\n```$", re.MULTILINE)
+_PAGE = re.compile(r"^```console page\n\$ (?P<command>.+ --html (?P<file>\S+))\n```$", re.MULTILINE)
 
 # Letters of a line of output, and of a list in a rule, in the site's column.
 _WIDTH = 104
@@ -60,7 +62,27 @@ class MissingError(PluginError):
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """The page with everything that it asks for (an event of mkdocs)."""
-    return _RUN.sub(lambda found: _with_output(found["command"]), _ASKED.sub(_rendered, markdown))
+    shown = _RUN.sub(lambda found: _with_output(found["command"]), _ASKED.sub(_rendered, markdown))
+    return _PAGE.sub(lambda found: _framed(found["command"], found["file"]), shown)
+
+
+def on_post_build(config: Any) -> None:
+    """Write the pages that frames show, beside those of the site (an event of mkdocs)."""
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        folder = Path(config["site_dir"], page.relative_to(ROOT / "docs").with_suffix(""))
+        for found in _PAGE.finditer(page.read_text(encoding="utf-8")):
+            written = folder / found["file"]
+            _succeeded(found["command"].replace(f"--html {found['file']}", f"--html {shlex.quote(str(written))}"))
+
+
+def _framed(command: str, file: str) -> str:
+    """The command, a link to the page that it writes, and that page."""
+    title = html.escape(command)
+    return (
+        f"```console\n$ {command}\n```\n\n"
+        f'<p><a href="{file}">Open it by itself</a></p>\n'
+        f'<iframe src="{file}" title="{title}" loading="lazy" style="width:100%;height:42rem;border:1px solid #8886"></iframe>\n'
+    )
 
 
 def _rendered(asked: re.Match[str]) -> str:
@@ -266,12 +288,17 @@ def _with_output(command: str) -> str:
     """The command and what it prints; the command alone while the captures that it reads are not recorded."""
     if not CAPTURES.is_dir():
         return f"```console\n$ {command}\n```"
-    done = executed(command)
-    # 1 is a regression that was found, which may be what the page shows.
-    if done.returncode not in {0, 1}:
-        raise MissingError(f"`{command}` ended with {done.returncode}: {done.stderr.strip()}")
+    done = _succeeded(command)
     output = "\n".join(line.rstrip() for line in done.stdout.splitlines())
     return f"```console\n$ {command}\n{output}\n```"
+
+
+def _succeeded(command: str) -> subprocess.CompletedProcess[str]:
+    """What became of a command; 1 is a regression that was found, which may be what the page shows."""
+    done = executed(command)
+    if done.returncode not in {0, 1}:
+        raise MissingError(f"`{command}` ended with {done.returncode}: {done.stderr.strip()}")
+    return done
 
 
 @functools.cache

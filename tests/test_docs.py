@@ -43,7 +43,7 @@ CAPTURES = ROOT / "traces" / "reference"
 IN_A_SHELL = ("scenarios", "doctor", "run", "attach")
 
 _BLOCK = re.compile(
-    r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|ipython|python|toml)(?P<shown> run)?\n(?P<text>.*?)^```$",
+    r"^(?:<!-- (?P<mark>exit 1|measures|not run: [^\n]+) -->\n)?```(?P<language>console|ipython|python|toml)(?P<shown> run)?(?: page)?\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 

@@ -1,6 +1,6 @@
-"""The page of a very large trace: how long it takes to write, how large it is, how soon it can be read.
+"""Pages of captures and of very large traces: how long they take to write, how large they are, how soon they can be read.
 
-    python -m scripts.benchmarks.trace_page FOLDER [--events N ...] [--repeat N]
+    python -m scripts.benchmarks.page FOLDER [--events N ...] [--repeat N]
 
 FOLDER keeps the drawn traces (``scripts.benchmarks.large_trace``). Each round is a fresh process of the command line; the page is
 opened in headless Chromium, until its first chart is drawn.
@@ -20,19 +20,26 @@ from typing import Any
 from scripts.benchmarks.large_trace import write_trace
 from scripts.results import ROOT, Cell, Claim, Column, print_heading, print_row, write_result
 
+CAPTURES = ROOT / "traces" / "reference"
+STORED = {
+    "a compiled call": ["report", str(CAPTURES / "compiled")],
+    "a difference": ["diff", str(CAPTURES / "eager"), str(CAPTURES / "compiled"), "--force"],
+    "a ladder": ["report", str(CAPTURES / "ladder")],
+}
+
 CLAIM = Claim(
-    claim="trace-page",
-    question="Does a trace of ten million events give a page that opens?",
+    claim="page",
+    question="How soon is a page there, and does a trace of ten million events give one that opens?",
     method=(
-        "A drawn training job of that many events is analyzed by the command line with `--html`, in fresh processes. "
+        "The command line writes the pages of the reference captures and of drawn training jobs, each in fresh processes. "
         "The page is opened in headless Chromium, until its first chart is drawn. "
-        "Times are medians of the rounds; memory is the largest resident set of all."
+        "Times are medians of the rounds; memory is the largest resident set of all so far."
     ),
-    command="python -m scripts.benchmarks.trace_page FOLDER",
+    command="python -m scripts.benchmarks.page FOLDER",
     columns=(
-        Column("events"),
-        Column("trace, gzipped", "MB"),
-        Column("analyzed, page written", "s"),
+        Column("page of"),
+        Column("input", "MB"),
+        Column("written", "s"),
         Column("peak memory", "GB"),
         Column("page", "MB"),
         Column("first chart", "s"),
@@ -48,26 +55,31 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
+    page = options.folder / "page.html"
     rows = []
     print_heading(CLAIM.columns)
+    for name, command in STORED.items():
+        inputs = [Path(word) for word in command if Path(word).is_dir()]
+        rows.append([name, *measured(command, inputs, page, options.repeat)])
+        print_row(rows[-1])
     for events in options.events:
-        rows.append(row_of(options.folder, events, options.repeat))
+        trace = options.folder / f"drawn_{events}.json.gz"
+        if not trace.exists():
+            write_trace(trace, events)
+        rows.append([f"{events:,} events", *measured(["analyze", str(trace)], [trace], page, options.repeat)])
         print_row(rows[-1])
     write_result(options.result, CLAIM.answered(rows))
 
 
-def row_of(folder: Path, events: int, repeat: int) -> list[Cell]:
-    """The row of one trace."""
-    trace, page = folder / f"drawn_{events}.json.gz", folder / "page.html"
-    if not trace.exists():
-        write_trace(trace, events)
-    written = [seconds_to_write(trace, page) for _ in range(repeat)]
+def measured(command: list[str], inputs: list[Path], page: Path, repeat: int) -> list[Cell]:
+    """The figures of a row."""
+    written = [seconds_to_write(command, page) for _ in range(repeat)]
     peak_bytes = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     opened = [seconds_to_open(page) for _ in range(repeat)]
     known = [seconds for seconds in opened if seconds is not None]
+    files = [file for path in inputs for file in [path, *path.rglob("*")] if file.is_file()]
     return [
-        events,
-        round(trace.stat().st_size / 1e6, 1),
+        round(sum(file.stat().st_size for file in files) / 1e6, 1),
         round(statistics.median(written), 1),
         round(peak_bytes / 1e9, 2),
         round(page.stat().st_size / 1e6, 2),
@@ -75,12 +87,18 @@ def row_of(folder: Path, events: int, repeat: int) -> list[Cell]:
     ]
 
 
-def seconds_to_write(trace: Path, page: Path) -> float:
+def seconds_to_write(command: list[str], page: Path) -> float:
     """Seconds of the command, from its start to its end."""
     page.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "overhead_lens", "analyze", "--quiet", str(trace), "--html", str(page)]
     begin = time.perf_counter()
-    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "overhead_lens", *command, "--html", str(page)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert page.exists(), done.stderr
     return time.perf_counter() - begin
 
 

@@ -1,0 +1,94 @@
+"""Record the reference captures under ``traces/reference``, without paths and host names of the machine that recorded them.
+
+Run on a quiet machine; without names all of them are recorded anew::
+
+    python -m scripts.documentation.reference_captures [NAME ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "traces" / "reference"
+
+# What a command measures lies beside it, under the name that the documentation gives it.
+FILES = {"train.py": ROOT / "tests" / "programs" / "mlp_adamw.py"}
+COMMANDS = {
+    "eager": ["profile", "add1", "-o", "eager"],
+    "compiled": ["profile", "add1", "--compile", "-o", "compiled"],
+    "ladder": ["ladder", "add1", "-o", "ladder"],
+    "run": ["run", "-o", "run", "train.py", "--steps", "12000"],
+}
+TRACES = {"training.json.gz": Path(__file__).with_name("training_trace.py")}
+
+# torch.compile's cache is called after the user.
+_INDUCTOR = re.compile(rb"/[^\s\";]*torchinductor_\w+/")
+
+# Pictures are drawn again from the rest; logs say what the machine printed, and a run's trace is large.
+_LEFT_OUT = (".pftrace", ".svg", ".log")
+_LEFT_OUT_OF = {"run": ("kineto.json.gz", "report.txt")}
+
+
+def main() -> None:
+    """Record those that are asked for, in place of those that are there."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*COMMANDS, *TRACES, []])
+    names = parser.parse_args().names or [*COMMANDS, *TRACES]
+    with tempfile.TemporaryDirectory() as scratch:
+        for file, source in FILES.items():
+            shutil.copy(source, Path(scratch, file))
+        for name in names:
+            if name in COMMANDS:
+                command = [sys.executable, "-m", "overhead_lens", *COMMANDS[name]]
+                subprocess.run(command, check=True, cwd=scratch)
+                keep(Path(scratch, name), REFERENCE / name, ["overhead-lens", *COMMANDS[name]])
+            else:
+                recorded = Path(scratch, "trace.json")
+                subprocess.run([sys.executable, str(TRACES[name]), str(recorded)], check=True, cwd=scratch)
+                text = _without_paths(recorded.read_bytes(), Path(scratch), TRACES[name].parent)
+                (REFERENCE / name).write_bytes(gzip.compress(text, mtime=0))
+
+
+def keep(recorded: Path, target: Path, command: list[str]) -> None:
+    """Copy a capture without what tells of the machine's user; the rest stays as it was recorded."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for path in sorted(recorded.iterdir()):
+        if path.suffix in _LEFT_OUT or path.name in _LEFT_OUT_OF.get(target.name, ()):
+            continue
+        copy = target / path.name
+        if path.name == "meta.json":
+            meta = json.dumps(_scrubbed(json.loads(path.read_text()), command), indent=1) + "\n"
+            copy.write_bytes(_without_paths(meta.encode(), recorded, recorded.parent))
+        elif path.suffix == ".gz":
+            text = _without_paths(gzip.decompress(path.read_bytes()), recorded, recorded.parent)
+            copy.write_bytes(gzip.compress(text, mtime=0))
+        else:
+            shutil.copy(path, copy)
+
+
+def _scrubbed(meta: dict[str, Any], command: list[str]) -> dict[str, Any]:
+    environment = {**meta["environment"], "host": "reference", "variables": {}, "load_average": None}
+    return {**meta, "command": " ".join(command), "environment": environment}
+
+
+def _without_paths(text: bytes, *recorded: Path) -> bytes:
+    """The text without the folders that Python's packages and the capture lie in."""
+    folders = {*map(str, recorded), *sys.path, sys.prefix, sys.base_prefix}
+    for folder in sorted(filter(None, folders), key=len, reverse=True):
+        text = text.replace(f"{folder}/".encode(), b"")
+    return _INDUCTOR.sub(b"torchinductor/", text)
+
+
+if __name__ == "__main__":
+    main()
