@@ -11,7 +11,7 @@ from html import escape
 
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.comparison.model import Delta
-from overhead_lens.report.text.blocks import call_title, cut, interval_text, signed_interval_text
+from overhead_lens.report.text.blocks import call_title, cut, interval_text, side_titles, signed_interval_text
 from overhead_lens.report.text.breakdown import sentence
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import INKS
@@ -75,7 +75,7 @@ def delta_html(delta: Delta) -> str:
         interval,
         delta.verdict,
     ]
-    titles = dict.fromkeys((call_title(base), call_title(new)))
+    titles = dict.fromkeys(side_titles(base, new))
     return _root(
         _headline(" → ".join(titles), format_signed_ns(delta.wall_delta_ns), interval),
         _bar(base, whole_ns),

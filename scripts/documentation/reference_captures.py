@@ -2,7 +2,9 @@
 
 Run on a quiet machine; without names all of them are recorded anew::
 
-    python -m scripts.documentation.reference_captures [NAME ...]
+    python -m scripts.documentation.reference_captures [NAME ...] [--releases OLD_PYTHON NEW_PYTHON]
+
+With ``--releases`` also a compiled call under two interpreters, which have two releases of torch.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import argparse
 import gzip
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -43,7 +46,9 @@ def main() -> None:
     """Record those that are asked for, in place of those that are there."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*COMMANDS, *TRACES, []])
-    names = parser.parse_args().names or [*COMMANDS, *TRACES]
+    parser.add_argument("--releases", nargs=2, metavar="PYTHON")
+    options = parser.parse_args()
+    names = options.names or ([] if options.releases else [*COMMANDS, *TRACES])
     with tempfile.TemporaryDirectory() as scratch:
         for file, source in FILES.items():
             shutil.copy(source, Path(scratch, file))
@@ -57,6 +62,18 @@ def main() -> None:
                 subprocess.run([sys.executable, str(TRACES[name]), str(recorded)], check=True, cwd=scratch)
                 text = _without_paths(recorded.read_bytes(), Path(scratch), TRACES[name].parent)
                 (REFERENCE / name).write_bytes(gzip.compress(text, mtime=0))
+        if options.releases:
+            keep_releases(Path(scratch, "releases"), *options.releases)
+
+
+def keep_releases(recorded: Path, old: str, new: str) -> None:
+    """Compare two releases of torch; keep both sides."""
+    sides = ["--python", f"old={old}", "--python", f"new={new}"]
+    command = ["compare", "add1 --compile", "add1 --compile", *sides, "-o", str(recorded)]
+    subprocess.run([sys.executable, "-m", "overhead_lens", *command], check=True)
+    told = "overhead-lens compare 'add1 --compile' 'add1 --compile' --python old=old/bin/python --python new=new/bin/python"
+    for side, name in (("base", "release-old"), ("new", "release-new")):
+        keep(recorded / side, REFERENCE / name, shlex.split(told))
 
 
 def keep(recorded: Path, target: Path, command: list[str]) -> None:

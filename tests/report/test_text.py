@@ -25,7 +25,7 @@ from overhead_lens.comparison.factors import make_factors
 from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
 from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.documents.delta import delta_document
-from overhead_lens.report.text.blocks import bar
+from overhead_lens.report.text.blocks import bar, call_title, side_titles
 from overhead_lens.report.text.breakdown import print_breakdown
 from overhead_lens.report.text.delta import print_delta
 from overhead_lens.scenario import Published
@@ -150,6 +150,22 @@ def test_a_verdict_that_its_interval_does_not_show_says_where_it_is_from(
     assert row.endswith(f"{format_ns(interval[1])}  {shown}")
     note = "* not by its own interval, but by frames that are known to have moved: python -3.93 µs\n"
     assert (note in text) is marked
+
+
+@pytest.mark.parametrize(
+    ("old", "recent", "told"),
+    [
+        ({"torch": "2.13.0"}, {"torch": "2.15.0"}, ("torch 2.13.0", "torch 2.15.0")),
+        ({"python": "3.11.7", "host": "a"}, {"python": "3.12.1", "host": "b"}, ("Python 3.11.7", "Python 3.12.1")),
+        ({"git_commit": "a1"}, {"git_commit": "b\x1b2"}, ("a1", "b\\x1b2")),
+    ],
+)
+def test_sides_of_one_call_are_told_apart(old: dict[str, str], recent: dict[str, str], told: tuple[str, str]) -> None:
+    base, new = breakdown(python=7_000), breakdown(python=6_000)
+    same = call_title(base)
+    assert side_titles(base, new) == (same, same)
+    sides = replace(base, environment=old), replace(new, environment=recent)
+    assert side_titles(*sides) == (f"{same}, {told[0]}", f"{same}, {told[1]}")
 
 
 def test_a_narrow_terminal_cuts_no_figure() -> None:

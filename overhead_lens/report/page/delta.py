@@ -12,7 +12,7 @@ from overhead_lens.report.page.charts.bars import bars_chart, host_bar
 from overhead_lens.report.page.charts.icicle import difference_icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.page.model import Block, Chart, Page, Section, Table, Text
-from overhead_lens.report.text.blocks import call_title, interval_text, signed_interval_text
+from overhead_lens.report.text.blocks import interval_text, side_titles, signed_interval_text
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns, format_signed_ns
 
@@ -25,7 +25,7 @@ _MOST_MOVED = 40
 def delta_page(delta: Delta, classifier: Classifier) -> Page:
     """The page of two budgets."""
     base, new = delta.base, delta.new
-    titles = dict.fromkeys((call_title(base), call_title(new)))
+    titles = dict.fromkeys(side_titles(base, new))
     title = f"{' → '.join(titles)}: {format_signed_ns(delta.wall_delta_ns)} per call, {delta.verdict}"
     pairs = [*provenance(base, "base"), *provenance(new, "new")]
     return Page(title, delta.sentence, list(_sections(delta, classifier)), pairs)
@@ -118,14 +118,15 @@ def _table(delta: Delta) -> Table:
 
 def _bars(delta: Delta) -> Chart:
     full_ns = max(delta.base.wall.ns, delta.new.wall.ns)
+    titles = side_titles(delta.base, delta.new)
     bars = [
         host_bar(
-            f"{name}: {call_title(side)}",
+            f"{name}: {title}",
             f"{format_ns(side.wall.ns)} [{interval_text(side.wall.ci95_ns)}]",
             side.host,
             full_ns,
         )
-        for name, side in (("base", delta.base), ("new", delta.new))
+        for name, title, side in zip(("base", "new"), titles, (delta.base, delta.new), strict=True)
     ]
     return bars_chart(bars, "Both budgets to one scale.")
 

@@ -54,6 +54,29 @@ def call_title(breakdown: Breakdown) -> str:
     return plain(f"{subject.title}, {'compiled' if subject.compile else 'eager'}, {subject.device}")
 
 
+# What tells two sides of one call apart, in the order in which it is looked for.
+_TELLING = {
+    "torch": "torch ",
+    "torch_git": "torch at ",
+    "python": "Python ",
+    "git_commit": "",
+    "host": "on ",
+    "cpu": "on ",
+}
+
+
+def side_titles(base: Breakdown, new: Breakdown) -> tuple[str, str]:
+    """The titles of a comparison's sides; where they are the same call, with the first thing that tells them apart."""
+    titles = call_title(base), call_title(new)
+    if titles[0] != titles[1]:
+        return titles
+    old, recent = base.environment, new.environment
+    for name, said in _TELLING.items():
+        if old.get(name) != recent.get(name) and old.get(name) and recent.get(name):
+            return plain(f"{titles[0]}, {said}{old[name]}"), plain(f"{titles[1]}, {said}{recent[name]}")
+    return titles
+
+
 def interval_text(interval: tuple[float, float]) -> str:
     """``LOW .. HIGH`` of an interval in ns."""
     return f"{format_ns(interval[0])} .. {format_ns(interval[1])}"

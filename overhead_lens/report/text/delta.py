@@ -8,7 +8,7 @@ from rich.text import Text
 from overhead_lens.comparison.factors import Factors, describe_kernel
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.comparison.model import Delta
-from overhead_lens.report.text.blocks import call_title, cut, interval_text, print_footnotes, section
+from overhead_lens.report.text.blocks import cut, interval_text, print_footnotes, section, side_titles
 from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import COLORS
@@ -18,7 +18,7 @@ from overhead_lens.units import format_ns, format_signed_ns
 def print_delta(console: Console, delta: Delta) -> None:
     """Print a difference of two budgets."""
     base, new = delta.base, delta.new
-    console.print(Text(f"{call_title(base)}  →  {call_title(new)}", style="bold"))
+    console.print(Text("  →  ".join(side_titles(base, new)), style="bold"))
     ratio = "" if delta.ratio is None else f"  ({delta.ratio:.3f}x)"
     wall = f"wall {format_ns(base.wall.ns)} → {format_ns(new.wall.ns)}{ratio}, difference {interval_text(delta.wall_ci95_ns)}"
     console.print(Text(wall))
