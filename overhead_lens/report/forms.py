@@ -164,7 +164,9 @@ def to_text(result: object) -> str:
 
 
 def _recorded(result: object) -> Console:
-    console = Console(file=io.StringIO(), record=True, width=_WIDTH, highlight=False, markup=False, emoji=False)
+    console = Console(
+        file=io.StringIO(), record=True, width=_WIDTH, highlight=False, markup=False, emoji=False, force_jupyter=False
+    )
     print_text(console, result)
     return console
 

@@ -72,7 +72,7 @@ def print_result(result: object) -> None:
 def print_into(file: IO[str], result: object) -> None:
     """Print a result for people into a stream or file."""
     width = None if file.isatty() else _FILE_WIDTH
-    print_text(Console(file=file, width=width, highlight=False, markup=False, emoji=False), result)
+    print_text(Console(file=file, width=width, highlight=False, markup=False, emoji=False, force_jupyter=False), result)
 
 
 def show_rows(rows: object, form: Format, text: Callable[[Console], None]) -> None:
@@ -102,4 +102,4 @@ def show_drawn(result: object, form: Format, draw: Callable[[], object], what: s
 def make_console() -> Console:
     """A console on stdout that invents no markup in names and no width for a file."""
     width = None if sys.stdout.isatty() else _FILE_WIDTH
-    return Console(width=width, highlight=False, markup=False, emoji=False)
+    return Console(width=width, highlight=False, markup=False, emoji=False, force_jupyter=False)

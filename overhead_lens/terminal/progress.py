@@ -61,7 +61,7 @@ def progress(*, quiet: bool) -> Iterator[Screen]:
         TextColumn("left:"),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False, force_jupyter=False)
     bar = Progress(*columns, console=console, expand=True)
     task = bar.add_task("starting", total=None)
     with Live(bar, console=console, transient=True, refresh_per_second=4) as live:

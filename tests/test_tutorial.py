@@ -1,0 +1,31 @@
+"""The tutorial: every cell runs in a kernel, and what it stores is what the cells are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from scripts.documentation.tutorial import TUTORIAL, execute
+
+LITTLE = "from tests.recorder.effort import little_effort\nlittle = little_effort(processes=2)\nlittle.__enter__()"
+
+
+def test_what_is_stored_was_run_from_the_top() -> None:
+    cells = [cell for cell in nbformat.read(TUTORIAL, as_version=4).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert not any(output.output_type == "error" for cell in cells for output in cell.outputs)
+
+
+@pytest.mark.measures
+def test_every_cell_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = str(Path(__file__).parents[1])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])))
+    notebook = nbformat.read(TUTORIAL, as_version=4)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(LITTLE))
+    execute(notebook, str(tmp_path))
+    said = "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", ()))
+    assert " times\n" in said
+    assert "cross at" in said or "at every size" in said
