@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -36,6 +37,7 @@ from overhead_lens.cli import (
 from overhead_lens.errors import EXIT_INTERRUPTED, EXIT_MEASUREMENT, EXIT_USAGE, Interrupted, OverheadLensError
 from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.call import CommandLineError
+from overhead_lens.terminal.welcome import welcome
 
 _NO_READER = 141
 
@@ -49,24 +51,30 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command("profile")(profile.profile)
-app.command("ladder")(ladder.ladder)
-app.command("calibrate")(calibrate.calibrate)
-app.command("analyze")(analyze.analyze)
-app.command("attach")(attach.attach)
-app.command("sweep")(sweep.sweep)
-app.command("compare")(compare.compare)
-app.command("diff")(diff.diff)
-app.command("check")(check.check)
-app.add_typer(baseline.app, name="baseline")
-app.command("history")(history.history)
-app.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})(run.run)
-app.command("report")(report.report)
-app.command("export")(export.export)
-app.command("open")(open_.open_)
-app.command("scenarios")(scenarios.scenarios)
-app.command("schema")(schema.schema)
-app.command("doctor")(doctor.doctor)
+_MEASURE, _LOOK, _KEEP, _PREPARE = "Measure", "Look at what is stored", "Keep it fast", "Prepare"
+
+app.command("profile", rich_help_panel=_MEASURE)(profile.profile)
+app.command("compare", rich_help_panel=_MEASURE)(compare.compare)
+app.command(
+    "run",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    rich_help_panel=_MEASURE,
+)(run.run)
+app.command("attach", rich_help_panel=_MEASURE)(attach.attach)
+app.command("ladder", rich_help_panel=_MEASURE)(ladder.ladder)
+app.command("sweep", rich_help_panel=_MEASURE)(sweep.sweep)
+app.command("report", rich_help_panel=_LOOK)(report.report)
+app.command("analyze", rich_help_panel=_LOOK)(analyze.analyze)
+app.command("diff", rich_help_panel=_LOOK)(diff.diff)
+app.command("open", rich_help_panel=_LOOK)(open_.open_)
+app.command("export", rich_help_panel=_LOOK)(export.export)
+app.command("check", rich_help_panel=_KEEP)(check.check)
+app.add_typer(baseline.app, name="baseline", rich_help_panel=_KEEP)
+app.command("history", rich_help_panel=_KEEP)(history.history)
+app.command("scenarios", rich_help_panel=_PREPARE)(scenarios.scenarios)
+app.command("doctor", rich_help_panel=_PREPARE)(doctor.doctor)
+app.command("calibrate", rich_help_panel=_PREPARE)(calibrate.calibrate)
+app.command("schema", rich_help_panel=_PREPARE)(schema.schema)
 
 
 @app.callback(invoke_without_command=True)
@@ -77,7 +85,7 @@ def _options(
     if version:
         typer.echo(f"overhead-lens {__version__}")
     elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        typer.echo(welcome(shutil.get_terminal_size().columns))
     else:
         return
     raise typer.Exit

@@ -43,8 +43,9 @@ def clock_warnings(clock: pd.DataFrame, kept: int, *, in_turns: bool, kind: Kind
             " arguments that can be pickled, is measured in several)"
         )
     elif processes < thresholds.FEWEST_PROCESSES:
-        remedy = "raise --rounds" if in_turns else "leave --quick out"
-        warnings.append(f"only {processes} clock processes: intervals are wider than they need be ({remedy})")
+        remedy = "raise --rounds" if in_turns else "measure to the end, without --quick"
+        counted = "1 clock process" if processes == 1 else f"{processes} clock processes"
+        warnings.append(f"only {counted}: intervals are wider than they need be ({remedy})")
     return warnings
 
 

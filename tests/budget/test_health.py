@@ -136,7 +136,11 @@ def test_a_clock_that_drifts(references_ns: list[int], warned: list[str]) -> Non
 @pytest.mark.parametrize(
     ("processes", "in_turns", "warned"),
     [
-        (4, False, ["only 4 clock processes: intervals are wider than they need be (leave --quick out)"]),
+        (
+            4,
+            False,
+            ["only 4 clock processes: intervals are wider than they need be (measure to the end, without --quick)"],
+        ),
         (
             4,
             True,
