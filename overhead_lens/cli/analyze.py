@@ -123,15 +123,13 @@ def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
     from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
     from overhead_lens.readers.kineto.read import read_trace
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.traces.analyzer import Analyzer
+    from overhead_lens.traces.analyzer import analyze_over_time
 
     if out.exists():
         raise UsageError(f"{out} exists; name a new file")
-    trace = read_trace(path)
-    analyzer = Analyzer(trace, default_classifier(rules))
-    analysis = analyzer.analysis()
-    write_analysis_perfetto(out, trace, analysis, analyzer.pieces())
-    return analysis
+    analyzed = analyze_over_time(read_trace(path), default_classifier(rules))
+    write_analysis_perfetto(out, analyzed)
+    return analyzed.analysis
 
 
 def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Path | None, *, form: Format) -> None:
@@ -154,23 +152,18 @@ def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Pat
 
 
 def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, form: Format) -> None:
-    from overhead_lens.export.query import Analyzed, run_query
+    from overhead_lens.export.query import run_query
     from overhead_lens.readers.kineto.read import read_trace
     from overhead_lens.report.text.rows import print_rows
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import show_rows
-    from overhead_lens.traces.analyzer import Analyzer
+    from overhead_lens.traces.analyzer import analyze_over_time
 
     if not query.strip():
         raise UsageError(
             "--query needs SQL, for example: select name, sum(dur_ns) from kernels group by 1 order by 2 desc"
         )
     classifier = default_classifier(rules)
-    analyzed = []
-    for path in paths:
-        trace = read_trace(path)
-        analyzer = Analyzer(trace, classifier)
-        analyzed.append(Analyzed(trace, analyzer.analysis(), analyzer.pieces()))
-    answer = run_query(query, analyzed)
+    answer = run_query(query, [analyze_over_time(read_trace(path), classifier) for path in paths])
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
     show_rows(rows, form, lambda console: print_rows(console, answer.columns, answer.rows))

@@ -38,11 +38,13 @@ def export(
     """Write a capture for another viewer."""
     from overhead_lens.captures.directory import schema_of
     from overhead_lens.studies.attach.stored import PROCESS
+    from overhead_lens.studies.run.stored import RUN
 
     target = output or capture / _NAMES[to]
     if target.exists():
         raise UsageError(f"{target} exists; nothing is overwritten, name another --output")
-    write = _write_process if PROCESS.is_of(schema_of(capture)) else _write_call
+    schema = schema_of(capture)
+    write = _write_process if PROCESS.is_of(schema) else _write_run if RUN.is_of(schema) else _write_call
     write(capture, to, target)
     typer.echo(str(target))
 
@@ -51,7 +53,7 @@ def _write_call(capture: Path, to: Format, target: Path) -> None:
     """Write the capture of a call."""
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.captures.files import KINETO, KINETO_STACK
-    from overhead_lens.export.capture import write_picture
+    from overhead_lens.export.capture import write_capture
     from overhead_lens.instruments.samples.evidence import read_samples
     from overhead_lens.readers.kineto.read import read_events
     from overhead_lens.stored import budget_of
@@ -61,7 +63,7 @@ def _write_call(capture: Path, to: Format, target: Path) -> None:
     classifier = default_classifier()
     breakdown = budget_of(capture, classifier).breakdown
     if to is Format.perfetto:
-        write_picture(capture, target, breakdown, classifier)
+        write_capture(capture, target, breakdown, classifier)
         return
     if to is Format.chrome:
         from overhead_lens.export.chrome import write_chrome
@@ -82,6 +84,16 @@ def _write_call(capture: Path, to: Format, target: Path) -> None:
         write_collapsed(target, [(breakdown.subject.title, samples.stacks)])
     else:
         write_speedscope(target, breakdown, samples.stacks)
+
+
+def _write_run(capture: Path, to: Format, target: Path) -> None:
+    """Write the capture of a run."""
+    from overhead_lens.export.perfetto.run import write_run_perfetto
+    from overhead_lens.taxonomy.classifier import default_classifier
+
+    if to is not Format.perfetto:
+        raise UsageError(f"a run is not exported to {to.value}: export it --to perfetto")
+    write_run_perfetto(capture, target, default_classifier())
 
 
 def _write_process(capture: Path, to: Format, target: Path) -> None:

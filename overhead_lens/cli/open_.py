@@ -2,45 +2,177 @@
 
 from __future__ import annotations
 
+import gzip
+import os
+import re
+import sys
+import tempfile
 import webbrowser
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overhead_lens.errors import UsageError
+from overhead_lens.errors import MeasurementError, UsageError
+
+if TYPE_CHECKING:
+    from overhead_lens.export.viewer.server import Document
+
+_GZIP = b"\x1f\x8b"
+_JSON = re.compile(rb"(\xef\xbb\xbf)?\s*[\[{]")
+
+
+class Ui(str, Enum):
+    """Where the UI comes from."""
+
+    public = "public"
+    bundled = "bundled"
 
 
 def open_(
     target: Annotated[Path, typer.Argument(help="A capture directory or a trace file.")],
+    ui: Annotated[
+        Ui, typer.Option(help="ui.perfetto.dev, or the one of overhead-lens[ui], which needs no internet.")
+    ] = Ui.public,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Start a browser, or only print the address.")
     ] = True,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the browser.", min=1.0, max=1e6)] = 600.0,
 ) -> None:
     """Show a trace in the Perfetto UI; it is handed over on this machine and leaves it for nowhere."""
-    from overhead_lens.captures.directory import read_capture, schema_of
-    from overhead_lens.captures.files import PERFETTO
-    from overhead_lens.errors import MeasurementError
-    from overhead_lens.export.launcher import serve
-    from overhead_lens.instruments.clock.evidence import read_blocks
-    from overhead_lens.studies.attach.stored import PROCESS, read_process
+    from overhead_lens.export.viewer.server import serve
 
-    trace = target
-    if target.is_dir():
-        # What is damaged is not shown as if it were whole.
-        if PROCESS.is_of(schema_of(target)):
-            read_process(target)
-        else:
-            read_blocks(read_capture(target))
-        trace = target / PERFETTO
-    if not trace.is_file():
-        raise UsageError(f"no trace {trace}")
+    with tempfile.TemporaryDirectory(prefix="overhead-lens-") as folder:
+        drawn = _drawn(target, Path(folder) / "trace.pftrace")
+        offer = _offer(ui, drawn or target, _title(target), is_ours=drawn is not None or _is_ours(target))
+        if not serve(offer.documents, timeout_s=timeout, on_ready=lambda base: _announce(offer, base, browser=browser)):
+            raise MeasurementError(f"no browser fetched the trace within {timeout:.0f} s")
 
-    def announce(address: str) -> None:
-        typer.echo(f"{address}\nopen this address, then click the button; Ctrl-C ends")
-        if browser:
-            webbrowser.open_new_tab(address)
 
-    if not serve(trace, timeout_s=timeout, on_ready=announce):
-        raise MeasurementError(f"no browser fetched the trace within {timeout:.0f} s")
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """What is served, the address to open given that of the server, and what to do there."""
+
+    documents: Mapping[str, Document]
+    address: Callable[[str], str]
+    word: str
+
+
+def _offer(ui: Ui, trace: Path, title: str, *, is_ours: bool) -> _Offer:
+    from overhead_lens.export.viewer.address import PUBLIC_UI, picture_address
+    from overhead_lens.export.viewer.bundled import PAGE, bundled_documents
+    from overhead_lens.export.viewer.public import launcher_documents
+
+    if ui is Ui.public:
+        documents = launcher_documents(trace, title, picture_address(f"{PUBLIC_UI}/", is_ours=is_ours))
+        return _Offer(documents, lambda base: base, "click the button there")
+    name = re.sub(r"[^\w.-]+", "-", title, flags=re.ASCII)
+
+    def address(base: str) -> str:
+        # "testing" keeps the UI from waiting for changes of its developers.
+        return picture_address(f"{base}{PAGE}?testing=1", f"{base}{name}", is_ours=is_ours)
+
+    return _Offer(bundled_documents(trace, name), address, "it is served until its tab is closed")
+
+
+def _title(target: Path) -> str:
+    """What the trace is called: the file's name, or one after the directory."""
+    name = target.resolve().name
+    return f"{name}.pftrace" if target.is_dir() else name
+
+
+def _announce(offer: _Offer, base: str, *, browser: bool) -> None:
+    address = offer.address(base)
+    started = browser and _start_browser(address)
+    typer.echo(f"{address}\n{'opened in the browser' if started else 'open this address'}; {offer.word}; Ctrl-C ends")
+    if not started and "SSH_CONNECTION" in os.environ:
+        port = base.split("/")[2].rpartition(":")[2]
+        typer.echo(f"from another machine, forward its port first: ssh -L {port}:127.0.0.1:{port} ...")
+
+
+def _start_browser(address: str) -> bool:
+    """Whether a browser was started; without a display there would be a text browser at best, on this very terminal."""
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False
+    try:
+        return webbrowser.open_new_tab(address)
+    except (webbrowser.Error, OSError):
+        return False
+
+
+def _drawn(target: Path, picture: Path) -> Path | None:
+    """The picture drawn of a directory or of an exported trace; None for a file that the UI reads as it is.
+
+    Raises:
+        UsageError: There is nothing, or nothing sound.
+    """
+    if os.path.isdir(target):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
+        _draw_directory(target, picture)
+        return picture
+    if not os.path.isfile(target):  # noqa: PTH113
+        raise UsageError(f"no trace {target}")
+    if not _JSON.match(_beginning(target)):
+        return None
+    from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
+    from overhead_lens.readers.kineto.read import read_trace
+    from overhead_lens.taxonomy.classifier import default_classifier
+    from overhead_lens.traces.analyzer import analyze_over_time
+
+    analyzed = analyze_over_time(read_trace(target), default_classifier())
+    if not len(analyzed.trace.events):
+        raise UsageError(f"{target} holds no event")
+    if not (analyzed.analysis.threads or analyzed.analysis.devices):
+        return None
+    write_analysis_perfetto(picture, analyzed)
+    return picture
+
+
+def _draw_directory(target: Path, picture: Path) -> None:
+    from overhead_lens.captures.directory import schema_of
+    from overhead_lens.export.capture import write_capture
+    from overhead_lens.export.perfetto.run import write_run_perfetto
+    from overhead_lens.export.process import write_process_perfetto
+    from overhead_lens.stored import budget_of
+    from overhead_lens.studies.attach.stored import PROCESS
+    from overhead_lens.studies.run.job import RANK, is_job
+    from overhead_lens.studies.run.stored import RUN
+    from overhead_lens.taxonomy.classifier import default_classifier
+
+    classifier = default_classifier()
+    if is_job(target):
+        ranks = sorted(rank.name for rank in target.glob(f"{RANK}*"))
+        raise UsageError(f"{target} holds the {len(ranks)} ranks of a job: open one of them, {target / ranks[0]}")
+    if PROCESS.is_of(schema_of(target)):
+        write_process_perfetto(target, picture, classifier)
+    elif RUN.is_of(schema_of(target)):
+        write_run_perfetto(target, picture, classifier)
+    else:
+        write_capture(target, picture, budget_of(target, classifier).breakdown, classifier)
+
+
+def _beginning(path: Path, size: int = 4096) -> bytes:
+    """The first bytes of a file, unpacked where it is compressed.
+
+    Raises:
+        UsageError: It cannot be read, or is empty.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(size)
+        if start.startswith(_GZIP):
+            with gzip.open(path, "rb") as packed:
+                start = packed.read(size)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    if not start:
+        raise UsageError(f"{path} is empty")
+    return start
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is a picture of ours: its first section tells."""
+    return b"1. Budget of " in _beginning(path)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.export.lanes.budget import budget_lane
-from overhead_lens.export.lanes.counters import CLOCK, clock_counters
 from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.lanes.events import event_lanes
 from overhead_lens.export.lanes.identities import Identities
@@ -27,7 +26,7 @@ _Event = dict[str, Value]
 
 
 def write_chrome(path: Path, breakdown: Breakdown | None, evidence: Drawn | None = None) -> None:
-    """Write a JSON trace with the lanes, arrows and counters of the native one; compressed for a name in ``.gz``.
+    """Write a JSON trace of the budget, and of the events with their arrows; compressed for a name in ``.gz``.
 
     Args:
         path: Replaced when the trace is complete.
@@ -58,7 +57,6 @@ def _events(lanes: list[Lane], evidence: Drawn) -> Iterator[str]:
             processes[name] = numbers.fresh() if lane.thread is None else numbers.process(lane.thread[0])
             yield from _named("process", name, len(processes), processes[name], 0)
         yield from _lane(lane, processes[name], rows)
-    yield from _counters(evidence, numbers.fresh())
 
 
 def _process_name(lane: Lane, process_name: str) -> str:
@@ -88,14 +86,6 @@ def _slice(piece: Slice, process: int, thread: int) -> Iterator[str]:
         yield _timed({"ph": "s", "id": number, **arrow}, ts=piece.start_ns)
     for number in piece.flows_in:
         yield _timed({"ph": "f", "bp": "e", "id": number, **arrow}, ts=piece.start_ns)
-
-
-def _counters(evidence: Drawn, process: int) -> Iterator[str]:
-    for index, counter in enumerate(clock_counters(evidence.clock)):
-        if index == 0:
-            yield from _named("process", CLOCK, process, process, 0)
-        for time_ns, value in counter.points:
-            yield _timed({"ph": "C", "name": counter.name, "pid": process, "args": {counter.unit: value}}, ts=time_ns)
 
 
 def _named(what: str, name: str, order: int, process: int, thread: int) -> Iterator[str]:

@@ -7,17 +7,14 @@ from pathlib import Path
 
 from overhead_lens.captures.files import PERFETTO
 from overhead_lens.export.collapsed import write_collapsed
-from overhead_lens.export.lanes.budget import BUDGET_GROUP, host_slices
-from overhead_lens.export.lanes.identities import Identities
-from overhead_lens.export.lanes.model import Lane, ThreadKey
-from overhead_lens.export.names import readable
-from overhead_lens.export.output import replacing
-from overhead_lens.export.perfetto.packets import PacketSequence, PacketSink
-from overhead_lens.export.perfetto.samples import write_samples
-from overhead_lens.export.perfetto.tracks import Tracks
+from overhead_lens.export.lanes.budget import BUDGET
+from overhead_lens.export.lanes.model import Section
+from overhead_lens.export.lanes.threads import thread_key, thread_lane, thread_name, thread_stacks
+from overhead_lens.export.perfetto.picture import Picture, write_picture
+from overhead_lens.export.perfetto.stacks import flamegraphs
 from overhead_lens.export.speedscope import Profile, write_profiles
 from overhead_lens.readers.py_spy.threads import SampledThread
-from overhead_lens.studies.attach.analysis import ProcessBudget, make_process
+from overhead_lens.studies.attach.analysis import make_process
 from overhead_lens.studies.attach.stored import read_process
 from overhead_lens.taxonomy.classifier import Classifier
 
@@ -31,24 +28,19 @@ def draw_process(path: Path, classifier: Classifier) -> Path:
 def write_process_perfetto(path: Path, target: Path, classifier: Classifier) -> None:
     """Write the capture of a process as a Perfetto trace: a budget a thread, and each thread's stacks as a flamegraph.
 
+    The axis is the time that was watched. When what happened in it is not known: the sampler keeps counts.
+
     Raises:
         UsageError: The capture is damaged, or the file cannot be written.
     """
     meta, threads = read_process(path)
     process = make_process(meta, threads, classifier, str(path))
-    numbers = Identities(_key(thread) for thread in threads)
-    with replacing(target) as file:
-        sink = PacketSink(file)
-        tracks = Tracks(PacketSequence(sink, 1))
-        _write_budgets(tracks, process)
-        for name in dict.fromkeys(str(thread.process) for thread in threads):
-            tracks.process(numbers.process(name), readable(f"process {name}"))
-        for number, thread in enumerate(threads, 2):
-            pid, tid = numbers.process(str(thread.process)), numbers.thread(_key(thread))
-            tracks.thread(pid, tid, readable(thread.name))
-            period_ns = max(1, process.duration_ns // thread.samples)
-            write_samples(PacketSequence(sink, number), thread.stacks, period_ns, pid, tid)
-        sink.flush()
+    first, *others = process.threads
+    lanes = [thread_lane(first, kind=BUDGET), *map(thread_lane, others)]
+    stacks = thread_stacks(threads, process.threads, classifier)
+    names = {thread_key(thread): thread_name(thread) for thread in threads}
+    drawn = flamegraphs(thread_key(first), process.command, stacks, names, process.duration_ns)
+    write_picture(target, Picture([Section(lane) for lane in lanes], (0, process.duration_ns), flamegraphs=drawn))
 
 
 def write_process_speedscope(path: Path, target: Path) -> None:
@@ -70,18 +62,6 @@ def write_process_collapsed(path: Path, target: Path) -> None:
     """
     _, threads = read_process(path)
     write_collapsed(target, [(_title(thread, threads), thread.stacks) for thread in threads])
-
-
-def _write_budgets(tracks: Tracks, process: ProcessBudget) -> None:
-    group = tracks.group(BUDGET_GROUP)
-    for thread in process.threads:
-        description = f"{thread.wall_ns} ns, which the slices sum to; their order is not the order of events."
-        name = readable(f"{thread.name} ({thread.thread})")
-        tracks.lane(Lane(name, host_slices(thread.host), group=BUDGET_GROUP, description=description), group)
-
-
-def _key(thread: SampledThread) -> ThreadKey:
-    return str(thread.process), str(thread.thread)
 
 
 def _title(thread: SampledThread, threads: Sequence[SampledThread]) -> str:

@@ -30,16 +30,7 @@ from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.traces.host import OPERATORS, threads_of
 from overhead_lens.traces.launches import link
 from overhead_lens.traces.model import TraceAnalysis
-from overhead_lens.traces.pieces import TracePieces
-
-
-@dataclass(frozen=True, slots=True)
-class Analyzed:
-    """A trace with all that was found out about it."""
-
-    trace: Trace
-    analysis: TraceAnalysis
-    pieces: TracePieces
+from overhead_lens.traces.pieces import Analyzed
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,12 +31,18 @@ from overhead_lens.traces.host_budget import (
 )
 from overhead_lens.traces.launches import link, queue_depth
 from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis, TraceStep, Window
-from overhead_lens.traces.pieces import TracePieces
+from overhead_lens.traces.pieces import Analyzed, TracePieces
 
 
 def analyze_trace(trace: Trace, classifier: Classifier) -> TraceAnalysis:
     """Everything ``overhead-lens analyze`` says of one trace."""
     return Analyzer(trace, classifier).analysis()
+
+
+def analyze_over_time(trace: Trace, classifier: Classifier) -> Analyzed:
+    """The same, and what it looks like over time."""
+    analyzer = Analyzer(trace, classifier)
+    return Analyzed(trace, analyzer.analysis(), analyzer.pieces())
 
 
 class Analyzer:

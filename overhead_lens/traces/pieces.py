@@ -1,10 +1,13 @@
-"""What a trace's analysis looks like over time, for drawing."""
+"""What a trace's analysis looks like over time, for drawing and for queries."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import pandas as pd
+
+from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.traces.model import TraceAnalysis
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +23,12 @@ class TracePieces:
     host: pd.DataFrame
     idle: pd.DataFrame
     queue: pd.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Analyzed:
+    """A trace with all that was found out about it."""
+
+    trace: Trace
+    analysis: TraceAnalysis
+    pieces: TracePieces

@@ -232,11 +232,11 @@ def test_pftrace(tmp_path: Path, trace_processor: Program) -> None:
     def rows(sql: str) -> list[tuple]:
         return [tuple(row) for row in loaded.query(sql)]
 
-    assert rows("select name, sum(dur) from slice where category = 'idle' group by 1 order by 1") == [
-        ("idle: dispatcher", 1), ("idle: launch", 5), ("idle: python", 6), ("idle: queue", 2),
+    assert rows("select name, sum(dur) from slice where category = 'device budget' group by 1 order by 1") == [
+        ("busy", 10), ("idle: dispatcher", 1), ("idle: launch", 5), ("idle: python", 6), ("idle: queue", 2),
     ]  # fmt: skip
     assert rows("select sum(dur) from slice where category = 'host category'") == [(100,)]
-    assert rows("select name, dur from slice where category = 'step'") == [("step 0", 100)]
+    assert rows("select name, dur from slice where category = 'step'") == [("step 0: 100 ns", 100)]
     assert rows("select count(*) from flow") == [(2,)]
     assert rows("select max(value) from counter") == [(1.0,)]
 

@@ -12,7 +12,7 @@ import pandas as pd
 from overhead_lens.captures.directory import write_meta
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.py_spy.threads import read_threads
-from overhead_lens.studies.run.stored import RUN, STEPS, Place, RunMeta, StoredRun
+from overhead_lens.studies.run.stored import RUN, STEPS, Compilation, Place, Region, RunMeta, StoredRun
 
 PID = 10
 HOME = Place("/home/ada/train.py", "train", 3, 9)
@@ -22,6 +22,7 @@ WORK = "<module> (train.py:20);train (train.py:5)"
 WAIT = f"{WORK};clock_nanosleep (libc.so.6)"
 KERNEL = f"{WORK};at::native::add_kernel (libtorch_cpu.so)"
 COMPILING = f"{WORK};compile_inner (torch/_dynamo/convert_frame.py:7)"
+STEP_NS = 1_000_000
 OUTSIDE = "<module> (train.py:20);train (train.py:10)"
 
 Drawn = int | Mapping[str, int]
@@ -77,3 +78,16 @@ def store(folder: Path, run: StoredRun, turns: Sequence[Sequence[str]] = ()) -> 
             target.writelines(f"sampler {number};{line}\n" for number, turn in enumerate(turns) for line in turn)
     write_meta(folder, RUN, run.meta)
     return folder
+
+
+def slow_run(folder: Path) -> Path:
+    """20 steps of warm-up, 40 bare ones with a slow one, 3 traced; a region, a compilation, another thread."""
+    steps = [
+        *stretch(Phase.WARM_UP, *[5 * STEP_NS] * 20),
+        *bare(*[STEP_NS] * 19, {"ns": 9 * STEP_NS, "gc_ns": 8 * STEP_NS}, *[STEP_NS] * 20),
+        *stretch(Phase.TRACED, *[2 * STEP_NS] * 3),
+    ]
+    turn = [main(WORK, 60), main(KERNEL, 40), "thread (11): loader;wait (data.py:1);clock_nanosleep (libc.so.6) 100"]
+    regions = [Region("decode", [HOME], 40, 40 * 100_000.0, 40 * 100_000.0**2)]
+    run = run_of(*steps, regions=regions, compilations=[Compilation(0, 1, "a < b")])
+    return store(folder, run, [turn])

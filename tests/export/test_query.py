@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from overhead_lens.errors import UsageError
-from overhead_lens.export.query import Analyzed, Answer, run_query
-from tests.drawn.timelines import analyzer_of, timed, trace_of
+from overhead_lens.export.query import Answer, run_query
+from overhead_lens.traces.analyzer import analyze_over_time
+from tests.drawn.timelines import CLASSIFIER, timed, trace_of
 
 ENTRY = timed(0, 10, "aten::mm")
 
 
 def asked(sql: str) -> Answer:
-    analyzer = analyzer_of(ENTRY)
-    return run_query(sql, [Analyzed(trace_of([ENTRY]), analyzer.analysis(), analyzer.pieces())])
+    return run_query(sql, [analyze_over_time(trace_of([ENTRY]), CLASSIFIER)])
 
 
 @pytest.mark.parametrize("sql", [";", "-- nothing but a comment"])

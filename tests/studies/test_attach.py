@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import os
 import signal
@@ -17,7 +16,6 @@ from typing import Any
 import pytest
 
 import overhead_lens as ol
-from overhead_lens.captures.directory import write_meta
 from overhead_lens.documents.registry import json_schema
 from overhead_lens.errors import UsageError
 from overhead_lens.machine import other_process
@@ -25,53 +23,11 @@ from overhead_lens.studies.attach import watch as watching
 from overhead_lens.studies.attach.analysis import ProcessBudget, process_of
 from overhead_lens.studies.attach.delta import compare_processes
 from overhead_lens.studies.attach.slowdown import Reading, slowdown
-from overhead_lens.studies.attach.stored import PROCESS, ProcessMeta
 from tests.cli.run import error_line, lens, lens_apart
 from tests.documents import validated
+from tests.drawn.processes import SEES, STEADY, S, draw_process, readings, thread
 from tests.drawn.stacks import CLASSIFIER
 from tests.export.trace_processor import Program
-
-S = 1_000_000_000
-SEES = "it sees what it sees"
-WORK = "train (train.py:3)"
-SLEEP = "train (train.py:4);clock_nanosleep (libc.so.6)"
-
-
-def readings(*cpu_ns: int) -> list[Reading]:
-    """The CPU clock read once a second."""
-    return [Reading(at * S, value) for at, value in enumerate(cpu_ns)]
-
-
-STEADY = readings(0, S, 2 * S, 3 * S)
-
-
-def draw_process(folder: Path, *lines: str, **changed: Any) -> Path:
-    """A stored watch."""
-    folder.mkdir()
-    with gzip.open(folder / "stacks.txt.gz", "wt") as target:
-        target.writelines(f"{line}\n" for line in lines)
-    fields: dict[str, Any] = {
-        "pid": 10,
-        "process_command": "python train.py",
-        "python": "3.11.7",
-        "torch": "2.13.0",
-        "duration_ns": 10 * S,
-        "rate_hz": 50,
-        "subprocesses": False,
-        "samples": 1000,
-        "errors": 0,
-        "before": STEADY,
-        "during": [Reading(3 * S, 3 * S), Reading(13 * S, 12 * S)],
-        "sees": SEES,
-        "warnings": [],
-    }
-    write_meta(folder, PROCESS, ProcessMeta(**{**fields, **changed}))
-    return folder
-
-
-def thread(tid: int, name: str, work: int, sleep: int = 0) -> list[str]:
-    lines = [f"thread ({tid}): {name};{WORK} {work}", f"thread ({tid}): {name};{SLEEP} {sleep}"]
-    return [line for line in lines if not line.endswith(" 0")]
 
 
 def drawn(folder: Path, *lines: str, **changed: Any) -> ProcessBudget:
@@ -289,7 +245,8 @@ def test_the_perfetto_trace_has_a_budget_and_the_stacks_of_each_thread(
     assert loaded.query(
         "select t.name as name, count(*) as n from perf_sample join thread t using (utid) group by t.name order by 1"
     ) == [("MainThread", 100), ("other", 100)]
-    assert loaded.query("select sum(dur) as dur from slice where depth = 0") == [(20 * S,)]
+    of_a_budget = "select category, sum(dur) as dur from slice where category glob 'budget*' group by 1 order by 1"
+    assert loaded.query(of_a_budget) == [("budget", 10 * S), ("budget of a thread", 10 * S)]
 
 
 # ---------------------------------------------------------------- real processes

@@ -1,60 +1,187 @@
-"""The closed budget as a lane: what one call spends, category after category, to the nanosecond."""
+"""Closed budgets as slices: what one call, step or thread spends, category after category, to the nanosecond.
+
+The order is the taxonomy's and says nothing about the order of events inside a call::
+
+    | python                      | dispatcher      | allocation |
+    | user | binding |            | dispatch        | tensor     |
+    0                                                       wall.ns
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from overhead_lens.budget.model import Breakdown
+from overhead_lens.budget.model import Breakdown, DeviceShare, Guard, Operator
 from overhead_lens.export.lanes.model import Lane, Slice, Value
 from overhead_lens.export.names import readable
 from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.units import format_ns, proportional
+
+BUDGET = "budget"
+"""Category of the slices whose lengths sum to the result that a picture is of; other budgets in it have another."""
+
+DEVICE_BUDGET = "device budget"
+"""The same of a device."""
 
 BUDGET_LANE = "Budget of one call"
 BUDGET_GROUP = "Overhead Lens"
-CATEGORY = "host category"
 PART = "part"
+BUSY = "busy"
+IDLE = "idle"
+
+_GUARD = "guard"
+_OTHER = "other frames"
+
+Pieces = Sequence[tuple[str, int]]
 
 
 def budget_lane(breakdown: Breakdown) -> Lane:
-    """One slice per category that took time, its parts inside it; lengths are the budget's own integers.
-
-    The order is the taxonomy's and says nothing about the order of events inside a call::
-
-        | python                      | dispatcher      | allocation |
-        | user | binding |            | dispatch        | tensor     |
-        0                                                       wall.ns
-    """
+    """One slice per category that took time, what it is made of inside; lengths are the budget's own integers."""
     subject = breakdown.subject
     mode = "compiled" if subject.compile else "eager"
     description = (
-        f"{readable(f'{subject.name}:{subject.variant}')}, {mode}, {readable(subject.device)}: one call"
-        f" takes {breakdown.wall.ns} ns unprofiled. The slices sum to it; their order is not the order of events."
+        f"{readable(subject.title)}, {mode}, {readable(subject.device)}: one call takes {breakdown.wall.ns:,} ns unprofiled. "
+        "The categories sum to it; their order is not the order of events."
     )
-    return Lane(BUDGET_LANE, host_slices(breakdown.host), group=BUDGET_GROUP, description=description)
+    inside = {_GUARD: _guards(breakdown.guards, breakdown.category(_GUARD).ns)}
+    return Lane(BUDGET_LANE, host_slices(breakdown.host, inside=inside), group=BUDGET_GROUP, description=description)
 
 
-def host_slices(host: Iterable[HostCategory]) -> Iterator[Slice]:
-    """Slices of the categories that took time, their parts inside, one behind the other."""
-    start_ns = 0
+def host_slices(
+    host: Iterable[HostCategory],
+    *,
+    times: int = 1,
+    start_ns: int = 0,
+    kind: str = BUDGET,
+    inside: Mapping[str, Pieces] | None = None,
+) -> Iterator[Slice]:
+    """Slices of the categories that took time, their pieces inside, one behind the other.
+
+    Args:
+        host: One budget.
+        times: How many calls or steps are drawn as one: lengths are so many times theirs, names and arguments tell of one.
+        start_ns: Where the first one begins.
+        kind: Category of the slices.
+        inside: Pieces of a category that has no parts; by default its costliest frames.
+    """
     for category in host:
         if category.ns:
-            yield Slice(start_ns, start_ns + category.ns, category.category, CATEGORY, _arguments(category))
-            yield from _parts(category, start_ns)
-        start_ns += category.ns
+            name = f"{category.category} {format_ns(category.ns)}, {category.share:.0%}"
+            end_ns = start_ns + times * category.ns
+            yield Slice(start_ns, end_ns, name, kind, _arguments(category, times), color=category.category)
+            yield from _pieces(category, start_ns, times, (inside or {}).get(category.category, ()))
+        start_ns += times * category.ns
 
 
-def _parts(category: HostCategory, start_ns: int) -> Iterator[Slice]:
-    for part in category.parts:
-        if part.ns:
-            yield Slice(start_ns, start_ns + part.ns, readable(part.name), PART)
-        start_ns += part.ns
+def device_lane(share: DeviceShare) -> Lane:
+    """The device's own partition of the call: busy, then idle by what the host was doing meanwhile."""
+    busy: dict[str, Value] = {
+        "compute_ns": share.compute_ns,
+        "communication_ns": share.communication_ns,
+        "copy_ns": share.copy_ns,
+        "overlap_ns": share.overlap_ns,
+    }
+    if share.top:
+        busy["kernels"] = [{"kernel": readable(kernel.name), "ns": kernel.ns} for kernel in share.top]
+    idle = [idle_slice(blamed, 0, ns, told=True) for blamed, ns in share.idle_blame.items()]
+    description = (
+        f"Device {readable(share.device)} during one call: busy {share.busy_ns:,} ns; idle by what the host was doing when it "
+        "should have fed the device, 'queue' after the launch. Their order is not the order of events."
+    )
+    slices = _one_behind_the_other([busy_slice(0, share.busy_ns, busy, told=True), *idle])
+    return Lane(f"Device {readable(share.device)} of one call", slices, group=BUDGET_GROUP, description=description)
 
 
-def _arguments(category: HostCategory) -> dict[str, Value]:
-    arguments: dict[str, Value] = {"evidence": readable(category.evidence)}
-    numbers = {"share": category.share, "ci95_low_ns": category.ci95_ns[0], "ci95_high_ns": category.ci95_ns[1]}
+def busy_slice(
+    start_ns: int, end_ns: int, arguments: Mapping[str, Value] | None = None, *, told: bool = False
+) -> Slice:
+    """Time in which a device worked; its length is ``told`` where it is a sum."""
+    name = f"{BUSY} {format_ns(end_ns - start_ns)}" if told else BUSY
+    return Slice(start_ns, end_ns, name, DEVICE_BUDGET, {"category": BUSY, **(arguments or {})}, color=BUSY)
+
+
+def idle_slice(blamed: str, start_ns: int, end_ns: int, *, told: bool = False) -> Slice:
+    """Time in which a device waited, and whom it is blamed on."""
+    name = f"{IDLE}: {blamed}"
+    arguments: dict[str, Value] = {"category": name, "blamed on": blamed}
+    title = f"{name} {format_ns(end_ns - start_ns)}" if told else name
+    return Slice(start_ns, end_ns, title, DEVICE_BUDGET, arguments, color=blamed)
+
+
+def _one_behind_the_other(slices: Iterable[Slice]) -> Iterator[Slice]:
+    start_ns = 0
+    for piece in slices:
+        end_ns = start_ns + piece.end_ns - piece.start_ns
+        if end_ns > start_ns:
+            yield piece._replace(start_ns=start_ns, end_ns=end_ns)
+        start_ns = end_ns
+
+
+def operator_lane(root: Operator) -> Lane:
+    """Operators inside of each other as sampled, each with its own time by category; lengths are those of the unprofiled call."""
+    description = (
+        "Operators by samples: each as long as it takes in the unprofiled call, its own time by category before the operators "
+        "that it calls. Their order is not the order of events."
+    )
+    return Lane("Operators of one call", _operator(root, 0), group=BUDGET_GROUP, description=description)
+
+
+def _operator(operator: Operator, start_ns: int) -> Iterator[Slice]:
+    arguments: dict[str, Value] = {"ns": operator.total_ns, "self ns": operator.self_ns}
+    if operator.called_from:
+        arguments["called from"] = readable(operator.called_from)
+    name = f"{readable(operator.name)} {format_ns(operator.total_ns)}"
+    yield Slice(start_ns, start_ns + operator.total_ns, name, "operator", arguments)
+    for category, ns in operator.categories.items():
+        if ns:
+            yield Slice(start_ns, start_ns + ns, f"{category} {format_ns(ns)}", "self time", color=category)
+        start_ns += ns
+    for child in operator.children:
+        if child.total_ns:
+            yield from _operator(child, start_ns)
+        start_ns += child.total_ns
+
+
+def _pieces(category: HostCategory, start_ns: int, times: int, pieces: Pieces) -> Iterator[Slice]:
+    parts = [(part.name, part.ns) for part in category.parts]
+    for name, ns in parts or pieces or _frames(category):
+        if ns:
+            end_ns = start_ns + times * ns
+            yield Slice(
+                start_ns, end_ns, f"{readable(name)} {format_ns(ns)}", PART, {"ns": ns}, color=category.category
+            )
+        start_ns += times * ns
+
+
+def _frames(category: HostCategory) -> Pieces:
+    """Its costliest frames, rounded down to what is left of it, and the rest."""
+    pieces, left_ns = [], category.ns
+    for frame in category.top:
+        ns = min(frame.ns, left_ns)
+        pieces.append((frame.frame, ns))
+        left_ns -= ns
+    return [*pieces, (_OTHER, left_ns)]
+
+
+def _guards(guards: Sequence[Guard], ns: int) -> Pieces:
+    """The guards' share of the guard category each; none where no stack tells of them."""
+    shares = proportional([guard.sampled_ns or 0.0 for guard in guards], ns) if guards else []
+    return [(guard.guard, share) for guard, share in zip(guards, shares, strict=True)] if any(shares) else []
+
+
+def _arguments(category: HostCategory, times: int) -> dict[str, Value]:
+    arguments: dict[str, Value] = {
+        "category": category.category,
+        "ns": category.ns,
+        "evidence": readable(category.evidence),
+    }
+    numbers = {"share": category.share}
+    if category.ci95_ns[0] < category.ci95_ns[1]:
+        numbers |= {"ci95_low_ns": category.ci95_ns[0], "ci95_high_ns": category.ci95_ns[1]}
     arguments.update({key: float(number) for key, number in numbers.items() if math.isfinite(number)})
+    if times != 1:
+        arguments["times"] = times
     if category.top:
         arguments["top"] = [{"frame": readable(frame.frame), "ns": frame.ns} for frame in category.top]
     return arguments

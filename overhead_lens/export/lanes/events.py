@@ -13,7 +13,7 @@ from overhead_lens.errors import UsageError
 from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.lanes.flows import Flows, find_flows
 from overhead_lens.export.lanes.model import Lane, Slice, ThreadKey, Value
-from overhead_lens.export.lanes.placement import ANNOTATIONS, LANE_KINDS, STREAM, placed_rows
+from overhead_lens.export.lanes.placement import ANNOTATIONS, CATEGORIES_LANE, LANE_KINDS, STREAM, placed_rows
 from overhead_lens.export.names import readable
 
 DEVICES = "Devices"
@@ -25,10 +25,12 @@ _Positions: TypeAlias = npt.NDArray[np.int64]
 _Key: TypeAlias = tuple[str, str, str]
 
 
-def event_lanes(evidence: Drawn) -> list[Lane]:
+def event_lanes(evidence: Drawn, zero_ns: int | None = None) -> list[Lane]:
     """Lanes of the events and of the categories over them: threads in order of appearance, then device streams.
 
-    The earliest start among them becomes the zero of the timeline.
+    Args:
+        evidence: What is drawn.
+        zero_ns: Time of theirs that becomes the zero of the timeline, at or before all of them; by default the earliest start.
 
     Raises:
         UsageError: The events span more than int64 nanoseconds.
@@ -36,18 +38,22 @@ def event_lanes(evidence: Drawn) -> list[Lane]:
     rows = placed_rows(evidence)
     if rows.empty:
         return []
-    zero_ns, flows, groups = _zero_ns(rows), find_flows(rows), _grouped(rows)
+    earliest_ns, flows, groups = _earliest_ns(rows), find_flows(rows), _grouped(rows)
+    zero = earliest_ns if zero_ns is None else zero_ns
     order = _lane_order(list(dict.fromkeys(key[:2] for key in groups)))
-    return [_lane(key, _slices(rows, groups[key], zero_ns, flows)) for key in sorted(groups, key=order)]
+    return [_lane(key, _slices(rows, groups[key], zero, flows, key[2])) for key in sorted(groups, key=order)]
 
 
-def _zero_ns(rows: pd.DataFrame) -> int:
+def _earliest_ns(rows: pd.DataFrame) -> int:
     starts, durations = rows["start_ns"].to_numpy(), rows["dur_ns"].to_numpy()
-    zero_ns = int(starts.min())
+    earliest_ns = int(starts.min())
     # In Python's integers: int64 would wrap where this matters.
-    if max(int(starts.max()) - zero_ns, int(starts.max()) + int(durations.max())) - min(zero_ns, 0) > _INT64_MAX:
+    if (
+        max(int(starts.max()) - earliest_ns, int(starts.max()) + int(durations.max())) - min(earliest_ns, 0)
+        > _INT64_MAX
+    ):
         raise UsageError("the trace spans more than 292 years: its timestamps are damaged")
-    return zero_ns
+    return earliest_ns
 
 
 def _grouped(rows: pd.DataFrame) -> dict[_Key, _Positions]:
@@ -84,8 +90,9 @@ def _lane(key: _Key, slices: Iterator[Slice]) -> Lane:
     return Lane(kind, slices, thread=(pid, tid))
 
 
-def _slices(rows: pd.DataFrame, positions: _Positions, zero_ns: int, flows: Flows) -> Iterator[Slice]:
+def _slices(rows: pd.DataFrame, positions: _Positions, zero_ns: int, flows: Flows, kind: str) -> Iterator[Slice]:
     """The slices of a lane, a chunk at a time to keep few in memory."""
+    is_category = kind == CATEGORIES_LANE
     for first in range(0, len(positions), _CHUNK_ROWS):
         here = positions[first : first + _CHUNK_ROWS]
         chunk = rows.iloc[here]
@@ -102,6 +109,7 @@ def _slices(rows: pd.DataFrame, positions: _Positions, zero_ns: int, flows: Flow
                 arguments=_arguments(*links),
                 flows_out=flows.leaving.get(position, ()),
                 flows_in=flows.arriving.get(position, ()),
+                color=readable(name) if is_category else "",
             )
 
 

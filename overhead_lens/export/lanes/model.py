@@ -36,6 +36,7 @@ class Slice(NamedTuple):
         arguments: Shown with the slice; keys hold no dot, which viewers take as a path.
         flows_out: Numbers of the arrows that leave this slice.
         flows_in: Numbers of the arrows that arrive at it.
+        color: What it shares its color with wherever the viewer lets us choose: a host category; empty for a color by its name.
     """
 
     start_ns: int
@@ -45,6 +46,21 @@ class Slice(NamedTuple):
     arguments: Mapping[str, Value] = {}
     flows_out: tuple[int, ...] = ()
     flows_in: tuple[int, ...] = ()
+    color: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A quantity over time.
+
+    Attributes:
+        points: Time in ns since the zero of the exported timeline, and the value from then on; read once.
+    """
+
+    name: str
+    unit: str
+    points: Iterable[tuple[int, float]]
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +80,19 @@ class Lane:
     thread: ThreadKey | None = None
     group: str = ""
     description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A lane on top of a picture, what explains it, and what belongs to it.
+
+    Attributes:
+        top: Without a thread; its description is written under it.
+        below: Shown when it is opened.
+    """
+
+    top: Lane | Counter
+    below: tuple[Lane | Counter, ...] = ()
 
 
 class Begin(NamedTuple):

@@ -30,18 +30,21 @@ def placed_rows(evidence: Drawn) -> pd.DataFrame:
         stream); ``kind`` (str, one of ``LANE_KINDS``); ``start_ns``, ``dur_ns``, ``correlation``, ``sequence`` (int64, the
         last two -1 where absent).
     """
-    parts = [pd.DataFrame(columns=_COLUMNS)] if evidence.events is None else [_events(evidence.events)]
+    parts = [pd.DataFrame(columns=_COLUMNS)]
+    if evidence.events is not None:
+        parts = [_events(evidence.events, PYTHON_LANE if evidence.python_apart else OPERATORS_LANE)]
     if evidence.categories is not None:
         parts.append(_categories(evidence.categories, parts[0]))
     parts = [part for part in parts if len(part)] or parts[:1]
-    return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+    rows: pd.DataFrame = parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+    return rows
 
 
-def _events(events: pd.DataFrame) -> pd.DataFrame:
+def _events(events: pd.DataFrame, python_lane: str) -> pd.DataFrame:
     category = events["cat"]
     on_stream, annotates = category.isin(DEVICE_CATEGORIES), category.isin(ANNOTATION_CATEGORIES)
     kind = np.select(
-        [on_stream, annotates, category == "python_function"], [STREAM, ANNOTATIONS, PYTHON_LANE], OPERATORS_LANE
+        [on_stream, annotates, category == "python_function"], [STREAM, ANNOTATIONS, python_lane], OPERATORS_LANE
     )
     of_device = on_stream | annotates
     placed = events.assign(

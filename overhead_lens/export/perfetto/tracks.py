@@ -8,8 +8,8 @@ from typing import Any
 
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto  # type: ignore[import-untyped, unused-ignore]
 
-from overhead_lens.export.lanes.counters import Counter
-from overhead_lens.export.lanes.model import Begin, End, Lane, Slice, Value, nest
+from overhead_lens.export.lanes.model import Begin, Counter, End, Lane, Slice, Value, nest
+from overhead_lens.export.perfetto.colors import SEEDS
 from overhead_lens.export.perfetto.packets import PacketSequence
 
 _BEGIN = proto.TrackEvent.TYPE_SLICE_BEGIN
@@ -47,9 +47,13 @@ class Tracks:
         descriptor.thread.thread_name = name
         return int(descriptor.uuid)
 
-    def lane(self, lane: Lane, parent: int = 0) -> None:
-        """The slices of a lane; further rows of it are sibling tracks of its name, which viewers merge."""
-        rows: list[int] = []
+    def lane(self, lane: Lane, parent: int = 0) -> int:
+        """The slices of a lane; further rows of it are sibling tracks of its name, which viewers merge.
+
+        Returns:
+            The number of its first row, which is there even if no slice is.
+        """
+        rows = [self.group(lane.name, parent=parent, description=lane.description)]
         for step in nest(lane.slices):
             if step.row == len(rows):
                 rows.append(self.group(lane.name, parent=parent, description=lane.description))
@@ -57,18 +61,20 @@ class Tracks:
                 self._begin(rows[step.row], step.slice)
             else:
                 self._end(rows[step.row], step)
+        return rows[0]
 
-    def counter(self, counter: Counter, parent: int = 0) -> None:
+    def counter(self, counter: Counter, parent: int = 0) -> int:
         """A quantity over time."""
-        descriptor = self._describe(counter.name, parent)
+        descriptor = self._describe(counter.name, parent, counter.description)
         descriptor.counter.unit_name = counter.unit
         descriptor.counter.y_axis_share_key = counter.unit
-        track = descriptor.uuid
+        track = int(descriptor.uuid)
         for time_ns, value in counter.points:
             event = self._packets.packet(time_ns).track_event
             event.type = _COUNTER
             event.track_uuid = track
             event.double_counter_value = value
+        return track
 
     def _describe(self, name: str, parent: int, description: str = "") -> Any:
         number = next(self._numbers)
@@ -93,6 +99,8 @@ class Tracks:
         event.category_iids.append(self._packets.name(packet, "event_categories", piece.category))
         if piece.arguments:
             self._annotate(packet, event, piece.arguments)
+        if piece.color:
+            event.correlation_id_str = SEEDS.get(piece.color, piece.color)
         # The number of an arrow is at two slices only, so that neither end has to be marked as the last: a viewer takes
         # the later one, and an arrow whose ends share an instant is no error.
         if piece.flows_out or piece.flows_in:

@@ -157,8 +157,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     meta = run.meta
     bare = _bare(run.steps)
     wall = _whole(meta.wall_ns) if bare is None else _estimate(bare["ns"].to_numpy(np.float64))
-    of_main = _of_main(run)
-    others = [thread for turn in run.threads for thread in turn if not is_main(thread, meta.pid)]
+    of_main, others = _of_main(run), other_threads(run)
     stacks = _sampled(of_main, _home(run, bare))
     fitted = classifier.fitted(stacks)
     step = StepWall(round(wall.value), wall.interval())
@@ -169,7 +168,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
         steps=_steps(run, bare),
         wall=step,
         host=_host(step, wall, stacks, bare, fitted),
-        threads=thread_budgets(_merged(others), meta.pid, step.ns, classifier) if others else (),
+        threads=thread_budgets(others, meta.pid, step.ns, classifier) if others else (),
         regions=_regions(run, [*of_main, *others], fitted),
         slowest=() if bare is None else slowest_steps(bare, meta.compilations, first=meta.before),
         warnings=(*meta.warnings, *_warnings(run, bare, stacks, _samples(of_main))),
@@ -188,6 +187,7 @@ def step_stacks(run: StoredRun) -> list[Stack]:
 
 
 def _of_main(run: StoredRun) -> list[SampledThread]:
+    """The main thread in each turn."""
     return [_unwatched(thread) for turn in run.threads for thread in turn if is_main(thread, run.meta.pid)]
 
 
@@ -205,6 +205,11 @@ def _from(stack: Stack, home: Place | None) -> Stack:
     """The stack without what called ``home``."""
     at = next((at for at, frame in enumerate(stack.frames) if home is not None and _is_at(frame, home)), 0)
     return replace(stack, frames=stack.frames[at:])
+
+
+def other_threads(run: StoredRun) -> list[SampledThread]:
+    """All threads but the main one, each with the stacks of all turns of the sampler."""
+    return _merged([thread for turn in run.threads for thread in turn if not is_main(thread, run.meta.pid)])
 
 
 def _times(run: StoredRun) -> StepTimes | None:

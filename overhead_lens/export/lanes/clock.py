@@ -1,0 +1,56 @@
+"""The clock instrument's blocks on the scale of a call: how many took how long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.budget.model import Wall
+from overhead_lens.export.lanes.model import Counter, Lane, Slice
+from overhead_lens.units import format_ns
+
+BLOCKS = "Timed blocks"
+
+_BINS = 60
+_LONGEST = 1.5
+
+
+def block_counter(clock: pd.DataFrame, wall: Wall) -> Counter:
+    """Timed blocks by the mean time of their calls: at each time of the axis, how many took about so long.
+
+    The axis is that of one call, so that the peak stands where the budget ends::
+
+        budget    | python           | dispatcher  |
+        blocks                                  ___====__
+                  0                             wall
+
+    Blocks of calls longer than half more than the wall time are counted there: they would stretch the axis.
+    """
+    longest_ns = max(wall.ns + 1, int(_LONGEST * wall.ns))
+    call_ns = np.minimum((clock["wall_ns"] / clock["calls"]).to_numpy(), longest_ns)
+    width_ns = max(1, longest_ns // (_BINS * 4), int(np.ptp(call_ns)) // _BINS)
+    counts = np.bincount((call_ns // width_ns).astype(np.int64))
+    description = (
+        f"Blocks of calls timed by the bare clock, {len(clock):,} in all: how many took that long per call. "
+        f"Each column is {format_ns(width_ns)} wide; what took longer than {format_ns(longest_ns)} is counted there."
+    )
+    return Counter(BLOCKS, "blocks", _changes(counts.tolist(), width_ns), description)
+
+
+def interval_lane(wall: Wall) -> Lane:
+    """The 95 % interval of the wall time, where it lies on the axis of a call."""
+    low_ns, high_ns = (round(bound) for bound in wall.ci95_ns)
+    name = f"95 % interval of the wall time: {format_ns(low_ns)} .. {format_ns(high_ns)}"
+    arguments = {"wall ns": wall.ns, "processes": wall.processes, "blocks": wall.blocks, "calls": wall.calls}
+    return Lane("95 % interval", [Slice(max(0, low_ns), max(0, low_ns, high_ns), name, "interval", arguments)])
+
+
+def _changes(counts: Sequence[int], width_ns: int) -> list[tuple[int, float]]:
+    """Where a staircase changes, and to what; it begins and ends at zero."""
+    points = [(0, 0.0)]
+    for place, count in enumerate([*counts, 0]):
+        if count != points[-1][1]:
+            points.append((place * width_ns, float(count)))
+    return points if points[1:2] != [(0, points[1][1])] else points[1:]

@@ -1,0 +1,69 @@
+"""Sampled stacks on the scale of a budget: each below the time that it stands for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from overhead_lens.stack import Stack
+from overhead_lens.taxonomy.categories import OTHER
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.taxonomy.rules import Attribution
+
+
+class Placed(NamedTuple):
+    """A stack that was seen at some time of the axis, and its category."""
+
+    time_ns: int
+    category: str
+    stack: Stack
+
+
+def placed_stacks(
+    stacks: Sequence[Stack],
+    host: Sequence[HostCategory],
+    classifier: Classifier,
+    *,
+    times: int = 1,
+    start_ns: int = 0,
+    shown: Callable[[Stack], Stack] = lambda stack: stack,
+) -> Iterator[Placed]:
+    """Every stack as often as it was seen, spread over the slice of its category, or of its part, in the drawn budget.
+
+    A sampler keeps counts, no times: this place is as good as any, and whoever selects a slice's time has its stacks::
+
+        budget    | python                  | guard     |
+                  | user   | binding        |           |
+        samples    ' ' ' '  ' ' ' ' ' ' ' '  ' ' ' ' ' '
+
+    Args:
+        stacks: Of the calls, steps or thread that the budget is of.
+        host: Their budget.
+        classifier: Fitted to the stacks.
+        times: How many calls or steps are drawn as one.
+        start_ns: Where the budget begins.
+        shown: What is drawn of a stack; it is classified as a whole.
+    """
+    groups: defaultdict[Attribution, list[Stack]] = defaultdict(list)
+    for stack in stacks:
+        groups[classifier.classify(stack).attribution].append(shown(stack))
+    for category in host:
+        part_ns = start_ns
+        for part in category.parts:
+            own = groups.pop(Attribution(category.category, None if part.name == OTHER else part.name), [])
+            yield from _spread(own, category.category, part_ns, times * part.ns)
+            part_ns += times * part.ns
+        left = [stack for found in groups if found.category == category.category for stack in groups[found]]
+        yield from _spread(left, category.category, start_ns, times * category.ns)
+        start_ns += times * category.ns
+
+
+def _spread(stacks: Sequence[Stack], category: str, start_ns: int, length_ns: int) -> Iterator[Placed]:
+    """As many samples as stacks were seen, at equal distances inside of a stretch."""
+    total, seen = sum(stack.count for stack in stacks), 0
+    for stack in stacks:
+        for _ in range(stack.count):
+            yield Placed(start_ns + (2 * seen + 1) * length_ns // (2 * total), category, stack)
+            seen += 1

@@ -1,0 +1,223 @@
+"""A run of a user's program for the Perfetto UI: the budget of its steps, every step over time, and the steps that were traced.
+
+The axis is that of the program, from its first watched step on. The budget of a step is drawn as often as steps were measured, so
+that it can be seen beside them; names and arguments tell of one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.budget.threads import MAIN
+from overhead_lens.captures.files import KINETO
+from overhead_lens.export.lanes.budget import host_slices
+from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice, Value
+from overhead_lens.export.lanes.samples import placed_stacks
+from overhead_lens.export.lanes.threads import thread_key, thread_lane, thread_name, thread_stacks, without_bottom
+from overhead_lens.export.names import readable
+from overhead_lens.export.perfetto.analysis import time_sections
+from overhead_lens.export.perfetto.picture import Picture, write_picture
+from overhead_lens.export.perfetto.stacks import Flamegraph, flamegraphs
+from overhead_lens.program.area import Phase
+from overhead_lens.readers.kineto.read import read_trace
+from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, other_threads, run_budget, step_stacks
+from overhead_lens.studies.run.slowest import Slow
+from overhead_lens.studies.run.stored import StoredRun, read_run
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.traces.analyzer import analyze_over_time, step_windows
+from overhead_lens.traces.pieces import Analyzed
+from overhead_lens.units import NS_PER_US, format_ns
+
+BUDGET_LANE = "Budget of a step"
+STEPS = "Steps"
+STEP_TIME = "Time of a step"
+SLOWEST = "Slowest steps"
+REGION_BUDGET = "budget of a region"
+
+_UNORDERED = "; their order is not the order of events."
+_SLOW_COLOR = "wait"
+_PHASES = {
+    Phase.WARM_UP: "warm-up",
+    Phase.BARE: "bare: these are the measured ones",
+    Phase.ATTACHING: "the sampler attaches",
+    Phase.SAMPLED: "sampled",
+    Phase.TRACED: "traced by torch.profiler",
+}
+_COUNTERS = ("user_ns", "system_ns", "faults", "switches", "gc_ns", "compile_ns", "data_ns")
+
+
+def write_run_perfetto(path: Path, target: Path, classifier: Classifier) -> None:
+    """Write the capture of a run as a Perfetto trace.
+
+    Raises:
+        UsageError: The capture is damaged, or the file cannot be written.
+    """
+    run = read_run(path)
+    write_picture(target, _Run(run, run_budget(run, classifier), classifier).picture())
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run that is drawn."""
+
+    run: StoredRun
+    budget: RunBudget
+    classifier: Classifier
+
+    @cached_property
+    def steps(self) -> pd.DataFrame | None:
+        """Steps by the axis: ``number``, ``start_ns``, ``end_ns``, ``phase``, and what each added to the counters."""
+        steps = self.run.steps
+        if steps is None or not len(steps):
+            return None
+        table: pd.DataFrame = steps[list(_COUNTERS)].diff().fillna(0).clip(lower=0).astype(np.int64)
+        table["number"] = np.arange(len(steps)) + self.run.meta.before
+        table["start_ns"] = steps["begin_ns"] - steps["begin_ns"].iloc[0]
+        table["end_ns"] = steps["end_ns"] - steps["begin_ns"].iloc[0]
+        table["phase"] = steps["phase"]
+        return table
+
+    @cached_property
+    def watched(self) -> pd.DataFrame | None:
+        """The steps after the warm-up, if the budget is of steps."""
+        if self.steps is None or self.budget.per != "step":
+            return None
+        watched: pd.DataFrame = self.steps[self.steps["phase"] != Phase.WARM_UP]
+        return watched
+
+    @property
+    def times(self) -> int:
+        """How many steps the budget is drawn for: as many as there were after the warm-up."""
+        return 1 if self.watched is None else len(self.watched)
+
+    @property
+    def start_ns(self) -> int:
+        """Where the budget begins: after the warm-up."""
+        return 0 if self.watched is None else int(self.watched["start_ns"].iloc[0])
+
+    @property
+    def end_ns(self) -> int:
+        """Where the budget ends."""
+        return self.start_ns + self.times * self.budget.wall.ns
+
+    def picture(self) -> Picture:
+        """All of it."""
+        traced, budget = self._traced(), self.budget
+        over_time, lanes = ([], []) if traced is None else time_sections(traced)
+        threads = [
+            thread_lane(thread, times=self.times, start_ns=self.start_ns, text=" beside its steps")
+            for thread in budget.threads
+        ]
+        sections = [
+            Section(self._budget_lane()),
+            *self._step_sections(),
+            *(Section(self._region_lane(region)) for region in budget.regions),
+            *map(Section, threads),
+            *over_time,
+        ]
+        last_ns = self.end_ns if self.steps is None else int(self.steps["end_ns"].max())
+        view = self.start_ns, max(self.start_ns + 1, self.end_ns, last_ns)
+        names = {} if traced is None else traced.trace.thread_names
+        return Picture(sections, view, lanes, self._flamegraphs(), names)
+
+    def _flamegraphs(self) -> list[Flamegraph]:
+        main = (str(self.run.meta.pid), str(self.run.meta.pid))
+        own, others = step_stacks(self.run), other_threads(self.run)
+        scale = {"times": self.times, "start_ns": self.start_ns}
+        placed = placed_stacks(own, self.budget.host, self.classifier.fitted(own), shown=without_bottom, **scale)
+        stacks = {main: list(placed), **thread_stacks(others, self.budget.threads, self.classifier, **scale)}
+        names = {main: MAIN, **{thread_key(thread): thread_name(thread) for thread in others}}
+        return flamegraphs(main, " ".join(self.budget.command), stacks, names, self.end_ns)
+
+    def _budget_lane(self) -> Lane:
+        budget, steps = self.budget, self.budget.steps
+        slices = host_slices(budget.host, times=self.times, start_ns=self.start_ns)
+        command = readable(" ".join(budget.command))
+        if budget.per != "step":
+            text = f"{command}: the whole run took {budget.wall.ns:,} ns. The categories sum to it{_UNORDERED}"
+            return Lane("Budget of the run", slices, description=text)
+        text = (
+            f"{command}: a step takes {budget.wall.ns:,} ns, the mean of {steps.measured:,} bare ones ({steps.found_by}"
+            f"{f', {readable(steps.where)}' if steps.where else ''}). Drawn once for each of the {self.times:,} steps after the "
+            "warm-up; "
+            f"names tell of one step. The categories sum to it{_UNORDERED}"
+        )
+        return Lane(BUDGET_LANE, slices, description=text)
+
+    def _step_sections(self) -> Iterator[Section]:
+        if self.steps is None:
+            return
+        slowest = {slow.step: slow for slow in self.budget.slowest}
+        points = zip(self.steps["start_ns"].tolist(), _lengths_us(self.steps), strict=True)
+        yield Section(Counter(STEP_TIME, "µs", points, "How long each step took, from its begin to the next one's."))
+        if slowest:
+            own = self.steps[self.steps["number"].isin(list(slowest))]
+            text = "Steps that took more than twice the median, and why: by what their counters have more than the median step's."
+            yield Section(Lane(SLOWEST, _step_slices(own, slowest), description=text))
+        text = "Every step that was watched, below what was measured then, with what it added to the main thread's counters."
+        yield Section(Lane(STEPS, _phases_and_steps(self.steps, slowest), description=text))
+
+    def _region_lane(self, region: RegionBudget) -> Lane:
+        """A region drawn as often as the steps beside it entered it, if they did so as often as the measured ones."""
+        name, measured = readable(region.name), self.budget.steps.measured
+        times = round(region.count * self.times / measured) if measured else region.count
+        text = (
+            f"Region {name}: entered {region.count:,} times in measured steps, {region.wall.ns:,} ns each time. Drawn {times:,} "
+            f"times; names tell of one{_UNORDERED}"
+        )
+        return Lane(f"Region {name}", _region_slices(region, name, times, self.start_ns), description=text)
+
+    def _traced(self) -> Analyzed | None:
+        """The traced steps, moved to where they were in the run; None where none were traced."""
+        path = self.run.path / KINETO
+        if self.steps is None or not path.exists():
+            return None
+        trace = read_trace(path)
+        starts_ns = self.steps.loc[self.steps["phase"] == Phase.TRACED, "start_ns"].tolist()
+        windows = [(number, window) for number, window in step_windows(trace.events) if number < len(starts_ns)]
+        if not windows:
+            return None
+        moved_ns = round(float(np.median([starts_ns[number] - window.start_ns for number, window in windows])))
+        events = trace.events.assign(start_ns=trace.events["start_ns"] + max(0, moved_ns))
+        return analyze_over_time(replace(trace, events=events), self.classifier)
+
+
+def _region_slices(region: RegionBudget, name: str, times: int, start_ns: int) -> Iterator[Slice]:
+    arguments: dict[str, Value] = {"ns": region.wall.ns, "entered in measured steps": region.count, "times": times}
+    title = f"{name} {format_ns(region.wall.ns)}"
+    yield Slice(start_ns, start_ns + times * region.wall.ns, title, "region", arguments)
+    yield from host_slices(region.host, times=times, start_ns=start_ns, kind=REGION_BUDGET)
+
+
+def _phases_and_steps(steps: pd.DataFrame, slowest: Mapping[int, Slow]) -> Iterator[Slice]:
+    """Stretches of one phase, and in each its steps."""
+    stretch = (steps["phase"] != steps["phase"].shift()).cumsum()
+    for _, own in steps.groupby(stretch):
+        phase = _PHASES[Phase(int(own["phase"].iloc[0]))]
+        start_ns, end_ns = int(own["start_ns"].iloc[0]), int(own["end_ns"].max())
+        yield Slice(start_ns, end_ns, phase, "phase", {"steps": len(own)})
+        yield from _step_slices(own, slowest)
+
+
+def _step_slices(steps: pd.DataFrame, slowest: Mapping[int, Slow]) -> Iterator[Slice]:
+    columns = ("number", "start_ns", "end_ns", *_COUNTERS)
+    for number, start_ns, end_ns, *added in zip(*(steps[column].tolist() for column in columns), strict=True):
+        arguments: dict[str, Value] = {"step": number, "ns": end_ns - start_ns}
+        arguments.update({name: value for name, value in zip(_COUNTERS, added, strict=True) if value})
+        slow = slowest.get(number)
+        name = f"step {number}"
+        if slow is not None:
+            arguments["because"] = readable(slow.because)
+            name = f"slow step {number}: {format_ns(end_ns - start_ns)}, {readable(slow.because)}"
+        yield Slice(start_ns, end_ns, name, "step", arguments, color=_SLOW_COLOR if slow else "")
+
+
+def _lengths_us(steps: pd.DataFrame) -> list[float]:
+    lengths: list[float] = ((steps["end_ns"] - steps["start_ns"]) / NS_PER_US).tolist()
+    return lengths
