@@ -67,12 +67,13 @@ def _write_call(capture: Path, to: Format, target: Path) -> None:
         return
     if to is Format.chrome:
         from overhead_lens.export.chrome import write_chrome
+        from overhead_lens.export.lanes.budget import budget_lane
         from overhead_lens.export.lanes.drawn import Drawn
 
         source = stored.existing(KINETO_STACK) or stored.existing(KINETO)
         if source is None:
             raise UsageError(f"{capture} holds no trace to export")
-        write_chrome(target, breakdown, Drawn(read_events(source)))
+        write_chrome(target, budget_lane(breakdown), Drawn(read_events(source)))
         return
     from overhead_lens.export.collapsed import write_collapsed
     from overhead_lens.export.speedscope import write_speedscope
@@ -88,12 +89,18 @@ def _write_call(capture: Path, to: Format, target: Path) -> None:
 
 def _write_run(capture: Path, to: Format, target: Path) -> None:
     """Write the capture of a run."""
+    from overhead_lens.export import run
     from overhead_lens.export.perfetto.run import write_run_perfetto
     from overhead_lens.taxonomy.classifier import default_classifier
 
-    if to is not Format.perfetto:
-        raise UsageError(f"a run is not exported to {to.value}: export it --to perfetto")
-    write_run_perfetto(capture, target, default_classifier())
+    if to is Format.perfetto:
+        write_run_perfetto(capture, target, default_classifier())
+    elif to is Format.chrome:
+        run.write_run_chrome(capture, target, default_classifier())
+    elif to is Format.collapsed:
+        run.write_run_collapsed(capture, target)
+    else:
+        run.write_run_speedscope(capture, target, default_classifier())
 
 
 def _write_process(capture: Path, to: Format, target: Path) -> None:

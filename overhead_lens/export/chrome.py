@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from overhead_lens.budget.model import Breakdown
-from overhead_lens.export.lanes.budget import budget_lane
 from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.lanes.events import event_lanes
 from overhead_lens.export.lanes.identities import Identities
@@ -25,19 +23,19 @@ from overhead_lens.units import NS_PER_US
 _Event = dict[str, Value]
 
 
-def write_chrome(path: Path, breakdown: Breakdown | None, evidence: Drawn | None = None) -> None:
+def write_chrome(path: Path, budget: Lane, evidence: Drawn | None = None) -> None:
     """Write a JSON trace of the budget, and of the events with their arrows; compressed for a name in ``.gz``.
 
     Args:
         path: Replaced when the trace is complete.
-        breakdown: Its budget becomes the first process; None where only a trace was analyzed.
+        budget: Stands first, as a process of its own.
         evidence: Drawn below it.
 
     Raises:
         UsageError: The file cannot be written, or the events' timestamps are damaged.
     """
     shown = evidence or Drawn()
-    lanes = ([budget_lane(breakdown)] if breakdown is not None else []) + event_lanes(shown)
+    lanes = [budget, *event_lanes(shown)]
     with replacing_text(path) as file:
         file.write('{"displayTimeUnit":"ns","traceEvents":[')
         separator = "\n"

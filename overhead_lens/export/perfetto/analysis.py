@@ -20,7 +20,7 @@ from overhead_lens.export.lanes.placement import CATEGORIES_LANE
 from overhead_lens.export.names import readable
 from overhead_lens.export.perfetto.picture import Picture, write_picture
 from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES
-from overhead_lens.traces.model import DeviceBudget, TraceAnalysis, TraceStep
+from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis, TraceStep
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 from overhead_lens.units import format_ns
 
@@ -60,8 +60,14 @@ def time_sections(analyzed: Analyzed) -> tuple[list[Section], list[Lane]]:
     threads = analyzed.analysis.threads[:1]
     keys = {(readable(thread.pid), readable(thread.tid)) for thread in threads}
     host = [lane for lane in lanes if lane.name == CATEGORIES_LANE and lane.thread in keys]
-    description = f"What the busiest thread{_named(threads[0].name) if threads else ''} was doing when, as recorded."
-    sections = [Section(replace(lane, name=HOST, thread=None, description=description)) for lane in host]
+    sections = [
+        Section(
+            replace(
+                lane, name=HOST, thread=None, description=f"What {_thread(threads[0])} was doing when, as recorded."
+            )
+        )
+        for lane in host
+    ]
     sections += _devices(analyzed, events, [lane for lane in lanes if lane.thread is None])
     return sections, [lane for lane in lanes if lane.thread is not None and lane not in host]
 
@@ -69,10 +75,16 @@ def time_sections(analyzed: Analyzed) -> tuple[list[Section], list[Lane]]:
 def _budget_lane(analysis: TraceAnalysis) -> Lane:
     busiest = analysis.threads[0]
     description = (
-        f"Thread {readable(busiest.tid)}{_named(busiest.name)}, the busiest one, over the {analysis.window.wall_ns:,} ns of the "
+        f"The busiest thread, {_thread(busiest)}, over the {analysis.window.wall_ns:,} ns of the "
         "trace, as recorded, with the profiler's own cost. The categories sum to that; their order is not the order of events."
     )
     return Lane(BUDGET_LANE, host_slices(analysis.host, start_ns=analysis.window.start_ns), description=description)
+
+
+def _thread(thread: ThreadBudget) -> str:
+    """Number and name of a thread; traces have names that hold the number."""
+    has_number = thread.name and thread.tid in thread.name
+    return readable(thread.name if has_number else f"thread {thread.tid} {thread.name}".strip())
 
 
 def _named(name: str) -> str:

@@ -44,7 +44,7 @@ _UNORDERED = "; their order is not the order of events."
 _SLOW_COLOR = "wait"
 _PHASES = {
     Phase.WARM_UP: "warm-up",
-    Phase.BARE: "bare: these are the measured ones",
+    Phase.BARE: "bare (measured)",
     Phase.ATTACHING: "the sampler attaches",
     Phase.SAMPLED: "sampled",
     Phase.TRACED: "traced by torch.profiler",
@@ -144,9 +144,8 @@ class _Run:
             return Lane("Budget of the run", slices, description=text)
         text = (
             f"{command}: a step takes {budget.wall.ns:,} ns, the mean of {steps.measured:,} bare ones ({steps.found_by}"
-            f"{f', {readable(steps.where)}' if steps.where else ''}). Drawn once for each of the {self.times:,} steps after the "
-            "warm-up; "
-            f"names tell of one step. The categories sum to it{_UNORDERED}"
+            f"{f', {readable(steps.where)}' if steps.where else ''}). Drawn for all {self.times:,} steps after the "
+            f"warm-up; names tell of one. The categories sum to it{_UNORDERED}"
         )
         return Lane(BUDGET_LANE, slices, description=text)
 
