@@ -55,6 +55,10 @@ QUERY = """async sql => {
     rows.push(columns.map(name => typeof row.get(name) === "bigint" ? Number(row.get(name)) : row.get(name)));
   return rows;
 }"""
+IDLE = """() => Promise.race([
+  waitForPerfettoIdle(500),
+  new Promise((_, refuse) => setTimeout(() => refuse(new Error("never idle")), 60000)),
+])"""
 VIEW = """() => {
   const span = app.trace.timeline.visibleWindow.toTimeSpan();
   return [Number(span.start), Number(span.end)];
@@ -71,7 +75,9 @@ class Viewer:
 
     def loaded(self) -> Viewer:
         self.page.wait_for_function("() => globalThis.app?.trace && app.trace.traceInfo", timeout=60_000)
-        self.page.evaluate("() => waitForPerfettoIdle(500)")
+        # A tab in the background paints nothing and is never idle.
+        self.page.bring_to_front()
+        self.page.evaluate(IDLE)
         return self
 
     def query(self, sql: str) -> list[list[Any]]:

@@ -1,0 +1,61 @@
+"""``overhead-lens export`` of a run: its stacks, and the steps that were traced."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from overhead_lens.captures.files import KINETO
+from overhead_lens.studies.run.analysis import run_budget_of
+from overhead_lens.taxonomy.classifier import default_classifier
+from tests.cli.run import error_line, lens
+from tests.drawn.runs import run_of, slow_run, store
+from tests.drawn.timelines import document, drawn
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return slow_run(tmp_path / "run")
+
+
+def test_stacks_of_the_steps_and_of_other_threads(run: Path, tmp_path: Path) -> None:
+    assert lens("export", run, "--to", "collapsed", "-o", "c", cwd=tmp_path).stdout == "c\n"
+    assert (tmp_path / "c").read_text().splitlines() == [
+        "MainThread;train (train.py) 60",
+        "MainThread;train (train.py);at::native::add_kernel (libtorch_cpu.so) 40",
+        "loader (10/11);wait (data.py);clock_nanosleep (libc.so.6) 100",
+    ]
+
+
+def test_a_profile_is_as_long_as_a_step(run: Path) -> None:
+    assert lens("export", run, "--to", "speedscope", cwd=run).returncode == 0
+    document = json.loads((run / "speedscope.json").read_text())
+    wall_ns = run_budget_of(run, default_classifier()).wall.ns
+    assert document["name"] == "train.py --epochs 3"
+    assert [(each["name"], sum(each["weights"])) for each in document["profiles"]] == [
+        ("MainThread", wall_ns), ("loader (10/11)", wall_ns),
+    ]  # fmt: skip
+    assert document["profiles"][0]["weights"] == [wall_ns * 6 // 10, wall_ns - wall_ns * 6 // 10]
+
+
+def test_the_budget_of_a_step_above_the_traced_ones(run: Path) -> None:
+    (run / KINETO).write_bytes(gzip.compress(document([drawn("  [---)  ", "aten::mm")]).encode()))
+    budget = run_budget_of(run, default_classifier())
+    assert lens("export", run, "--to", "chrome", cwd=run).returncode == 0
+    events = json.loads(gzip.decompress((run / "chrome.json.gz").read_bytes()))["traceEvents"]
+    lengths = {(event["name"], event["cat"]): round(event["dur"] * 1_000) for event in events if event["ph"] == "X"}
+    assert lengths["aten::mm", "cpu_op"] == 4
+    assert sum(ns for (_, kind), ns in lengths.items() if kind == "budget") == budget.wall.ns
+
+
+def test_what_a_run_does_not_hold(run: Path, tmp_path: Path) -> None:
+    refused = lens("export", run, "--to", "chrome", cwd=tmp_path)
+    assert error_line(refused) == f"{run} holds no traced step: export it --to collapsed, perfetto or speedscope"
+    bare = store(tmp_path / "bare", run_of(reason="ptrace is not permitted"))
+    for form in ("collapsed", "speedscope"):
+        refused = lens("export", bare, "--to", form, cwd=tmp_path)
+        assert error_line(refused) == f"{bare} holds no samples to export (ptrace is not permitted)"
+    assert sorted(path.name for path in bare.iterdir()) == ["meta.json"]
