@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from overhead_lens.export.viewer.server import Document
 
 _GZIP = b"\x1f\x8b"
+_LARGEST_BYTES = 2_000_000_000
 _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*[\[{]")
 
 
@@ -48,9 +49,20 @@ def open_(
 
     with tempfile.TemporaryDirectory(prefix="overhead-lens-") as folder:
         drawn = _drawn(target, Path(folder) / "trace.pftrace")
+        _check_size(drawn or target, target)
         offer = _offer(ui, drawn or target, _title(target), is_ours=drawn is not None or _is_ours(target))
         if not serve(offer.documents, timeout_s=timeout, on_ready=lambda base: _announce(offer, base, browser=browser)):
             raise MeasurementError(f"no browser fetched the trace within {timeout:.0f} s")
+
+
+def _check_size(trace: Path, target: Path) -> None:
+    """Refuse what no browser hands over: one array holds less than 2 GiB."""
+    size = trace.stat().st_size
+    if size > _LARGEST_BYTES:
+        raise UsageError(
+            f"the trace of {target} has {size / 1e9:.1f} GB, and a browser takes 2 GB at most; Perfetto's "
+            "trace_processor --httpd shows larger ones"
+        )
 
 
 @dataclass(frozen=True, slots=True)

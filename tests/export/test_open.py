@@ -267,6 +267,9 @@ def test_what_cannot_be_opened_is_said_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty.pftrace").touch()
     (tmp_path / "cut.json.gz").write_bytes(gzip.compress(b'{"traceEvents": []}')[:-9])
     (tmp_path / "list.json").write_text("[1, 2")
+    with (tmp_path / "large.pftrace").open("wb") as large:
+        large.write(b"\n")
+        large.truncate(2 << 30)
     (tmp_path / "interrupted").mkdir()
     damaged = draw_capture(tmp_path / "damaged")
     (damaged / "clock.parquet").write_bytes(b"no parquet")
@@ -278,6 +281,10 @@ def test_what_cannot_be_opened_is_said_in_one_line(tmp_path: Path) -> None:
     for target, message in (
         ("gone", "no trace gone"),
         ("empty.pftrace", "empty.pftrace is empty"),
+        (
+            "large.pftrace",
+            "the trace of large.pftrace has 2.1 GB, and a browser takes 2 GB at most; Perfetto's trace_processor --httpd",
+        ),
         ("cut.json.gz", "cannot read cut.json.gz: "),
         ("list.json", "list.json holds no event"),
         ("interrupted", "interrupted is not a complete capture: it has no meta.json (was it interrupted?)"),

@@ -27,7 +27,7 @@ const ui = {ui}, title = {json_title}, origin = new URL(ui).origin;
 const button = document.getElementById("open"), state = document.getElementById("state");
 const trace = fetch("trace").then(answer => answer.ok ? answer.arrayBuffer() : Promise.reject());
 trace.catch(() => {{
-  state.textContent = "The trace is no longer served, or too large for this browser.";
+  state.textContent = "The trace is no longer served, or there is no room for it in this browser.";
   button.disabled = true;
 }});
 button.onclick = async () => {{
