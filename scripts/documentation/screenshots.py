@@ -60,7 +60,7 @@ def picture(browser: Any) -> None:
     lines: Queue[str] = Queue()
     assert opened.stdout is not None
     output = opened.stdout
-    threading.Thread(target=lambda: [lines.put(line) for line in output], daemon=True).start()
+    threading.Thread(target=lambda: list(map(lines.put, output)), daemon=True).start()
     try:
         address = next(word for word in iter(lambda: lines.get(timeout=60), "") if "http://127.0.0.1" in word)
         shown = browser.new_page(viewport={"width": 1600, "height": HEIGHT})
