@@ -41,7 +41,7 @@ SLOWEST = "Slowest steps"
 REGION_BUDGET = "budget of a region"
 
 _UNORDERED = "; their order is not the order of events."
-_SLOW_COLOR = "wait"
+_SLOW_COLOR, _MEASURED_COLOR = "wait", "busy"
 _PHASES = {
     Phase.WARM_UP: "warm-up",
     Phase.BARE: "bare (measured)",
@@ -198,9 +198,10 @@ def _phases_and_steps(steps: pd.DataFrame, slowest: Mapping[int, Slow]) -> Itera
     """Stretches of one phase, and in each its steps."""
     stretch = (steps["phase"] != steps["phase"].shift()).cumsum()
     for _, own in steps.groupby(stretch):
-        phase = _PHASES[Phase(int(own["phase"].iloc[0]))]
+        phase = Phase(int(own["phase"].iloc[0]))
         start_ns, end_ns = int(own["start_ns"].iloc[0]), int(own["end_ns"].max())
-        yield Slice(start_ns, end_ns, phase, "phase", {"steps": len(own)})
+        color = _MEASURED_COLOR if phase is Phase.BARE else ""
+        yield Slice(start_ns, end_ns, _PHASES[phase], "phase", {"steps": len(own)}, color=color)
         yield from _step_slices(own, slowest)
 
 
