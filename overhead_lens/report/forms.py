@@ -71,6 +71,11 @@ _FORMS = {
         "report.tables:host_table",
         page="report.page.run:run_page",
     ),
+    "studies.run.delta.RunDelta": Form(
+        "documents.steps:steps_document",
+        "report.text.run:print_run_delta",
+        page="report.page.delta:run_delta_page",
+    ),
     "studies.run.job.RunJob": Form(
         "documents.ranks:ranks_document",
         "report.text.run:print_job",

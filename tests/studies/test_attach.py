@@ -212,7 +212,10 @@ def test_diff_of_two_watches_is_no_verdict_on_speed(tmp_path: Path) -> None:
     assert document["threads"][0]["host"][0]["verdict"] == "more"
     (tmp_path / "empty").mkdir()
     mixed = lens("diff", "a", "empty", cwd=tmp_path)
-    assert error_line(mixed) == "a watched process compares with a watched process, a capture with a capture"
+    assert (
+        error_line(mixed)
+        == "a watched process compares with a watched process, a run with a run, a capture with a capture"
+    )
 
 
 # ---------------------------------------------------------------- other viewers

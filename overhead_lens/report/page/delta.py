@@ -13,6 +13,9 @@ from overhead_lens.report.page.charts.icicle import difference_icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.page.model import Block, Chart, Page, Section, Table, Text
 from overhead_lens.report.text.blocks import interval_text, side_titles, signed_interval_text
+from overhead_lens.report.text.run import run_sides
+from overhead_lens.report.text.run import title as run_title
+from overhead_lens.studies.run.delta import RunDelta
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns, format_signed_ns
 
@@ -32,8 +35,8 @@ def delta_page(delta: Delta, classifier: Classifier) -> Page:
 
 
 def _sections(delta: Delta, classifier: Classifier) -> Iterator[Section]:
-    yield Section("What changed", [_waterfall(delta), _table(delta)])
-    yield Section("Both budgets", [_bars(delta)])
+    yield Section("What changed", [_waterfall(delta, "call"), _table(delta, "call")])
+    yield Section("Both budgets", [_bars(delta, side_titles(delta.base, delta.new))])
     yield Section("Stacks of both sides", _stacks(delta, classifier))
     if moved := _moved(delta):
         yield Section("What moved inside the categories", [moved], is_open=False)
@@ -41,7 +44,22 @@ def _sections(delta: Delta, classifier: Classifier) -> Iterator[Section]:
         yield Section("Warnings", [Text(delta.warnings)])
 
 
-def _waterfall(delta: Delta) -> Chart:
+def run_delta_page(delta: RunDelta, _classifier: Classifier) -> Page:
+    """The page of two runs of a program."""
+    title = f"{run_sides(delta)}: {format_signed_ns(delta.wall_delta_ns)} per {delta.per}, {delta.verdict}"
+    bars = _bars(delta, (run_title(delta.base), run_title(delta.new)))
+    sections = [
+        Section("What changed", [_waterfall(delta, delta.per), _table(delta, delta.per)]),
+        Section("Both budgets", [bars]),
+    ]
+    if moved := _moved(delta):
+        sections.append(Section("What moved inside the categories", [moved], is_open=False))
+    if delta.warnings:
+        sections.append(Section("Warnings", [Text(delta.warnings)]))
+    return Page(title, delta.sentence, sections, [("base", delta.base.capture), ("new", delta.new.capture)])
+
+
+def _waterfall(delta: Delta | RunDelta, per: str) -> Chart:
     """From the base's wall time, category by category, to the new one's."""
     base, new = delta.base.wall.ns, delta.new.wall.ns
     unit_ns, unit = time_unit(max(base, new))
@@ -77,7 +95,7 @@ def _waterfall(delta: Delta) -> Chart:
     layout = {
         "bargap": 0.35,
         "showlegend": False,
-        "xaxis": {"title": {"text": f"{unit} per call"}, "rangemode": "tozero"},
+        "xaxis": {"title": {"text": f"{unit} per {per}"}, "rangemode": "tozero"},
         "yaxis": {
             "tickvals": list(range(len(names))),
             "ticktext": names,
@@ -90,7 +108,7 @@ def _waterfall(delta: Delta) -> Chart:
     return Chart({"data": [data], "layout": layout}, "; ".join(told), _ROW_PX * len(names) + _AXIS_PX)
 
 
-def _table(delta: Delta) -> Table:
+def _table(delta: Delta | RunDelta, per: str) -> Table:
     base, new = delta.base, delta.new
     rows = [
         (
@@ -113,12 +131,11 @@ def _table(delta: Delta) -> Table:
         delta.verdict,
     )
     heads = ("category", "base", "new", "difference", "95 % interval", "verdict")
-    return Table(heads, [*rows, total], frozenset({1, 2, 3, 4}), "new less base, per call")
+    return Table(heads, [*rows, total], frozenset({1, 2, 3, 4}), f"new less base, per {per}")
 
 
-def _bars(delta: Delta) -> Chart:
+def _bars(delta: Delta | RunDelta, titles: tuple[str, str]) -> Chart:
     full_ns = max(delta.base.wall.ns, delta.new.wall.ns)
-    titles = side_titles(delta.base, delta.new)
     bars = [
         host_bar(
             f"{name}: {title}",
@@ -140,7 +157,7 @@ def _stacks(delta: Delta, classifier: Classifier) -> list[Block]:
     return difference_icicle(base, new, (delta.base.wall.ns, delta.new.wall.ns), "call")
 
 
-def _moved(delta: Delta) -> Table | None:
+def _moved(delta: Delta | RunDelta) -> Table | None:
     rows = [
         (change.category, part.kind, format_signed_ns(part.delta_ns), part.verdict, part.name)
         for change in delta.host

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console, Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from overhead_lens.comparison.factors import Factors, describe_kernel
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
-from overhead_lens.comparison.model import Delta
+from overhead_lens.comparison.model import CategoryChange, Delta
 from overhead_lens.report.text.blocks import cut, interval_text, print_footnotes, section, side_titles
 from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import COLORS
+from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns, format_signed_ns
 
 
@@ -22,11 +26,26 @@ def print_delta(console: Console, delta: Delta) -> None:
     ratio = "" if delta.ratio is None else f"  ({delta.ratio:.3f}x)"
     wall = f"wall {format_ns(base.wall.ns)} → {format_ns(new.wall.ns)}{ratio}, difference {interval_text(delta.wall_ci95_ns)}"
     console.print(Text(wall))
+    console.print(Group(changes_table(delta.host, base.host, new.host), *_by_frames(delta)))
+    console.print(Text(plain(delta.sentence), style="bold"))
+    if delta.factors is not None:
+        console.print()
+        console.print(_factors(delta.factors))
+    if delta.instructions is not None:
+        console.print()
+        print_instruction_delta(console, delta.instructions)
+    print_footnotes(console, delta.warnings)
+
+
+def changes_table(
+    changes: Sequence[CategoryChange], base: Sequence[HostCategory], new: Sequence[HostCategory]
+) -> Table:
+    """A row for each category that either side has, with what moved most in it."""
     left = ("category", "95 % interval", "verdict")
     table = figures("category", "base", "new", "difference", "95 % interval", "verdict", left=left)
     # The only one that gives way where the terminal is narrow: a figure that is cut is another figure.
     table.add_column("moved most", overflow="fold")
-    for change, old, recent in zip(delta.host, base.host, new.host, strict=True):
+    for change, old, recent in zip(changes, base, new, strict=True):
         if old.ns == recent.ns == 0:
             continue
         largest = next(iter(change.contributors), None)
@@ -40,15 +59,7 @@ def print_delta(console: Console, delta: Delta) -> None:
             f"{change.verdict}*" if change.only_in_frames else change.verdict,
             Text(cut(moved), style="dim"),
         )
-    console.print(Group(table, *_by_frames(delta)))
-    console.print(Text(plain(delta.sentence), style="bold"))
-    if delta.factors is not None:
-        console.print()
-        console.print(_factors(delta.factors))
-    if delta.instructions is not None:
-        console.print()
-        print_instruction_delta(console, delta.instructions)
-    print_footnotes(console, delta.warnings)
+    return table
 
 
 def _by_frames(delta: Delta) -> list[Text]:

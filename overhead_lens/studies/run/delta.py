@@ -1,0 +1,143 @@
+"""What changed between two runs of a program, per step (pure).
+
+Each side is one process, and processes of one program differ by where their code and data lie, whatever is measured inside
+them. So each side's error is that of its own interval and ``_PROCESS_SHARE`` of the time together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from overhead_lens.comparison.difference import blamed, category_verdicts, wall_verdict
+from overhead_lens.comparison.model import VERDICTS, CategoryChange, Contributor
+from overhead_lens.errors import UsageError, require
+from overhead_lens.result import Result
+from overhead_lens.stats.shift import Shift
+from overhead_lens.stats.values import Interval
+from overhead_lens.studies.run.analysis import RunBudget
+from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.units import format_ns, format_signed_ns
+
+# Standard deviation over processes of one program's step (docs/results/run-cost.json, the column "step outside").
+_PROCESS_SHARE = 0.01
+_HALF_WIDTHS = 1.96
+_MANY = 1e6
+_CONTRIBUTORS = 5
+_ENVIRONMENT = ("host", "cpu")
+
+
+@dataclass(frozen=True, slots=True)
+class RunDelta(Result):
+    """The difference of two runs, ns per step (per run where both have no steps), new less base.
+
+    Attributes:
+        verdict: ``slower``, ``faster``, ``same`` or ``inconclusive``.
+        margin_share: Differences within this share of the base count as none.
+        host: Every category in the taxonomy's order; the differences sum to the wall's.
+        blame: Categories that changed significantly in the verdict's direction, largest first.
+    """
+
+    base: RunBudget
+    new: RunBudget
+    verdict: str
+    margin_share: float
+    wall_delta_ns: int
+    wall_ci95_ns: Interval
+    ratio: float | None
+    host: tuple[CategoryChange, ...]
+    blame: tuple[str, ...]
+    sentence: str
+    warnings: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        closes = sum(change.delta_ns for change in self.host) == self.wall_delta_ns
+        require(closes, "the categories' differences do not sum to the wall's")
+        require(self.verdict in VERDICTS, f"no verdict {self.verdict!r}")
+
+    @property
+    def per(self) -> str:
+        """``step`` or ``run``."""
+        return self.new.per
+
+
+def compare_runs(base: RunBudget, new: RunBudget, margin_share: float) -> RunDelta:
+    """The difference of two runs.
+
+    Raises:
+        UsageError: One has steps and the other none.
+    """
+    if base.per != new.per:
+        raise UsageError("one run has steps and the other none: run the other with --step, or longer")
+    wall = _shift((base.wall.ns, base.wall.ci95_ns), (new.wall.ns, new.wall.ci95_ns))
+    margin_ns = margin_share * base.wall.ns
+    verdict = wall_verdict(wall, margin_ns)
+    pairs = list(zip(base.host, new.host, strict=True))
+    shifts = [_shift((old.ns, old.ci95_ns), (recent.ns, recent.ci95_ns)) for old, recent in pairs]
+    verdicts = category_verdicts(shifts, margin_ns)
+    changes = tuple(
+        CategoryChange(old.category, recent.ns - old.ns, shift.interval(), its, _frames(old, recent))
+        for (old, recent), shift, its in zip(pairs, shifts, verdicts, strict=True)
+    )
+    blame = blamed(changes, verdict)
+    return RunDelta(
+        base,
+        new,
+        verdict,
+        margin_share,
+        new.wall.ns - base.wall.ns,
+        wall.interval(),
+        new.wall.ns / base.wall.ns if base.wall.ns else None,
+        changes,
+        blame,
+        _sentence(wall, verdict, changes, blame, margin_ns),
+        tuple(_warnings(base, new)),
+    )
+
+
+def _shift(base: tuple[int, Interval], new: tuple[int, Interval]) -> Shift:
+    error_ns = math.hypot(*(error for ns, bounds in (base, new) for error in _errors(ns, bounds)))
+    return Shift(new[0] - base[0], error_ns, _MANY, 1)
+
+
+def _errors(ns: int, bounds: Interval) -> tuple[float, float]:
+    """Errors of a time: inside its process, and by what its process is like."""
+    low, high = bounds
+    return (high - low) / 2 / _HALF_WIDTHS, _PROCESS_SHARE * ns
+
+
+def _frames(base: HostCategory, new: HostCategory) -> tuple[Contributor, ...]:
+    """The frames whose self time changed most, among the costliest of both sides."""
+    before, after = ({frame.frame: frame.ns for frame in side.top} for side in (base, new))
+    deltas_ns = {name: after.get(name, 0) - before.get(name, 0) for name in {**before, **after}}
+    largest = sorted(deltas_ns, key=lambda name: (-abs(deltas_ns[name]), name))
+    return tuple(Contributor("frame", name, deltas_ns[name]) for name in largest[:_CONTRIBUTORS] if deltas_ns[name])
+
+
+def _sentence(
+    wall: Shift, verdict: str, changes: Sequence[CategoryChange], blame: Sequence[str], margin_ns: float
+) -> str:
+    if verdict == "same":
+        return f"no difference beyond the margin of {format_ns(margin_ns)}: {format_signed_ns(wall.ns)}"
+    if verdict == "inconclusive":
+        between = " .. ".join(map(format_signed_ns, wall.interval()))
+        return f"inconclusive: {format_signed_ns(wall.ns)}, interval {between}; `compare` of the step decides"
+    by_name = {change.category: change for change in changes}
+    reasons = [f"{name} {format_signed_ns(by_name[name].delta_ns)}" for name in blame]
+    why = ", ".join(reasons) if reasons else "no single category moved clearly"
+    return f"{format_ns(abs(wall.ns))} {verdict}: {why}"
+
+
+def _warnings(base: RunBudget, new: RunBudget) -> list[str]:
+    warnings = []
+    steps = (base.steps, new.steps)
+    if (steps[0].found_by, steps[0].where) != (steps[1].found_by, steps[1].where):
+        places = " and ".join(f"{each.where or 'an unknown place'} ({each.found_by})" for each in steps)
+        warnings.append(f"steps were found in different ways: {places}")
+    for name in _ENVIRONMENT:
+        old, recent = base.environment.get(name), new.environment.get(name)
+        if old != recent:
+            warnings.append(f"{name} differs: {old} and {recent}")
+    own = [f"{side}: {warning}" for side, run in (("base", base), ("new", new)) for warning in run.warnings]
+    return [*warnings, *own]
