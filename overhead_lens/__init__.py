@@ -15,10 +15,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from overhead_lens.api import analyze, attach, compare, load, profile
+    from overhead_lens.api import advise, analyze, attach, compare, load, profile
     from overhead_lens.marks import region, step
 
-__all__ = ["analyze", "attach", "compare", "load", "profile", "region", "step"]
+__all__ = ["advise", "analyze", "attach", "compare", "load", "profile", "region", "step"]
 
 _MODULES = {"region": "overhead_lens.marks", "step": "overhead_lens.marks"}
 

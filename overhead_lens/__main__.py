@@ -15,6 +15,7 @@ import typer
 
 from overhead_lens import __version__
 from overhead_lens.cli import (
+    advise,
     analyze,
     attach,
     baseline,
@@ -62,6 +63,7 @@ app.command(
 )(run.run)
 app.command("attach", rich_help_panel=_MEASURE)(attach.attach)
 app.command("ladder", rich_help_panel=_MEASURE)(ladder.ladder)
+app.command("advise", rich_help_panel=_MEASURE)(advise.advise)
 app.command("sweep", rich_help_panel=_MEASURE)(sweep.sweep)
 app.command("report", rich_help_panel=_LOOK)(report.report)
 app.command("analyze", rich_help_panel=_LOOK)(analyze.analyze)

@@ -28,6 +28,9 @@ from overhead_lens.recorder.paired import SIDES, paired_effort, record_pair
 from overhead_lens.recorder.single import record
 from overhead_lens.scenario import Arguments
 from overhead_lens.stored import budget_of, budgets_of
+from overhead_lens.studies.advise.analysis import Advice, advice_of
+from overhead_lens.studies.advise.record import record_advice
+from overhead_lens.studies.advise.stored import ADVICE
 from overhead_lens.studies.attach.analysis import ProcessBudget, process_of
 from overhead_lens.studies.attach.record import AttachRequest, record_process
 from overhead_lens.studies.attach.stored import PROCESS
@@ -53,10 +56,11 @@ _TIMEOUT_S = 300.0
 _COUNTED_FRESH = "instructions are counted in a fresh process"
 
 Comparable: TypeAlias = Breakdown | str | os.PathLike[str]
-Stored: TypeAlias = Breakdown | ProcessBudget | RunBudget | RunJob | Ladder | Sweep | Delta
+Stored: TypeAlias = Advice | Breakdown | ProcessBudget | RunBudget | RunJob | Ladder | Sweep | Delta
 
 
 _STUDIES: Sequence[tuple[Kind[Any], Callable[[Path, Classifier], Stored]]] = (
+    (ADVICE, advice_of),
     (LADDER, lambda path, _: ladder_of(path)),
     (SWEEP, lambda path, _: sweep_of(path)),
     (RUN, run_budget_of),
@@ -214,6 +218,30 @@ def compare(
     if args or kwargs or compile:
         raise UsageError("captures are compared as they are: leave the other arguments out")
     return compare_captures(_place(a), _place(b), default_classifier(), MARGIN_SHARE)
+
+
+def advise(fn: Callable[..., Any], /, *args: Any, compile: bool = False, quick: bool = False, **kwargs: Any) -> Advice:
+    """Try what would make ``fn(*args, **kwargs)`` faster, in fresh processes, and say what helps.
+
+    Args:
+        fn: What is called; a fresh process must be able to import it.
+        args: Its arguments.
+        compile: The call as it is is ``torch.compile(fn)``.
+        quick: Fewer processes, wider intervals.
+        kwargs: Its arguments by name.
+
+    Raises:
+        UsageError: The call fails, or a fresh process cannot make it.
+        MeasurementError: It could not be measured here.
+    """
+    _check_place("advise")
+    with ExitStack() as stack:
+        target, reason = _fresh_target(stack, fn, Arguments(args, kwargs))
+        if target is None:
+            raise UsageError(f"remedies are tried in fresh processes: {reason}")
+        listener = stack.enter_context(progress(quiet=False))
+        request = _request(target, compile, QUICK if quick else STANDARD, "advise")
+        return advice_of(record_advice(request, None, default_classifier(), listener), default_classifier())
 
 
 def analyze(path: str | os.PathLike[str]) -> TraceAnalysis:

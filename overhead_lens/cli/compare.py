@@ -15,6 +15,7 @@ from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
     Html,
     Margin,
+    Markdown,
     Quiet,
     Rules,
     Timeout,
@@ -45,6 +46,7 @@ def compare(
     rules: Rules = None,
     timeout: Timeout = TIMEOUT_S,
     html: Html = None,
+    markdown: Markdown = None,
     json_: Annotated[bool, json_option("difference")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -55,9 +57,10 @@ def compare(
     from overhead_lens.machine.request import Request
     from overhead_lens.machine.revision import checked_out
     from overhead_lens.recorder.paired import paired_effort
+    from overhead_lens.report.markdown import delta_markdown
     from overhead_lens.target import parse_target
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.terminal.output import Format, show
+    from overhead_lens.terminal.output import Format, append_markdown, show
     from overhead_lens.terminal.progress import progress
 
     if sys.platform == "win32":
@@ -89,6 +92,7 @@ def compare(
         listener = stack.enter_context(progress(quiet=quiet))
         compared = measure_pair((requests[0], requests[1]), output, classifier, margin / 100, listener)
     show(compared.delta, Format(json_, html, classifier))
+    append_markdown(markdown, delta_markdown(compared.delta))
     for path, budget in zip(compared.paths, compared.budgets, strict=True):
         draw(path, budget.breakdown, classifier)
     if compared.delta.verdict == "slower":

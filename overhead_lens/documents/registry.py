@@ -11,6 +11,7 @@ from overhead_lens.documents.common import Document
 
 # Name to what it is; ``NAMEDocument`` in ``documents/NAME.py``.
 SUMMARIES = {
+    "advice": "remedies tried on a call, and what came of them (`advise --json`)",
     "analysis": "exported traces: host, device, blame, ranks (`analyze --json`)",
     "breakdown": "the closed budget of one call (`profile --json`, `report --json`)",
     "calibration": "what torch.profiler's events cost here (`calibrate --json`)",

@@ -77,6 +77,11 @@ class Recording:
     runtime: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
+    @property
+    def compiles(self) -> bool:
+        """Whether torch.compile is applied to the call, which its workers know."""
+        return self.workload is not None and self.workload.compiles
+
     def of(self, kind: type[Kind]) -> Kind:
         """The instrument of that type."""
         return next(instrument for instrument in self.instruments if isinstance(instrument, kind))

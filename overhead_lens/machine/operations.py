@@ -33,7 +33,7 @@ class Nothing(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Workload(Struct, frozen=True):
-    """A worker's description of its workload; values of ``params`` that JSON lacks are text."""
+    """A worker's description of its workload; values of ``params`` that JSON lacks are text. ``compiles``: by torch.compile."""
 
     kind: Kind
     scenario: str
@@ -45,6 +45,7 @@ class Workload(Struct, frozen=True):
     work: Work
     work_known: bool
     published: list[Published]
+    compiles: bool
 
 
 class WarmUp(Struct, frozen=True):

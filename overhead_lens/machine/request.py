@@ -62,6 +62,26 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remedies:
+    """Remedies that a call is measured with.
+
+    Attributes:
+        names: In the order in which they are applied.
+        file: The user's, with further ones.
+        folder: Where a remedy keeps what all processes can share.
+    """
+
+    names: tuple[str, ...]
+    file: Path | None
+    folder: Path
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON values of it."""
+        file = None if self.file is None else str(self.file.absolute())
+        return {"names": list(self.names), "file": file, "folder": str(self.folder.absolute())}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Order):
     """A request for a capture.
 
@@ -70,12 +90,14 @@ class Request(Order):
         counted_calls: Calls whose instructions are counted; None for as many as their time allows.
         python: Interpreter of the workers.
         variables: Environment variables of the workers.
+        remedies: What the call is changed by; None for the call as it is.
     """
 
     instructions: bool = False
     counted_calls: int | None = None
     python: str = sys.executable
     variables: Mapping[str, str] = field(default_factory=dict)
+    remedies: Remedies | None = None
 
     def load_arguments(self) -> dict[str, Any]:
         """Arguments of the worker's ``load``."""
@@ -84,6 +106,7 @@ class Request(Order):
             "target": self.target.to_json(),
             "params": dict(self.params),
             "compile_options": None if options is None else dict(options),
+            **({} if self.remedies is None else {"remedies": self.remedies.to_json()}),
         }
 
 

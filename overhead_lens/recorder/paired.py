@@ -115,7 +115,7 @@ def _start(stack: ExitStack, sides: Sequence[Side], number: int) -> list[Worker]
     """One warmed-up worker of each side, in the order of ``sides``; they end with ``stack``."""
     workers = []
     for side in sides:
-        worker = side.start(f"clock-{number}", _layout(number))
+        worker = side.start(f"clock-{number}", layout(number))
         stack.callback(worker.end)
         workers.append(worker)
         side.send_load(worker)
@@ -127,7 +127,7 @@ def _start(stack: ExitStack, sides: Sequence[Side], number: int) -> list[Worker]
     return workers
 
 
-def _layout(number: int) -> dict[str, str]:
+def layout(number: int) -> dict[str, str]:
     """Variables that give both processes of a round one layout, and each round another."""
     return {
         "PYTHONHASHSEED": str(number),
@@ -173,7 +173,7 @@ def _round(number: int, sides: Sequence[Side], listener: Listener, *, last: bool
 
 def _compilations(turns: Sequence[tuple[Side, Worker]]) -> int:
     """Number of compilations of a process that there is time for, by the time of one more."""
-    if not any(side.request.compiles for side, _ in turns):
+    if not any(side.recording.compiles for side, _ in turns):
         return 1
     started_s = time.monotonic()
     _recompile(turns)

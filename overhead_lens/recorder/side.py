@@ -64,7 +64,7 @@ class Side:
 
     def recompile(self, worker: Process) -> None:
         """Have a worker compile its call once more; not if eager, and not after a failure."""
-        if not self.request.compiles or self.compiled_once:
+        if not self.recording.compiles or self.compiled_once:
             return
         try:
             worker.ask(RECOMPILE)
@@ -93,12 +93,12 @@ class Side:
         folder = folder or recording.folder
         notes = {instrument.name: instrument.write(folder) for instrument in recording.instruments}
         meta = CaptureMeta(
-            subject=subject_of(workload, compiles=request.compiles),
+            subject=subject_of(workload),
             summary=workload.summary,
             default_params=workload.default_params,
             work=workload.work if workload.work_known else None,
             units=workload.work.units,
-            published=[row for row in workload.published if _fits(row, workload, compiles=request.compiles)],
+            published=[row for row in workload.published if _fits(row, workload)],
             compile_options=None if request.compile_options is None else dict(request.compile_options),
             target=request.target.text,
             inputs=None if request.target.inputs is None else request.target.inputs.text,
@@ -113,9 +113,11 @@ class Side:
         return folder
 
 
-def subject_of(workload: Workload, *, compiles: bool) -> Subject:
+def subject_of(workload: Workload) -> Subject:
     """The subject of a worker's workload."""
-    return Subject(workload.kind, workload.scenario, workload.variant, workload.params, compiles, workload.device)
+    return Subject(
+        workload.kind, workload.scenario, workload.variant, workload.params, workload.compiles, workload.device
+    )
 
 
 def provenance(order: Order, runtime: Mapping[str, Any], started: datetime) -> dict[str, Any]:
@@ -129,10 +131,10 @@ def provenance(order: Order, runtime: Mapping[str, Any], started: datetime) -> d
     }
 
 
-def _fits(published: Published, workload: Workload, *, compiles: bool) -> bool:
+def _fits(published: Published, workload: Workload) -> bool:
     """Whether a reference figure is of this variant, mode and size."""
     wanted = {**workload.default_params, **published.params}
-    same_call = published.compile == compiles and published.variant == workload.variant
+    same_call = published.compile == workload.compiles and published.variant == workload.variant
     # A figure of a rung that no parameter makes belongs to the ladder.
     plain = published.rung in ("", "eager", "compiled") or bool(published.params)
     return same_call and plain and workload.params == wanted

@@ -25,7 +25,7 @@ from typing import Protocol
 from overhead_lens.captures.directory import cannot_write, recording_directory
 from overhead_lens.errors import Interrupted, MeasurementError
 from overhead_lens.instruments.clock.record import Clock
-from overhead_lens.instruments.instrument import When
+from overhead_lens.instruments.instrument import Instrument, When
 from overhead_lens.instruments.registry import INSTRUMENTS
 from overhead_lens.machine.operations import WARM_UP
 from overhead_lens.machine.process import Worker, in_batches
@@ -53,13 +53,19 @@ class Watch(Protocol):
         """
 
 
-def record(request: Request, listener: Listener, watch: Watch | None = None) -> Path:
+def record(
+    request: Request,
+    listener: Listener,
+    watch: Watch | None = None,
+    instruments: Sequence[Callable[[], Instrument]] = INSTRUMENTS,
+) -> Path:
     """Record one capture; returns its directory.
 
     Args:
         request: What to record.
         listener: Is told the progress.
         watch: Sees it grow. An interruption then ends the recording with the processes that have measured, if there is one.
+        instruments: What makes those that measure; the clock is always one.
 
     Raises:
         UsageError: The scenario, a parameter or the output place is wrong.
@@ -70,7 +76,7 @@ def record(request: Request, listener: Listener, watch: Watch | None = None) -> 
     label = f"{request.target.label}-compile" if request.compiles else request.target.label
     with recording_directory(request.output, request.parent, label) as folder:
         try:
-            side = Side.of(request, folder, listener, [make() for make in INSTRUMENTS])
+            side = Side.of(request, folder, listener, [make() for make in instruments])
             try:
                 _measure(side, listener, watch, started)
             except Interrupted:
@@ -93,9 +99,10 @@ def _is_worth_keeping(side: Side) -> bool:
 
 
 def _measure(side: Side, listener: Listener, watch: Watch | None, started: datetime) -> None:
-    """Measure in all processes, batch by batch, until there is enough; number -1 is the traced one."""
+    """Measure in all processes, batch by batch, until there is enough; number -1 is the traced one, if anything is traced."""
     most = side.request.effort.processes if watch is None else watch.most
-    batches = in_batches((0, -1, *range(1, most)))
+    traced = any(instrument.when is When.TRACED for instrument in side.recording.instruments)
+    batches = in_batches((0, *((-1,) if traced else ()), *range(1, most)))
     listener.begin(1 + most + len(batches) + 1 + side.request.instructions)
 
     def ends(processes: int) -> bool:

@@ -7,11 +7,11 @@ from xml.etree import ElementTree as ET
 
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.comparison.model import Delta
+from overhead_lens.report.markdown import cell, delta_lines
 from overhead_lens.report.text.blocks import signed_interval_text
 from overhead_lens.report.text.plain import plain
 from overhead_lens.studies.check.limits import BROKEN, CountFinding, LimitFinding
 from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
-from overhead_lens.units import format_ns, format_signed_ns
 
 
 def markdown(outcome: Outcome) -> str:
@@ -22,40 +22,13 @@ def markdown(outcome: Outcome) -> str:
 
 
 def _headline(outcome: Outcome) -> str:
-    return f"### {'Regression' if outcome.regressed else 'No regression'}: {_cell(outcome.name)}"
+    return f"### {'Regression' if outcome.regressed else 'No regression'}: {cell(outcome.name)}"
 
 
 def _of_times(delta: Delta, outcome: Outcome) -> str:
-    base, new = delta.base, delta.new
-    ratio = "" if delta.ratio is None else f" ({delta.ratio:.3f}x)"
-    lines = [
-        _headline(outcome),
-        "",
-        f"{_cell(delta.sentence)}.",
-        "",
-        f"Wall {format_ns(base.wall.ns)} → {format_ns(new.wall.ns)}{ratio}, verdict **{delta.verdict}**.",
-        "",
-    ]
-    lines += _limits(outcome.findings)
-    lines += [
-        "| category | base | new | difference | 95 % interval | verdict | moved most |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for old, recent, change in zip(base.host, new.host, delta.host, strict=True):
-        if old.ns == recent.ns == 0:
-            continue
-        moved = (
-            f"{format_signed_ns(change.contributors[0].delta_ns)} {_cell(change.contributors[0].name)}"
-            if change.contributors
-            else ""
-        )
-        lines.append(
-            f"| {change.category} | {format_ns(old.ns)} | {format_ns(recent.ns)} | {format_signed_ns(change.delta_ns)} "
-            f"| {signed_interval_text(change.ci95_ns)} | {change.verdict} | {moved} |"
-        )
+    lines = [_headline(outcome), "", *delta_lines(delta, _limits(outcome.findings))]
     if delta.instructions is not None:
         lines += ["", *_counts(delta.instructions)]
-    lines += ["", *(f"- {_cell(warning)}" for warning in delta.warnings)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -89,12 +62,12 @@ def _limits(findings: Sequence[LimitFinding | CountFinding]) -> list[str]:
 
 def _counts(delta: InstructionDelta) -> list[str]:
     """A sentence and the categories in instructions per call."""
-    lines = [f"{_cell(delta.sentence)}.", ""]
+    lines = [f"{cell(delta.sentence)}.", ""]
     lines += ["| instructions in | base | new | difference | of the base | moved most |", "|---|---|---|---|---|---|"]
     for change in delta.host:
         if change.base_count or change.new_count:
             moved = (
-                f"{signed_count(change.contributors[0].delta_count)} {_cell(change.contributors[0].name)}"
+                f"{signed_count(change.contributors[0].delta_count)} {cell(change.contributors[0].name)}"
                 if change.contributors
                 else ""
             )
@@ -103,11 +76,3 @@ def _counts(delta: InstructionDelta) -> list[str]:
                 f"| {signed_share(change.delta_count, delta.base_count)} | {moved} |"
             )
     return lines
-
-
-def _cell(text: str) -> str:
-    """Text that ends no cell and starts no markup."""
-    shown = plain(text)
-    for mark in ("\\", "|", "<", "*", "_", "`", "["):
-        shown = shown.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
-    return shown

@@ -59,6 +59,12 @@ _FORMS = {
         "report.tables:ladder_table",
         page="report.page.ladder:ladder_page",
     ),
+    "studies.advise.analysis.Advice": Form(
+        "documents.advice:advice_document",
+        "report.text.advice:print_advice",
+        "report.tables:advice_table",
+        page="report.page.advice:advice_page",
+    ),
     "studies.sweep.analysis.Sweep": Form(
         "documents.sweep:sweep_document",
         "report.text.sweep:print_sweep",

@@ -8,6 +8,7 @@ import pandas as pd
 
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.comparison.model import Delta
+from overhead_lens.studies.advise.analysis import Advice
 from overhead_lens.studies.attach.analysis import ProcessBudget
 from overhead_lens.studies.ladder.analysis import Ladder
 from overhead_lens.studies.run.analysis import RunBudget
@@ -38,6 +39,22 @@ def ladder_table(ladder: Ladder) -> pd.DataFrame:
         for rung in ladder.rungs
     ]
     return _table(rows, "rung", "ns", "step_ns", "step_low_ns", "step_high_ns", "minor_faults", "reason")
+
+
+def advice_table(advice: Advice) -> pd.DataFrame:
+    """One row per remedy: ``delta_ns`` and its interval, NaN where it was not measured, ``verdict``, ``output``, ``safety``."""
+    nothing = (None, None, None)
+    rows = [
+        (
+            each.remedy,
+            *((each.wall.delta_ns, *each.wall.ci95_ns) if each.wall else nothing),
+            each.verdict,
+            each.output,
+            each.safety,
+        )
+        for each in advice.remedies
+    ]
+    return _table(rows, "remedy", "delta_ns", "low_ns", "high_ns", "verdict", "output", "safety")
 
 
 def sweep_table(sweep: Sweep) -> pd.DataFrame:

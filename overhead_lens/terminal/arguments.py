@@ -44,6 +44,9 @@ Html = Annotated[
     Path | None,
     typer.Option("--html", metavar="FILE", help="Write it as a page to look at, too.", callback=_new_file),
 ]
+Markdown = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Append it as a Markdown table to this file.")
+]
 Timeout = Annotated[float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)]
 
 

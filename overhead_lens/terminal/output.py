@@ -64,6 +64,21 @@ def write_page(result: object, path: Path, classifier: Classifier | None) -> Non
         raise UsageError(f"cannot write {path}: {error.strerror}") from error
 
 
+def append_markdown(path: Path | None, text: str) -> None:
+    """Append Markdown to a file, as the summary of a CI job is; nothing without a path.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
+    if path is None:
+        return
+    try:
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
 def print_result(result: object) -> None:
     """Print a result for people."""
     print_text(make_console(), result)

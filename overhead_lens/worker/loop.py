@@ -47,10 +47,14 @@ def make_measured_loop(
 
 
 def run_ns(
-    call: Callable[..., Any], args: tuple[Any, ...], count: int, synchronize: Callable[[], None] | None = None
+    call: Callable[..., Any],
+    args: tuple[Any, ...],
+    count: int,
+    synchronize: Callable[[], None] | None = None,
+    keywords: Sequence[str] = (),
 ) -> int:
     """Wall time of ``count`` calls in a measured loop."""
-    loop = make_measured_loop(len(args), synchronize)
+    loop = make_measured_loop(len(args), synchronize, keywords)
     start_ns = time.perf_counter_ns()
     loop(call, args, count)
     return time.perf_counter_ns() - start_ns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from overhead_lens.target import Target
@@ -13,10 +14,22 @@ from overhead_lens.worker.session import Session, operation
 
 @operation
 def load(
-    session: Session, target: Mapping[str, Any], params: Mapping[str, str], compile_options: Any
+    session: Session,
+    target: Mapping[str, Any],
+    params: Mapping[str, str],
+    compile_options: Any,
+    remedies: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Load and check; replies with the description of the workload."""
+    """Load and check; replies with the description of the workload.
+
+    ``remedies`` are the names to apply, the user's file of further ones, and a folder that all processes share.
+    """
     session.workload = workload.load(Target.from_json(target), params, compile_options)
+    if remedies is not None:
+        from overhead_lens.worker.remedied import for_good
+
+        names, file, folder = remedies["names"], remedies["file"], Path(remedies["folder"])
+        session.workload = for_good(session.workload, names, file, folder)
     return describe(session)
 
 

@@ -218,6 +218,7 @@ def describe(workload: Workload) -> dict[str, Any]:
         "work": dataclasses.asdict(work),
         "work_known": scenario.work is not None,
         "published": [dataclasses.asdict(figure) for figure in scenario.published],
+        "compiles": workload.compile_options is not None,
     }
 
 

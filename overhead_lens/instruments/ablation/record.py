@@ -35,7 +35,7 @@ class Ablate:
 
     def measure(self, turn: Turn) -> None:
         """Time the rungs of a compiled call."""
-        if not turn.request.compiles:
+        if not turn.recording.compiles:
             return
         worker, process = turn.asked, turn.process
         try:

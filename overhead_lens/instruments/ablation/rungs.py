@@ -41,6 +41,7 @@ class Rung:
         call: None where the rung cannot be done, and ``reason`` says why.
         context: Entered around each block, outside the timing.
         returns: Whether it returns the workload's result, so that the scenario can check it.
+        keywords: Names of the last arguments, which are passed by name.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Rung:
     context: Context = contextlib.nullcontext
     returns: bool = True
     reason: str | None = None
+    keywords: tuple[str, ...] = ()
 
 
 def build_rungs(workload: Workload, names: list[str]) -> list[Rung]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,6 +23,8 @@ from overhead_lens.worker.usage import usage_of_thread
 from overhead_lens.worker.workload import Workload
 
 _WARM_UP_NS = 60_000_000
+# Calls at the start of a block that are not timed, as a share of those that are.
+_SETTLING_SHARE = 0.2
 
 _LADDER = "ladder"
 
@@ -38,19 +40,25 @@ def _noting(reasons: dict[str, str | None], rung: Rung) -> Iterator[None]:
 
 
 class RungTimer:
-    """Rungs of one workload in this process: built first, which compiles, then timed.
+    """Rungs of one call in this process, which have been called.
 
     Args:
-        workload: Loaded, not warmed up.
-        names: Rungs, of ``rungs.py``. Those that end in ``_warm_heap`` come last: malloc cannot be put back as it was.
+        usual: Rungs.
+        warm: Those that are timed while malloc keeps its pages; they come last, since it cannot be put back as it was.
+        synchronize: Waits for the device; None on the CPU.
     """
 
-    def __init__(self, workload: Workload, names: Sequence[str]) -> None:
-        self._usual = build_rungs(workload, [name for name in names if not name.endswith(WARM_HEAP)])
-        self._warm = build_rungs(workload, [name for name in names if name.endswith(WARM_HEAP)])
-        self._synchronize = workload.synchronize
+    def __init__(self, usual: Sequence[Rung], warm: Sequence[Rung], synchronize: Callable[[], None] | None) -> None:
+        self._usual, self._warm, self._synchronize = usual, warm, synchronize
         gc.collect()
         gc.freeze()
+
+    @classmethod
+    def of(cls, workload: Workload, names: Sequence[str]) -> RungTimer:
+        """Rungs of ``rungs.py`` by their names, which are compiled here."""
+        usual = build_rungs(workload, [name for name in names if not name.endswith(WARM_HEAP)])
+        warm = build_rungs(workload, [name for name in names if name.endswith(WARM_HEAP)])
+        return cls(usual, warm, workload.synchronize)
 
     def measure(self, block_ns: int, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
         """Time the rungs in turns.
@@ -117,6 +125,8 @@ class RungTimer:
     def _block(self, rung: Rung, count: int) -> dict[str, int]:
         yardstick_ns = reference_ns()
         with rung.context():
+            # The rungs before have displaced its code and data from the caches.
+            self._run(rung, max(1, round(_SETTLING_SHARE * count)))
             faults, _ = usage_of_thread()
             wall_ns = self._run(rung, count)
             faults = usage_of_thread()[0] - faults
@@ -124,13 +134,13 @@ class RungTimer:
 
     def _run(self, rung: Rung, count: int) -> int:
         assert rung.call is not None
-        return run_ns(rung.call, rung.args, count, self._synchronize)
+        return run_ns(rung.call, rung.args, count, self._synchronize, rung.keywords)
 
 
 @operation
 def prepare_rungs(session: Session, names: Sequence[str]) -> dict[str, Any]:
     """Build the rungs of the call."""
-    session.kept[_LADDER] = RungTimer(session.workload, names)
+    session.kept[_LADDER] = RungTimer.of(session.workload, names)
     return {}
 
 

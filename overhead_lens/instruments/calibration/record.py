@@ -29,7 +29,7 @@ class Calibrate:
         if not self.is_wanted(turn.recording):
             return
         try:
-            measured = turn.asked.ask(MEASURE_COSTS, flags=[PLAIN], compiled=turn.request.compiles)
+            measured = turn.asked.ask(MEASURE_COSTS, flags=[PLAIN], compiled=turn.recording.compiles)
         except MeasurementError as error:
             turn.warn("the cost of recording is not calibrated", error)
             return
@@ -42,7 +42,7 @@ class Calibrate:
         if about is None or about.reason:
             return False
         self.calibration = store.load(_name(recording))
-        return store.processes(self.calibration, PLAIN, compiled=recording.request.compiles) < store.PROCESSES
+        return store.processes(self.calibration, PLAIN, compiled=recording.compiles) < store.PROCESSES
 
     def write(self, folder: Path) -> Any:
         """Write ``calibration.json``; ``meta.json`` says nothing of it."""

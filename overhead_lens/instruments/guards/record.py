@@ -23,7 +23,7 @@ class ListGuards:
 
     def measure(self, turn: Turn) -> None:
         """List and time them."""
-        if turn.request.compiles:
+        if turn.recording.compiles:
             self.guards = turn.asked.ask(LIST)
 
     def write(self, _folder: Path) -> Any:

@@ -45,7 +45,7 @@ def record_counts(request: Request, calls: int | None, listener: Listener) -> Pa
             if counted.reason is not None:
                 raise MeasurementError(f"no instruction counts: {counted.reason}")
             meta = CountsMeta(
-                subject=subject_of(workload, compiles=request.compiles),
+                subject=subject_of(workload),
                 instructions=counted,
                 compile_options=None if request.compile_options is None else dict(request.compile_options),
                 target=request.target.text,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ class _Ladder:
         write_table(folder / ABLATION, self.rows)
         options = self.request.compile_options
         return LadderMeta(
-            subject=subject_of(self.workload, compiles=True),
+            subject=replace(subject_of(self.workload), compile=True),
             names=list(self.names),
             reasons=self.reasons,
             pairs=self.pairs,

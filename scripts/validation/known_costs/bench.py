@@ -165,7 +165,7 @@ def warmed_up(site: Site, processes: int) -> Iterator[Bench]:
             for number in range(processes)
         ]
         workload, *_ = ask_all(workers, LOAD, **request.load_arguments())
-        meta = CaptureMeta(subject=subject_of(workload, compiles=site.compiled), recorded_with=site.name)
+        meta = CaptureMeta(subject=subject_of(workload), recorded_with=site.name)
         # One at a time: side by side they would find calls several times as long as they are.
         call_ns = [worker.ask(WARM_UP).call_ns for worker in workers]
         yield Bench(site, folder, switch, list(zip(workers, call_ns, strict=True)), meta)

@@ -1,0 +1,76 @@
+"""``overhead-lens advise``: try what would make a call faster, and say what helps."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from overhead_lens.errors import UsageError
+from overhead_lens.terminal.arguments import Html, Markdown, Quick, Quiet, Rules, Timeout, directory_option, json_option
+from overhead_lens.terminal.call import CallOptions, takes_call_options
+
+# A compiler may take long; what takes longer hangs.
+_TIMEOUT_S = 120.0
+
+
+@takes_call_options
+def advise(
+    target: Annotated[
+        str, typer.Argument(help="A scenario or a function, as for profile; or the directory of a capture of one.")
+    ],
+    options: CallOptions,
+    quick: Quick = False,
+    remedies: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A Python file with remedies of your own.", exists=True)
+    ] = None,
+    output: Annotated[Path | None, directory_option("advice")] = None,
+    rules: Rules = None,
+    timeout: Timeout = _TIMEOUT_S,
+    html: Html = None,
+    markdown: Markdown = None,
+    json_: Annotated[bool, json_option("advice")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Try remedies on a call beside the call as it is, and say which make it faster."""
+    from overhead_lens.captures.directory import read_capture
+    from overhead_lens.machine.request import QUICK, STANDARD, Request
+    from overhead_lens.report.markdown import advice_markdown
+    from overhead_lens.studies.advise.analysis import advice_of
+    from overhead_lens.studies.advise.record import record_advice
+    from overhead_lens.studies.check.rerun import request_of
+    from overhead_lens.target import parse_target
+    from overhead_lens.taxonomy.classifier import default_classifier
+    from overhead_lens.terminal.output import Format, append_markdown, show
+    from overhead_lens.terminal.progress import progress
+
+    if sys.platform == "win32":
+        raise UsageError("advise measures on Linux and macOS only; advice made there can be read here")
+    classifier = default_classifier(rules)
+    effort = QUICK if quick else STANDARD
+    if Path(target).is_dir():
+        if options != CallOptions():
+            raise UsageError(f"{target} is a capture, which says how it is called: leave the other options out")
+        request = replace(
+            request_of(read_capture(Path(target)), None, output, timeout), effort=effort, instructions=False
+        )
+    else:
+        request = Request(
+            target=parse_target(target, options.inputs),
+            params=options.params,
+            compile_options=options.compile_options,
+            output=output,
+            parent=Path("traces"),
+            timeout_s=timeout,
+            effort=effort,
+            command=("overhead-lens", *sys.argv[1:]),
+        )
+    with progress(quiet=quiet) as screen:
+        path = record_advice(request, remedies, classifier, screen)
+        screen.step("analyzing")
+        advice = advice_of(path, classifier)
+    show(advice, Format(json_, html, classifier))
+    append_markdown(markdown, advice_markdown(advice))

@@ -1,0 +1,91 @@
+"""``overhead-lens/advice/1``: what was tried to make a call faster, and what came of it; durations in ns per call."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
+from overhead_lens.documents.common import Document, Rounded, Row, Tenths, TenthsInterval, fill, json_subject
+from overhead_lens.studies.advise import analysis
+from overhead_lens.subject import Subject
+
+
+class Saving(Row, frozen=True):
+    """The call as it is and with remedies, ns per call; ``delta_ns`` is below 0 where they save time."""
+
+    base_ns: Tenths
+    new_ns: Tenths
+    delta_ns: Tenths
+    ci95_ns: TenthsInterval
+    ratio: Annotated[float, Rounded(4)]
+
+
+class CategoryChange(Row, frozen=True):
+    """What a category changed by, ns per call."""
+
+    category: str
+    delta_ns: int
+
+
+class Remedy(Row, frozen=True):
+    """A remedy: ``how`` is the line of code that does it.
+
+    ``wall`` and ``verdict`` are null where it was not measured, for the ``reason``. ``host`` is empty but of the best; it sums to
+    the difference of the walls.
+    """
+
+    remedy: str
+    summary: str
+    how: str
+    source: str
+    safety: Literal["safe", "changes_semantics", "unsafe"]
+    output: Literal["equal", "close", "differs", "unknown"]
+    status: Literal["measured", "not_applicable", "failed"]
+    reason: str | None
+    wall: Saving | None
+    verdict: str | None
+    host: list[CategoryChange]
+
+
+class Together(Row, frozen=True):
+    """The best remedies that go together, measured in turns with the call as it is."""
+
+    remedies: list[str]
+    wall: Saving
+    verdict: str
+
+
+class AdviceDocument(Document, frozen=True, kw_only=True):
+    """Remedies that help come first, by saving."""
+
+    schema: Literal["overhead-lens/advice/1"] = "overhead-lens/advice/1"
+    subject: Subject
+    base: BreakdownDocument
+    verdict: Literal["overhead", "work", "mixed"]
+    overhead_share: Annotated[float, Rounded(5)]
+    sentence: str
+    remedies: list[Remedy]
+    together: Together | None
+    warnings: list[str]
+    directory: str
+
+
+def advice_document(advice: analysis.Advice) -> AdviceDocument:
+    """The document of advice."""
+    return fill(
+        AdviceDocument,
+        advice,
+        subject=json_subject(advice.subject),
+        base=breakdown_document(advice.base),
+        remedies=[_remedy(each) for each in advice.remedies],
+        together=None if advice.together is None else _together(advice.together),
+    )
+
+
+def _remedy(tried: analysis.TriedRemedy) -> Remedy:
+    host: list[Any] = [CategoryChange(category, delta_ns) for category, delta_ns in tried.host]
+    return fill(Remedy, tried, wall=None if tried.wall is None else fill(Saving, tried.wall), host=host)
+
+
+def _together(together: analysis.Together) -> Together:
+    return Together(list(together.remedies), fill(Saving, together.wall), together.delta.verdict)

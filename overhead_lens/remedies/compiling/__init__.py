@@ -1,0 +1,1 @@
+"""Ways to compile a call, or not to."""

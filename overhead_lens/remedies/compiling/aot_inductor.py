@@ -1,0 +1,54 @@
+"""Compiled ahead of time: no Dynamo, no guards, no Python between the kernels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+
+_FILE = "aot_inductor.pt2"
+
+
+def _apply(call: Call) -> Call:
+    import torch
+    from torch import _inductor as inductor
+
+    compile_and_package = getattr(inductor, "aoti_compile_and_package", None)
+    if compile_and_package is None:
+        raise NotApplicableError("this torch has no torch._inductor.aoti_compile_and_package")
+    if call.keywords or not all(isinstance(value, torch.Tensor) for value in call.args):
+        raise NotApplicableError("an argument is no tensor, or is passed by name")
+    file = call.folder / _FILE
+    if not file.exists():
+        module = call.function if isinstance(call.function, torch.nn.Module) else _Module.of(call.function)
+        with torch.no_grad():
+            compile_and_package(torch.export.export(module, call.args), package_path=str(file))
+    loaded = inductor.aoti_load_package(str(file))
+    return replace(call, function=loaded, compile_options=None)
+
+
+class _Module:
+    """A function as the module that torch.export takes."""
+
+    @staticmethod
+    def of(function: Any) -> Any:
+        import torch
+
+        class Module(torch.nn.Module):  # type: ignore[misc]
+            def forward(self, *args: Any) -> Any:
+                return function(*args)
+
+        return Module()
+
+
+REMEDY = Remedy(
+    name="aot_inductor",
+    summary="the call is exported for these sizes and compiled ahead of time",
+    how="torch._inductor.aoti_compile_and_package(torch.export.export(model, args))",
+    safety="changes_semantics",
+    shrinks=("guard", "python", "dispatcher", "allocation", "compile"),
+    source="https://docs.pytorch.org/docs/stable/torch.compiler_aot_inductor.html",
+    apply=_apply,
+    group="compile",
+)

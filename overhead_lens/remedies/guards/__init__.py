@@ -1,0 +1,1 @@
+"""Fewer guards before a compiled call."""

@@ -1,0 +1,1 @@
+"""Who gives memory, and when it is given back."""

@@ -1,0 +1,40 @@
+"""All remedies: a module of this package that defines ``REMEDY`` or ``REMEDIES`` is one, and so is a user's file."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from overhead_lens import remedies
+from overhead_lens.errors import UsageError
+from overhead_lens.remedies.remedy import Remedy
+
+
+def built_in() -> Iterator[Remedy]:
+    """The remedies of this package, by folder and file."""
+    for found in pkgutil.walk_packages(remedies.__path__, f"{remedies.__name__}."):
+        yield from _defined(importlib.import_module(found.name))
+
+
+def defined_in(module: ModuleType, path: Path) -> Sequence[Remedy]:
+    """The remedies of a user's file.
+
+    Raises:
+        UsageError: It defines none, or something that is none.
+    """
+    found = list(_defined(module))
+    if not found:
+        raise UsageError(f"{path} defines no REMEDY or REMEDIES (overhead_lens.remedies.remedy.Remedy)")
+    wrong = next((each for each in found if not isinstance(each, Remedy)), None)
+    if wrong is not None:
+        raise UsageError(f"{path}: a {type(wrong).__name__} is no Remedy (overhead_lens.remedies.remedy)")
+    return found
+
+
+def _defined(module: ModuleType) -> Iterator[Remedy]:
+    one = getattr(module, "REMEDY", None)
+    yield from () if one is None else (one,)
+    yield from getattr(module, "REMEDIES", ())

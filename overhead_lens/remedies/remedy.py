@@ -1,0 +1,156 @@
+"""What a remedy is: a change of a call, with the line of code that does it and what it may break.
+
+Standard library only at import: a measuring process imports this module.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import itertools
+import types
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+Safety = Literal["safe", "changes_semantics", "unsafe"]
+Context = Callable[[], AbstractContextManager[Any]]
+
+
+class NotApplicableError(Exception):
+    """Why a remedy cannot be tried on a call, in a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as a remedy sees it; a remedy returns a changed copy.
+
+    Attributes:
+        function: What is called, before torch.compile.
+        args: Its arguments, those passed by name last.
+        keywords: Names of these.
+        compile_options: Keyword arguments of torch.compile; None for an eager call.
+        contexts: Entered around many calls, outside the measured loop.
+        late_contexts: Those that are entered when the call has been made once, and so is compiled.
+        device: ``cpu``, ``cuda``.
+        folder: Where a remedy may keep what every process of a recording can share.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    keywords: tuple[str, ...] = ()
+    compile_options: Mapping[str, Any] | None = None
+    contexts: tuple[Context, ...] = ()
+    late_contexts: tuple[Context, ...] = ()
+    device: str = "cpu"
+    folder: Path = field(default_factory=Path)
+
+    def inside(self, context: Context) -> Call:
+        """The call inside one more context."""
+        return replace(self, contexts=(*self.contexts, context))
+
+    def later_inside(self, context: Context) -> Call:
+        """The call inside one more context, entered when it has been made once."""
+        return replace(self, late_contexts=(*self.late_contexts, context))
+
+    def compiled(self, **keywords: Any) -> Call:
+        """The call under torch.compile, with these keyword arguments beside those that it has."""
+        given = dict(self.compile_options or {})
+        options = {**(given.pop("options", None) or {}), **(keywords.pop("options", None) or {})}
+        if options and "mode" in {**given, **keywords}:
+            # torch.compile takes a mode or options.
+            options = {**_options_of(keywords.pop("mode", None) or given.get("mode")), **options}
+            given.pop("mode", None)
+        return replace(self, compile_options={**given, **keywords, **({"options": options} if options else {})})
+
+    def with_options(self, **options: Any) -> Call:
+        """The compiled call with these options of Inductor.
+
+        Raises:
+            NotApplicableError: The call is not compiled.
+        """
+        if self.compile_options is None:
+            raise NotApplicableError("the call is not compiled")
+        return self.compiled(options=options)
+
+    def objects(self) -> Iterator[Any]:
+        """What the function can reach at once: arguments, what it is bound to, closure cells, globals that it names."""
+        function = getattr(self.function, "__func__", self.function)
+        yield from self.args
+        yield self.function
+        yield getattr(self.function, "__self__", None)
+        yield from inspect.getclosurevars(function).nonlocals.values() if inspect.isfunction(function) else ()
+        names = getattr(getattr(function, "__code__", None), "co_names", ())
+        known = getattr(function, "__globals__", {})
+        yield from (known[name] for name in names if name in known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """A way to make a call faster.
+
+    Attributes:
+        name: Stable identifier.
+        summary: What it does.
+        how: The line of code that does it.
+        safety: ``safe``; ``changes_semantics``: more than the time may change; ``unsafe``: PyTorch says that it may be wrong.
+        shrinks: Categories that it can make smaller.
+        source: The documentation that justifies it.
+        apply: Returns the changed call; raises ``NotApplicableError``.
+        group: Remedies of one group exclude each other; empty for one that goes with all others.
+        variables: Environment variables that do it; such a remedy needs a process of its own.
+    """
+
+    name: str
+    summary: str
+    how: str
+    shrinks: tuple[str, ...]
+    source: str
+    safety: Safety = "safe"
+    apply: Callable[[Call], Call] = lambda call: call
+    group: str = ""
+    variables: Callable[[], Mapping[str, str]] = dict
+
+
+_numbers = itertools.count(1)
+
+
+def with_own_code(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with a code object of its own, since Dynamo searches all that was compiled for a code object.
+
+    Raises:
+        NotApplicableError: It is nothing that can be copied.
+    """
+    if isinstance(function, types.FunctionType):
+        return _copied(function)
+    if isinstance(function, types.MethodType):
+        return types.MethodType(_copied(function.__func__), function.__self__)
+    forward = getattr(type(function), "forward", None)
+    if isinstance(forward, types.FunctionType) and hasattr(function, "_parameters"):
+        kind = type(function)
+        module = copy.copy(function)
+        module.__class__ = type(kind.__name__, (kind,), {"forward": _copied(forward), "__module__": kind.__module__})
+        return module
+    raise NotApplicableError(f"a {type(function).__name__} cannot be compiled a second time in one process")
+
+
+def _copied(function: Any) -> types.FunctionType:
+    if not isinstance(function, types.FunctionType):
+        raise NotApplicableError(f"a {type(function).__name__} cannot be compiled a second time in one process")
+    code = function.__code__.replace(co_name=f"{function.__name__}_{next(_numbers)}")
+    made = types.FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def _options_of(mode: str | None) -> Mapping[str, Any]:
+    if mode is None:
+        return {}
+    from torch._inductor import list_mode_options
+
+    options: Mapping[str, Any] = list_mode_options(mode)
+    return options

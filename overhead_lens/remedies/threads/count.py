@@ -1,0 +1,78 @@
+"""The number of threads of one operator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def physical_cores() -> int:
+    """Cores of this process, hardware threads of one core counted once."""
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    siblings = set()
+    for core in cores:
+        file = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")
+        try:
+            siblings.add(file.read_text(encoding="ascii"))
+        except OSError:
+            siblings.add(str(core))
+    return max(1, len(siblings))
+
+
+def _one(call: Call) -> Call:
+    return _of(call, 1)
+
+
+def _physical(call: Call) -> Call:
+    return _of(call, physical_cores())
+
+
+def _of(call: Call, count: int) -> Call:
+    import torch
+
+    if call.device != "cpu":
+        raise NotApplicableError("the call runs on a device")
+    if torch.get_num_threads() == count:
+        raise NotApplicableError(f"torch has {count} thread{'s' * (count > 1)} already")
+    return call.inside(partial(_threads, count))
+
+
+_SOURCE = "https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inference.html"
+
+REMEDIES = (
+    Remedy(
+        name="threads_1",
+        summary="no operator is divided among threads",
+        how="torch.set_num_threads(1)",
+        shrinks=("kernel", "wait"),
+        source=_SOURCE,
+        apply=_one,
+        group="threads",
+    ),
+    Remedy(
+        name="threads_physical",
+        summary="a thread for each physical core",
+        how="torch.set_num_threads(PHYSICAL_CORES)",
+        shrinks=("kernel", "wait"),
+        source=_SOURCE,
+        apply=_physical,
+        group="threads",
+    ),
+)

@@ -1,0 +1,1 @@
+"""Training steps: optimizers and data loaders."""

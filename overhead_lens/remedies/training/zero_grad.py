@@ -1,0 +1,49 @@
+"""Gradients are dropped in place of being filled with zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+
+
+@contextmanager
+def _dropping(objects: list[Any]) -> Iterator[None]:
+    for each in objects:
+        each.zero_grad = partial(_zero_grad, each, type(each).zero_grad)
+    try:
+        yield
+    finally:
+        for each in objects:
+            del each.zero_grad
+
+
+def _zero_grad(each: Any, own: Any, set_to_none: bool = True) -> None:  # noqa: ARG001
+    own(each, set_to_none=True)
+
+
+def _apply(call: Call) -> Call:
+    import torch
+
+    kinds = (torch.optim.Optimizer, torch.nn.Module)
+    found = {id(each): each for each in call.objects() if isinstance(each, kinds)}
+    code = getattr(getattr(call.function, "__func__", call.function), "__code__", None)
+    if code is None or "zero_grad" not in code.co_names or False not in code.co_consts:
+        raise NotApplicableError("the function does not call zero_grad(set_to_none=False)")
+    if not found:
+        raise NotApplicableError("the function reaches no optimizer and no module")
+    return call.inside(partial(_dropping, list(found.values())))
+
+
+REMEDY = Remedy(
+    name="set_to_none",
+    summary="gradients are dropped, and the next backward pass writes in place of adding",
+    how="optimizer.zero_grad(set_to_none=True)",
+    safety="changes_semantics",
+    shrinks=("kernel", "dispatcher", "python"),
+    source="https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html",
+    apply=_apply,
+)

@@ -1,0 +1,1 @@
+"""What would make a call faster, tried and measured."""

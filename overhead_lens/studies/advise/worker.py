@@ -1,0 +1,188 @@
+"""Tries remedies on a call beside the call as it is, in one process. Runs in the worker."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from overhead_lens.instruments.ablation.rungs import Rung
+from overhead_lens.instruments.ablation.worker import RungTimer
+from overhead_lens.remedies.remedy import NotApplicableError, Remedy
+from overhead_lens.worker.outputs import CLOSE, EQUAL, UNKNOWN, Outcome, compared, copied, outcome_of
+from overhead_lens.worker.remedied import Remedied, known_remedies, remedied
+from overhead_lens.worker.session import Session, operation
+from overhead_lens.worker.workload import Workload
+
+BASE = "base"
+_KEPT = "advise"
+_OUTCOMES = "outcomes.pt"
+
+
+class Trials:
+    """The remedies of one workload in this process, and the ways to call it that are ready to be timed."""
+
+    def __init__(self, workload: Workload, file: str | None, folder: Path) -> None:
+        self._workload, self._folder = workload, folder
+        self.known: Mapping[str, Remedy] = known_remedies(workload, file)
+        self._rungs = [Rung(BASE, workload.call, workload.args, keywords=workload.keywords)]
+        self._base = _outcome(Remedied(workload))
+        again = _outcome(Remedied(workload))
+        self.repeats = compared(self._base, again) in (EQUAL, CLOSE)
+        self.reason = self._base.reason
+
+    def applies(self, name: str) -> dict[str, Any]:
+        """Whether a remedy that needs a process of its own can be tried; returns the fields of ``stored.Trial``."""
+        try:
+            remedied(self._workload, [self.known[name]], self._folder)
+        except NotApplicableError as error:
+            return _trial("not_applicable", str(error))
+        return _trial("measured", None)
+
+    def prepare(self, name: str) -> dict[str, Any]:
+        """Make the call with a remedy once; returns the fields of ``stored.Trial``."""
+        before = _state()
+        try:
+            made = remedied(self._workload, [self.known[name]], self._folder)
+            outcome = _outcome(made)
+        except NotApplicableError as error:
+            return _trial("not_applicable", str(error))
+        except Exception as error:
+            return _trial("failed", _why(error), leaks=before != _state())
+        self._rungs.append(
+            Rung(name, made.workload.call, made.workload.args, made.entered, keywords=made.workload.keywords)
+        )
+        output = compared(self._base, outcome) if self.repeats else UNKNOWN
+        loses = self._base.has_gradient and not outcome.has_gradient
+        return _trial("measured", None, output=output, loses_gradient=loses, leaks=before != _state())
+
+    def fitting(self, names: Sequence[str]) -> list[str]:
+        """Those of the remedies that can be applied one after the other, the earlier ones first."""
+        chosen: list[str] = []
+        for name in names:
+            with suppress(Exception):
+                remedied(self._workload, [self.known[each] for each in (*chosen, name)], self._folder)
+                chosen.append(name)
+        return chosen
+
+    def timer(self) -> RungTimer:
+        """What times all ways in turns."""
+        return RungTimer(self._rungs, [], self._workload.synchronize)
+
+    def save(self) -> None:
+        """Write the outcome of the call as it is, for processes that try one remedy each."""
+        file = self._folder / _OUTCOMES
+        try:
+            torch.save((self._base.value, self._base.reason, self.repeats), file)
+        except Exception as error:
+            torch.save((None, f"it cannot be written: {type(error).__name__}", False), file)
+
+
+def _outcome(made: Remedied) -> Outcome:
+    """The outcome inside all contexts; the copies are made outside, since tensors made in inference mode are others."""
+    workload = made.workload
+    contexts = [made.entered_at_first, made.entered] if made.late_contexts else [made.entered]
+    for context in contexts:
+        copies = copied(workload.args)
+        with context():
+            outcome = outcome_of(workload.call, copies, workload.keywords)
+    return outcome
+
+
+def _trial(status: str, reason: str | None, **fields: Any) -> dict[str, Any]:
+    defaults = {"output": UNKNOWN, "loses_gradient": False, "leaks": False}
+    return {"status": status, "reason": reason, **defaults, **fields}
+
+
+def _state() -> tuple[object, ...]:
+    """What of this process a remedy might leave changed for the ones after it."""
+    return (
+        torch.get_num_threads(),
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_float32_matmul_precision(),
+        gc.isenabled(),
+        gc.get_threshold(),
+        dict(os.environ),
+    )
+
+
+def _why(error: Exception) -> str:
+    text = f"{type(error).__name__} {error}"
+    if "InvalidCxxCompiler" in text or "No working C++ compiler" in text:
+        return "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX)"
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"[:300]
+
+
+@operation
+def list_remedies(session: Session, file: str | None, folder: str) -> dict[str, Any]:
+    """List the remedies that there are, after a call as it is; keep its outcome in a file."""
+    from torch._dynamo.utils import counters
+
+    trials = Trials(session.workload, file, Path(folder))
+    trials.save()
+    session.kept[_KEPT] = trials
+    listed = [
+        {
+            "name": remedy.name,
+            "summary": remedy.summary,
+            "how": remedy.how,
+            "safety": remedy.safety,
+            "shrinks": list(remedy.shrinks),
+            "source": remedy.source,
+            "group": remedy.group,
+            "variables": dict(remedy.variables()),
+        }
+        for remedy in trials.known.values()
+    ]
+    return {
+        "remedies": listed,
+        "repeats": trials.repeats,
+        "reason": trials.reason,
+        "graph_breaks": bool(counters["graph_break"]),
+        "threads": torch.get_num_threads(),
+    }
+
+
+@operation
+def check_remedy(session: Session, name: str) -> dict[str, Any]:
+    """Say whether a remedy that needs a process of its own can be tried."""
+    trials: Trials = session.kept[_KEPT]
+    return trials.applies(name)
+
+
+@operation
+def choose_fitting(session: Session, names: Sequence[str]) -> dict[str, Any]:
+    """Choose the remedies that can be applied together."""
+    trials: Trials = session.kept[_KEPT]
+    return {"names": trials.fitting(names)}
+
+
+@operation
+def prepare_remedy(session: Session, name: str) -> dict[str, Any]:
+    """Make the call with a remedy once, beside the call as it is."""
+    trials: Trials = session.kept[_KEPT]
+    return trials.prepare(name)
+
+
+@operation
+def time_remedies(session: Session, block_ns: int, rounds: int, budget_ns: int, seed: int) -> dict[str, Any]:
+    """Time the call as it is and with every remedy that was prepared, in turns."""
+    trials: Trials = session.kept[_KEPT]
+    return trials.timer().measure(block_ns, rounds, budget_ns, seed)
+
+
+@operation
+def compare_outcome(session: Session, folder: str) -> dict[str, Any]:
+    """Hold the call of this process, which has remedies, against the outcome of the call as it is."""
+    value, reason, repeats = torch.load(Path(folder) / _OUTCOMES, weights_only=False)
+    base, own = Outcome(value, reason), _outcome(Remedied(session.workload))
+    output = compared(base, own) if repeats else UNKNOWN
+    return _trial("measured", None, output=output, loses_gradient=base.has_gradient and not own.has_gradient)

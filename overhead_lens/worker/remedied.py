@@ -1,0 +1,133 @@
+"""A workload with remedies applied. Runs in the worker."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.remedies.registry import built_in, defined_in
+from overhead_lens.remedies.remedy import Call, Context, NotApplicableError, Remedy, with_own_code
+from overhead_lens.target import Target
+from overhead_lens.worker.importing import module_of
+from overhead_lens.worker.workload import Workload
+
+VARIANT = "variant_"
+
+
+@dataclass(frozen=True, slots=True)
+class Remedied:
+    """A workload with remedies, and what it runs inside: at once, and when it has been called."""
+
+    workload: Workload
+    contexts: tuple[Context, ...] = ()
+    late_contexts: tuple[Context, ...] = ()
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """All of its contexts, after its first call."""
+        with ExitStack() as stack:
+            for context in (*self.contexts, *self.late_contexts):
+                stack.enter_context(context())
+            yield
+
+    @contextmanager
+    def entered_at_first(self) -> Iterator[None]:
+        """The contexts of its first call."""
+        with ExitStack() as stack:
+            for context in self.contexts:
+                stack.enter_context(context())
+            yield
+
+
+def known_remedies(workload: Workload, file: str | None) -> Mapping[str, Remedy]:
+    """The remedies that there are for a workload, by name.
+
+    Raises:
+        UsageError: The user's file is wrong.
+    """
+    own: Sequence[Remedy] = ()
+    if file is not None:
+        path = Path(file)
+        own = defined_in(module_of(Target(file, path)), path)
+    found: dict[str, Remedy] = {}
+    for remedy in (*own, *_variants(workload), *built_in()):
+        if remedy.name in found and remedy not in own:
+            raise UsageError(f"{file}: there is a remedy {remedy.name} already")
+        found[remedy.name] = remedy
+    return found
+
+
+def remedied(workload: Workload, remedies: Sequence[Remedy], folder: Path) -> Remedied:
+    """The workload with remedies applied in their order; nothing is compiled or entered yet.
+
+    Raises:
+        NotApplicableError: One of them cannot be tried on it.
+    """
+    call = Call(
+        workload.original,
+        workload.args,
+        workload.keywords,
+        workload.compile_options,
+        device=workload.device.partition(":")[0],
+        folder=folder,
+    )
+    for remedy in remedies:
+        call = remedy.apply(call)
+    function: Callable[..., Any] = call.function
+    if call.compile_options is not None:
+        function = with_own_code(function)
+    made = dataclasses.replace(
+        workload,
+        call=function if call.compile_options is None else torch.compile(function, **call.compile_options),
+        original=function,
+        args=call.args,
+        keywords=call.keywords,
+        compile_options=call.compile_options,
+    )
+    return Remedied(made, call.contexts, call.late_contexts)
+
+
+def for_good(workload: Workload, names: Sequence[str], file: str | None, folder: Path) -> Workload:
+    """The workload with remedies, whose contexts this process does not leave.
+
+    Raises:
+        MeasurementError: A remedy does not apply.
+    """
+    known = known_remedies(workload, file)
+    try:
+        made = remedied(workload, [known[name] for name in names], folder)
+    except NotApplicableError as error:
+        raise MeasurementError(str(error)) from error
+    for context in made.contexts:
+        context().__enter__()
+    if made.late_contexts:
+        made.workload.call_once(made.workload.call)
+    for context in made.late_contexts:
+        context().__enter__()
+    return made.workload
+
+
+def _variants(workload: Workload) -> Iterator[Remedy]:
+    """The scenario's other variants."""
+
+    def other(function: Callable[..., Any]) -> Callable[[Call], Call]:
+        return lambda call: dataclasses.replace(call, function=function)
+
+    for name, function in workload.scenario.variants.items():
+        if name != workload.variant:
+            yield Remedy(
+                name=f"{VARIANT}{name}",
+                summary=f"the scenario's variant {name}",
+                how=f"{workload.scenario.name}:{name}",
+                shrinks=("python", "dispatcher", "allocation", "kernel", "guard", "wait", "launch"),
+                source=workload.scenario.source,
+                apply=other(function),
+                group="variant",
+            )
