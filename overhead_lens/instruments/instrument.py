@@ -79,8 +79,8 @@ class Recording:
 
     @property
     def compiles(self) -> bool:
-        """Whether torch.compile is applied to the call, which its workers know."""
-        return self.workload is not None and self.workload.compiles
+        """Whether torch.compile is applied to the call: by request, or, as its workers know, by a remedy."""
+        return self.request.compiles if self.workload is None else self.workload.compiles
 
     def of(self, kind: type[Kind]) -> Kind:
         """The instrument of that type."""

@@ -81,7 +81,7 @@ def _compare(base: Any, other: Any) -> Iterator[str]:
         for one, another in zip(base, other, strict=False):
             yield from _compare(one, another)
     elif isinstance(base, (float, complex)) and isinstance(other, (float, complex)):
-        yield _compare_tensors(torch.tensor(base), torch.tensor(other))
+        yield _compare_tensors(*(torch.tensor(number, dtype=torch.complex128) for number in (base, other)))
     else:
         yield _compare_objects(base, other)
 

@@ -58,7 +58,7 @@ def known_remedies(workload: Workload, file: str | None) -> Mapping[str, Remedy]
         own = defined_in(module_of(Target(file, path)), path)
     found: dict[str, Remedy] = {}
     for remedy in (*own, *_variants(workload), *built_in()):
-        if remedy.name in found and remedy not in own:
+        if remedy.name in found:
             raise UsageError(f"{file}: there is a remedy {remedy.name} already")
         found[remedy.name] = remedy
     return found

@@ -36,7 +36,7 @@ def test_importing_it_loads_neither_torch_nor_pandas() -> None:
         f"import sys, overhead_lens as ol; print(sorted(ol.__all__), ol.step(), type(ol.region('x')).__name__, {heavy})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    names = ["analyze", "attach", "compare", "load", "profile", "region", "step"]
+    names = ["advise", "analyze", "attach", "compare", "load", "profile", "region", "step"]
     assert done.stdout == f"{names} None _Unwatched []\n"
 
 

@@ -257,7 +257,7 @@ def test_rungs_are_timed_in_rounds_and_one_that_fails_later_gets_a_reason(monkey
             raise RuntimeError("worn out\nfor good")
         return x
 
-    made = ablation.RungTimer(workload(fragile, X), ["eager", "eager_inference_mode", "eager_warm_heap"])
+    made = ablation.RungTimer.of(workload(fragile, X), ["eager", "eager_inference_mode", "eager_warm_heap"])
     found = made.measure(1_000, 4, 10**9, 7)
     assert set(found["reasons"].values()) == {
         "it fails here: RuntimeError: worn out",
@@ -265,7 +265,7 @@ def test_rungs_are_timed_in_rounds_and_one_that_fails_later_gets_a_reason(monkey
     }
     assert found["rows"] == []
 
-    made = ablation.RungTimer(
+    made = ablation.RungTimer.of(
         workload(of_integers, X), ["eager", "kernel_of_nothing", "eager_inference_mode", "eager_warm_heap"]
     )
     found = made.measure(20_000, 4, 10**9, 7)
@@ -286,7 +286,7 @@ def test_a_rung_that_fails_between_rounds_is_left_out_as_a_whole(monkeypatch: py
             raise RuntimeError("worn out")
         return x
 
-    found = ablation.RungTimer(workload(fragile, X), ["eager", "eager_inference_mode"]).measure(1, 4, 10**9, 7)
+    found = ablation.RungTimer.of(workload(fragile, X), ["eager", "eager_inference_mode"]).measure(1, 4, 10**9, 7)
     assert found["reasons"] == {
         "eager": None,
         "eager_inference_mode": "it fails when repeated: RuntimeError: worn out",

@@ -56,7 +56,7 @@ class Recorded:
             return path
 
         others = [lambda when=when: Other(when) for when in (When.TRACED, When.LAST, When.AFTERWARDS)]
-        monkeypatch.setattr(single, "INSTRUMENTS", (Timed, *others))
+        self.instruments = (Timed, *others)
         monkeypatch.setattr(single, "_warmed_up", warmed_up)
         monkeypatch.setattr(single, "in_batches", lambda jobs: [jobs[at : at + 2] for at in range(0, len(jobs), 2)])
         monkeypatch.setattr(Side, "write", write)
@@ -76,7 +76,7 @@ class Recorded:
             timeout_s=1.0,
             effort=Effort(processes=processes),
         )
-        return single.record(request, SILENT, watch)
+        return single.record(request, SILENT, watch, self.instruments)
 
 
 @pytest.fixture

@@ -66,6 +66,7 @@ def test_what_the_metadata_says() -> None:
         "kind": "function",
         "scenario": "mine",
         "variant": "scale",
+        "compiles": False,
         "device": "cpu",
         "summary": "",
         "params": {},

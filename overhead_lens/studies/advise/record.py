@@ -153,6 +153,7 @@ class _Recording:
 
     def run(self) -> None:
         """All parts, one after the other."""
+        self._check_file()
         effort = replace(self.request.effort, processes=min(_BASE_PROCESSES, self.request.effort.processes))
         record(replace(self.request, output=self.folder / BASE, effort=effort), self.listener)
         self._screen()
@@ -172,6 +173,12 @@ class _Recording:
     @property
     def _listed(self) -> Mapping[str, Listed]:
         return {} if self.catalog is None else {listed.name: listed for listed in self.catalog.remedies}
+
+    def _check_file(self) -> None:
+        """A wrong file of remedies is refused before anything is measured."""
+        if self.file is not None:
+            with self._start("remedies") as worker:
+                self._load([worker])
 
     # ------------------------------------------------------------------ in one process
 

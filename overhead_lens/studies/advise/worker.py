@@ -22,6 +22,8 @@ from overhead_lens.worker.workload import Workload
 BASE = "base"
 _KEPT = "advise"
 _OUTCOMES = "outcomes.pt"
+# Variables in which Inductor keeps addresses for the code that it generates.
+_INDUCTORS = "_TORCHINDUCTOR_"
 
 
 class Trials:
@@ -110,7 +112,7 @@ def _state() -> tuple[object, ...]:
         torch.get_float32_matmul_precision(),
         gc.isenabled(),
         gc.get_threshold(),
-        dict(os.environ),
+        {name: text for name, text in os.environ.items() if not name.startswith(_INDUCTORS)},
     )
 
 

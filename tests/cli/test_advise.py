@@ -1,0 +1,144 @@
+"""``overhead-lens advise`` in a terminal: remedies that help, fail, hang, kill and leave traces; what is stored of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import overhead_lens as ol
+from overhead_lens.studies.advise.analysis import Advice
+from tests.cli.run import error_line, lens
+from tests.documents import validated
+
+CALL = """
+import torch
+
+def work(x):
+    for _ in range(8):
+        x = x + 1
+    return x
+
+def half(x):
+    return work(x)
+
+def inputs():
+    return (torch.ones(8),)
+"""
+
+REMEDIES = """
+import os, time
+from dataclasses import replace
+from overhead_lens.remedies.remedy import NotApplicableError, Remedy
+
+def fewer(x):
+    return x + 8
+
+def wrong(x):
+    return x + 9
+
+def dies(call):
+    os._exit(3)
+
+def hangs(call):
+    time.sleep(600)
+
+def refuses(call):
+    raise NotApplicableError("it is not for this call")
+
+def fails(call):
+    raise ValueError("no luck")
+
+def marks(call):
+    os.environ["LEFT_BEHIND"] = "1"
+    return call
+
+def made(name, apply, **fields):
+    fields = {"shrinks": ("python", "dispatcher", "kernel"), **fields}
+    return Remedy(name=name, summary=f"it {name}", how=name, source="https://tests", apply=apply, **fields)
+
+REMEDIES = [
+    made("fewer", lambda call: replace(call, function=fewer)),
+    made("wrong", lambda call: replace(call, function=wrong), group="other"),
+    made("dies", dies), made("hangs", hangs), made("refuses", refuses), made("fails", fails), made("marks", marks),
+    made("variable", lambda call: call, variables=lambda: {"SOME": "thing"}),
+    made("far", lambda call: call, shrinks=("launch",)),
+]
+"""
+
+
+@pytest.mark.measures
+def test_remedies_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "call.py").write_text(CALL)
+    (tmp_path / "mine.py").write_text(REMEDIES)
+    done = lens(
+        *("advise", "call.py:work", "--inputs", "call.py:inputs", "--remedies", "mine.py", "--quick", "--timeout", 25),
+        *("--json", "--markdown", "summary.md", "--html", "page.html", "-o", "kept", "-q"),
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    document = validated(done.stdout)
+    found = {each["remedy"]: each for each in document["remedies"]}
+    assert [each["remedy"] for each in document["remedies"] if each["verdict"] == "faster"][:2] == [
+        "fewer",
+        "wrong",
+    ] or [each["remedy"] for each in document["remedies"] if each["verdict"] == "faster"][:2] == ["wrong", "fewer"]
+    assert (found["fewer"]["output"], found["fewer"]["safety"]) == ("equal", "safe")
+    assert found["fewer"]["wall"]["ratio"] < 0.5
+    assert sum(change["delta_ns"] for change in found["fewer"]["host"]) == pytest.approx(
+        found["fewer"]["wall"]["delta_ns"], abs=1
+    )
+    assert (found["wrong"]["output"], found["wrong"]["safety"]) == ("differs", "changes_semantics")
+    states = {name: (found[name]["status"], found[name]["reason"]) for name in ("refuses", "fails", "far")}
+    assert states == {
+        "refuses": ("not_applicable", "it is not for this call"),
+        "fails": ("failed", "ValueError: no luck"),
+        "far": ("not_applicable", "launch takes 0.0% of the call"),
+    }
+    assert found["dies"]["status"] == found["hangs"]["status"] == "failed"
+    assert "ended with exit code 3" in found["dies"]["reason"]
+    assert "did not finish" in found["hangs"]["reason"]
+    for name in ("marks", "variable"):
+        assert (found[name]["status"], found[name]["output"]) == ("measured", "equal")
+    assert document["together"]["remedies"][0] == "fewer"
+    assert "wrong" not in document["together"]["remedies"]
+    assert document["together"]["verdict"] == "faster"
+    assert "| fewer |" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "fewer" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    _is_stored(tmp_path, document)
+
+
+def _is_stored(folder: Path, document: dict[str, Any]) -> None:
+    again = lens("report", "kept", "--json", cwd=folder)
+    assert {**json.loads(again.stdout), "directory": ""} == {**document, "directory": ""}
+    loaded = ol.load(folder / "kept")
+    assert isinstance(loaded, Advice)
+    assert loaded.together is not None
+    assert not list((folder / "kept").glob("*.pt*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing_like_it"], "no scenario"),
+        (["add1", "--remedies", "none.py"], "none.py"),
+        (["add1", "--mode", "default"], "--mode belongs to --compile"),
+        (["folder"], "folder"),
+        (["folder", "--compile"], "folder is a capture, which says how it is called: leave the other options out"),
+    ],
+)
+def test_wrong_usage(tmp_path: Path, arguments: list[str], message: str) -> None:
+    (tmp_path / "folder").mkdir()
+    done = lens("advise", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in error_line(done)
+
+
+@pytest.mark.measures
+def test_a_wrong_file_of_remedies_is_a_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("REMEDY = 3")
+    (tmp_path / "call.py").write_text(CALL)
+    done = lens("advise", "call.py:work", "--inputs", "call.py:inputs", "--remedies", "mine.py", cwd=tmp_path)
+    assert (done.returncode, "a int is no Remedy" in error_line(done)) == (2, True)

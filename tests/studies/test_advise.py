@@ -1,0 +1,209 @@
+"""Advice, drawn: what saves how much, how sure that is, how it is ranked, what goes together, what is stored."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from overhead_lens.report.forms import to_html, to_json, to_pandas, to_text
+from overhead_lens.report.markdown import advice_markdown
+from overhead_lens.studies.advise.analysis import (
+    Advice,
+    TriedRemedy,
+    go_together,
+    make_advice,
+    not_worth_it,
+    tried_remedies,
+    verdict_of,
+)
+from overhead_lens.studies.advise.stored import BASE, AdviceMeta, Listed, Trial, Tried
+from tests.documents import validated
+from tests.drawn.builders import breakdown
+
+CALL = breakdown(python=600, dispatcher=300, kernel=100)
+
+
+def listed(name: str, safety: str = "safe", group: str = "") -> Listed:
+    return Listed(name, f"{name} helps", f"with {name}(): ...", safety, ["python"], "https://source", group)
+
+
+def tried(name: str, output: str = "equal", status: str = "measured", **fields: Any) -> Tried:
+    trial = {key: fields.pop(key) for key in ("reason", "loses_gradient") if key in fields}
+    return Tried(listed(name, **fields), Trial(status, output=output, **trial))
+
+
+def rows(times: Mapping[str, Sequence[float]], first: int = 0) -> pd.DataFrame:
+    """Three blocks of ten calls of each way in each process: its ns per call."""
+    return pd.DataFrame(
+        [
+            {
+                "process": first + process,
+                "rung": name,
+                "block": block,
+                "calls": 10,
+                "wall_ns": 10 * ns,
+                "reference_ns": 600,
+            }
+            for name, values in times.items()
+            for process, ns in enumerate(values)
+            for block in range(3)
+        ]
+    )
+
+
+BASES = [1_000.0, 1_100.0, 900.0, 1_050.0, 950.0]
+
+
+def near(values: Sequence[float], *changes: float) -> list[float]:
+    return [value + change for value, change in zip(values, changes, strict=True)]
+
+
+def by_name(found: Sequence[TriedRemedy]) -> dict[str, TriedRemedy]:
+    return {each.remedy: each for each in found}
+
+
+def test_a_saving_is_paired() -> None:
+    table = rows({BASE: BASES, "a": near(BASES, -200, -210, -190, -205, -195), "b": near(BASES, 1, -2, 3, -1, 0)})
+    found = by_name(tried_remedies([tried("a"), tried("b")], table))
+    wall = found["a"].wall
+    assert wall is not None
+    assert (wall.base_ns, wall.delta_ns, wall.new_ns, wall.ratio) == (1_000, -200, 800, 0.8)
+    # Student's t with four degrees of freedom on the differences' standard error.
+    half = 2.776 * (250 / 4 / 5) ** 0.5
+    assert wall.ci95_ns == (pytest.approx(-200 - half, rel=1e-3), pytest.approx(-200 + half, rel=1e-3))
+    assert (found["a"].verdict, found["b"].verdict) == ("faster", "same")
+
+
+def test_one_needs_two_processes_and_the_call_as_it_is_beside_it() -> None:
+    alone = rows({"own": [500.0, 510.0]}, first=1_000)
+    table = pd.concat([rows({BASE: BASES, "once": BASES[:1]}), alone], ignore_index=True)
+    found = by_name(tried_remedies([tried("once"), tried("own")], table))
+    for name in ("once", "own"):
+        assert (found[name].status, found[name].reason) == ("failed", "fewer than two processes could time it")
+    both = pd.concat([table, rows({BASE: [2_000.0, 2_010.0, 1_990.0]}, first=1_000)], ignore_index=True)
+    wall = by_name(tried_remedies([tried("own")], both))["own"].wall
+    assert wall is not None
+    assert (wall.base_ns, wall.delta_ns) == (2_005, -1_500)
+
+
+def test_useless_remedies_are_seldom_called_faster() -> None:
+    draw = random.Random(20_260_104)
+    called = 0
+    for _ in range(40):
+        names = [f"r{number}" for number in range(20)]
+        times = {name: [value + draw.gauss(0, 20) for value in BASES] for name in (BASE, *names)}
+        called += any(each.helps for each in tried_remedies([tried(name) for name in names], rows(times)))
+    # 40 families at a level of 2.5 % each: more than four have a probability below 0.5 %.
+    assert called <= 4
+
+
+@pytest.mark.parametrize(
+    ("safety", "output", "loses", "shown"),
+    [
+        ("safe", "equal", False, "safe"),
+        ("safe", "close", False, "safe"),
+        ("safe", "equal", True, "changes_semantics"),
+        ("safe", "differs", False, "changes_semantics"),
+        ("safe", "unknown", False, "changes_semantics"),
+        ("unsafe", "equal", False, "unsafe"),
+        ("unsafe", "differs", False, "unsafe"),
+    ],
+)
+def test_what_changes_the_output_is_not_safe(safety: str, output: str, loses: bool, shown: str) -> None:
+    (found,) = tried_remedies(
+        [tried("a", output, safety=safety, loses_gradient=loses)], rows({BASE: BASES, "a": BASES})
+    )
+    assert found.safety == shown
+
+
+def test_what_was_not_measured_keeps_its_own_safety_and_reason() -> None:
+    (found,) = tried_remedies([tried("a", "unknown", "not_applicable", reason="no device")], rows({BASE: BASES}))
+    assert (found.safety, found.reason, found.wall, found.verdict) == ("safe", "no device", None, None)
+
+
+def advice(*remedies: Tried, times: Mapping[str, Sequence[float]], captured: Any = {}, **meta: Any) -> Advice:
+    made = AdviceMeta(subject=CALL.subject, tried=list(remedies), **meta)
+    return make_advice(made, rows({BASE: BASES, **times}), CALL, captured, None, "somewhere")
+
+
+def test_the_best_come_first_then_what_does_nothing_then_what_harms_then_the_rest() -> None:
+    times = {name: near(BASES, *(step + at for at in range(5))) for name, step in (("c", -50), ("a", -300), ("e", 200))}
+    made = advice(
+        *(tried("z", status="not_applicable", reason="no"), tried("f", status="failed", reason="it died")),
+        *(tried(name) for name in ("e", "d", "c", "a")),
+        times={**times, "d": BASES},
+    )
+    assert [each.remedy for each in made.remedies] == ["a", "c", "d", "e", "f", "z"]
+    assert made.sentence == "90% of the call is overhead; a saves 298 ns (30%)."
+    assert made.remedy("e").verdict == "slower"
+
+
+def test_categories_are_of_the_walls_that_were_timed_side_by_side() -> None:
+    new = breakdown(python=300, dispatcher=300, kernel=100)
+    made = advice(tried("a"), times={"a": near(BASES, *(5 * [-300]))}, captured={"a": new})
+    assert {name: ns for name, ns in made.remedy("a").host if ns} == {"python": -300}
+    assert sum(ns for _, ns in made.remedy("a").host) == -300
+
+
+@pytest.mark.parametrize(
+    ("kernel", "verdict"), [(0, "overhead"), (299, "overhead"), (400, "mixed"), (701, "work"), (1_000, "work")]
+)
+def test_is_there_anything_to_gain(kernel: int, verdict: str) -> None:
+    base = breakdown(python=1_000 - kernel, kernel=kernel)
+    assert verdict_of(base) == (verdict, pytest.approx(1 - kernel / 1_000))
+
+
+def test_a_remedy_for_a_small_category_is_not_tried() -> None:
+    base = breakdown(python=900, guard=15, kernel=85)
+    assert not_worth_it(["guard"], base) == "guard takes 1.5% of the call"
+    assert not_worth_it(["guard", "compile"], base) == "guard, compile take 1.5% of the call"
+    assert not_worth_it(["guard", "kernel"], base) == ""
+
+
+def test_the_best_of_each_group_go_together_but_for_the_unsafe() -> None:
+    times = {
+        name: near(BASES, *(5 * [step]))
+        for name, step in (("a", -100), ("b", -200), ("c", -300), ("d", -400), ("e", 0))
+    }
+    found = tried_remedies(
+        [tried("a"), tried("b"), tried("c", safety="unsafe"), tried("d", "differs"), tried("e")],
+        rows({BASE: BASES, **times}),
+    )
+    assert go_together(found, {"a": "one", "b": "one"}) == ["b"]
+    assert go_together(found, {"a": "one", "b": "two"}) == ["b", "a"]
+    assert go_together(found, {}) == ["b", "a"]
+
+
+def test_nothing_helps() -> None:
+    made = advice(tried("a"), times={"a": BASES}, repeats=False)
+    assert made.sentence == "90% of the call is overhead; nothing that was tried makes it faster beyond doubt."
+    assert made.warnings == (
+        "outputs are unknown: called twice, it gives another answer; what a remedy changes cannot be told",
+    )
+
+
+def test_the_forms_of_advice() -> None:
+    made = advice(
+        tried("a"), tried("<b>|`", status="failed", reason="it\x1b[31m died"), times={"a": near(BASES, *(5 * [-300]))}
+    )
+    document = validated(to_json(made))
+    assert document["schema"] == "overhead-lens/advice/1"
+    assert document["remedies"][0]["wall"] == {
+        "base_ns": 1000.0,
+        "new_ns": 700.0,
+        "delta_ns": -300.0,
+        "ci95_ns": [-300.0, -300.0],
+        "ratio": 0.7,
+    }
+    assert (document["verdict"], document["overhead_share"], document["together"]) == ("overhead", 0.9, None)
+    assert to_pandas(made).loc["a", "delta_ns"] == -300
+    text = to_text(made)
+    assert "+300 ns" in text
+    assert "\x1b" not in text
+    markdown = advice_markdown(made)
+    assert "| a | +300 ns | +30.0% | +300 ns .. +300 ns | faster | equal | safe |  | `with a(): ...` |" in markdown
+    assert "<b>" not in to_html(made).replace("&lt;b&gt;", "")
