@@ -27,7 +27,10 @@ def attach(
         float | None,
         typer.Option(help=f"Seconds to watch it: {_SECONDS:g}; with --top {_TOP_S:g}.", min=0.5, max=86_400),
     ] = None,
-    rate: Annotated[int, typer.Option(help="Stacks a second of each thread.", min=1, max=1000)] = 50,
+    rate: Annotated[
+        int | None,
+        typer.Option(help="Stacks a second of each thread: 50, or fewer where many are stopped.", min=1, max=1000),
+    ] = None,
     subprocesses: Annotated[bool, typer.Option("--subprocesses", help="Watch its children, too.")] = False,
     top: Annotated[
         bool, typer.Option("--top", help="Watch again and again, until q or Ctrl-C; nothing is kept.")

@@ -70,6 +70,14 @@ def cpu_ns(pid: int) -> int | None:
         return None
 
 
+def thread_count(pid: int) -> int:
+    """How many threads a process has; 1 where that cannot be read."""
+    try:
+        return len(list((PROC / str(pid) / "task").iterdir()))
+    except OSError:
+        return 1
+
+
 def runs(pid: int) -> bool:
     """Whether a process is there and has not ended."""
     status = _status(pid)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from overhead_lens.machine import other_process
 from overhead_lens.studies.attach import watch as watching
 from overhead_lens.studies.attach.analysis import ProcessBudget, process_of
 from overhead_lens.studies.attach.delta import compare_processes
+from overhead_lens.studies.attach.record import AttachRequest, default_rate_hz
 from overhead_lens.studies.attach.slowdown import Reading, slowdown
 from tests.cli.run import error_line, lens, lens_apart
 from tests.documents import validated
@@ -416,3 +418,15 @@ def test_what_py_spy_says_is_put_into_words(
         done = lens("attach", target.pid, cwd=tmp_path)
         target.kill()
     assert (error_line(done), done.returncode) == (line.format(pid=target.pid, command="sleep 60"), code)
+
+
+@pytest.mark.parametrize(("threads", "rate_hz"), [(1, 50), (4, 50), (5, 40), (64, 3), (1000, 1)])
+def test_a_process_of_many_threads_is_looked_at_less_often(threads: int, rate_hz: int) -> None:
+    assert default_rate_hz(threads) == rate_hz
+
+
+def test_the_rate_is_by_the_threads_of_the_process_or_as_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("overhead_lens.studies.attach.record.thread_count", lambda pid: pid)
+    asked = AttachRequest(pid=20, seconds=1.0, parent=tmp_path, command=())
+    assert asked.watch(tmp_path).rate_hz == 10
+    assert replace(asked, rate_hz=77).watch(tmp_path).rate_hz == 77

@@ -16,6 +16,7 @@ from overhead_lens.captures.directory import cannot_write, recording_directory, 
 from overhead_lens.captures.files import STACKS
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.environment import describe_machine
+from overhead_lens.machine.other_process import thread_count
 from overhead_lens.machine.request import Listener
 from overhead_lens.readers.py_spy.threads import read_threads
 from overhead_lens.samplers.py_spy import PySpy
@@ -25,8 +26,9 @@ from overhead_lens.studies.attach.stored import PROCESS, ProcessMeta
 from overhead_lens.studies.attach.watch import Watched, limit_s, watch
 from overhead_lens.taxonomy.classifier import Classifier
 
-RATE_HZ = 50
-"""It slows a process of five threads by a quarter to a third (docs/guide/attach.md)."""
+MOST_RATE_HZ = 50
+MOST_STOPS_HZ = 200
+"""Each stack stops a process for each of its threads: half to one ms (docs/methodology/attach.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +36,14 @@ class AttachRequest:
     """A request to watch a process.
 
     Attributes:
+        rate_hz: Stacks a second of each thread; None for ``default_rate_hz``.
         output: Directory the user named; None for a new one under ``parent``.
         command: Command line of the recording.
     """
 
     pid: int
     seconds: float
-    rate_hz: int = RATE_HZ
+    rate_hz: int | None = None
     subprocesses: bool = False
     output: Path | None = None
     parent: Path
@@ -49,7 +52,13 @@ class AttachRequest:
     def watch(self, folder: Path) -> Watch:
         """What is asked of the sampler, its file in ``folder``."""
         output = folder / ".watch.raw"
-        return Watch(self.pid, self.rate_hz, limit_s(self.seconds), output, self.subprocesses, bound=True)
+        rate_hz = self.rate_hz or default_rate_hz(thread_count(self.pid))
+        return Watch(self.pid, rate_hz, limit_s(self.seconds), output, self.subprocesses, bound=True)
+
+
+def default_rate_hz(threads: int) -> int:
+    """Stacks a second of a process of so many threads: fewer where more of them are stopped for each."""
+    return max(1, min(MOST_RATE_HZ, MOST_STOPS_HZ // threads))
 
 
 def record_process(request: AttachRequest, interrupted: Event, listener: Listener) -> Path:
@@ -100,7 +109,7 @@ def meta_of(request: AttachRequest, watched: Watched, started: datetime) -> Proc
         python=process.python,
         torch=process.torch,
         duration_ns=watched.duration_ns,
-        rate_hz=request.rate_hz,
+        rate_hz=watched.rate_hz,
         subprocesses=request.subprocesses,
         samples=run.sample_count,
         errors=run.error_count,

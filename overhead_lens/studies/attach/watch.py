@@ -34,6 +34,7 @@ class Watched:
     """What watching gave.
 
     Attributes:
+        rate_hz: Stacks a second that were asked for.
         duration_ns: From the first stack until it was stopped.
         before, during: The process's CPU clock.
         notes: What a reader must know.
@@ -41,6 +42,7 @@ class Watched:
 
     process: OtherProcess
     run: SamplerRun
+    rate_hz: int
     duration_ns: int
     before: tuple[Reading, ...]
     during: tuple[Reading, ...]
@@ -74,7 +76,8 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
         during += _reading(watched.pid)
         running.stop()
         run = running.finish()
-    return Watched(process, run, duration_ns, before, during, tuple(_notes(watched, duration_ns, seconds)))
+    notes = tuple(_notes(watched, duration_ns, seconds))
+    return Watched(process, run, watched.rate_hz, duration_ns, before, during, notes)
 
 
 def limit_s(seconds: float) -> int:

@@ -31,6 +31,7 @@ from overhead_lens.captures.files import KINETO
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.instruments.samples.record import write_stacks
 from overhead_lens.machine.environment import describe_machine
+from overhead_lens.machine.other_process import thread_count
 from overhead_lens.program.area import FILE, NOTES, Area, Phase, Step, Word
 from overhead_lens.program.trace import TRACE
 from overhead_lens.samplers.py_spy import PySpy
@@ -128,7 +129,7 @@ def _attend(child: subprocess.Popen[bytes], area: Area, folder: Path, sampled: _
             if turn == 1:
                 sampled.folded.clear()
                 sampled.samples = sampled.errors = 0
-            rate_hz = _RATE_HZ if _thread_count(child.pid) <= _FEW_THREADS else _SHARED_RATE_HZ
+            rate_hz = _RATE_HZ if thread_count(child.pid) <= _FEW_THREADS else _SHARED_RATE_HZ
             _sample(child, rate_hz, _TURN_S, area, turn, folder, sampled)
             area.write(Word.ENDED, turn)
         elif not area.read(Word.FOUND) and time.monotonic() - begun_s > _WHOLE_AFTER_S and not sampled.reason:
@@ -166,13 +167,6 @@ def _sample(
     sampled.folded.append(run.folded)
     sampled.samples += run.sample_count
     sampled.errors += run.error_count
-
-
-def _thread_count(pid: int) -> int:
-    try:
-        return len(list(Path(f"/proc/{pid}/task").iterdir()))
-    except OSError:
-        return 1
 
 
 def _has_children(pid: int) -> bool:
