@@ -30,6 +30,8 @@ from overhead_lens.traces.host_budget import (
     thread_pieces,
 )
 from overhead_lens.traces.launches import link, queue_depth
+from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
+from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis, TraceStep, Window
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 
@@ -64,10 +66,11 @@ class Analyzer:
             window=self.window,
             threads=tuple(self._thread_budget(key, pieces) for key, pieces in self.threads.items()),
             devices=tuple(self._device_budget(device, device.span) for device in self.devices),
-            steps=tuple(self._step(number, window) for number, window in step_windows(self._events)),
+            steps=tuple(self._step(number, window) for number, window in self._step_windows),
             operators=operator_costs(self._host, self._timelines),
             kernels=kernel_costs(self._events),
             collectives=collectives(self._trace),
+            memory=tuple(life.analysis(self._step_windows) for life in self.memory),
         )
         return replace(
             analysis,
@@ -96,6 +99,8 @@ class Analyzer:
             host,
             self._idle_frame(),
             self._queue_frame(),
+            _joined([life.frame() for life in self.memory], ["device", "start_ns", "live_bytes", "reserved_bytes"]),
+            _joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
         )
 
     @cached_property
@@ -131,6 +136,16 @@ class Analyzer:
             DeviceTimeline(self._events, self._linked, number, self.threads, self.window.bounds)
             for number in numbers.tolist()
         ]
+
+    @cached_property
+    def memory(self) -> list[DeviceLife]:
+        """Every device whose allocations were recorded; the host last."""
+        memory = self._trace.memory
+        return device_lives(memory, contexts(memory, self._host)) if len(memory) else []
+
+    @cached_property
+    def _step_windows(self) -> list[tuple[int, Window]]:
+        return step_windows(self._events)
 
     @cached_property
     def _timelines(self) -> list[ThreadTimeline]:

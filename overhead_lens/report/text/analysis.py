@@ -13,6 +13,7 @@ from overhead_lens.report.text.blocks import bar, bar_row, cut, print_footnotes,
 from overhead_lens.report.text.figures import plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.ranks import print_ranks
+from overhead_lens.report.text.recorded.memory import memory_blocks, memory_notes
 from overhead_lens.taxonomy.categories import CATEGORIES, COLORS, QUEUE
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
@@ -59,6 +60,7 @@ _EXPLAINED = {
     ),
     "overlap_in_stream": "{n} device events start before the one before them in their stream ended; busy is their union",
     "profiler_overhead": "{n} pauses of the profiler itself lie in the recording",
+    "bad_memory_event": "{n} memory events do not say how many bytes and were left out",
     "other_category": "{n} events of categories that are neither host nor device work were left out",
 }
 
@@ -93,6 +95,7 @@ def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
             "costliest operators (self time, of the window)", analysis.operators, analysis.window.wall_ns, name_width
         ),
         _costs("costliest kernels (of the window)", analysis.kernels, analysis.window.wall_ns, name_width),
+        *memory_blocks(analysis.memory),
         _steps(analysis.steps),
     ):
         if block is not None:
@@ -127,7 +130,7 @@ def footnotes(analysis: TraceAnalysis) -> list[str]:
         _EXPLAINED.get(reason, reason.replace("_", " ") + ": {n} events").format(n=f"{count:,}", device_events=events)
         for reason, count in analysis.issues.items()
     ]
-    return [*explained, *analysis.notes]
+    return [*explained, *memory_notes(analysis.memory), *analysis.notes]
 
 
 def title(analysis: TraceAnalysis) -> str:
