@@ -32,6 +32,7 @@ from overhead_lens.traces.host_budget import (
 from overhead_lens.traces.launches import link, queue_depth
 from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
 from overhead_lens.traces.memory.context import contexts
+from overhead_lens.traces.memory.stacks import stack_contexts
 from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis, TraceStep, Window
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 
@@ -111,7 +112,9 @@ class Analyzer:
         device_ends = device_starts + dur_ns[self._linked.rows]
         starts = np.concatenate((self._host.start_ns, device_starts))
         ends = np.concatenate((self._host.start_ns + self._host.dur_ns, device_ends))
-        return Window(int(starts.min()), int(ends.max() - starts.min())) if len(starts) else Window(0, 0)
+        if not len(starts):
+            return Window(0, int(self._trace.memory["start_ns"].max()) if self._trace.stacks else 0)
+        return Window(int(starts.min()), int(ends.max() - starts.min()))
 
     @cached_property
     def threads(self) -> dict[tuple[str, str], ThreadPieces]:
@@ -140,8 +143,10 @@ class Analyzer:
     @cached_property
     def memory(self) -> list[DeviceLife]:
         """Every device whose allocations were recorded; the host last."""
-        memory = self._trace.memory
-        return device_lives(memory, contexts(memory, self._host)) if len(memory) else []
+        memory, stacks = self._trace.memory, self._trace.stacks
+        if not len(memory):
+            return []
+        return device_lives(memory, contexts(memory, self._host) if stacks is None else stack_contexts(memory, stacks))
 
     @cached_property
     def _step_windows(self) -> list[tuple[int, Window]]:

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -53,13 +53,22 @@ EVENT_COLUMNS = (
 )  # fmt: skip
 
 
+class StackFrame(NamedTuple):
+    """A Python or C++ function that was running, where its line is known."""
+
+    file: str
+    line: int
+    function: str
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One file that torch.profiler exported.
+    """One file that torch.profiler exported, or a memory snapshot.
 
     Attributes:
         events: The event frame.
-        memory: The memory frame.
+        memory: The memory frame; of a snapshot with a column ``stack``, a place in ``stacks`` or -1.
+        stacks: Distinct stacks, the innermost frame first, of a snapshot; None of a trace.
         event_count: Entries of ``traceEvents``, of all phases.
         raw_bytes: Size of the decompressed JSON text.
         origin_ns: Time of ``start_ns`` 0 by the file's clock, plus ``baseTimeNanoseconds`` if the file has it.
@@ -79,6 +88,7 @@ class Trace:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     arguments: Callable[[Sequence[int]], list[Mapping[str, Any]]] = lambda rows: [{} for _ in rows]
     memory: pd.DataFrame = field(default_factory=no_memory)
+    stacks: Sequence[Sequence[StackFrame]] | None = None
 
     @property
     def rank(self) -> int | None:

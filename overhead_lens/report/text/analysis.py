@@ -27,7 +27,7 @@ from overhead_lens.traces.model import (
     TraceStep,
 )
 from overhead_lens.traces.ranks import Job
-from overhead_lens.units import format_ns
+from overhead_lens.units import format_bytes, format_ns
 
 _TOP = 5
 _MOST_THREADS = 4
@@ -107,6 +107,9 @@ def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
 def sentence(analysis: TraceAnalysis) -> str:
     """What dominates, in words."""
     if not analysis.devices:
+        if not analysis.host and analysis.memory:
+            largest = max(analysis.memory, key=lambda memory: memory.peak_bytes)
+            return f"A memory snapshot: most is live on {plain(largest.device)}, {format_bytes(largest.peak_bytes)}."
         if not analysis.host:
             return "The trace holds neither host nor device work."
         first = max(analysis.host, key=lambda category: category.ns)

@@ -126,7 +126,8 @@ def churn(memory: DeviceMemory) -> list[str]:
     within = "within one step" if memory.steps else "within the recording"
     text = f"{memory.churn_blocks:,} blocks, {format_bytes(memory.churn_bytes)} in all, were allocated and released {within}"
     first = memory.churn[0]
-    return [f"{text}; most by {place(first)[0]} ({first.blocks:,} blocks, {format_bytes(first.bytes)})"]
+    by = place(first)[0] if first.operator or not first.line else place(first)[3]
+    return [f"{text}; most by {by} ({first.blocks:,} blocks, {format_bytes(first.bytes)})"]
 
 
 def memory_notes(memories: Sequence[DeviceMemory]) -> list[str]:
