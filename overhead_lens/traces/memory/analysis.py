@@ -174,10 +174,10 @@ class DeviceLife:
         return inside
 
     def _kept(self, steps: Steps) -> Bools:
-        """Which blocks were allocated in a step but the last and never released."""
+        """Which blocks were allocated in a step, but the first and the last, and never released."""
         blocks = self.live.blocks
         kept = np.zeros(len(blocks.first), dtype=bool)
-        for _, window in steps[:-1]:
+        for _, window in steps[1:-1]:
             first, last = self._bounds(window)
             kept |= (blocks.first >= first) & (blocks.first < last) & (blocks.last == len(self.live.rows))
         return kept

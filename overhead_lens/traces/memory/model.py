@@ -93,7 +93,7 @@ class DeviceMemory:
         others_bytes: Held by those that are left out.
         churn: Who allocated most that was released in the same step, or without steps in the recording.
         churn_bytes, churn_blocks: Of all of these.
-        kept: Who allocated most in a step but the last that was never released.
+        kept: Who allocated most that was never released, in a step between the first, which sets up, and the last.
         steps: In order.
         over_time: For drawing.
         repairs: What did not fit and how often; no zeros.

@@ -34,7 +34,9 @@ def _device(memory: DeviceMemory) -> Iterator[Block]:
     if memory.churn:
         yield _places(memory.churn, f"{memory.device}: allocated and released within {_within(memory)}")
     if memory.kept:
-        yield _places(memory.kept, f"{memory.device}: allocated in a step but the last and never released")
+        yield _places(
+            memory.kept, f"{memory.device}: allocated in a step, but the first and the last, and never released"
+        )
 
 
 def _within(memory: DeviceMemory) -> str:

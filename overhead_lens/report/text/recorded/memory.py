@@ -104,14 +104,15 @@ def growth(memory: DeviceMemory) -> list[str]:
         return []
     if not any(grown):
         return [f"no growth over {len(starts)} steps: each begins with {format_bytes(starts[0])} live"]
-    text = f"from step to step live memory changes by {_signed(median(grown))} (median of {len(grown)})"
+    text = f"from step to step live memory changes by {_signed(median(grown))} in the median"
+    text += f" ({_signed(min(grown))} .. {_signed(max(grown))})" if len(grown) > 1 else ""
     if min(grown) > 0:
         text += ", and it grows at every one"
     kept = memory.kept[:1]
     if kept and min(grown) > 0:
         operator, kind, module, line = place(kept[0])
         where = ", ".join(part for part in (operator, module, line) if part)
-        text += f"; most of what is never released is from {where} ({kind}, {format_bytes(kept[0].bytes)})"
+        text += f"; most of what is never released is from {where} ({kind})"
     return [text]
 
 
