@@ -18,12 +18,12 @@ from overhead_lens.traces.memory.model import KINDS
 from overhead_lens.traces.timeline import Nesting
 
 _ALLOCATES = re.compile(r"aten::(_?empty\w*|new_empty\w*|resize_\w*|detach\w*)$")
-_SCOPE = re.compile(rf"\w+::|{torch_names.COMPILED_REGION_PREFIX}")
+SCOPE = re.compile(rf"\w+::|{torch_names.COMPILED_REGION_PREFIX}")
 _OPTIMIZER_STEP = re.compile(r"Optimizer\.step#")
 _ZERO_GRAD = re.compile(r"Optimizer\.zero_grad#|.*: zero_grad$")
 MODULE_PREFIX = "nn.Module: "
 _BUILDS = re.compile(r".*torch/nn/(modules/.*: (__init__|_apply|to|cuda|to_empty)|parameter\.py.*)$")
-_FUNCTION = re.compile(r"(?!.*(^|/)torch/)(?!<frozen)(?!<string>)[^:]*\(\d+\): ")
+FUNCTION = re.compile(r"(?!.*(^|/)torch/)(?!<frozen)(?!<string>)[^:]*\(\d+\): ")
 """A Python function outside of torch: ``train.py(12): forward``."""
 
 
@@ -92,9 +92,9 @@ def _is(pattern: re.Pattern[str]) -> Callable[[str], bool]:
 _MARKS: dict[str, Callable[[str], bool]] = {
     "operator": lambda name: _ALLOCATES.match(name) is None and torch_names.PROFILER_STEP.match(name) is None,
     "inner": lambda name: torch_names.PROFILER_STEP.match(name) is None,
-    "scope": _is(_SCOPE),
+    "scope": _is(SCOPE),
     "module": lambda name: name.startswith(MODULE_PREFIX),
-    "line": _is(_FUNCTION),
+    "line": _is(FUNCTION),
     "optimizer": _is(_OPTIMIZER_STEP),
     "backward": lambda name: name.startswith(torch_names.BACKWARD_NODE_PREFIX),
     "clears": _is(_ZERO_GRAD),
