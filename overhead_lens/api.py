@@ -21,7 +21,7 @@ from overhead_lens.documents.delta import delta_document
 from overhead_lens.errors import UsageError
 from overhead_lens.machine.process import IN_WORKER
 from overhead_lens.machine.request import QUICK, STANDARD, Effort, Listener, Request
-from overhead_lens.readers.kineto.read import read_trace
+from overhead_lens.readers.recording import read_recording
 from overhead_lens.recorder.fresh import NotFreshError, check_state, pickled, target_of
 from overhead_lens.recorder.here import record_here
 from overhead_lens.recorder.paired import SIDES, paired_effort, record_pair
@@ -256,7 +256,7 @@ def analyze(path: str | os.PathLike[str]) -> TraceAnalysis:
         >>> sum(each.ns for each in analysis.host) == analysis.window.wall_ns
         True
     """
-    return analyze_trace(read_trace(Path(path)), default_classifier())
+    return analyze_trace(read_recording(Path(path)), default_classifier())
 
 
 def attach(pid: int, seconds: float = 20.0, *, subprocesses: bool = False) -> ProcessBudget:

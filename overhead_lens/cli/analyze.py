@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def analyze(
     traces: Annotated[
-        list[Path], typer.Argument(help="Exported traces, plain or gzipped; a directory stands for those in it.")
+        list[Path],
+        typer.Argument(
+            help="Exported traces, plain or gzipped, or memory snapshots; a directory stands for its traces."
+        ),
     ],
     pftrace: Annotated[
         Path | None, typer.Option(help="Write the one trace, annotated, for the Perfetto UI.", metavar="OUT")
@@ -121,13 +124,13 @@ def _analyzed(
 
 def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
     from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
-    from overhead_lens.readers.kineto.read import read_trace
+    from overhead_lens.readers.recording import read_recording
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.traces.analyzer import analyze_over_time
 
     if out.exists():
         raise UsageError(f"{out} exists; name a new file")
-    analyzed = analyze_over_time(read_trace(path), default_classifier(rules))
+    analyzed = analyze_over_time(read_recording(path), default_classifier(rules))
     write_analysis_perfetto(out, analyzed)
     return analyzed.analysis
 
@@ -153,7 +156,7 @@ def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Pat
 
 def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, form: Format) -> None:
     from overhead_lens.export.query import run_query
-    from overhead_lens.readers.kineto.read import read_trace
+    from overhead_lens.readers.recording import read_recording
     from overhead_lens.report.text.rows import print_rows
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import show_rows
@@ -164,6 +167,6 @@ def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, form: 
             "--query needs SQL, for example: select name, sum(dur_ns) from kernels group by 1 order by 2 desc"
         )
     classifier = default_classifier(rules)
-    answer = run_query(query, [analyze_over_time(read_trace(path), classifier) for path in paths])
+    answer = run_query(query, [analyze_over_time(read_recording(path), classifier) for path in paths])
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
     show_rows(rows, form, lambda console: print_rows(console, answer.columns, answer.rows))

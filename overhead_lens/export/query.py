@@ -9,6 +9,9 @@ Tables (times in integer ns since the earliest event of the trace):
   ``kernel``, ``start_ns``, ``dur_ns``, ``latency_ns``, ``device``, ``stream``;
 - ``host``: ``trace``, ``pid``, ``tid``, ``start_ns``, ``dur_ns``, ``category``: who owns each instant of each thread;
 - ``idle``: ``trace``, ``device``, ``start_ns``, ``dur_ns``, ``blame``;
+- ``memory``: ``trace``, ``device``, ``start_ns``, ``live_bytes``, ``reserved_bytes`` (-1 where unknown) after each memory event;
+- ``allocations``: ``trace``, ``device``, ``start_ns``, ``end_ns``, ``bytes``, ``kind``, ``operator``, ``module``, ``line``: every
+  block of memory; -1 for a time beyond the recording;
 - ``steps``: ``trace``, ``step``, ``start_ns``, ``wall_ns``.
 """
 
@@ -31,6 +34,10 @@ from overhead_lens.traces.host import OPERATORS, threads_of
 from overhead_lens.traces.launches import link
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.pieces import Analyzed
+
+_TABLES = ("events", "launches", "host", "idle", "memory", "allocations", "steps")
+_MEMORY_TYPES = dict.fromkeys(("start_ns", "live_bytes", "reserved_bytes"), "int64")
+_ALLOCATION_TYPES = dict.fromkeys(("start_ns", "end_ns", "bytes"), "int64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +99,15 @@ def _plain(value: Any) -> Any:
 
 
 def _tables(traces: Sequence[Analyzed]) -> dict[str, pa.Table]:
-    parts: dict[str, list[pa.Table]] = {name: [] for name in ("events", "launches", "host", "idle", "steps")}
+    parts: dict[str, list[pa.Table]] = {name: [] for name in _TABLES}
     for number, analyzed in enumerate(traces):
         idle = analyzed.pieces.idle.astype({"device": "int64", "start_ns": "int64", "dur_ns": "int64"})
         parts["events"].append(_events(number, analyzed))
         parts["launches"].append(_launches(number, analyzed.trace.events))
         parts["host"].append(_numbered(number, analyzed.pieces.host))
         parts["idle"].append(_numbered(number, idle))
+        parts["memory"].append(_numbered(number, analyzed.pieces.memory.astype(_MEMORY_TYPES)))
+        parts["allocations"].append(_numbered(number, analyzed.pieces.allocations.astype(_ALLOCATION_TYPES)))
         parts["steps"].append(_steps(number, analyzed.analysis))
     return {
         name: pa.concat_tables(tables, promote_options="default").combine_chunks() for name, tables in parts.items()

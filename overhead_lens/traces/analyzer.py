@@ -30,6 +30,9 @@ from overhead_lens.traces.host_budget import (
     thread_pieces,
 )
 from overhead_lens.traces.launches import link, queue_depth
+from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
+from overhead_lens.traces.memory.context import contexts
+from overhead_lens.traces.memory.stacks import stack_contexts
 from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis, TraceStep, Window
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 
@@ -64,10 +67,11 @@ class Analyzer:
             window=self.window,
             threads=tuple(self._thread_budget(key, pieces) for key, pieces in self.threads.items()),
             devices=tuple(self._device_budget(device, device.span) for device in self.devices),
-            steps=tuple(self._step(number, window) for number, window in step_windows(self._events)),
+            steps=tuple(self._step(number, window) for number, window in self._step_windows),
             operators=operator_costs(self._host, self._timelines),
             kernels=kernel_costs(self._events),
             collectives=collectives(self._trace),
+            memory=tuple(life.analysis(self._step_windows) for life in self.memory),
         )
         return replace(
             analysis,
@@ -96,6 +100,8 @@ class Analyzer:
             host,
             self._idle_frame(),
             self._queue_frame(),
+            _joined([life.frame() for life in self.memory], ["device", "start_ns", "live_bytes", "reserved_bytes"]),
+            _joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
         )
 
     @cached_property
@@ -106,7 +112,9 @@ class Analyzer:
         device_ends = device_starts + dur_ns[self._linked.rows]
         starts = np.concatenate((self._host.start_ns, device_starts))
         ends = np.concatenate((self._host.start_ns + self._host.dur_ns, device_ends))
-        return Window(int(starts.min()), int(ends.max() - starts.min())) if len(starts) else Window(0, 0)
+        if not len(starts):
+            return Window(0, int(self._trace.memory["start_ns"].max()) if self._trace.stacks else 0)
+        return Window(int(starts.min()), int(ends.max() - starts.min()))
 
     @cached_property
     def threads(self) -> dict[tuple[str, str], ThreadPieces]:
@@ -131,6 +139,18 @@ class Analyzer:
             DeviceTimeline(self._events, self._linked, number, self.threads, self.window.bounds)
             for number in numbers.tolist()
         ]
+
+    @cached_property
+    def memory(self) -> list[DeviceLife]:
+        """Every device whose allocations were recorded; the host last."""
+        memory, stacks = self._trace.memory, self._trace.stacks
+        if not len(memory):
+            return []
+        return device_lives(memory, contexts(memory, self._host) if stacks is None else stack_contexts(memory, stacks))
+
+    @cached_property
+    def _step_windows(self) -> list[tuple[int, Window]]:
+        return step_windows(self._events)
 
     @cached_property
     def _timelines(self) -> list[ThreadTimeline]:

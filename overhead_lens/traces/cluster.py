@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from overhead_lens.errors import OverheadLensError, UsageError
-from overhead_lens.readers.kineto.read import read_trace
+from overhead_lens.readers.recording import read_recording
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Rule, load_rules
 from overhead_lens.traces.analyzer import analyze_trace
@@ -57,7 +57,7 @@ def analyze_on(scheduler: str, paths: Sequence[Path], rules: Path | None = None)
 def analyze_file(path: str, rules: tuple[Rule, ...]) -> Result:
     """The analysis of one file; anything that goes wrong is a failure with its reason."""
     try:
-        return analyze_trace(read_trace(Path(path)), Classifier(rules))
+        return analyze_trace(read_recording(Path(path)), Classifier(rules))
     except OverheadLensError as error:
         return TraceFailure(path, str(error))
     except MemoryError:

@@ -9,6 +9,7 @@ from overhead_lens.errors import require
 from overhead_lens.result import Result
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.traces.memory.model import DeviceMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +198,7 @@ class TraceAnalysis(Result):
         steps: In order.
         operators, kernels: Costliest first.
         collectives: Communication kernels in order of start.
+        memory: Every device whose allocations were recorded; the host last.
         issues: What was dropped, repaired or looks wrong, in events; no zeros.
         notes: What a reader of the numbers must know, one sentence each.
     """
@@ -212,6 +214,7 @@ class TraceAnalysis(Result):
     operators: tuple[Cost, ...] = ()
     kernels: tuple[Cost, ...] = ()
     collectives: tuple[Collective, ...] = ()
+    memory: tuple[DeviceMemory, ...] = ()
     issues: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

@@ -18,11 +18,16 @@ class TracePieces:
         host: ``pid``, ``tid``, ``start_ns``, ``dur_ns``, ``category``: consecutive pieces of every host thread.
         idle: ``device``, ``start_ns``, ``dur_ns``, ``blame``: idle time of every device inside its span.
         queue: ``device``, ``start_ns``, ``depth``: launches that were called and had not started, from each time on.
+        memory: ``device``, ``start_ns``, ``live_bytes``, ``reserved_bytes`` (-1 where unknown): after each event.
+        allocations: ``device``, ``start_ns``, ``end_ns``, ``bytes``, ``kind``, ``operator``, ``module``, ``line``: every block;
+            -1 for a time beyond the recording.
     """
 
     host: pd.DataFrame
     idle: pd.DataFrame
     queue: pd.DataFrame
+    memory: pd.DataFrame
+    allocations: pd.DataFrame
 
 
 @dataclass(frozen=True, slots=True)

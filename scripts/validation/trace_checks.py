@@ -152,9 +152,10 @@ def _one_line(message: str) -> str:
 
 def _check_equal(whole: Trace, scanned: Trace) -> None:
     """Both ways of reading must say the same."""
-    for name in whole.events.columns:
-        if whole.events[name].to_numpy().tolist() != scanned.events[name].to_numpy().tolist():
-            raise BrokenPromiseError(f"the two ways of reading differ in column {name}")
+    for one, other in ((whole.events, scanned.events), (whole.memory, scanned.memory)):
+        for name in one.columns:
+            if one[name].to_numpy().tolist() != other[name].to_numpy().tolist():
+                raise BrokenPromiseError(f"the two ways of reading differ in column {name}")
     for name in ("event_count", "raw_bytes", "origin_ns", "issues", "thread_names", "metadata"):
         one, other = getattr(whole, name), getattr(scanned, name)
         if repr(_sorted(one)) != repr(_sorted(other)):

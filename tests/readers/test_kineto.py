@@ -519,10 +519,10 @@ INTEGERS = st.one_of(
 )
 VALUES = st.recursive(st.none() | st.integers(-5, 5) | TEXTS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3), max_leaves=6)  # fmt: skip
 EVENTS = st.fixed_dictionaries(
-    {"ph": st.sampled_from(["X", "X", "X", "X", "M", "s", "B", None])},
+    {"ph": st.sampled_from(["X", "X", "X", "X", "M", "s", "B", "i", None])},
     optional={
         "cat": st.sampled_from(["cpu_op", "kernel", "Memcpy", "cuda_runtime"]) | TEXTS,
-        "name": TEXTS | st.just("thread_name"),
+        "name": TEXTS | st.sampled_from(["thread_name", "[memory]"]),
         "pid": st.integers(-5, 10**9) | TEXTS,
         "tid": st.integers(-5, 10**9) | TEXTS,
         "ts": TIMES,
@@ -538,6 +538,10 @@ EVENTS = st.fixed_dictionaries(
                 "External id": INTEGERS,
                 "name": TEXTS,
                 "Input Dims": VALUES,
+                "Bytes": INTEGERS,
+                "Addr": INTEGERS,
+                "Total Allocated": INTEGERS,
+                "Device Type": INTEGERS,
             },
         ),
     },
@@ -550,12 +554,37 @@ def test_both_ways_read_the_same(tmp_path: Path, entries: list[dict], compact: b
     path = written(tmp_path, document(entries, compact=compact, with_stack=1))
     whole, parts = read_trace(path), scanned(path, block_bytes)
     assert rows(whole.events) == rows(parts.events)
+    assert rows(whole.memory) == rows(parts.memory)
     assert [dict(whole.issues), whole.event_count, whole.origin_ns, whole.raw_bytes] == [
         dict(parts.issues), parts.event_count, parts.origin_ns, parts.raw_bytes,
     ]  # fmt: skip
     assert (whole.thread_names, whole.metadata) == (parts.thread_names, parts.metadata)
     everything = list(range(len(whole.events)))
     assert whole.arguments(everything) == parts.arguments(everything)
+
+
+def test_allocations_are_read_and_those_without_a_size_counted(tmp_path: Path, way: str) -> None:
+    arguments = {"Total Reserved": 0, "Total Allocated": 64, "Bytes": 16, "Device Id": -1, "Device Type": 0, "Addr": 5}
+    instant = {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 2, "ts": 7}
+    other = {**instant, "name": "[OutOfMemory]", "args": arguments}
+    entries = [
+        event("op", ts=5),
+        {**instant, "args": arguments},
+        {**instant, "args": {"Bytes": "x"}},
+        {**instant, "ts": 8, "args": {"Bytes": -(2**40), "Device Type": 1, "Device Id": 3}},
+        {**instant, "ts": None, "args": arguments},
+        other,
+    ]
+    trace = read_trace(written(tmp_path, document(entries)))
+    shared = {"pid": "1", "tid": "2"}
+    assert rows(trace.memory) == [
+        {**shared, "start_ns": 2000, "address": 5, "bytes": 16, "allocated_bytes": 64, "reserved_bytes": 0,
+         "device_type": 0, "device": -1},
+        {**shared, "start_ns": 3000, "address": -1, "bytes": -(2**40), "allocated_bytes": -1, "reserved_bytes": -1,
+         "device_type": 1, "device": 3},
+    ]  # fmt: skip
+    assert (dict(trace.issues), trace.event_count) == ({"bad_memory_event": 1, "bad_timestamp": 1}, 6)
+    assert trace.events["name"].tolist() == ["op"]
 
 
 def test_arguments_of_collectives_need_no_second_pass(tmp_path: Path) -> None:

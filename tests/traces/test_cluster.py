@@ -106,7 +106,7 @@ def test_any_defect_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     def broken(_path: Path) -> Any:
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr(cluster, "read_trace", broken)
+    monkeypatch.setattr(cluster, "read_recording", broken)
     (result,) = analyze_here([tmp_path / "a.json"])
     assert isinstance(result, TraceFailure)
     assert result.error.endswith("a defect of this program: ZeroDivisionError: oh")

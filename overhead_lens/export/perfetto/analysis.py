@@ -15,6 +15,7 @@ import pandas as pd
 from overhead_lens.export.lanes.budget import busy_slice, host_slices, idle_slice
 from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.lanes.events import event_lanes
+from overhead_lens.export.lanes.memory import memory_sections
 from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice, Value
 from overhead_lens.export.lanes.placement import CATEGORIES_LANE
 from overhead_lens.export.names import readable
@@ -68,6 +69,7 @@ def time_sections(analyzed: Analyzed) -> tuple[list[Section], list[Lane]]:
         )
         for lane in host
     ]
+    sections += memory_sections(analyzed.pieces.memory)
     sections += _devices(analyzed, events, [lane for lane in lanes if lane.thread is None])
     return sections, [lane for lane in lanes if lane.thread is not None and lane not in host]
 

@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from overhead_lens.errors import UsageError
-from overhead_lens.readers.kineto.event import ABSENT, BEYOND, COMPLETE, LABEL, integer
+from overhead_lens.readers.kineto.event import ABSENT, BEYOND, COMPLETE, LABEL, MEMORY, integer
+from overhead_lens.readers.kineto.memory import Numbers, memory_frame
 from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES
 
 CODES = ("name", "cat", "pid", "tid")
@@ -27,15 +28,17 @@ class Columns:
     """Rows of a trace, column by column, before they become a frame.
 
     Attributes:
-        kind: int8, shape ``(n,)``: ``COMPLETE`` or ``LABEL``.
+        kind: int8, shape ``(n,)``: ``COMPLETE``, ``LABEL`` or ``MEMORY``.
         values: For each name of ``CODES`` int32 indices into ``strings``, for each name of ``NUMBERS`` int64; all of shape
             ``(n,)``. In a label's row ``name`` is the thread's name.
         strings: Strings by index; duplicates become one category.
+        memory: What the rows of kind ``MEMORY`` say, in their order.
     """
 
     kind: Ints
     values: MutableMapping[str, Ints]
     strings: Sequence[str]
+    memory: Sequence[Numbers] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Framed:
 
     Attributes:
         events: The frame; the earliest event starts at 0.
+        memory: Allocations and releases, on the same axis.
         earliest_ns: That start as the file has it; 0 without events.
         thread_names: (pid, tid) to name.
         rows: int64, shape ``(len(events),)``: row of the columns per row of the frame.
@@ -51,6 +55,7 @@ class Framed:
     """
 
     events: pd.DataFrame
+    memory: pd.DataFrame
     earliest_ns: int
     thread_names: Mapping[tuple[str, str], str]
     rows: Ints
@@ -68,6 +73,9 @@ def framed(columns: Columns) -> Framed:
     strings, number_of = _distinct(columns.strings)
     all_rows = len(rows) == len(columns.kind)
     names = _thread_names(columns)
+    at = np.flatnonzero(columns.kind == MEMORY)
+    placed = {name: number_of[columns.values[name][at]] for name in ("pid", "tid")}
+    placed["start_ns"] = columns.values["start_ns"][at]
     frame: dict[str, Any] = {}
     for name in (*CODES, *NUMBERS):
         # Popped as it is used: only one column at a time is in memory twice.
@@ -75,10 +83,14 @@ def framed(columns: Columns) -> Framed:
         column = column if all_rows else column[rows]
         frame[name] = _categorical(number_of[column], strings) if name in CODES else column
     starts = frame["start_ns"]
+    _check_range(np.concatenate((starts, placed["start_ns"])), np.append(frame["dur_ns"], 0))
     earliest_ns = int(starts.min()) if len(starts) else 0
-    _check_range(starts, frame["dur_ns"])
+    if not len(starts) and len(at):
+        earliest_ns = int(placed["start_ns"].min())
     starts -= earliest_ns
-    return Framed(pd.DataFrame(frame, copy=False), earliest_ns, names, rows, len(complete) - len(rows))
+    placed["start_ns"] = placed["start_ns"] - earliest_ns
+    memory = memory_frame(placed, columns.memory, strings)
+    return Framed(pd.DataFrame(frame, copy=False), memory, earliest_ns, names, rows, len(complete) - len(rows))
 
 
 def _check_range(start_ns: Ints, dur_ns: Ints) -> None:

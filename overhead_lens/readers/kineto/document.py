@@ -12,7 +12,20 @@ import msgspec
 import numpy as np
 
 from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns
-from overhead_lens.readers.kineto.event import MISSING, OTHER, Row, complete_row, from_json, label_row, other_row
+from overhead_lens.readers.kineto.event import (
+    BAD_MEMORY,
+    MEMORY,
+    MEMORY_EVENT,
+    MISSING,
+    OTHER,
+    Row,
+    complete_row,
+    from_json,
+    label_row,
+    memory_row,
+    other_row,
+)
+from overhead_lens.readers.kineto.memory import Numbers, memory_numbers
 
 _NOTHING = msgspec.Raw()
 
@@ -86,6 +99,7 @@ class _Reading:
         self._rows: list[tuple[Any, ...]] = []
         self._arguments: list[msgspec.Raw] = []
         self._issues: Counter[str] = Counter()
+        self._memory: list[Numbers] = []
 
     def document(self, entries: list[_Event], metadata: Mapping[str, Any]) -> Document:
         for entry in entries:
@@ -93,12 +107,14 @@ class _Reading:
         table = np.array(self._rows, dtype=np.int64).reshape(-1, 1 + len(CODES) + len(NUMBERS))
         values = {name: table[:, 1 + at].astype(np.int32) for at, name in enumerate(CODES)}
         values |= {name: table[:, 1 + len(CODES) + at].copy() for at, name in enumerate(NUMBERS)}
-        columns = Columns(table[:, 0].astype(np.int8), values, list(self._codes))
+        columns = Columns(table[:, 0].astype(np.int8), values, list(self._codes), self._memory)
         return Document(columns, len(entries), dict(self._issues), metadata, self._arguments)
 
     def _add(self, entry: _Event, read: Row) -> None:
         if read.issue is not None:
             self._issues[read.issue] += 1
+        if read.kind == MEMORY and not self._add_memory(entry):
+            return
         if read.kind == OTHER:
             return
         codes = self._codes
@@ -109,8 +125,18 @@ class _Reading:
         self._rows.append((read.kind, name, cat, pid, tid, *read[1 + len(CODES) : -1]))
         self._arguments.append(entry.args)
 
+    def _add_memory(self, entry: _Event) -> bool:
+        numbers = memory_numbers(bytes(entry.args))
+        if numbers is None:
+            self._issues[BAD_MEMORY] += 1
+            return False
+        self._memory.append(numbers)
+        return True
+
 
 def _row(entry: _Event) -> Row:
+    if entry.ph == "i" and entry.name == MEMORY_EVENT:
+        return memory_row(entry.pid, entry.tid, _text(entry.ts) if len(memoryview(entry.ts)) > 0 else None)
     if entry.ph not in ("X", "M"):
         return other_row(entry.ph)
     arguments = _ARGUMENTS.decode(entry.args) if bytes(memoryview(entry.args)[:1]) == b"{" else _NO_ARGUMENTS

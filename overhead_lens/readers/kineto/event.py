@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from overhead_lens.units import ns_from_us_text
 
-OTHER, COMPLETE, LABEL = 0, 1, 2
+OTHER, COMPLETE, LABEL, MEMORY = 0, 1, 2, 4  # 3 is the scanner's
 
 DAMAGED = "damaged_event"
 NO_PHASE = "missing_phase"
@@ -21,6 +21,10 @@ BAD_TIMESTAMP = "bad_timestamp"
 MISSING_DURATION = "missing_duration"
 BAD_DURATION = "bad_duration"
 NEGATIVE_DURATION = "negative_duration"
+
+BAD_MEMORY = "bad_memory_event"
+MEMORY_EVENT = "[memory]"
+"""An instant: memory was allocated or released (torch/csrc/profiler/kineto_shim.cpp, ``profile_memory=True``)."""
 
 ABSENT = -1
 BEYOND = -(2**63)
@@ -35,7 +39,8 @@ class Row(NamedTuple):
     """One entry as it goes into the frame.
 
     Attributes:
-        kind: ``COMPLETE`` for an event, ``LABEL`` for a thread's name, ``OTHER`` for an entry that is only counted.
+        kind: ``COMPLETE`` for an event, ``LABEL`` for a thread's name, ``MEMORY`` for an allocation or release, ``OTHER`` for an
+            entry that is only counted.
         name: Name of the event, or of the thread if ``kind`` is ``LABEL``.
         issue: Reason why it was dropped or repaired; None for a sound entry.
     """
@@ -71,6 +76,8 @@ def parse_row(text: bytes) -> Row:
     arguments = arguments if isinstance(arguments, dict) else {}
     if phase == "M":
         return label_row(event.get("name"), event.get("pid"), event.get("tid"), arguments.get("name"))
+    if phase == "i" and event.get("name") == MEMORY_EVENT:
+        return memory_row(event.get("pid"), event.get("tid"), times.get("ts"))
     if phase != "X":
         return other_row(phase)
     external = arguments.get("External id")
@@ -152,8 +159,16 @@ def label_row(name: Any, pid: Any, tid: Any, label: Any) -> Row:
     return Row(LABEL, as_text(label), "", as_text(pid), as_text(tid)) if name == "thread_name" else Row(OTHER)
 
 
+def memory_row(pid: Any, tid: Any, ts: Any) -> Row:
+    """Row of an allocation or release; its numbers are in ``args``."""
+    start_ns = _nanoseconds(ts)
+    if start_ns is None:
+        return Row(OTHER, issue=BAD_TIMESTAMP)
+    return Row(MEMORY, "", "", as_text(pid), as_text(tid), start_ns)
+
+
 def other_row(phase: Any) -> Row:
-    """Row of any other phase: instants, flows and counters are only counted."""
+    """Row of any other phase: flows, counters and instants of other names are only counted."""
     return Row(OTHER, issue=NO_PHASE if phase is None else BEGIN_END if phase in ("B", "E") else None)
 
 

@@ -14,15 +14,30 @@ The event frame holds one row per complete event, in file order:
 ``stream``       int64        stream of a device event (``args.stream``, else ``tid``); -1 on the host
 ``external``     int64        ``External id``: links a runtime call to its operator, and in old traces to its kernel
 ===============  ===========  =====================================================================
+
+The memory frame holds one row per allocation or release, in file order:
+
+===================  ===========  =====================================================================
+``pid, tid``         categorical  process and thread that asked for it, as text
+``start_ns``         int64        when, on the axis of the events
+``address``          int64        where; -1 where absent
+``bytes``            int64        how much: positive for an allocation, negative for a release
+``allocated_bytes``  int64        what the device's allocator had given out after it; -1 where absent
+``reserved_bytes``   int64        what the allocator held of the device after it; -1 where absent
+``device_type``      int64        number of c10's ``DeviceType``; -1 where absent
+``device``           int64        number of the device; -1 on the host
+===================  ===========  =====================================================================
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
+
+from overhead_lens.readers.kineto.memory import no_memory
 
 COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
 
@@ -38,12 +53,22 @@ EVENT_COLUMNS = (
 )  # fmt: skip
 
 
+class StackFrame(NamedTuple):
+    """A Python or C++ function that was running, where its line is known."""
+
+    file: str
+    line: int
+    function: str
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One file that torch.profiler exported.
+    """One file that torch.profiler exported, or a memory snapshot.
 
     Attributes:
         events: The event frame.
+        memory: The memory frame; of a snapshot with a column ``stack``, a place in ``stacks`` or -1.
+        stacks: Distinct stacks, the innermost frame first, of a snapshot; None of a trace.
         event_count: Entries of ``traceEvents``, of all phases.
         raw_bytes: Size of the decompressed JSON text.
         origin_ns: Time of ``start_ns`` 0 by the file's clock, plus ``baseTimeNanoseconds`` if the file has it.
@@ -62,6 +87,8 @@ class Trace:
     thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     arguments: Callable[[Sequence[int]], list[Mapping[str, Any]]] = lambda rows: [{} for _ in rows]
+    memory: pd.DataFrame = field(default_factory=no_memory)
+    stacks: Sequence[Sequence[StackFrame]] | None = None
 
     @property
     def rank(self) -> int | None:

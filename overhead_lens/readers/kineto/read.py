@@ -7,8 +7,9 @@ The subset that is read:
 - complete events (``ph`` = ``X``): ``name``, ``cat``, ``pid``, ``tid``, ``ts`` and ``dur`` (decimal microseconds, converted from
   text to int64 ns), and of ``args`` ``correlation``, ``Sequence number``, ``device``, ``stream`` and ``External id``; the other
   arguments are decoded on demand;
+- instants (``i``) named ``[memory]``: allocations and releases;
 - metadata events (``M``): thread names. Flow events (``s``, ``f``) repeat ``correlation`` and ``Sequence number``; they and
-  instants (``i``) are counted, not kept.
+  other instants are counted, not kept.
 
 ``event.py`` defines which values are valid and what is dropped or repaired. A small, sound file is decoded as a whole
 (``document.py``). A large or damaged one is scanned while it is decompressed (``stream.py``): every sound event is read, the rest
@@ -105,6 +106,7 @@ def _trace(
     return Trace(
         path=str(path),
         events=result.events,
+        memory=result.memory,
         event_count=read.event_count,
         raw_bytes=raw_bytes,
         origin_ns=result.earliest_ns + _base_ns(read.metadata),

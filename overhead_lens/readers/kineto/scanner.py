@@ -18,7 +18,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from overhead_lens.readers.kineto.event import ABSENT, COMPLETE, LABEL
+from overhead_lens.readers.kineto.event import ABSENT, COMPLETE, LABEL, MEMORY, MEMORY_EVENT
 
 DEFERRED = 3
 
@@ -566,7 +566,8 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
         counters[COMMA] = 0
         phase = field[_PH]
         unread = phase == 77 and _holds_escape(text, field[_TEXT], field[_TEXT + 1])
-        if field[_DEFER] or unread or (phase == 88 and not field[_HAS_TS]):
+        memory = phase == 105 and _is_word(text, field[_TEXT], field[_TEXT + 1], keys[8])
+        if field[_DEFER] or unread or ((phase == 88 or memory) and not field[_HAS_TS]):
             kind[row] = DEFERRED
             numbers[ARGS_AT][row], numbers[ARGS_SIZE][row] = entry, entry - at
             row += 1
@@ -596,6 +597,17 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
                 for which in range(NUMBER_COUNT):
                     numbers[which][row] = 0
                 row += 1
+        elif memory:
+            kind[row] = MEMORY
+            for which in (NAME, CAT):
+                codes[which][row] = intern(text, 0, 0, slots, hashes, places, arena, used)
+            for which in (PID, TID):
+                codes[which][row] = intern(
+                    text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
+                )
+            for which in range(NUMBER_COUNT):
+                numbers[which][row] = field[_NUMBER + which]
+            row += 1
         elif phase == 0:
             counters[NO_PHASE] += 1
         elif phase == 66 or phase == 69:  # B, E
@@ -604,5 +616,6 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
 
 def scratch() -> tuple[Any, tuple[Any, ...]]:
     """Scratch space for the fields of an entry, and the names that ``scan`` looks for."""
-    names = ("correlation", "Sequence number", "device", "stream", "External id", "external id", "name", "thread_name")
+    arguments = ("correlation", "Sequence number", "device", "stream", "External id", "external id", "name")
+    names = (*arguments, "thread_name", MEMORY_EVENT)
     return np.zeros(_FIELD_COUNT, dtype=np.int64), tuple(np.frombuffer(name.encode(), dtype=np.uint8) for name in names)

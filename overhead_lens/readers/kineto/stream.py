@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import re
 import threading
@@ -16,9 +17,11 @@ from overhead_lens.errors import UsageError
 from overhead_lens.readers.kineto import scanner
 from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns, Ints
 from overhead_lens.readers.kineto.event import (
+    BAD_MEMORY,
     BEGIN_END,
     COMPLETE,
     DAMAGED,
+    MEMORY,
     MISSING_DURATION,
     NEGATIVE_DURATION,
     NO_PHASE,
@@ -26,6 +29,7 @@ from overhead_lens.readers.kineto.event import (
     from_json,
     parse_row,
 )
+from overhead_lens.readers.kineto.memory import Numbers, memory_numbers
 from overhead_lens.readers.kineto.source import Source, opened
 from overhead_lens.readers.kineto.string_table import StringTable
 
@@ -121,6 +125,7 @@ class _Scan:
         self._rows = _new_rows()
         self._row = 0
         self._kept: dict[int, bytes] = {}
+        self._memory: list[Numbers] = []
         self._asked_for = np.zeros(0, dtype=bool)
         self._full_rows = 0
         self._at_end = False
@@ -210,6 +215,7 @@ class _Scan:
                 for column, name in zip(numbers, NUMBERS, strict=False):
                     column[row] = getattr(read, name)
         self._keep(block, first)
+        self._settle_memory(block, first)
         numbers[scanner.ARGS_AT][first : self._row] += block.offset - block.start
 
     def _keep(self, block: _Block, first: int) -> None:
@@ -226,6 +232,19 @@ class _Scan:
             at, size = int(numbers[scanner.ARGS_AT][row]), int(numbers[scanner.ARGS_SIZE][row])
             if size > 0:
                 self._kept[self._full_rows + row] = block.data[at : at + size].tobytes()
+
+    def _settle_memory(self, block: _Block, first: int) -> None:
+        """Decode what the memory events from ``first`` on say; those that say nothing are only counted."""
+        kind, _, numbers = self._rows
+        for row in (first + np.flatnonzero(kind[first : self._row] == MEMORY)).tolist():
+            at, size = int(numbers[scanner.ARGS_AT][row]), int(numbers[scanner.ARGS_SIZE][row])
+            text = block.data[at : at + abs(size)].tobytes()
+            read = memory_numbers(text if size >= 0 else json.dumps(_arguments(text, is_entry=True)).encode())
+            if read is None:
+                kind[row] = OTHER
+                self._issues[BAD_MEMORY] = self._issues.get(BAD_MEMORY, 0) + 1
+            else:
+                self._memory.append(read)
 
     def _result(self, raw_bytes: int, *, cut_off: bool) -> Streamed:
         self._full.append((self._rows, self._row))
@@ -246,7 +265,7 @@ class _Scan:
         if cut_off:
             self._issues[TRUNCATED] = 1
         places = values.pop("arguments_at"), values.pop("arguments_size")
-        made = Columns(joined[0], values, self._strings.decoded())
+        made = Columns(joined[0], values, self._strings.decoded(), self._memory)
         entries = int(self._counters[scanner.ENTRIES])
         return Streamed(made, entries, raw_bytes, self._issues, self._metadata(), *places, self._kept)
 

@@ -13,6 +13,7 @@ from overhead_lens.report.text.blocks import bar, bar_row, cut, print_footnotes,
 from overhead_lens.report.text.figures import plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.ranks import print_ranks
+from overhead_lens.report.text.recorded.memory import memory_blocks, memory_notes
 from overhead_lens.taxonomy.categories import CATEGORIES, COLORS, QUEUE
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
@@ -26,7 +27,7 @@ from overhead_lens.traces.model import (
     TraceStep,
 )
 from overhead_lens.traces.ranks import Job
-from overhead_lens.units import format_ns
+from overhead_lens.units import format_bytes, format_ns
 
 _TOP = 5
 _MOST_THREADS = 4
@@ -59,6 +60,7 @@ _EXPLAINED = {
     ),
     "overlap_in_stream": "{n} device events start before the one before them in their stream ended; busy is their union",
     "profiler_overhead": "{n} pauses of the profiler itself lie in the recording",
+    "bad_memory_event": "{n} memory events do not say how many bytes and were left out",
     "other_category": "{n} events of categories that are neither host nor device work were left out",
 }
 
@@ -93,6 +95,7 @@ def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
             "costliest operators (self time, of the window)", analysis.operators, analysis.window.wall_ns, name_width
         ),
         _costs("costliest kernels (of the window)", analysis.kernels, analysis.window.wall_ns, name_width),
+        *memory_blocks(analysis.memory),
         _steps(analysis.steps),
     ):
         if block is not None:
@@ -104,6 +107,9 @@ def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
 def sentence(analysis: TraceAnalysis) -> str:
     """What dominates, in words."""
     if not analysis.devices:
+        if not analysis.host and analysis.memory:
+            largest = max(analysis.memory, key=lambda memory: memory.peak_bytes)
+            return f"A memory snapshot: most is live on {plain(largest.device)}, {format_bytes(largest.peak_bytes)}."
         if not analysis.host:
             return "The trace holds neither host nor device work."
         first = max(analysis.host, key=lambda category: category.ns)
@@ -127,7 +133,7 @@ def footnotes(analysis: TraceAnalysis) -> list[str]:
         _EXPLAINED.get(reason, reason.replace("_", " ") + ": {n} events").format(n=f"{count:,}", device_events=events)
         for reason, count in analysis.issues.items()
     ]
-    return [*explained, *analysis.notes]
+    return [*explained, *memory_notes(analysis.memory), *analysis.notes]
 
 
 def title(analysis: TraceAnalysis) -> str:

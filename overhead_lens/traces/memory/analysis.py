@@ -1,0 +1,235 @@
+"""The memory of every device of a trace: its peak and who holds it, growth from step to step, churn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.traces.memory.blocks import Live, live_memory
+from overhead_lens.traces.memory.context import MODULE_PREFIX, Contexts, block_kinds
+from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder, MemorySeries, MemoryStep
+from overhead_lens.traces.model import Window
+
+DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "privateuse1"}
+"""c10's ``DeviceType`` (c10/core/DeviceType.h)."""
+
+_MOST_HOLDERS = 20
+_SERIES_POINTS = 240
+
+ALLOCATION_COLUMNS = ["device", "start_ns", "end_ns", "bytes", "kind", "operator", "module", "line"]
+
+Steps = Sequence[tuple[int, Window]]
+
+
+@dataclass(frozen=True)
+class DeviceLife:
+    """One device with its blocks.
+
+    Attributes:
+        name: ``cpu``, ``cuda:0``, ...
+        where: Of all memory events of the trace.
+    """
+
+    name: str
+    live: Live
+    where: Contexts
+
+    @cached_property
+    def kind(self) -> Ints:
+        """Number in ``KINDS`` per block."""
+        return block_kinds(self.live.blocks, self.where, self.live.rows)
+
+    def analysis(self, steps: Steps) -> DeviceMemory:
+        """What is said of it."""
+        live, blocks = self.live, self.live.blocks
+        peak = int(live.live_bytes.argmax()) - 1
+        at_peak = blocks.live_after(peak)
+        held = self._holders(at_peak & blocks.recorded)
+        recorded_bytes = sum(holder.bytes for holder in held)
+        peak_bytes = int(live.live_bytes[peak + 1])
+        churn = self._within(steps)
+        churned = self._holders(churn, by_class=True)
+        return DeviceMemory(
+            device=self.name,
+            events=len(live.rows),
+            start_bytes=int(live.live_bytes[0]),
+            end_bytes=int(live.live_bytes[-1]),
+            peak_bytes=peak_bytes,
+            peak_ns=int(live.start_ns[max(0, peak)]),
+            reserved_peak_bytes=None if live.reserved_bytes is None else int(live.reserved_bytes.max()),
+            before_bytes=peak_bytes - recorded_bytes,
+            kinds=self._by_kind(at_peak, peak_bytes),
+            holders=held[:_MOST_HOLDERS],
+            others_bytes=sum(holder.bytes for holder in held[_MOST_HOLDERS:]),
+            churn=churned[:_MOST_HOLDERS],
+            churn_bytes=sum(holder.bytes for holder in churned),
+            churn_blocks=int(churn.sum()),
+            kept=self._holders(self._kept(steps), by_class=True)[:_MOST_HOLDERS],
+            steps=tuple(self._step(number, window) for number, window in steps),
+            over_time=series(live),
+            repairs=live.repairs,
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """Live and reserved bytes after each event."""
+        reserved = self.live.reserved_bytes
+        columns = {
+            "device": self.name,
+            "start_ns": self.live.start_ns,
+            "live_bytes": self.live.live_bytes[1:],
+            "reserved_bytes": np.full(len(self.live.rows), -1) if reserved is None else reserved,
+        }
+        made: pd.DataFrame = pd.DataFrame(columns)
+        return made
+
+    def allocations(self) -> pd.DataFrame:
+        """Every block: when it was live, its size, kind, and where it was allocated; -1 for beyond the recording."""
+        blocks, times = self.live.blocks, np.append(self.live.start_ns, -1)
+        columns: dict[str, Any] = {
+            "device": [self.name] * len(blocks.first),
+            "start_ns": times[np.where(blocks.recorded, blocks.first, len(times) - 1)],
+            "end_ns": times[blocks.last],
+            "bytes": blocks.bytes,
+            "kind": np.array(KINDS, dtype=object)[self.kind],
+        }
+        operator, module, line = self._places()
+        columns["operator"], columns["line"] = self._texts(operator, str), self._texts(line, str)
+        columns["module"] = self._texts(module, module_name)
+        made: pd.DataFrame = pd.DataFrame(columns)[ALLOCATION_COLUMNS]
+        return made
+
+    def _texts(self, codes: Ints, told: Callable[[str], str]) -> Any:
+        """A column of names, the same categories for every device: names that do not encode cannot be joined as text."""
+        texts = [*map(told, self.where.names), ""]
+        distinct = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+        number = np.array([distinct[text] for text in texts], dtype=np.int32)[codes]
+        index: Any = pd.Index(list(distinct), dtype=object)
+        return pd.Categorical.from_codes(number, categories=index, validate=False)
+
+    def _places(self) -> tuple[Ints, Ints, Ints]:
+        """Operator, module and line of the allocation per block, -1 for unknown."""
+        blocks = self.live.blocks
+        rows = self.live.rows[np.maximum(blocks.first, 0)]
+        operator, module, line = (
+            np.where(blocks.recorded, column[rows], -1)
+            for column in (self.where.operator, self.where.module, self.where.line)
+        )
+        return operator, module, line
+
+    def _holders(self, chosen: Bools, *, by_class: bool = False) -> tuple[MemoryHolder, ...]:
+        """Who allocated the chosen blocks, the largest first; with modules one by one, or all of a class together."""
+        at = np.flatnonzero(chosen)
+        if not len(at):
+            return ()
+        operator, module, line = (codes[at] for codes in self._places())
+        modules, module = self._modules(module, by_class=by_class)
+        keys = pd.DataFrame({"operator": operator, "module": module, "line": line})
+        keys = keys.assign(kind=self.kind[at], bytes=self.live.blocks.bytes[at])
+        found = keys.groupby(["operator", "module", "line", "kind"])["bytes"].agg(["size", "sum"]).reset_index()
+        found = found.sort_values(["sum", "size", "operator", "module", "line"], ascending=False)
+        names = self.where.names
+
+        def name(code: int) -> str:
+            return names[code] if code >= 0 else ""
+
+        return tuple(
+            MemoryHolder(name(operator), modules[module], name(line), KINDS[kind], blocks, size)
+            for operator, module, line, kind, blocks, size in found.astype(int).itertuples(index=False)
+        )
+
+    def _modules(self, codes: Ints, *, by_class: bool) -> tuple[list[str], Ints]:
+        """Names of modules, and the number of each code's among them."""
+        used, number = np.unique(codes, return_inverse=True)
+        texts = [module_name(self.where.names[code], by_class=by_class) if code >= 0 else "" for code in used.tolist()]
+        known = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+        return list(known), np.array([known[text] for text in texts], dtype=np.int64)[number]
+
+    def _by_kind(self, at_peak: Bools, peak_bytes: int) -> dict[str, int]:
+        sums = np.zeros(len(KINDS), dtype=np.int64)
+        np.add.at(sums, self.kind[at_peak], self.live.blocks.bytes[at_peak])
+        kinds = dict(zip(KINDS, sums.tolist(), strict=True))
+        kinds["unknown"] += peak_bytes - sum(kinds.values())
+        return kinds
+
+    def _bounds(self, window: Window) -> tuple[int, int]:
+        """The events of a window."""
+        first, last = np.searchsorted(self.live.start_ns, window.bounds, "left").tolist()
+        return first, last
+
+    def _within(self, steps: Steps) -> Bools:
+        """Which blocks live in one step only; without steps, in the recording only."""
+        blocks = self.live.blocks
+        if not steps:
+            return blocks.recorded & (blocks.last < len(self.live.rows))
+        inside = np.zeros(len(blocks.first), dtype=bool)
+        for _, window in steps:
+            first, last = self._bounds(window)
+            inside |= (blocks.first >= first) & (blocks.last < last)
+        return inside
+
+    def _kept(self, steps: Steps) -> Bools:
+        """Which blocks were allocated in a step, but the first and the last, and never released."""
+        blocks = self.live.blocks
+        kept = np.zeros(len(blocks.first), dtype=bool)
+        for _, window in steps[1:-1]:
+            first, last = self._bounds(window)
+            kept |= (blocks.first >= first) & (blocks.first < last) & (blocks.last == len(self.live.rows))
+        return kept
+
+    def _step(self, number: int, window: Window) -> MemoryStep:
+        live, blocks = self.live, self.live.blocks
+        first, last = self._bounds(window)
+        begun = (blocks.first >= first) & (blocks.first < last)
+        churn = begun & (blocks.last < last)
+        kept = begun & (blocks.last == len(live.rows))
+        return MemoryStep(
+            number,
+            start_bytes=int(live.live_bytes[first]),
+            end_bytes=int(live.live_bytes[last]),
+            peak_bytes=int(live.live_bytes[first : last + 1].max()),
+            allocated_bytes=int(blocks.bytes[begun].sum()),
+            churn_bytes=int(blocks.bytes[churn].sum()),
+            churn_blocks=int(churn.sum()),
+            kept_bytes=int(blocks.bytes[kept].sum()),
+        )
+
+
+def device_lives(memory: pd.DataFrame, where: Contexts) -> list[DeviceLife]:
+    """Every device that memory was allocated on or released from; the host last."""
+    kind, number = memory["device_type"].to_numpy(), memory["device"].to_numpy()
+    found = sorted(set(zip(kind.tolist(), number.tolist(), strict=True)), key=lambda key: (key[0] == 0, *key))
+    return [
+        DeviceLife(
+            _device_name(*key), live_memory(memory, np.flatnonzero((kind == key[0]) & (number == key[1]))), where
+        )
+        for key in found
+    ]
+
+
+def module_name(event: str, *, by_class: bool = False) -> str:
+    """``Linear_3`` of the event ``nn.Module: Linear_3``; its class alone: ``Linear``."""
+    name = event.removeprefix(MODULE_PREFIX)
+    return name.rpartition("_")[0] or name if by_class and name.rpartition("_")[2].isdecimal() else name
+
+
+def _device_name(kind: int, number: int) -> str:
+    name = DEVICE_TYPES.get(kind, f"device type {kind}")
+    return name if number < 0 or kind == 0 else f"{name}:{number}"
+
+
+def series(live: Live) -> MemorySeries:
+    """Thin a device's life to what can be drawn; a peak never goes lost."""
+    count = len(live.rows)
+    begins = np.unique(np.linspace(0, count, min(count, _SERIES_POINTS), endpoint=False).astype(np.int64))
+    if not len(begins):
+        return MemorySeries((), (), ())
+    reserved = () if live.reserved_bytes is None else tuple(np.maximum.reduceat(live.reserved_bytes, begins).tolist())
+    live_bytes = np.maximum.reduceat(live.live_bytes[1:], begins)
+    live_bytes[0] = max(live_bytes[0], live.live_bytes[0])
+    return MemorySeries(tuple(live.start_ns[begins].tolist()), tuple(live_bytes.tolist()), reserved)

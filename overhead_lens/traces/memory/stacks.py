@@ -1,0 +1,79 @@
+"""Where memory was allocated and released, from the stacks of a snapshot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.readers.kineto.model import StackFrame
+from overhead_lens.stats.values import Ints
+from overhead_lens.taxonomy import torch_names
+from overhead_lens.traces.memory.context import Contexts
+
+_TORCH = re.compile(r"(^|/)torch/|^<|^$|^\?")
+_MODULES = re.compile(r"(^|/)torch/nn/modules/\w+\.py$")
+_BUILDING = frozenset({"__init__", "_apply", "to", "cuda", "to_empty", "reset_parameters"})
+_OPTIMIZERS = re.compile(r"(^|/)torch/optim/")
+_BACKWARD = re.compile(r"evaluate_function|_engine_run_backward")
+_NATIVE = re.compile(r"\.(c|cc|cpp|cu|h|hpp|cuh)$|^\?\?$|^$")
+
+
+def stack_contexts(memory: pd.DataFrame, stacks: Sequence[Sequence[StackFrame]]) -> Contexts:
+    """Where each memory event of a snapshot happened.
+
+    Args:
+        memory: With a column ``stack``.
+        stacks: The innermost frame first.
+    """
+    names: dict[str, int] = {}
+
+    def number(text: str) -> int:
+        return names.setdefault(text, len(names)) if text else -1
+
+    operator, line = (np.array([number(told(stack)) for stack in stacks] or [-1]) for told in (_operator, _line))
+    optimizes = np.array([any(_OPTIMIZERS.search(frame.file) for frame in stack) for stack in stacks] or [False])
+    backward = np.array([any(_BACKWARD.search(frame.function) for frame in stack) for stack in stacks] or [False])
+    clears = np.array([any(frame.function == "zero_grad" for frame in stack) for stack in stacks] or [False])
+    builds = np.array([any(map(_is_building, stack)) for stack in stacks] or [False])
+    at = memory["stack"].to_numpy()
+    known = at >= 0
+
+    def told(values: Ints, missing: int) -> Ints:
+        return np.where(known, values[at], missing)
+
+    return Contexts(
+        operator=told(operator, -1),
+        module=np.full(len(at), -1),
+        line=told(line, -1),
+        scope=np.full(len(at), -1),
+        # One number for all of them: what is allocated and released in an optimizer is temporary.
+        optimizer=told(np.where(optimizes, 0, -1), -1),
+        backward=told(backward, 0) > 0,
+        clears=told(clears, 0) > 0,
+        builds=told(builds, 0) > 0,
+        names=list(names),
+    )
+
+
+def _line(stack: Sequence[StackFrame]) -> str:
+    """The innermost line of Python outside of torch."""
+    for frame in stack:
+        if not _NATIVE.search(frame.file) and not _TORCH.search(frame.file):
+            return f"{frame.file}({frame.line}): {frame.function}"
+    return ""
+
+
+def _operator(stack: Sequence[StackFrame]) -> str:
+    """The innermost operator that is called in C++; where the stack has none, the innermost function of torch in Python."""
+    for frame in stack:
+        match = torch_names.OPERATOR_ENTRY.search(frame.function)
+        if match is not None and not match["name"].startswith(("empty", "resize_", "new_empty")):
+            return f"{torch_names.OPERATOR_PREFIX}{match['name']}"
+    return next((frame.function for frame in stack if not _NATIVE.search(frame.file) and _TORCH.search(frame.file)), "")
+
+
+def _is_building(frame: StackFrame) -> bool:
+    return frame.function in _BUILDING and _MODULES.search(frame.file) is not None

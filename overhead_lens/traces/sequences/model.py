@@ -1,0 +1,49 @@
+"""Sequences of launches and operators that repeat, as values whose constructors check them. Durations are integer ns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from overhead_lens.errors import require
+
+LAUNCHES, OPERATORS = "launches", "operators"
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedSequence:
+    """Names that follow one another in the same order several times, on one stream or thread.
+
+    What joining or capturing it would spare at most is said twice and not to be added up: on a device the calls of launches run
+    beside the gaps.
+
+    Attributes:
+        kind: ``launches`` of device work, or ``operators`` of a host thread.
+        lane: ``device 0 stream 7`` or ``thread 123``.
+        names: The first of its names.
+        length: How many names it has.
+        count: How often it is there without overlap.
+        start_ns: Start of the first.
+        busy_ns: Sum of the durations of its device events or operators.
+        launch_ns: Time of the launching calls in it, but for one of each repetition.
+        gap_ns: Time between its device events or operators.
+        in_graph: Device events in it that a graph launched already.
+        operator, module, line: Around the launch of its first; empty where the trace does not tell.
+    """
+
+    kind: str
+    lane: str
+    names: tuple[str, ...]
+    length: int
+    count: int
+    start_ns: int
+    busy_ns: int
+    launch_ns: int
+    gap_ns: int
+    in_graph: int
+    operator: str
+    module: str
+    line: str
+
+    def __post_init__(self) -> None:
+        require(min(self.length, self.count) > 1, "a sequence of one name, or one that does not repeat")
+        require(min(self.busy_ns, self.launch_ns, self.gap_ns) >= 0, "a sequence takes less than no time")

@@ -1,0 +1,116 @@
+"""Finds what repeats in a sequence of numbers.
+
+Every stretch of 1, 2, 4, 8, ... numbers gets a name, the same for the same numbers: two names of half the length make one of the
+whole (Karp, Miller and Rosenberg 1972), so that each doubling takes time linear in the numbers. Stretches of one name are
+repeats::
+
+    numbers     a b c x a b c y a b c
+    length 1    0 1 2 3 0 1 2 4 0 1 2
+    length 2    0 1 2 3 0 1 4 5 0 1        "a b" three times, at 0, 4, 8
+
+Those that have the same number before them at every place are left out: a repeat that begins there is longer. The others are
+made longer as far as all places agree and none overlaps the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.stats.values import Bools, Ints
+
+_MOST_OF_A_LENGTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A stretch that is there several times.
+
+    Attributes:
+        places: int64, ascending: where it begins; no two overlap.
+        length: How long it is.
+    """
+
+    places: Ints
+    length: int
+
+
+def repeats(numbers: Ints, weights: Ints) -> Iterator[Repeat]:
+    """Repeats of two numbers and more; of each doubling of the length the few with the most weight.
+
+    Args:
+        numbers: int64, >= 0.
+        weights: int64 per number: what it counts for.
+    """
+    names = [_named(numbers)]
+    before = np.concatenate(([-1], names[0][:-1])) if len(numbers) else names[0]
+    total = np.concatenate(([0], np.cumsum(weights)))
+    while True:
+        half = 1 << (len(names) - 1)
+        size = 2 * half
+        last = names[-1]
+        if len(last) <= half:
+            return
+        joined = _named(last[: len(last) - half] * (int(last.max()) + 1) + last[half:])
+        counts = np.bincount(joined)
+        if counts.max(initial=0) < 2:
+            return
+        names.append(joined)
+        for group in _heaviest(joined, counts, before[: len(joined)], total[size:] - total[:-size]):
+            found = _longest(np.flatnonzero(joined == group), size, names)
+            if len(found.places) > 1:
+                yield found
+
+
+def _named(values: Ints) -> Ints:
+    codes, _ = pd.factorize(values)
+    return codes.astype(np.int64)
+
+
+def _heaviest(names: Ints, counts: Ints, before: Ints, weights: Ints) -> Ints:
+    """The names with the most weight of those that repeat and are not part of a longer repeat to the left."""
+    heavy = np.bincount(names, weights=weights, minlength=len(counts))
+    able = (counts > 1) & ~_all_alike(names, before, len(counts))
+    chosen = np.flatnonzero(able)
+    return chosen[np.argsort(-heavy[chosen], kind="stable")[:_MOST_OF_A_LENGTH]]
+
+
+def _all_alike(names: Ints, values: Ints, count: int) -> Bools:
+    """Whether all places of each name have the same value."""
+    first = np.full(count, -2, dtype=np.int64)
+    first[names[::-1]] = values[::-1]
+    alike = np.ones(count, dtype=bool)
+    alike[names[values != first[names]]] = False
+    return alike
+
+
+def _longest(places: Ints, length: int, names: list[Ints]) -> Repeat:
+    """Make a repeat longer to the right while all its places agree, as far as no two overlap."""
+    distances = np.diff(places)
+    close = distances[distances < length]
+    if 2 * len(close) > len(distances) and (period := int(np.median(close))) > 1:
+        length = period  # one after the other: what repeats is shorter
+    if len(close):
+        places = _apart(places, length)
+    most = int(np.diff(places).min(initial=len(names[0])))
+    for level in range(len(names) - 1, -1, -1):
+        known, size = names[level], 1 << level
+        while length + size <= most and places[-1] + length < len(known):
+            here = known[places + length]
+            if (here != here[0]).any():
+                break
+            length += size
+    return Repeat(places, length)
+
+
+def _apart(places: Ints, length: int) -> Ints:
+    """Places one after another, each at least ``length`` behind the one before."""
+    following = np.searchsorted(places, places + length).tolist()
+    at, chosen = 0, []
+    while at < len(places):
+        chosen.append(at)
+        at = following[at]
+    return places[chosen]
