@@ -162,7 +162,9 @@ def _fail(message: str, exit_code: int) -> NoReturn:
     sys.exit(exit_code)
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    # Whoever presses on must not break what is being put away.
+    signal.signal(number, signal.SIG_IGN)
     raise Interrupted
 
 

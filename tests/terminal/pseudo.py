@@ -25,7 +25,7 @@ class Terminal:
 
     def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
         self._number = number
-        self._process = process
+        self.process = process
         self.text = ""
         self._given = 0
 
@@ -41,12 +41,18 @@ class Terminal:
         begin, self._given = self._given, self.text.index(text, self._given) + len(text)
         return self.text[begin : self._given]
 
+    def pause(self, seconds: float) -> None:
+        """Let it go on; what it writes is read, for a Ctrl-C throws away what is not."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self._read(0.01):
+            pass
+
     def ended(self, timeout_s: float = 60) -> int:
         """Read to the end; the exit code."""
         end = time.monotonic() + timeout_s
         while self._read(0.5):
             assert time.monotonic() < end, self.text
-        return self._process.wait(timeout_s)
+        return self.process.wait(timeout_s)
 
     def _read(self, timeout_s: float) -> bool:
         """Read what there is; whether the program still has the terminal."""
