@@ -38,6 +38,7 @@ from overhead_lens.cli import (
 from overhead_lens.errors import EXIT_INTERRUPTED, EXIT_MEASUREMENT, EXIT_USAGE, Interrupted, OverheadLensError
 from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.call import CommandLineError
+from overhead_lens.terminal.completion import ASKED, answer
 from overhead_lens.terminal.welcome import welcome
 
 _NO_READER = 141
@@ -99,7 +100,7 @@ def main() -> None:
         signal.signal(number, _interrupt)
     _complete_standard_streams()
     try:
-        code = app(standalone_mode=False)
+        code = _run()
         # Here and not at the interpreter's end, where a reader that is gone or a full disk could only be a traceback.
         sys.stdout.flush()
     except CommandLineError as error:
@@ -124,6 +125,11 @@ def main() -> None:
         reason = f"{type(error).__name__}: {error}"
         _fail(f"a defect of this program: {reason} (set {_TRACEBACK}=1 and run again to see where)", EXIT_MEASUREMENT)
     sys.exit(code)
+
+
+def _run() -> int | None:
+    """The exit code of the command, or of the answer to a shell that asks what could follow."""
+    return answer(app) if ASKED in os.environ else app(standalone_mode=False)
 
 
 def _complete_standard_streams() -> None:
@@ -158,7 +164,9 @@ def _fail(message: str, exit_code: int) -> NoReturn:
     sys.exit(exit_code)
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    # Whoever presses on must not break what is being put away.
+    signal.signal(number, signal.SIG_IGN)
     raise Interrupted
 
 

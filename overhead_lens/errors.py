@@ -46,3 +46,7 @@ def require(holds: bool, message: str) -> None:
 
 class Interrupted(BaseException):
     """Ctrl-C or SIGTERM."""
+
+
+class EndedEarly(Interrupted):
+    """The first Ctrl-C where what there is can be kept."""

@@ -221,6 +221,9 @@ def parse(command: Any, arguments: list[str]) -> None:
     if not hasattr(command, "commands"):
         command.make_context(command.name, list(arguments))
         return
+    if arguments[0].startswith("-"):
+        assert any(arguments[0] in option.opts for option in command.params), f"no option {arguments[0]}"
+        return
     assert arguments[0] in command.commands, f"no command {arguments[0]}"
     parse(command.commands[arguments[0]], arguments[1:])
 

@@ -9,6 +9,7 @@ import typer
 
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.terminal.arguments import TIMEOUT_S, Inputs, Quiet, Timeout
+from overhead_lens.terminal.completion import complete_capture, complete_target
 
 app = typer.Typer(help="Baselines of `overhead-lens check`.", no_args_is_help=True)
 
@@ -20,9 +21,12 @@ def _group() -> None:
 
 @app.command("update")
 def update(
-    baseline: Annotated[Path, typer.Argument(help="The capture to record again.")],
+    baseline: Annotated[Path, typer.Argument(help="The capture to record again.", autocompletion=complete_capture)],
     target: Annotated[
-        str | None, typer.Argument(help="What to profile; as the baseline says where it is left out.")
+        str | None,
+        typer.Argument(
+            help="What to profile; as the baseline says where it is left out.", autocompletion=complete_target
+        ),
     ] = None,
     inputs: Inputs = None,
     timeout: Timeout = TIMEOUT_S,

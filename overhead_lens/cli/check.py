@@ -10,15 +10,21 @@ import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, MeasurementError, UsageError
 from overhead_lens.terminal.arguments import TIMEOUT_S, Inputs, Quiet, Rules, Timeout, directory_option
+from overhead_lens.terminal.completion import complete_capture, complete_target
 
 if TYPE_CHECKING:
     from overhead_lens.studies.check.outcome import Outcome
 
 
 def check(
-    baseline: Annotated[Path, typer.Argument(help="A capture to hold the present code against.")],
+    baseline: Annotated[
+        Path, typer.Argument(help="A capture to hold the present code against.", autocompletion=complete_capture)
+    ],
     target: Annotated[
-        str | None, typer.Argument(help="What to profile; as the baseline says where it is left out.")
+        str | None,
+        typer.Argument(
+            help="What to profile; as the baseline says where it is left out.", autocompletion=complete_target
+        ),
     ] = None,
     inputs: Inputs = None,
     max_: Annotated[

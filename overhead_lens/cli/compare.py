@@ -23,12 +23,20 @@ from overhead_lens.terminal.arguments import (
     json_option,
 )
 from overhead_lens.terminal.call import SIDES, CallOptions, by_side, parse_side, takes_call_options
+from overhead_lens.terminal.completion import complete_target
 
 
 @takes_call_options
 def compare(
-    base: Annotated[str, typer.Argument(help='A target with options of its own, in quotes: "add1 -p size=3".')],
-    new: Annotated[str, typer.Argument(help='What may be slower: "add1 --compile -p size=3".')],
+    base: Annotated[
+        str,
+        typer.Argument(
+            help='A target with options of its own, in quotes: "add1 -p size=3".', autocompletion=complete_target
+        ),
+    ],
+    new: Annotated[
+        str, typer.Argument(help='What may be slower: "add1 --compile -p size=3".', autocompletion=complete_target)
+    ],
     options: CallOptions,
     python: Annotated[
         list[str] | None,

@@ -9,11 +9,17 @@ import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
 from overhead_lens.terminal.arguments import Html, Margin, Rules, json_option
+from overhead_lens.terminal.completion import complete_capture_or_trace
 
 
 def diff(
-    base: Annotated[Path, typer.Argument(help="Capture, or exported trace, to compare with.")],
-    new: Annotated[Path, typer.Argument(help="Capture, or trace, that may be slower.")],
+    base: Annotated[
+        Path,
+        typer.Argument(help="Capture, or exported trace, to compare with.", autocompletion=complete_capture_or_trace),
+    ],
+    new: Annotated[
+        Path, typer.Argument(help="Capture, or trace, that may be slower.", autocompletion=complete_capture_or_trace)
+    ],
     force: Annotated[
         bool, typer.Option("--force", help="Compare captures of different machines, versions or sizes.")
     ] = False,

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import UsageError
+from overhead_lens.terminal.completion import complete_capture
 
 
 class Format(str, Enum):
@@ -29,7 +30,7 @@ _NAMES = {
 
 
 def export(
-    capture: Annotated[Path, typer.Argument(help="A capture directory.")],
+    capture: Annotated[Path, typer.Argument(help="A capture directory.", autocompletion=complete_capture)],
     to: Annotated[Format, typer.Option("--to", help="Format.")],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="File to write; by default one in the capture.")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.terminal.completion import complete_capture_or_trace
 
 if TYPE_CHECKING:
     from overhead_lens.export.viewer.server import Document
@@ -35,7 +36,9 @@ class Ui(str, Enum):
 
 
 def open_(
-    target: Annotated[Path, typer.Argument(help="A capture directory or a trace file.")],
+    target: Annotated[
+        Path, typer.Argument(help="A capture directory or a trace file.", autocompletion=complete_capture_or_trace)
+    ],
     ui: Annotated[
         Ui, typer.Option(help="ui.perfetto.dev, or the one of overhead-lens[ui], which needs no internet.")
     ] = Ui.public,

@@ -8,11 +8,16 @@ from typing import Annotated
 import typer
 
 from overhead_lens.terminal.arguments import Html, Rules, json_option
+from overhead_lens.terminal.completion import complete_capture
 
 
 def report(
     capture: Annotated[
-        Path, typer.Argument(help="Directory of a capture, a process, a ladder, a sweep or a comparison.")
+        Path,
+        typer.Argument(
+            help="Directory of a capture, a process, a ladder, a sweep or a comparison.",
+            autocompletion=complete_capture,
+        ),
     ],
     rules: Rules = None,
     html: Html = None,

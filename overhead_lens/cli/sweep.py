@@ -23,6 +23,7 @@ from overhead_lens.terminal.arguments import (
     directory_option,
     json_option,
 )
+from overhead_lens.terminal.completion import complete_parameter, complete_target
 
 if TYPE_CHECKING:
     from overhead_lens.target import Target
@@ -31,11 +32,20 @@ PICTURE = "sweep.svg"
 
 def sweep(
     targets: Annotated[
-        list[str], typer.Argument(help="A built-in scenario or a .py file, with :VARIANT; several of one scenario.")
+        list[str],
+        typer.Argument(
+            help="A built-in scenario or a .py file, with :VARIANT; several of one scenario.",
+            autocompletion=complete_target,
+        ),
     ],
     param: Annotated[
         list[str] | None,
-        typer.Option("-p", "--param", help="NAME=VALUE,VALUE,... sweeps an integer parameter, NAME=VALUE sets one."),
+        typer.Option(
+            "-p",
+            "--param",
+            help="NAME=VALUE,VALUE,... sweeps an integer parameter, NAME=VALUE sets one.",
+            autocompletion=complete_parameter,
+        ),
     ] = None,
     all_variants: Annotated[bool, typer.Option("--all-variants", help="Every variant of the scenario.")] = False,
     compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of the variants.")] = False,

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Protocol
 
 from overhead_lens.captures.directory import cannot_write, recording_directory
-from overhead_lens.errors import Interrupted, MeasurementError
+from overhead_lens.errors import EndedEarly, MeasurementError
 from overhead_lens.instruments.clock.record import Clock
 from overhead_lens.instruments.instrument import Instrument, When
 from overhead_lens.instruments.registry import INSTRUMENTS
@@ -64,13 +64,13 @@ def record(
     Args:
         request: What to record.
         listener: Is told the progress.
-        watch: Sees it grow. An interruption then ends the recording with the processes that have measured, if there is one.
+        watch: Sees it grow. ``EndedEarly`` then ends the recording with the processes that have measured, if there is one.
         instruments: What makes those that measure; the clock is always one.
 
     Raises:
         UsageError: The scenario, a parameter or the output place is wrong.
         MeasurementError: The clock could not be read, or nothing can be written.
-        Interrupted: Before there was anything, or without a watch.
+        Interrupted: Ended otherwise, before there was anything, or without a watch.
     """
     started = datetime.now(timezone.utc)
     label = f"{request.target.label}-compile" if request.compiles else request.target.label
@@ -79,7 +79,7 @@ def record(
             side = Side.of(request, folder, listener, [make() for make in instruments])
             try:
                 _measure(side, listener, watch, started)
-            except Interrupted:
+            except EndedEarly:
                 if watch is None or not _is_worth_keeping(side):
                     raise
             finally:

@@ -9,19 +9,26 @@ import typer
 from typer.models import OptionInfo
 
 from overhead_lens.errors import UsageError
+from overhead_lens.terminal.completion import complete_parameter, complete_target
 
 TIMEOUT_S = 300.0
 
 Target = Annotated[
     str,
-    typer.Argument(help="A built-in scenario or a .py file, with :VARIANT; a function, my.py:f or package.module:f."),
+    typer.Argument(
+        help="A built-in scenario or a .py file, with :VARIANT; a function, my.py:f or package.module:f.",
+        autocompletion=complete_target,
+    ),
 ]
 Inputs = Annotated[
     str | None,
     typer.Option(help="my.py:make, a function that returns the arguments of the target's function in a tuple."),
 ]
 Device = Annotated[str | None, typer.Option(help="Shorthand for -p device=DEVICE.")]
-Param = Annotated[list[str] | None, typer.Option("-p", "--param", help="NAME=VALUE, a parameter of the scenario.")]
+Param = Annotated[
+    list[str] | None,
+    typer.Option("-p", "--param", help="NAME=VALUE, a parameter of the scenario.", autocompletion=complete_parameter),
+]
 Mode = Annotated[str | None, typer.Option(help="torch.compile's mode, with --compile.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Half the time, wider intervals.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]

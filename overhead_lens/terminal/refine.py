@@ -13,7 +13,7 @@ from types import FrameType
 from rich.console import Group
 from rich.text import Text
 
-from overhead_lens.errors import Interrupted, MeasurementError, UsageError
+from overhead_lens.errors import EndedEarly, Interrupted, MeasurementError, UsageError
 from overhead_lens.report.text.breakdown import summary
 from overhead_lens.stored import budget_of
 from overhead_lens.taxonomy.classifier import Classifier
@@ -91,15 +91,20 @@ def parse_share(text: str) -> float:
 
 @contextmanager
 def ending_early() -> Iterator[Event]:
-    """An event that is set by Ctrl-C, which raises ``Interrupted`` as well."""
+    """An event that is set by Ctrl-C, which raises ``Interrupted`` as well: ``EndedEarly`` the first time."""
     pressed = Event()
 
     def press(_signal: int, _frame: FrameType | None) -> None:
+        if pressed.is_set():
+            # Whoever presses on must not break what is being put away.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            raise Interrupted
         pressed.set()
-        raise Interrupted
+        raise EndedEarly
 
     before = signal.signal(signal.SIGINT, press)
     try:
         yield pressed
     finally:
-        signal.signal(signal.SIGINT, before)
+        if signal.getsignal(signal.SIGINT) is press:
+            signal.signal(signal.SIGINT, before)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.errors import Interrupted
+from overhead_lens.errors import EndedEarly
 from overhead_lens.instruments.clock.record import Clock
 from overhead_lens.instruments.instrument import Turn, When
 from overhead_lens.machine.request import Effort, Request
@@ -63,7 +63,7 @@ class Recorded:
 
     def turn(self, text: str) -> None:
         if text == self.interrupt_at:
-            raise Interrupted
+            raise EndedEarly
         self.turns.append(text)
 
     def record(self, watch: Any = None, processes: int = 3) -> Path:
@@ -160,6 +160,6 @@ def test_an_interruption_keeps_what_there_is(recorded: Recorded, at: str, warnin
 @pytest.mark.parametrize(("at", "watch"), [("timed 0", Watching(most=3)), ("timed 2", None)])
 def test_nothing_is_kept_where_there_is_nothing_or_nobody_watches(recorded: Recorded, at: str, watch: object) -> None:
     recorded.interrupt_at = at
-    with pytest.raises(Interrupted):
+    with pytest.raises(EndedEarly):
         recorded.record(watch)
     assert recorded.warnings == {}

@@ -1,0 +1,174 @@
+r"""What a shell is told could follow: targets, parameters, captures. typer asks, when the shell does.
+
+A shell waits for it at a key press: the standard library only, no file is run, nothing is said on any error. Names that a shell
+would have to quote are left out, for what it makes of them is its own; so no name of a file is ever obeyed.
+
+bash splits words at ``:`` and ``=`` and replaces the last piece only::
+
+    linear_loop:ba|     COMP_WORDS = linear_loop  :  ba     joined: linear_loop:ba    answered: batched
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from pathlib import Path
+
+import typer
+
+from overhead_lens.target import builtin_paths
+from overhead_lens.terminal.outline import Outline, outline_of
+
+ASKED = "_OVERHEAD_LENS_COMPLETE"
+
+Candidate = tuple[str, str]
+
+_PLAIN = re.compile(r"[\w.,+%][\w.,+%-]*")
+_NOT_PLAIN = re.compile(r"[^\w .,:;+=/()<>%-]+")
+_TRACES = (".json", ".json.gz", ".pftrace")
+
+
+# ---------------------------------------------------------------- what typer asks
+def complete_target(incomplete: str) -> list[Candidate]:
+    """Built-in scenarios, Python files and folders; after the colon of one of them what it offers.
+
+    Where only one is left its variants stand beside it, so that a shell does not end the word.
+    """
+    place, colon, _ = incomplete.rpartition(":")
+    if colon:
+        return _members(place, outline_of(_file(place)))
+    found = [(name, path) for name, path in builtin_paths().items() if name.startswith(incomplete)]
+    candidates = [(name, _help(outline_of(path).summary)) for name, path in found]
+    candidates += _paths(incomplete, lambda entry: entry.name.endswith(".py") and entry.is_file())
+    if len(candidates) != 1:
+        return candidates
+    ((name, _),) = candidates
+    if name.endswith("/"):
+        return candidates
+    outline = outline_of(_file(name))
+    more = _members(name, outline)
+    if not outline.is_scenario:
+        return more or candidates
+    return candidates + more if len(more) > 1 else candidates
+
+
+def complete_parameter(context: typer.Context, incomplete: str) -> list[Candidate]:
+    """``NAME=`` for the parameters of the scenario that the command line names; after it the values that are known."""
+    known = outline_of(_file(_place(_named(context)))).parameters
+    name, equals, _ = incomplete.partition("=")
+    if equals:
+        return _assignments(name, known.get(name, ()))
+    found = [each for each in known if each.startswith(name)]
+    candidates = [(f"{each}=", _help(f"default {known[each][0]}" if known[each] else "")) for each in found]
+    return candidates + _assignments(found[0], known[found[0]]) if len(found) == 1 else candidates
+
+
+def complete_capture(incomplete: str) -> list[Candidate]:
+    """Directories that a recording has finished, and folders that may hold some."""
+    return _paths(incomplete, _is_capture)
+
+
+def complete_capture_or_trace(incomplete: str) -> list[Candidate]:
+    """The same, and exported traces."""
+    return _paths(incomplete, lambda entry: entry.name.endswith(_TRACES) or _is_capture(entry))
+
+
+# ---------------------------------------------------------------- candidates
+def _members(place: str, outline: Outline) -> list[Candidate]:
+    return [(f"{place}:{name}", _help(said)) for name, said in outline.members.items() if _PLAIN.fullmatch(name)]
+
+
+def _assignments(name: str, values: Sequence[str]) -> list[Candidate]:
+    return [(f"{name}={value}", "") for value in values if _PLAIN.fullmatch(value)]
+
+
+def _named(context: typer.Context) -> str:
+    """The first target on the command line; unparsed where an option that lacks its value ended the parsing."""
+    values = [context.params.get(name) for name in ("target", "targets", "base")]
+    words = [word for value in values if value for word in ([value] if isinstance(value, str) else value)]
+    return str([*words, *context.args, ""][0]).partition(" ")[0]
+
+
+def _place(target: str) -> str:
+    """A target without the name after its colon."""
+    return target.rpartition(":")[0] or target
+
+
+def _file(place: str) -> Path:
+    return builtin_paths().get(place) or Path(place).expanduser()
+
+
+def _is_capture(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir() and os.path.isfile(os.path.join(entry.path, "meta.json"))  # noqa: PTH113, PTH118
+
+
+def _paths(incomplete: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> list[Candidate]:
+    """What is wanted in the folder that is being typed, and its folders; a folder that is the only one is entered."""
+    found = list(_entries(incomplete, is_wanted))
+    while len(found) == 1 and found[0].endswith("/"):
+        inside = list(_entries(found[0], is_wanted))
+        if not inside:
+            break
+        found = inside
+    return [(path, "") for path in found]
+
+
+def _entries(incomplete: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> Iterator[str]:
+    folder, slash, start = incomplete.rpartition("/")
+    hidden = start.startswith(".")
+    try:
+        entries = sorted(os.scandir(Path(folder + slash or ".").expanduser()), key=lambda entry: entry.name)
+    except (OSError, ValueError, RuntimeError):
+        return
+    for entry in entries:
+        if (
+            entry.name.startswith(start)
+            and _PLAIN.fullmatch(entry.name)
+            and (hidden or not entry.name.startswith((".", "__")))
+        ):
+            if is_wanted(entry):
+                yield folder + slash + entry.name
+            elif entry.is_dir():
+                yield f"{folder}{slash}{entry.name}/"
+
+
+def _help(text: str) -> str:
+    """An explanation of characters that mean nothing to a shell or to markup."""
+    return " ".join(_NOT_PLAIN.sub(" ", text).split())
+
+
+# ---------------------------------------------------------------- the shell
+def answer(app: typer.Typer) -> int:
+    """Print what the shell in ``_OVERHEAD_LENS_COMPLETE`` asks for; returns the exit code."""
+    code: object = 0
+    before, printed = "", io.StringIO()
+    with contextlib.suppress(Exception), contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+        before = join_words(os.environ) if os.environ[ASKED] == "complete_bash" else ""
+        try:
+            app(standalone_mode=False, complete_var=ASKED)
+        except SystemExit as end:
+            code = end.code
+    for line in printed.getvalue().splitlines():
+        print(line.removeprefix(before))
+    return code if isinstance(code, int) else 0
+
+
+def join_words(variables: MutableMapping[str, str]) -> str:
+    """Put together what bash split at ``:`` and ``=``; returns how the current word begins before the piece to be replaced."""
+    words, current = variables["COMP_WORDS"].split("\n"), int(variables["COMP_CWORD"])
+    joined: list[str] = []
+    after_break = False
+    for word in words[: current + 1]:
+        is_break = bool(word) and not word.strip(":=")
+        if joined and word and (is_break or after_break):
+            joined[-1] += word
+        else:
+            joined.append(word)
+        after_break = is_break
+    variables["COMP_WORDS"], variables["COMP_CWORD"] = "\n".join(joined), str(len(joined) - 1)
+    before = joined[-1] if after_break else joined[-1].removesuffix(words[current])
+    # --param=size= : what typer answers begins behind the option's name.
+    return before.partition("=")[2] if before.startswith("--") else before

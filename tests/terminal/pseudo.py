@@ -1,0 +1,90 @@
+"""A program on a terminal of its own, and what a user types there."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+# The terminal becomes the controlling one, so that it turns a typed Ctrl-C into a signal.
+_START = "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+CTRL_A, CTRL_C, CTRL_E, TAB, ENTER = "\x01", "\x03", "\x05", "\t", "\r"
+
+
+class Terminal:
+    """The program's terminal, seen from the keyboard and the screen."""
+
+    def __init__(self, number: int, process: subprocess.Popen[bytes]) -> None:
+        self._number = number
+        self.process = process
+        self.text = ""
+        self._given = 0
+
+    def type(self, keys: str) -> None:
+        os.write(self._number, keys.encode())
+
+    def wait_for(self, text: str, timeout_s: float = 60) -> str:
+        """Read until ``text`` has come since what the last wait gave; returns all up to its end."""
+        end = time.monotonic() + timeout_s
+        while text not in self.text[self._given :]:
+            assert time.monotonic() < end, f"no {text!r} in {self.text[self._given :]!r}"
+            assert self._read(0.5), f"it ended without {text!r}: {self.text[self._given :]!r}"
+        begin, self._given = self._given, self.text.index(text, self._given) + len(text)
+        return self.text[begin : self._given]
+
+    def pause(self, seconds: float) -> None:
+        """Let it go on; what it writes is read, for a Ctrl-C throws away what is not."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self._read(0.01):
+            pass
+
+    def ended(self, timeout_s: float = 60) -> int:
+        """Read to the end; the exit code."""
+        end = time.monotonic() + timeout_s
+        while self._read(0.5):
+            assert time.monotonic() < end, self.text
+        return self.process.wait(timeout_s)
+
+    def _read(self, timeout_s: float) -> bool:
+        """Read what there is; whether the program still has the terminal."""
+        if not select.select([self._number], [], [], timeout_s)[0]:
+            return True
+        try:
+            read = os.read(self._number, 65_536)
+        except OSError:
+            return False
+        self.text += read.decode(errors="replace")
+        return bool(read)
+
+
+@contextlib.contextmanager
+def terminal(
+    command: Sequence[str], cwd: Path, env: Mapping[str, str] = {}, size: tuple[int, int] = (24, 80)
+) -> Iterator[Terminal]:
+    """``command`` on a terminal of so many rows and columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-c", _START, *command],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=cwd,
+        env={**os.environ, "TERM": "xterm-256color", **env},
+    )
+    os.close(theirs)
+    try:
+        yield Terminal(ours, process)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)

@@ -1,0 +1,118 @@
+"""``profile`` on a terminal: budgets in place, and Ctrl-C; on a pipe the last budget alone."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from overhead_lens.errors import EXIT_INTERRUPTED, EXIT_USAGE
+from tests.cli.run import lens, scenario
+from tests.recorder.effort import little_effort
+from tests.terminal.pseudo import CTRL_C, Terminal, terminal
+
+ROOT = Path(__file__).resolve().parents[2]
+PROCESSES = 2
+
+# The program as it is, but that each process measures for moments.
+_SHORT = f"""
+import sys
+from overhead_lens.__main__ import main
+from tests.recorder.effort import little_effort
+with little_effort({PROCESSES}):
+    main()
+"""
+_UP_AND_ERASE = "\x1b[1A\x1b[2K"
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+pytestmark = pytest.mark.measures
+
+
+def profiling(folder: Path, **env: str) -> AbstractContextManager[Terminal]:
+    command = [sys.executable, "-c", _SHORT, "profile", str(scenario(folder)), "-o", "capture"]
+    return terminal(command, folder, {"PYTHONPATH": str(ROOT), **env}, size=(30, 100))
+
+
+def budgets(text: str) -> list[str]:
+    """The headings of what was shown, in order, without repetitions."""
+    seen = re.findall(r"size=50   (\d+) process(?:es)?, \d+ blocks", _CONTROL.sub("", text))
+    return [each for number, each in enumerate(seen) if number == 0 or seen[number - 1] != each]
+
+
+def test_budgets_are_refined_in_place(tmp_path: Path) -> None:
+    with profiling(tmp_path) as seen:
+        first = seen.wait_for("Ctrl-C ends with what there is")
+        assert seen.ended() == 0
+    assert f"1 of {PROCESSES} processes; how processes differ is not in the intervals yet." in " ".join(first.split())
+    assert budgets(seen.text) == ["1", "2"]
+    # The last one stands where the others were, which are gone.
+    between = seen.text[len(first) : seen.text.rindex("size=50")]
+    assert between.count(_UP_AND_ERASE) >= 2 * first.count("\n") - 4
+    assert "size=50   2 processes" in lens("report", "capture", cwd=tmp_path).stdout
+
+
+def test_ctrl_c_ends_with_what_there_is(tmp_path: Path) -> None:
+    with profiling(tmp_path) as seen:
+        seen.wait_for("Ctrl-C ends with what there is")
+        seen.type(CTRL_C)
+        assert seen.ended() == EXIT_INTERRUPTED
+    assert budgets(seen.text)[-1] == "1"
+    assert "interrupted after 1 timed process" in seen.text
+    reported = lens("report", "capture", cwd=tmp_path)
+    assert (reported.returncode, reported.stderr) == (0, "")
+    assert "size=50   1 process, " in reported.stdout
+    assert "interrupted after 1 timed process" in reported.stdout
+    assert not list((tmp_path / "capture").glob(".*"))
+    assert json.loads(lens("report", "capture", "--json", cwd=tmp_path).stdout)["wall"]["processes"] == 1
+
+
+def test_ctrl_c_before_there_is_anything(tmp_path: Path) -> None:
+    with profiling(tmp_path) as seen:
+        seen.wait_for("warming up")
+        seen.type(CTRL_C)
+        assert seen.ended() == EXIT_INTERRUPTED
+    assert seen.text.splitlines()[-1].endswith("overhead-lens: interrupted")
+    refused = lens("report", "capture", cwd=tmp_path)
+    assert refused.returncode == EXIT_USAGE
+
+
+def test_ctrl_c_again_and_again_ends_at_once(tmp_path: Path) -> None:
+    with profiling(tmp_path) as seen:
+        seen.wait_for("Ctrl-C ends with what there is")
+        for _ in range(20):
+            seen.type(CTRL_C)
+            seen.pause(0.02)
+        assert seen.ended() == EXIT_INTERRUPTED
+    assert seen.text.replace("^C", "").splitlines()[-1].endswith("overhead-lens: interrupted")
+    assert budgets(seen.text)[1:] == []
+    # Complete is what was written to its end before the second time.
+    complete = (tmp_path / "capture" / "meta.json").exists()
+    assert lens("report", "capture", cwd=tmp_path).returncode == (0 if complete else EXIT_USAGE)
+
+
+def test_a_termination_keeps_nothing(tmp_path: Path) -> None:
+    with profiling(tmp_path) as seen:
+        seen.wait_for("Ctrl-C ends with what there is")
+        seen.process.terminate()
+        assert seen.ended() == EXIT_INTERRUPTED
+    assert not (tmp_path / "capture" / "meta.json").exists()
+
+
+def test_a_pipe_gets_the_last_budget_alone(tmp_path: Path) -> None:
+    with little_effort(PROCESSES):
+        done = lens("profile", scenario(tmp_path), cwd=tmp_path)
+    assert done.stderr == ""
+    assert budgets(done.stdout) == ["2"]
+    assert "\x1b" not in done.stdout
+    assert "Ctrl-C" not in done.stdout
+
+
+def test_a_terminal_that_cannot_go_back_gets_the_last_budget_alone(tmp_path: Path) -> None:
+    with profiling(tmp_path, TERM="dumb") as seen:
+        assert seen.ended() == 0
+    assert budgets(seen.text) == ["2"]
+    assert "\x1b" not in seen.text
