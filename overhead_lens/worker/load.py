@@ -152,6 +152,7 @@ def _check_fit(function: Callable[..., Any], arguments: Arguments, target: Targe
         # A torch.nn.Module takes what its forward takes.
         signature = inspect.signature(getattr(function, "forward", function))
     except (TypeError, ValueError):
+        # A function of C that does not say what it takes.
         return
     try:
         signature.bind(*arguments.by_position, **arguments.by_name)

@@ -71,6 +71,8 @@ def terminal(
     command: Sequence[str], cwd: Path, env: Mapping[str, str] = {}, size: tuple[int, int] = (24, 80)
 ) -> Iterator[Terminal]:
     """``command`` on a terminal of so many rows and columns."""
+    # A test runner says how wide its own terminal is.
+    inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     process = subprocess.Popen(
@@ -79,7 +81,7 @@ def terminal(
         stdout=theirs,
         stderr=theirs,
         cwd=cwd,
-        env={**os.environ, "TERM": "xterm-256color", **env},
+        env={**inherited, "TERM": "xterm-256color", **env},
     )
     os.close(theirs)
     try:

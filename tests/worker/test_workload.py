@@ -89,6 +89,14 @@ def test_one_that_fails() -> None:
     assert complaint(load, "mine.py:fails", "make") == "mine:fails failed: ValueError: 3 and"
 
 
+def test_one_of_c_that_does_not_say_what_it_takes() -> None:
+    assert complaint(load, "torch:relu") == (
+        'torch:relu failed: TypeError: relu() missing 1 required positional arguments: "input"; '
+        "name a function that returns its arguments in a tuple, --inputs my.py:make"
+    )
+    assert load("torch:relu", "mine.py:one").variant == "relu"
+
+
 @pytest.mark.parametrize(
     ("value", "device"),
     [
