@@ -22,7 +22,7 @@ from overhead_lens.terminal.progress import Screen
 MOST_PROCESSES = 25
 LEAST_PROCESSES = 3
 # The fewer looks, the less often intervals are narrow by chance.
-_EVERY = 2
+LOOKS_EVERY = 2
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Refining:
 
     def _looks(self, processes: int) -> bool:
         """Whether the widths are compared with what is enough."""
-        of_turn = processes >= LEAST_PROCESSES and (processes - LEAST_PROCESSES) % _EVERY == 0
+        of_turn = processes >= LEAST_PROCESSES and (processes - LEAST_PROCESSES) % LOOKS_EVERY == 0
         return self.until_share is not None and (of_turn or processes == self.most)
 
     def _verdict(self, precision_share: float, processes: int) -> str:
