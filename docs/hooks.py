@@ -5,6 +5,7 @@
 ``<!-- commands -->``                  every command, from the program's own ``--help``
 ``<!-- schemas -->``                   every JSON document, from ``docs/reference/NAME.json``
 ``<!-- rules -->``                     ``overhead_lens/taxonomy/rules.toml`` with its sources
+``<!-- remedies -->``                  the remedies that ``advise`` tries
 ``<!-- results: reproduction -->``     every ``docs/results/reproduction-*.json``, each below its question
 =====================================  =================================================================
 
@@ -43,7 +44,8 @@ CAPTURES = ROOT / "traces" / "reference"
 sys.path.insert(0, str(ROOT))
 
 _ASKED = re.compile(
-    r"^<!-- (?P<what>result|results|commands|schemas|rules|categories|parts)(?:: (?P<name>[\w-]+))? -->$", re.MULTILINE
+    r"^<!-- (?P<what>result|results|commands|schemas|rules|remedies|categories|parts)(?:: (?P<name>[\w-]+))? -->$",
+    re.MULTILINE,
 )
 _RUN = re.compile(r"^```console run\n\$ (?P<command>.+)\n```$", re.MULTILINE)
 _PAGE = re.compile(r"^```console page\n\$ (?P<command>.+ --html (?P<file>\S+))\n```$", re.MULTILINE)
@@ -92,6 +94,7 @@ def _rendered(asked: re.Match[str]) -> str:
         "commands": commands_text,
         "schemas": schemas_text,
         "rules": rules_text,
+        "remedies": remedies_text,
         "categories": categories_text,
         "parts": parts_text,
     }
@@ -257,6 +260,17 @@ def parts_text() -> str:
 
     rows = ((f"`{row.name}/{part}`", summary) for row in CATEGORIES for part, summary in row.parts.items())
     return "\n".join(table(("part", "what belongs to it"), rows))
+
+
+def remedies_text() -> str:
+    """The remedies, folder by folder: what each does, by which line, and how safe it is."""
+    from overhead_lens.remedies.registry import built_in
+
+    rows = (
+        (f"[`{each.name}`]({each.source})", html.escape(each.summary), f"`{each.how}`", each.safety.replace("_", " "))
+        for each in built_in()
+    )
+    return "\n".join(table(("remedy", "what it does", "how", "safety"), rows))
 
 
 def rules_text() -> str:

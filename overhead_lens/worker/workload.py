@@ -322,7 +322,9 @@ def _check(workload: Workload, call: Any) -> Any:
         if call is not workload.original:
             raise MeasurementError(_compile_failure(error)) from error
         # A function of C need not say what it takes.
-        lacks = isinstance(error, TypeError) and scenario.kind == "function" and not (workload.args or workload.keywords)
+        lacks = (
+            isinstance(error, TypeError) and scenario.kind == "function" and not (workload.args or workload.keywords)
+        )
         hint = "; name a function that returns its arguments in a tuple, --inputs my.py:make" if lacks else ""
         raise UsageError(f"{title} failed: {_first_line(error)}{hint}") from error
     if scenario.check is None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pandas as pd
 import pytest
 
+from overhead_lens.machine.request import QUICK, Request
 from overhead_lens.report.forms import to_html, to_json, to_pandas, to_text
 from overhead_lens.report.markdown import advice_markdown
+from overhead_lens.studies.advise import record as recorded
 from overhead_lens.studies.advise.analysis import (
     Advice,
     TriedRemedy,
@@ -21,8 +26,11 @@ from overhead_lens.studies.advise.analysis import (
     verdict_of,
 )
 from overhead_lens.studies.advise.stored import BASE, AdviceMeta, Listed, Trial, Tried
+from overhead_lens.target import parse_target
+from overhead_lens.terminal.progress import SILENT
 from tests.documents import validated
 from tests.drawn.builders import breakdown
+from tests.drawn.stacks import CLASSIFIER
 
 CALL = breakdown(python=600, dispatcher=300, kernel=100)
 
@@ -207,3 +215,29 @@ def test_the_forms_of_advice() -> None:
     markdown = advice_markdown(made)
     assert "| a | +300 ns | +30.0% | +300 ns .. +300 ns | faster | equal | safe |  | `with a(): ...` |" in markdown
     assert "<b>" not in to_html(made).replace("&lt;b&gt;", "")
+
+
+@pytest.mark.parametrize("graph_breaks", [False, True])
+def test_a_call_whose_graph_breaks_shares_no_process(
+    graph_breaks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded, "budget_of", lambda *_: SimpleNamespace(breakdown=CALL))
+    environment = msgspec.structs.replace(listed("threads"), variables={"OMP_NUM_THREADS": "1"})
+    kernels = msgspec.structs.replace(listed("kernels"), shrinks=["wait"])
+    remedies = [listed("one"), environment, kernels, listed("other")]
+    worker = SimpleNamespace(ask=lambda _, name: Trial("not_applicable" if name == "other" else "measured", name))
+    request = Request(
+        target=parse_target("add1", None),
+        params={},
+        compile_options=None,
+        output=None,
+        parent=tmp_path,
+        timeout_s=1.0,
+        effort=QUICK,
+    )
+    recording = recorded._Recording(request, None, tmp_path, CLASSIFIER, SILENT)
+    recording.catalog = recorded.Catalog(remedies, True, "", graph_breaks)
+    recording._choose(worker)  # type: ignore[arg-type]
+    assert recording.own == (["one", "threads"] if graph_breaks else ["threads"])
+    assert recording.trials["kernels"].status == "not_applicable"
+    assert recording._shared() == ([] if graph_breaks else ["one", "other"])

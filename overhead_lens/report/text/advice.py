@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import Cells, call_title, print_footnotes, signed_interval_text, table_of
+from overhead_lens.report.text.blocks import Cells, call_title, cut, print_footnotes, signed_interval_text, table_of
 from overhead_lens.report.text.plain import plain
 from overhead_lens.studies.advise.analysis import Advice, Together, TriedRemedy
 from overhead_lens.units import format_ns, format_signed_ns
@@ -24,7 +24,7 @@ def print_advice(console: Console, advice: Advice) -> None:
     console.print(Text(plain(advice.sentence), style="bold"))
     if any(each.wall for each in advice.remedies):
         console.print()
-        console.print(table_of(remedy_cells(advice.remedies), left=("remedy", "95 % interval", "verdict", *_LEFT)))
+        console.print(table_of(_brief(remedy_cells(advice.remedies)), _LEFT, ("remedy",)))
     for line in how_lines(advice):
         console.print(Text(line))
     if advice.together is not None:
@@ -38,7 +38,8 @@ def print_advice(console: Console, advice: Advice) -> None:
     console.print(Text(f"advice: {plain(advice.directory)}", style="dim"), soft_wrap=True)
 
 
-_LEFT = ("output", "safety", "where")
+_LEFT = ("remedy", "95 % interval", "verdict")
+_BRIEF = 5
 
 
 def title(advice: Advice) -> str:
@@ -52,12 +53,18 @@ def remedy_cells(remedies: Sequence[TriedRemedy]) -> Cells:
     return heads, [_cells(each) for each in remedies if each.wall is not None]
 
 
+def _brief(cells: Cells) -> Cells:
+    """The columns that a terminal has room for; the others are told of those that help."""
+    heads, rows = cells
+    return heads[:_BRIEF], [row[:_BRIEF] for row in rows]
+
+
 def _cells(each: TriedRemedy) -> Sequence[str]:
     wall = each.wall
     assert wall is not None
     low, high = wall.ci95_ns
     return (
-        plain(each.remedy),
+        cut(plain(each.remedy)),
         format_signed_ns(-wall.delta_ns),
         f"{1 - wall.ratio:+.1%}",
         signed_interval_text((-high, -low)),
@@ -87,7 +94,8 @@ def how_lines(advice: Advice) -> Iterator[str]:
         yield "how:"
     for each in helping:
         yield f"  {plain(each.remedy)}: {plain(each.how)}"
-        yield from textwrap.wrap(plain(each.summary), 110, initial_indent="      ", subsequent_indent="      ")
+        told = f"{each.summary} ({_SAFETY[each.safety]}; output {each.output}{'; ' * bool(each.host)}{_where(each)})"
+        yield from textwrap.wrap(plain(told), 110, initial_indent="      ", subsequent_indent="      ")
 
 
 def together_line(together: Together) -> str:

@@ -39,10 +39,10 @@ def section(title: str, body: RenderableType) -> Group:
     return Group(Text(title, style="dim"), body)
 
 
-def table_of(cells: Cells, left: Collection[str] = ()) -> Figures:
+def table_of(cells: Cells, left: Collection[str] = (), folded: Collection[str] | None = None) -> Figures:
     """The cells as ``figures`` sets them."""
     heads, rows = cells
-    table = figures(*heads, left=left)
+    table = figures(*heads, left=left, folded=folded)
     for row in rows:
         table.add_row(*map(Text, row))
     return table

@@ -73,13 +73,15 @@ class Fitting(Struct, frozen=True):
 
 
 class Catalog(Struct, frozen=True):
-    """All remedies, whether the call gives the same twice (``reason`` if that is unknown), whether its graph breaks."""
+    """All remedies, whether the call gives the same twice (``reason`` if that is unknown), whether its graph breaks.
+
+    What is called after a break is compiled once for all compilers that Dynamo takes for the same, whatever their guard filters.
+    """
 
     remedies: list[Listed]
     repeats: bool
     reason: str
     graph_breaks: bool
-    threads: int
 
 
 LIST = Operation("studies.advise.worker:list_remedies", Catalog)
@@ -224,7 +226,7 @@ class _Recording:
             reason = not_worth_it(listed.shrinks, base)
             if reason:
                 self.trials[listed.name] = Trial("not_applicable", reason)
-            elif listed.variables:
+            elif listed.variables or catalog.graph_breaks:
                 self.trials[listed.name] = worker.ask(CHECK, name=listed.name)
                 self.own += [] if self._is_out(listed.name) else [listed.name]
 
@@ -294,9 +296,11 @@ class _Recording:
             return
         for number in range(self.request.effort.processes):
             names = [name for name in names if not self._is_out(name)]
-            self.listener.step(f"timing {', '.join(names)} in processes of their own: round {number}{self._best()}")
-            with ExitStack() as stack:
-                self._time_round(number, dict(self._own_workers(stack, number, names)))
+            for batch, few in enumerate(in_batches(names)):
+                self.listener.step(f"timing {', '.join(few)} in processes of their own: round {number}{self._best()}")
+                with ExitStack() as stack:
+                    workers = dict(self._own_workers(stack, number, few))
+                    self._time_round(_OWN_ROUND * (batch + 1) + number, workers)
 
     def _own_workers(self, stack: ExitStack, number: int, names: Sequence[str]) -> Iterator[tuple[str, Worker]]:
         """A warmed-up worker for the call as it is and for each remedy, by name; they get ready side by side."""
@@ -342,7 +346,7 @@ class _Recording:
                 threads = timed.use_threads
                 row = timed.rows[0]
                 kept = {key: row[key] for key in ("calls", "wall_ns", "reference_ns", "minor_faults")}
-                self.rows.append({"process": _OWN_ROUND + number, "rung": name, "block": block, **kept})
+                self.rows.append({"process": number, "rung": name, "block": block, **kept})
 
     # ------------------------------------------------------------------ the best
 

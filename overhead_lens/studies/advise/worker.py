@@ -149,7 +149,6 @@ def list_remedies(session: Session, file: str | None, folder: str) -> dict[str, 
         "repeats": trials.repeats,
         "reason": trials.reason,
         "graph_breaks": bool(counters["graph_break"]),
-        "threads": torch.get_num_threads(),
     }
 
 
@@ -185,6 +184,9 @@ def time_remedies(session: Session, block_ns: int, rounds: int, budget_ns: int, 
 def compare_outcome(session: Session, folder: str) -> dict[str, Any]:
     """Hold the call of this process, which has remedies, against the outcome of the call as it is."""
     value, reason, repeats = torch.load(Path(folder) / _OUTCOMES, weights_only=False)
-    base, own = Outcome(value, reason), _outcome(Remedied(session.workload))
+    try:
+        base, own = Outcome(value, reason), _outcome(Remedied(session.workload))
+    except Exception as error:
+        return _trial("failed", _why(error))
     output = compared(base, own) if repeats else UNKNOWN
     return _trial("measured", None, output=output, loses_gradient=base.has_gradient and not own.has_gradient)
