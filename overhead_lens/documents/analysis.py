@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from overhead_lens.documents.common import Document, Rounded, Row, fill
 from overhead_lens.taxonomy.host import Frame, HostCategory, Part
 from overhead_lens.traces import model, ranks
+from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.memory.model import DeviceMemory
 from overhead_lens.traces.model import Cost, Kinds, Launches
 from overhead_lens.traces.ranks import Excess, RankTime, Spread
@@ -89,6 +90,7 @@ class Trace(Row, frozen=True, omit_defaults=False):
     operators: list[Cost] | UnsetType = UNSET
     kernels: list[Cost] | UnsetType = UNSET
     memory: list[DeviceMemory] | UnsetType = UNSET
+    findings: list[Finding] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
 
 

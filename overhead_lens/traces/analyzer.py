@@ -19,6 +19,8 @@ from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.costs import collectives, kernel_costs, operator_costs
 from overhead_lens.traces.device import DeviceTimeline
+from overhead_lens.traces.findings.find import findings
+from overhead_lens.traces.findings.recorded import Recorded
 from overhead_lens.traces.health import trace_issues, trace_notes
 from overhead_lens.traces.host import HOST_EVENTS, ThreadTimeline, host_events
 from overhead_lens.traces.host_budget import (
@@ -75,6 +77,7 @@ class Analyzer:
         )
         return replace(
             analysis,
+            findings=findings(Recorded(self._events, self._host, self.devices, analysis)),
             issues=trace_issues(self._trace, analysis, self._timelines, self._linked),
             notes=trace_notes(self._trace, analysis, self._linked, has_floor=self._floor_ns is not None),
         )

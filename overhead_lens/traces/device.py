@@ -79,6 +79,8 @@ class DeviceTimeline:
 
     Attributes:
         number: Number of the device.
+        linked: Its events with their launches, in order of start.
+        start_ns: int64: their starts.
         span: Start of its first and end of its last event.
         busy: Union of its events.
         idle: Idle pieces over the whole window, before its first and after its last event as well.
@@ -96,24 +98,24 @@ class DeviceTimeline:
         self._events = events
         chosen = np.flatnonzero(events["device"].to_numpy()[linked.rows] == device)
         chosen = chosen[np.argsort(events["start_ns"].to_numpy()[linked.rows[chosen]], kind="stable")]
-        self._linked = linked.chosen(chosen)
-        self._rows = self._linked.rows
-        self._start_ns = events["start_ns"].to_numpy()[self._rows]
+        self.linked = linked.chosen(chosen)
+        self._rows = self.linked.rows
+        self.start_ns = events["start_ns"].to_numpy()[self._rows]
         self._dur_ns = events["dur_ns"].to_numpy()[self._rows]
-        self._reached_ns = np.maximum.accumulate(self._start_ns + self._dur_ns)
-        self.busy = union(self._start_ns, self._dur_ns)
-        self.span = (int(self._start_ns.min()), int((self._start_ns + self._dur_ns).max()))
+        self._reached_ns = np.maximum.accumulate(self.start_ns + self._dur_ns)
+        self.busy = union(self.start_ns, self._dur_ns)
+        self.span = (int(self.start_ns.min()), int((self.start_ns + self._dur_ns).max()))
         kind = device_kinds(events)[self._rows]
-        self._by_kind = [union(self._start_ns[kind == at], self._dur_ns[kind == at]) for at in range(len(KINDS))]
+        self._by_kind = [union(self.start_ns[kind == at], self._dur_ns[kind == at]) for at in range(len(KINDS))]
         exposed = np.isin(kind, (COMPUTE, COMMUNICATION))
-        self._compute_or_communication = union(self._start_ns[exposed], self._dur_ns[exposed])
+        self._compute_or_communication = union(self.start_ns[exposed], self._dur_ns[exposed])
         self.idle = self._blamed(threads, window)
 
     def budget(self, name: str, window: tuple[int, int]) -> DeviceBudget:
         """The device over ``window`` (start, end)."""
         first = int(np.searchsorted(self._reached_ns, window[0], "right"))
-        last = int(np.searchsorted(self._start_ns, window[1], "left"))
-        inside = self._start_ns[first:last] + self._dur_ns[first:last] > window[0]
+        last = int(np.searchsorted(self.start_ns, window[1], "left"))
+        inside = self.start_ns[first:last] + self._dur_ns[first:last] > window[0]
         compute, communication, copy = (busy.within(window) for busy in self._by_kind)
         return DeviceBudget(
             device=str(self.number),
@@ -129,16 +131,16 @@ class DeviceTimeline:
         )
 
     def _launches(self, window: tuple[int, int]) -> Launches:
-        first, last = np.searchsorted(self._start_ns, (window[0], window[1] + (window == self.span)), "left")
-        return launch_statistics(self._events, self._linked.chosen(slice(first, last)), window[1] - window[0])
+        first, last = np.searchsorted(self.start_ns, (window[0], window[1] + (window == self.span)), "left")
+        return launch_statistics(self._events, self.linked.chosen(slice(first, last)), window[1] - window[0])
 
     def _blamed(self, threads: Mapping[tuple[str, str], ThreadPieces], window: tuple[int, int]) -> Idle:
         # Work too short for the clock ends an idle interval as any other does: it had a launch of its own.
-        work = groups(self._start_ns, self._dur_ns)
+        work = groups(self.start_ns, self._dur_ns)
         gap_start = np.concatenate(([window[0]], work.end_ns)).astype(np.int64)
         gap_end = np.concatenate((work.start_ns, [window[1]])).astype(np.int64)
         gap_end = np.maximum(gap_end, gap_start)
-        launch = np.append(self._linked.launch[work.first], -1)
+        launch = np.append(self.linked.launch[work.first], -1)
         start_ns, dur_ns = self._events["start_ns"].to_numpy(), self._events["dur_ns"].to_numpy()
         linked = launch >= 0
         called = np.where(linked, np.clip(start_ns[launch], gap_start, gap_end), gap_start)

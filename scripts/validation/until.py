@@ -3,8 +3,8 @@
     python -m scripts.validation.until [--captures N] [--until SHARE ...]
 
 Whoever looks again and again and stops when the interval is narrow stops too soon where it is narrow by chance. Captures are
-drawn as in ``wall_interval``, the product's interval is made at the numbers of processes at which the product looks, and the first
-that is narrow enough is kept, or the last.
+drawn as in ``wall_interval``, the product's interval is made at the numbers of processes at which the product looks, and the
+first that is narrow enough is kept, or the last.
 """
 
 from __future__ import annotations

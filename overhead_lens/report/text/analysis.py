@@ -13,6 +13,7 @@ from overhead_lens.report.text.blocks import bar, bar_row, cut, print_footnotes,
 from overhead_lens.report.text.figures import plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.ranks import print_ranks
+from overhead_lens.report.text.recorded.findings import finding_blocks
 from overhead_lens.report.text.recorded.memory import memory_blocks, memory_notes
 from overhead_lens.taxonomy.categories import CATEGORIES, COLORS, QUEUE
 from overhead_lens.taxonomy.host import HostCategory
@@ -97,6 +98,7 @@ def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
         _costs("costliest kernels (of the window)", analysis.kernels, analysis.window.wall_ns, name_width),
         *memory_blocks(analysis.memory),
         _steps(analysis.steps),
+        *finding_blocks(analysis.findings, analysis.window.wall_ns),
     ):
         if block is not None:
             console.print()

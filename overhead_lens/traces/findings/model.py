@@ -1,0 +1,47 @@
+"""What a trace says could be spared, each with an upper bound: frozen values. Durations are integer ns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from overhead_lens.errors import require
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Events of one name that a finding rests on; ``ns`` is the sum of their durations, or of the pieces that count."""
+
+    name: str
+    count: int
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that could be spared, and how much at most. Findings overlap: their bounds are not to be added up.
+
+    Attributes:
+        id: Stable identifier.
+        category: What the time is now, a category of the host, of blame, or a kind of device work.
+        device: Number of the device as text; empty where it is about the host.
+        summary: What was found, in a sentence without figures.
+        bound_ns: What a remedy can spare at most.
+        evidence: The largest first, thinned.
+        line: Python function outside of torch around the largest piece; empty where the trace does not tell.
+        remedy: What to try, in a sentence.
+        kind: ``bound``: nothing was tried. ``measured`` is what ``advise`` says.
+    """
+
+    id: str
+    category: str
+    device: str
+    summary: str
+    bound_ns: int
+    evidence: tuple[Evidence, ...]
+    line: str
+    remedy: str
+    kind: Literal["bound", "measured"] = "bound"
+
+    def __post_init__(self) -> None:
+        require(self.bound_ns > 0, f"finding {self.id} spares nothing")

@@ -1,0 +1,165 @@
+"""Findings of drawn traces: each bound to the nanosecond, what it rests on, where."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from overhead_lens.report.forms import to_html, to_json, to_text
+from overhead_lens.traces.findings.model import Evidence, Finding
+from tests.documents import validated
+from tests.drawn.timelines import analyzer_of, call, drawn, kernel
+from tests.traces.test_trace_analysis import TRACES
+
+ADD = "void at::native::vectorized_elementwise_kernel<4>"
+SYNCHRONIZE = "cudaStreamSynchronize"
+LAUNCHED_ONE_BY_ONE = (
+    drawn("[---------------------------)", "train.py(12): step", "python_function"),
+    call("  [-)", 1),
+    kernel("     [--)", 1),
+    call("           [--)", 2),
+    kernel("               [---)", 2),
+    call("                      [-)", 3, "cudaGraphLaunch"),
+    kernel("                          [-)", 3),
+)
+
+
+def findings(*entries: dict) -> dict[str, Finding]:
+    return {each.id: each for each in analyzer_of(*entries).analysis().findings}
+
+
+def test_idle_time_that_a_graph_could_close() -> None:
+    found = findings(*LAUNCHED_ONE_BY_ONE)["graphs_could_close_idle"]
+    # Before the second kernel three of Python and three of its launch; one of the queue, and what a graph ends, do not count.
+    assert (found.bound_ns, found.device, found.category, found.kind) == (6, "0", "launch", "bound")
+    assert found.evidence == (Evidence("python", 1, 3), Evidence("launch", 1, 3))
+    assert found.line == "train.py(12): step"
+
+
+def test_the_host_bounds() -> None:
+    analysis = analyzer_of(*LAUNCHED_ONE_BY_ONE).analysis()
+    first = analysis.findings[0]
+    assert (first.id, first.bound_ns, first.category) == ("host_bound", 11, "python")
+    assert first.evidence == (Evidence("python", 2, 6), Evidence("launch", 2, 5), Evidence("queue", 2, 3))
+
+
+@pytest.mark.parametrize(("idle", "bound"), [(" ", ["device_bound"]), ("   ", [])])
+def test_the_device_bounds_if_it_is_busy_for_nine_tenths(idle: str, bound: list[str]) -> None:
+    found = findings(
+        call("[)", 1),
+        kernel(" [--------)", 1),
+        call(" [)", 2),
+        kernel(f"{' ' * 10}{idle}[--------)", 2),
+    )
+    assert [name for name in found if name.endswith("_bound")] == bound
+    assert bound == [] or found["device_bound"].bound_ns == 1
+
+
+def test_a_wait_is_exposed_as_far_as_the_device_idles_after_it() -> None:
+    found = findings(
+        drawn("[----------------)", "loop.py(3): train", "python_function"),
+        drawn("  [--------)", "loss.py(7): item", "python_function"),
+        call("[)", 1),
+        kernel(" [-----)", 1),
+        call("  [------)", 8, SYNCHRONIZE),
+        call("             [)", 2),
+        kernel("              [--)", 2),
+        call("              [)", 9, SYNCHRONIZE),
+    )["exposed_waits"]
+    assert (found.bound_ns, found.device, found.line) == (7, "0", "loss.py(7): item")
+    assert found.evidence == (
+        Evidence(SYNCHRONIZE, 1, 7),
+        Evidence("waiting hidden behind the busy device", 2, 5 + 1),
+    )
+
+
+def test_a_wait_behind_a_busy_device_spares_nothing() -> None:
+    assert "exposed_waits" not in findings(
+        call("[)", 1),
+        call(" [)", 2),
+        kernel(" [-----)", 1),
+        kernel("       [-----)", 2),
+        call("  [------)", 8, SYNCHRONIZE),
+    )
+
+
+def test_elementwise_kernels_one_after_the_other() -> None:
+    found = findings(
+        call("[-)", 1),
+        call("  [--)", 2),
+        call("     [)", 3),
+        call("      [---)", 4),
+        call("          [-----)", 5),
+        call("                [----)", 6, "cudaGraphLaunch"),
+        kernel("          [)", 1, ADD),
+        kernel("           [)", 2, ADD),
+        kernel("            [)", 3, ADD),
+        kernel("             [)", 4),
+        # Alone between others; on another stream; launched by a graph.
+        kernel("                [)", 5, ADD),
+        kernel("                 [)", 4, stream=9),
+        kernel("                     [)", 6, ADD),
+        kernel("                      [)", 6, ADD),
+    )["fusible_kernels"]
+    assert (found.bound_ns, found.evidence) == (2 + 3 + 1 - 3, (Evidence(ADD, 3, 6),))
+
+
+def test_memory_from_the_driver_data_loading_and_pageable_copies() -> None:
+    loading = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    found = findings(
+        call("[--)", 7, "cudaMalloc"),
+        call("    [-)", 8, "cudaFree"),
+        drawn("        [------)", loading, "user_annotation"),
+        drawn("          [--)", loading, "user_annotation"),
+        call("                 [)", 1, "cudaMemcpyAsync"),
+        kernel("                  [---)", 1, "Memcpy HtoD (Pageable -> Device)", "gpu_memcpy"),
+        kernel("                       [---)", 2, "Memcpy HtoD (Pinned -> Device)", "gpu_memcpy"),
+    )
+    allocations = found["driver_allocations"]
+    assert (allocations.bound_ns, allocations.category, allocations.device) == (5, "allocation", "")
+    assert allocations.evidence == (Evidence("cudaMalloc", 1, 3), Evidence("cudaFree", 1, 2))
+    # One inside the other is waited for once.
+    assert (found["data_loading"].bound_ns, found["data_loading"].evidence) == (7, (Evidence(loading, 2, 7 + 3),))
+    assert (found["pageable_copies"].bound_ns, found["pageable_copies"].category) == (4, "copy")
+
+
+@pytest.mark.parametrize(("python", "there"), [(9, True), (10, False)])
+def test_operators_on_a_host_alone(python: int, there: bool) -> None:
+    found = findings(drawn("[)", "aten::view"), drawn(f"[{'-' * python})", "my.py(1): f", "python_function"))
+    assert ("many_small_operators" in found) == there
+    if there:
+        operators = found["many_small_operators"]
+        assert (operators.bound_ns, operators.evidence) == (1, (Evidence("aten::view", 1, 1),))
+
+
+def test_a_trace_of_python_alone_has_none() -> None:
+    assert findings(drawn("[-----)", "my.py(1): f", "python_function")) == {}
+
+
+def test_they_are_shown_with_what_to_try() -> None:
+    analysis = analyzer_of(*LAUNCHED_ONE_BY_ONE).analysis()
+    (trace,) = validated(to_json(analysis))["traces"]
+    assert [(each["id"], each["bound_ns"], each["kind"]) for each in trace["findings"]] == [
+        ("host_bound", 11, "bound"),
+        ("graphs_could_close_idle", 6, "bound"),
+    ]
+    text = to_text(analysis)
+    assert "6 ns  21.4%  graphs_could_close_idle (device 0): the device idles" in " ".join(text.split("\n"))
+    assert "at train.py(12): step" in text
+    assert "torch.cuda.graph" in to_html(analysis)
+
+
+def test_the_order_of_the_events_does_not_matter() -> None:
+    assert findings(*LAUNCHED_ONE_BY_ONE[::-1]) == findings(*LAUNCHED_ONE_BY_ONE)
+
+
+@settings(max_examples=200, deadline=None)
+@given(entries=TRACES)
+def test_bounds_are_within_what_there_is(entries: list[dict]) -> None:
+    analysis = analyzer_of(*entries).analysis()
+    idle = {device.device: device.idle_ns for device in analysis.devices}
+    for each in analysis.findings:
+        if each.id in ("graphs_could_close_idle", "exposed_waits", "host_bound", "device_bound"):
+            assert 0 < each.bound_ns <= idle[each.device]
+    ranked = [each.bound_ns for each in analysis.findings if not each.id.endswith("_bound")]
+    assert ranked == sorted(ranked, reverse=True)
