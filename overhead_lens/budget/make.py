@@ -11,6 +11,7 @@ from overhead_lens.budget.cross_checks import cross_checks
 from overhead_lens.budget.device import device_share
 from overhead_lens.budget.evidence import Evidence
 from overhead_lens.budget.floor import make_floor
+from overhead_lens.budget.guard_groups import guard_groups
 from overhead_lens.budget.guards import backend_match_ns, compile_notes, guard_costs, guard_tree
 from overhead_lens.budget.host import host_categories, replicates
 from overhead_lens.budget.instructions import instruction_budget
@@ -109,6 +110,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         peaks=evidence.peaks,
         published=tuple(meta.published),
         guard_tree=guard_tree(evidence.guards),
+        guard_groups=guard_groups(evidence.guards, guards),
         compile_notes=compile_notes(evidence.guards),
     )
     return Budget(

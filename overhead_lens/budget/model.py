@@ -133,6 +133,28 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class GuardGroup:
+    """Guards put together, without the walk of their tree.
+
+    Attributes:
+        by: ``kind``; ``place`` (``root`` of the tree, ``inside``, ``python``: a Python function is called at each check);
+            ``module``; ``layer``: what each of several numbered modules costs; ``filter``: what a ready filter of torch.compiler
+            leaves out.
+        count: Guards; of a layer the mean.
+        sampled_ns: Time in the call by samples; None without samples.
+        warm_ns: Sum of the checks with warm caches.
+        layers: How many there are; 0 but for a layer.
+    """
+
+    by: str
+    name: str
+    count: int
+    sampled_ns: float | None
+    warm_ns: float
+    layers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class GuardTree:
     """Time of a check of the whole guard tree, with warm and flushed caches."""
 
@@ -333,6 +355,7 @@ class Breakdown(Result):
     peaks: Peaks | None = None
     published: tuple[Published, ...] = ()
     guard_tree: GuardTree | None = None
+    guard_groups: tuple[GuardGroup, ...] = ()
     compile_notes: tuple[CompileNote, ...] = ()
 
     def __post_init__(self) -> None:

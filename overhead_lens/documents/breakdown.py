@@ -137,6 +137,17 @@ class Guard(Row, frozen=True):
     cause: str | None
 
 
+class GuardGroup(Row, frozen=True):
+    """Guards put together ``by`` kind, place, module, layer (each of ``layers``) or filter (what it leaves out), ns."""
+
+    by: Literal["kind", "place", "module", "layer", "filter"]
+    name: str
+    count: int
+    sampled_ns: Tenths | None
+    warm_ns: Tenths
+    layers: int
+
+
 class GuardTree(Row, frozen=True):
     """A check of the whole guard tree, ns."""
 
@@ -160,6 +171,7 @@ class BreakdownDocument(Document, frozen=True, kw_only=True):
     instructions: Instructions | None
     guards: list[Guard]
     guard_tree: GuardTree | None
+    guard_groups: list[GuardGroup]
     compile_notes: list[CompileNote]
     warnings: list[str]
     environment: dict[str, Any]

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from overhead_lens.budget.guard_groups import guard_groups
 from overhead_lens.instruments.guards.evidence import Guards
 from overhead_lens.instruments.guards.record import LIST
 from overhead_lens.machine.operations import LOAD, WARM_UP
 from overhead_lens.machine.process import Worker
-from overhead_lens.target import Target
+from overhead_lens.target import Target, parse_target
 
 pytestmark = [
     pytest.mark.measures,
@@ -123,3 +124,46 @@ def test_a_source_without_a_value() -> None:
         assert len(warm[0]) == 15 and all(each >= 0 for each in warm[0]) and cold[0] >= 0
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+NESTED = """
+import torch
+
+class Own(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(2, 2) for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+MODEL = Own().eval().requires_grad_(False)
+
+def call(x):
+    return MODEL(x)
+
+def make():
+    return (torch.ones(2, 2),)
+"""
+
+
+def test_guards_of_what_a_dict_holds(tmp_path: Path) -> None:
+    """A module tree is guarded item by item of its dicts, by managers that are not among a manager's children."""
+    path = tmp_path / "nested.py"
+    path.write_text(NESTED)
+    target = parse_target(f"{path}:call", "make")
+    with Worker("tracer", tmp_path / "log", 300) as worker:
+        worker.ask(LOAD, target=target.to_json(), params={}, compile_options={})
+        worker.ask(WARM_UP)
+        found = worker.ask(LIST)
+    weights = [each for each in found.guards if each.type == "TENSOR_MATCH" and "_parameters['weight']" in each.source]
+    assert [each.source for each in weights] == [
+        f"G['MODEL']._modules['layers']._modules['{at}']._parameters['weight']" for at in range(3)
+    ]
+    assert {each.owner for each in weights} == {"inbuilt"}
+    owners = {each.source: each.owner for each in found.guards}
+    assert (owners["G['MODEL']"], owners["L['x']"]) == ("own", "")
+    layers = [each for each in guard_groups(found, ()) if each.by == "layer"]
+    assert [(each.name, each.layers) for each in layers] == [("MODEL.layers[*]", 3)]

@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from overhead_lens.captures.directory import Capture
 
+INBUILT = "inbuilt"
+
 
 class Leaf(Struct, frozen=True):
     """A leaf guard.
@@ -15,6 +17,7 @@ class Leaf(Struct, frozen=True):
         text: Its code.
         source: What is guarded.
         cause: The line that needed it.
+        owner: ``inbuilt`` where it looks at a module of torch.nn or a part of one, ``own`` at another module; else empty.
         warm_ns: Time of a check in a loop, one value per repetition; None with ``reason``.
         cold_ns: Median time of a check after a flush of the caches; None where time was up.
         reason: Why it was not timed.
@@ -27,6 +30,7 @@ class Leaf(Struct, frozen=True):
     warm_ns: list[float] | None = None
     cold_ns: float | None = None
     reason: str | None = None
+    owner: str = ""
 
 
 class Tree(Struct, frozen=True):

@@ -29,6 +29,10 @@ _FLUSH_BYTES = 64 << 20
 # "... # return x + 1  # scenarios/add1.py:52 in add1 (HINT: ...)": torch/_dynamo/guards.py, get_verbose_code_part.
 _CAUSE = re.compile(r"  # (?P<line>.*?)  # (?P<place>\S+:\d+ in \S+)|  # (?P<only>\S+:\d+ in \S+)")
 
+# The base of a guard's source, and a child module in it.
+_BASE = re.compile(r"(L|G)\[[^\[\]]*\]")
+_CHILD = re.compile(r"\._modules\['[^']*'\]")
+
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
@@ -38,6 +42,7 @@ class _Leaf:
     source: str
     value: Any
     reason: str | None
+    owner: str
 
 
 def guards_of(workload: Workload) -> dict[str, Any]:
@@ -86,12 +91,20 @@ def _scope(workload: Workload) -> dict[str, Any]:
 def _leaves(manager: Any, scope: Mapping[str, Any]) -> list[_Leaf]:
     source = (manager.get_source() if hasattr(manager, "get_source") else "") or "L"
     value, reason = _value(source, scope)
-    leaves = [_Leaf(leaf, source, value, reason) for leaf in manager.get_leaf_guards()]
-    for child in manager.get_child_managers():
+    owner = _owner(source, scope)
+    leaves = [_Leaf(leaf, source, value, reason, owner) for leaf in manager.get_leaf_guards()]
+    for child in _children(manager):
         leaves += _leaves(child, scope)
     if hasattr(manager, "get_epilogue_lambda_guards"):
-        leaves += [_Leaf(leaf, source, value, reason) for leaf in manager.get_epilogue_lambda_guards()]
+        leaves += [_Leaf(leaf, source, value, reason, owner) for leaf in manager.get_epilogue_lambda_guards()]
     return leaves
+
+
+def _children(manager: Any) -> list[Any]:
+    """The managers below one, in checking order; those of a dict's items are held apart from others."""
+    items = manager.get_key_value_managers() if hasattr(manager, "get_key_value_managers") else {}
+    pairs = [each for _, pair in sorted(items.items()) for each in pair if each is not None]
+    return [*manager.get_child_managers(), *pairs]
 
 
 def _value(source: str, scope: Mapping[str, Any]) -> tuple[Any, str | None]:
@@ -99,6 +112,17 @@ def _value(source: str, scope: Mapping[str, Any]) -> tuple[Any, str | None]:
         return eval(source, dict(scope)), None  # noqa: S307 (Dynamo's own text)
     except Exception as error:
         return None, f"its source cannot be evaluated here: {type(error).__name__}"
+
+
+def _owner(source: str, scope: Mapping[str, Any]) -> str:
+    """Whose the innermost module of an expression is; empty where it has none."""
+    base = _BASE.match(source)
+    ends = [found.end() for found in (base, *_CHILD.finditer(source)) if found is not None]
+    for end in reversed(ends):
+        value, _ = _value(source[:end], scope)
+        if isinstance(value, torch.nn.Module):
+            return "inbuilt" if type(value).__module__.startswith("torch.") else "own"
+    return ""
 
 
 def _describe(leaf: _Leaf) -> dict[str, Any]:
@@ -109,6 +133,7 @@ def _describe(leaf: _Leaf) -> dict[str, Any]:
     return {
         "type": type(leaf.guard).__name__,
         "text": " ".join(text.partition("  #")[0].split()),
+        "owner": leaf.owner,
         "source": "" if leaf.source == "L" else leaf.source,
         "cause": None if place is None else f"{place}: {line}" if line else place,
     }

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
-from overhead_lens.budget.model import Breakdown, DeviceShare, Guard, Operator, Reading
+from overhead_lens.budget.model import Breakdown, DeviceShare, GuardGroup, Operator, Reading
 from overhead_lens.captures.directory import Capture, read_capture
 from overhead_lens.errors import UsageError
 from overhead_lens.instruments.clock.evidence import read_blocks
@@ -28,6 +27,13 @@ from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.units import format_ns
 
 _MOST_ROWS = 40
+_GUARD_GROUPS = {
+    "kind": "kind",
+    "place": "place",
+    "layer": "layer",
+    "module": "module",
+    "filter": "left out by the filter",
+}
 _MOST_OPERATORS = 60
 _LEAST_OPERATOR = 0.005
 _CHART_PX = 300
@@ -155,9 +161,9 @@ def _operators(root: Operator) -> Table:
 def _guards(breakdown: Breakdown) -> Iterator[Block]:
     """By kind, by module, and one by one."""
     guards = breakdown.guards
-    yield _grouped(guards, "kind", lambda guard: guard.guard.partition(" ")[0])
-    if modules := [guard for guard in guards if _module(guard)]:
-        yield _grouped(modules, "module", _module)
+    for by, heading in _GUARD_GROUPS.items():
+        if groups := [group for group in breakdown.guard_groups if group.by == by]:
+            yield _grouped(groups, heading)
     rows = [
         (*map(_time, (guard.sampled_ns, guard.warm_ns, guard.cold_ns)), guard.guard, guard.cause or "")
         for guard in guards[:_MOST_ROWS]
@@ -169,28 +175,17 @@ def _guards(breakdown: Breakdown) -> Iterator[Block]:
         yield Text([f"{note.kind} at {note.place}: {note.reason}" for note in breakdown.compile_notes])
 
 
-def _module(guard: Guard) -> str:
-    """Path of the module that a guard looks at, ``L['self'].layers[0]``; empty for one that looks at none."""
-    source = guard.guard.partition(" ")[2]
-    return (
-        source.partition("._parameters")[0].partition(".__dict__")[0]
-        if "_modules" in source or "self" in source
-        else ""
-    )
-
-
-def _grouped(guards: Sequence[Guard], name: str, of: object) -> Table:
-    counts: Counter[str] = Counter()
-    sampled: defaultdict[str, float] = defaultdict(float)
-    warm: defaultdict[str, float] = defaultdict(float)
-    for guard in guards:
-        group = of(guard)  # type: ignore[operator]
-        counts[group] += 1
-        sampled[group] += guard.sampled_ns or 0.0
-        warm[group] += guard.warm_ns or 0.0
-    ranked = sorted(counts, key=lambda group: (-sampled[group], -warm[group], group))[:_MOST_ROWS]
-    rows = [(group, f"{counts[group]:,}", format_ns(sampled[group]), format_ns(warm[group])) for group in ranked]
-    return Table((name, "guards", "in the call", "warm"), rows, frozenset({1, 2, 3}), f"by {name}")
+def _grouped(groups: Sequence[GuardGroup], heading: str) -> Table:
+    rows = [
+        (
+            group.name + (f", each of {group.layers}" if group.layers else ""),
+            f"{group.count:,}",
+            _time(group.sampled_ns),
+            format_ns(group.warm_ns),
+        )
+        for group in groups[:_MOST_ROWS]
+    ]
+    return Table((heading, "guards", "in the call", "warm"), rows, frozenset({1, 2, 3}), f"by {heading}")
 
 
 def _time(ns: float | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from overhead_lens.budget.model import Breakdown, Operator, Reading
+from overhead_lens.budget.model import Breakdown, GuardGroup, Operator, Reading
 from overhead_lens.report.text.blocks import bar_row, call_title, cut, interval_text, print_footnotes, section
 from overhead_lens.report.text.figures import figures, plain_figures
 from overhead_lens.report.text.host import host_table
@@ -21,6 +21,8 @@ from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.units import format_ns, format_rate
 
 _TOP = 5
+_MOST_LAYERS = 3
+_PLACES = {"root": "at the root", "inside": "below it", "python": "calling Python"}
 _MOST_GUARDS = 6
 _MOST_PUBLISHED = 5
 _TREE_SHARE = 0.02
@@ -180,12 +182,30 @@ def _guards(breakdown: Breakdown) -> RenderableType | None:
         table.add_row(
             *map(_time, whole), _time(tree.cold_ns), Text("all of it; the whole tree, checked alone", style="dim"), ""
         )
-    notes = [
+    notes = [Text(plain(line)) for line in guard_lines(breakdown.guard_groups)]
+    notes += [
         Text(plain(f"{note.kind} at {note.place}: {note.reason}"), style="yellow") for note in breakdown.compile_notes
     ]
     if not any(guard.cause for guard in breakdown.guards):
         notes.append(Text("this torch does not tell which line of the source needed a guard", style="dim"))
     return section("guards", Group(table, *notes))
+
+
+def guard_lines(groups: Sequence[GuardGroup]) -> Iterator[str]:
+    """Where guards are, what a layer of them costs, which call Python, what the ready filters leave out; little is not told."""
+    found = {by: [group for group in groups if group.by == by] for by in ("place", "layer", "filter")}
+    inside = [group for group in found["place"] if group.name != "root"]
+    if inside:
+        yield "; ".join(f"{_PLACES[group.name]}: {_told(group)}" for group in found["place"])
+    for group in found["layer"][:_MOST_LAYERS]:
+        yield f"each of {group.layers} {group.name}: {_told(group)}"
+    if found["layer"] and found["filter"]:
+        told = "; ".join(f"{group.name} {_told(group)}" for group in found["filter"])
+        yield f"filters of torch.compiler leave out: {told} (advise measures what that spares)"
+
+
+def _told(group: GuardGroup) -> str:
+    return f"{group.count:,} guard{'s' * (group.count != 1)}, {format_ns(group.warm_ns)}"
 
 
 def _time(ns: float | None) -> str:
