@@ -6,8 +6,11 @@ cannot hold them (1.8e15 us with three decimals needs 61 bits), so they are read
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation, Overflow
+
+from overhead_lens.errors import UsageError
 
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
@@ -15,6 +18,8 @@ NS_PER_S = 1_000_000_000
 
 _INT64_MAX = 2**63 - 1
 _US_DIGITS = 16
+_SIZE = re.compile(r"(?P<number>\d{1,10}(\.\d{1,6})?) ?(?P<unit>([kmg]i?)?b|)", re.IGNORECASE)
+_SIZES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 
 def ns_from_us_text(text: str) -> int:
@@ -59,6 +64,19 @@ def format_signed_ns(ns: float) -> str:
 def format_bytes(size: float) -> str:
     """A size with a decimal unit and three digits: ``263 kB``, ``1.05 MB``."""
     return f"{_scaled(size)}B"
+
+
+def parse_bytes(text: str) -> int:
+    """A size in bytes: ``512kB``, ``2MB``, ``1MiB``, ``4096``.
+
+    Raises:
+        UsageError: It is none, or not between 1 kB and 1 GB.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    size = int(float(match["number"]) * _SIZES[match["unit"].lower()]) if match else 0
+    if not 1_000 <= size <= 1_000_000_000:
+        raise UsageError(f"{text!r} is no size between 1kB and 1GB, as 512kB, 2MB or 1MiB")
+    return size
 
 
 def format_rate(per_s: float, unit: str = "B") -> str:

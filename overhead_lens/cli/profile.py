@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,12 @@ from overhead_lens.terminal.arguments import (
     json_option,
 )
 from overhead_lens.terminal.call import CallOptions, takes_call_options
+from overhead_lens.units import parse_bytes
+
+if TYPE_CHECKING:
+    from overhead_lens.machine.request import Request
+    from overhead_lens.taxonomy.classifier import Classifier
+    from overhead_lens.terminal.output import Format
 
 
 @takes_call_options
@@ -38,6 +44,12 @@ def profile(
     instructions: Annotated[
         bool, typer.Option("--instructions", help="Count instructions too, with valgrind: the same number each run.")
     ] = False,
+    cold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="Compare with calls before each of which so much memory is read, as 2MB: cold caches."
+        ),
+    ] = None,
     output: Annotated[Path | None, directory_option("capture")] = None,
     rules: Rules = None,
     timeout: Timeout = TIMEOUT_S,
@@ -71,6 +83,11 @@ def profile(
         command=("overhead-lens", *sys.argv[1:]),
         instructions=instructions,
     )
+    if cold is not None:
+        if until is not None or instructions:
+            raise UsageError("--cold measures two sides in turns: leave --until and --instructions out")
+        _compare_with_cold(request, parse_bytes(cold), Format(json_, html, classifier), classifier, quiet=quiet)
+        return
     with ending_early() as interrupted, progress(quiet=quiet) as screen:
         watch = Refining(MOST_PROCESSES if until else request.effort.processes, classifier, screen, until_share)
         path = record(request, screen, watch)
@@ -81,3 +98,26 @@ def profile(
     )
     if interrupted.is_set():
         raise typer.Exit(EXIT_INTERRUPTED)
+
+
+def _compare_with_cold(
+    request: Request, displaced_bytes: int, form: Format, classifier: Classifier, *, quiet: bool
+) -> None:
+    """Measure the call in a hot loop and with displaced caches, in turns; a cold call is slower, which is no failure."""
+    from dataclasses import replace
+
+    from overhead_lens.api import measure_pair
+    from overhead_lens.comparison.difference import MARGIN_SHARE
+    from overhead_lens.export.capture import draw
+    from overhead_lens.recorder.paired import paired_effort
+    from overhead_lens.terminal.output import show
+    from overhead_lens.terminal.progress import progress
+
+    effort = paired_effort(compiles=request.compiles)
+    hot = replace(request, effort=effort, output=None, displaced_bytes=0)
+    pair = (hot, replace(hot, displaced_bytes=displaced_bytes))
+    with progress(quiet=quiet) as listener:
+        compared = measure_pair(pair, request.output, classifier, MARGIN_SHARE, listener)
+    show(compared.delta, form)
+    for path, budget in zip(compared.paths, compared.budgets, strict=True):
+        draw(path, budget.breakdown, classifier)

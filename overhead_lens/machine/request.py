@@ -91,6 +91,7 @@ class Request(Order):
         python: Interpreter of the workers.
         variables: Environment variables of the workers.
         remedies: What the call is changed by; None for the call as it is.
+        displaced_bytes: Memory that is read before every call, 0 for a hot loop; None where nothing is said of caches.
     """
 
     instructions: bool = False
@@ -98,6 +99,7 @@ class Request(Order):
     python: str = sys.executable
     variables: Mapping[str, str] = field(default_factory=dict)
     remedies: Remedies | None = None
+    displaced_bytes: int | None = None
 
     def load_arguments(self) -> dict[str, Any]:
         """Arguments of the worker's ``load``."""
@@ -107,6 +109,7 @@ class Request(Order):
             "params": dict(self.params),
             "compile_options": None if options is None else dict(options),
             **({} if self.remedies is None else {"remedies": self.remedies.to_json()}),
+            **({"displaced_bytes": self.displaced_bytes} if self.displaced_bytes else {}),
         }
 
 

@@ -22,6 +22,7 @@ from overhead_lens.machine.process import Process, Worker
 from overhead_lens.machine.request import Listener, Order, Request
 from overhead_lens.scenario import Published
 from overhead_lens.subject import Subject
+from overhead_lens.units import format_bytes
 
 
 @dataclass(slots=True)
@@ -107,10 +108,18 @@ class Side:
             instruments={name: msgspec.to_builtins(note) for name, note in notes.items() if note is not None},
             warnings=self.warnings,
             recorded_with=recorded_with,
-            **provenance(request, recording.runtime, started),
+            **provenance(request, {**recording.runtime, **_caches(request)}, started),
         )
         write_meta(folder, CAPTURE, meta)
         return folder
+
+
+def _caches(request: Request) -> dict[str, str]:
+    """What its environment says of the caches that the calls find; nothing where that was not asked for."""
+    if request.displaced_bytes is None:
+        return {}
+    size = request.displaced_bytes
+    return {"caches": f"caches displaced by {format_bytes(size)}" if size else "hot caches"}
 
 
 def subject_of(workload: Workload) -> Subject:

@@ -9,6 +9,7 @@ from typing import Any
 from overhead_lens.target import Target
 from overhead_lens.worker import catalog as catalogs
 from overhead_lens.worker import runtime, workload
+from overhead_lens.worker.displaced import displaced
 from overhead_lens.worker.session import Session, operation
 
 
@@ -19,10 +20,12 @@ def load(
     params: Mapping[str, str],
     compile_options: Any,
     remedies: Mapping[str, Any] | None = None,
+    displaced_bytes: int = 0,
 ) -> dict[str, Any]:
     """Load and check; replies with the description of the workload.
 
     ``remedies`` are the names to apply, the user's file of further ones, and a folder that all processes share.
+    ``displaced_bytes`` of memory are read before every call.
     """
     session.workload = workload.load(Target.from_json(target), params, compile_options)
     if remedies is not None:
@@ -30,6 +33,7 @@ def load(
 
         names, file, folder = remedies["names"], remedies["file"], Path(remedies["folder"])
         session.workload = for_good(session.workload, names, file, folder)
+    session.workload = displaced(session.workload, displaced_bytes)
     return describe(session)
 
 

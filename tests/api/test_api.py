@@ -25,8 +25,8 @@ from tests.drawn.captures import draw_capture
 from tests.recorder.effort import little_effort
 
 MARKS = ("region", "step")
-# It needs a process that runs.
-WITHOUT_EXAMPLE = ("attach",)
+# One needs a process that runs, the other takes minutes: `advise` is tested by itself.
+WITHOUT_EXAMPLE = ("advise", "attach")
 REFERENCE = Path(__file__).parents[2] / "traces" / "reference"
 
 

@@ -33,6 +33,17 @@ def asleep(folder: Path, count: int) -> list[int]:
     return [int(mark.name.removeprefix("asleep-")) for mark in _marks(folder)]
 
 
+def wait_until_all_sleep(folder: Path, pid: int, least: int) -> None:
+    """Wait until every worker of a process sleeps in the middle of its call; more may still be started."""
+    _wait_for(
+        lambda: (
+            {int(mark.name.removeprefix("asleep-")) for mark in _marks(folder)} == set(workers_of(pid))
+            and len(_marks(folder)) >= least
+        ),
+        f"workers of {pid} did not reach their call",
+    )
+
+
 def wait_until_gone(pid: int) -> None:
     """Wait until no worker of a process is left."""
     _wait_for(lambda: not workers_of(pid), f"workers of {pid} were not gone")

@@ -20,7 +20,7 @@ from overhead_lens.errors import MeasurementError
 from overhead_lens.recorder import single as record
 from overhead_lens.samplers import py_spy
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from tests.cli.hanging import asleep, hang, start, wait_until_gone, workers_of
+from tests.cli.hanging import asleep, hang, start, wait_until_all_sleep, wait_until_gone
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
@@ -152,7 +152,7 @@ def test_without_permission_to_sample_the_trace_decides(tmp_path: Path, monkeypa
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
 def test_ended_during_warm_up_leaves_no_process_and_no_capture(tmp_path: Path, number: int, code: int) -> None:
     process = start(tmp_path, "profile", hang(2), "-o", "out")
-    assert set(asleep(tmp_path, 2)) == set(workers_of(process.pid))
+    wait_until_all_sleep(tmp_path, process.pid, 2)
     os.killpg(process.pid, number)
     output, errors = process.communicate(timeout=30)
     assert process.returncode == code

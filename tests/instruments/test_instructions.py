@@ -36,6 +36,7 @@ for line in sys.stdin:
 
 LOADED = {
     "kind": "scenario",
+    "compiles": False,
     "scenario": "tiny",
     "variant": "total",
     "device": "cpu",

@@ -23,7 +23,9 @@ class RecordTrace:
         self.about: Traced | None = None
 
     def measure(self, turn: Turn) -> None:
-        """Record it; the worker writes the files."""
+        """Record it; the worker writes the files. Not of cold calls: it would hold what displaces the caches between them."""
+        if turn.request.displaced_bytes is not None:
+            return
         try:
             self.about = turn.asked.ask(RECORD, folder=str(turn.recording.folder))
         except MeasurementError as error:

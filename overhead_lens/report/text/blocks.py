@@ -56,6 +56,7 @@ def call_title(breakdown: Breakdown) -> str:
 
 # What tells two sides of one call apart, in the order in which it is looked for.
 _TELLING = {
+    "caches": "",
     "torch": "torch ",
     "torch_git": "torch at ",
     "python": "Python ",
