@@ -1,0 +1,147 @@
+"""Does `advise` rank the right remedy first? The programs of ``tests/programs``, each with one bottleneck built in, as calls.
+
+python -m scripts.validation.advise_programs [--only NAME ...]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.validation.advising import ADVISED, Advised, advice
+
+CLAIM = Claim(
+    claim="advise-programs",
+    question="Does `advise` rank the remedy first that undoes what is wrong?",
+    method=(
+        "The programs of `tests/programs` as calls, each with one bottleneck built in, are given to `advise --quick`. "
+        "Before the run it is written down which remedies undo the bottleneck. The remedy that is ranked first must be one of "
+        "them; where nothing is wrong, the verdict must be `work` and no remedy faster."
+    ),
+    command="python -m scripts.validation.advise_programs",
+    columns=(
+        Column("program"),
+        Column("what is wrong with it"),
+        Column("call", "ns"),
+        Column("verdict"),
+        Column("ranked first"),
+        Column("it saves", "share"),
+        Column("output"),
+        Column("undoes it"),
+        Column("took", "s"),
+        Column("right"),
+    ),
+)
+
+COMPILING = ("compile", "fullgraph", "dynamic_on", "dynamic_off", "freezing", "max_autotune", "aot_inductor")
+
+
+@dataclass(frozen=True, slots=True)
+class Flawed:
+    """A program as a call.
+
+    Attributes:
+        options: How ``advise`` is given it.
+        undone_by: Remedies that undo its flaw; none where nothing is wrong.
+    """
+
+    program: str
+    flaw: str
+    options: tuple[str, ...]
+    undone_by: tuple[str, ...]
+
+
+def _function(name: str, maker: str) -> tuple[str, ...]:
+    return f"{ADVISED / 'steps.py'}:{name}", "--inputs", f"{ADVISED / 'steps.py'}:{maker}"
+
+
+PROGRAMS = (
+    Flawed(
+        "mlp_adamw",
+        "an optimizer that visits parameters one by one",
+        _function("train", "make_mlp"),
+        ("foreach_optimizer", "fused_optimizer"),
+    ),
+    Flawed("transformer", "small operators", _function("train_transformer", "make_transformer"), COMPILING),
+    Flawed("decode", "batch 1: small operators", _function("decode", "make_decode"), COMPILING),
+    Flawed(
+        "starved_loader", "samples decoded in the loop", _function("train_epoch", "make_loader"), ("loader_workers",)
+    ),
+    Flawed("collected", "many live objects", _function("learn", "make_collected"), ("gc_rarely",)),
+    Flawed(
+        "threads",
+        "more threads than cores",
+        _function("wave", "make_wave"),
+        ("threads_1", "threads_physical", *COMPILING),
+    ),
+    Flawed(
+        "page_faults",
+        "a large temporary mapped afresh",
+        (str(ADVISED / "scale.py"),),
+        ("malloc_keeps_pages", "jemalloc", "tcmalloc", "variant_reuse"),
+    ),
+    Flawed("items", "values read one by one", (str(ADVISED / "read_values.py"),), ("variant_at_once",)),
+    Flawed(
+        "per_node",
+        "a Python loop over nodes",
+        (str(ADVISED / "pass_messages.py"),),
+        ("variant_at_once", *COMPILING),
+    ),
+    Flawed(
+        "nested",
+        "guards and size assertions of 121 modules",
+        (f"{ADVISED / 'nested.py'}:call", "--inputs", f"{ADVISED / 'nested.py'}:make", "--compile"),
+        ("guard_filter_all", "guard_filter_modules", "skip_guard_eval", "size_asserts_off", "aot_inductor"),
+    ),
+    Flawed("matmul", "nothing", _function("multiply", "make_matrices"), ()),
+)
+
+
+def main() -> None:
+    """Advise on every program, print the table and write the result."""
+    parser = CLAIM.parser(__doc__)
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="default: all")
+    options = parser.parse_args()
+    print_heading(CLAIM.columns)
+    rows: list[list[Cell]] = []
+    for flawed in PROGRAMS:
+        if not options.only or flawed.program in options.only:
+            target, *more = flawed.options
+            rows.append(row_of(flawed, advice(target, *more, "--quick")))
+            print_row(rows[-1])
+    notes = [f"{sum(bool(row[-1]) for row in rows)} of {len(rows)} are right."]
+    print("", *notes, sep="\n")
+    write_result(options.result, CLAIM.answered(rows, notes))
+
+
+def row_of(flawed: Flawed, advised: Advised) -> list[Cell]:
+    """What was said of a program as a row."""
+    document = advised.document
+    helping = [remedy for remedy in advised.measured if remedy["verdict"] == "faster"]
+    name, saves, output = None, None, None
+    if helping:
+        name, output = str(helping[0]["remedy"]), str(helping[0]["output"])
+        saves = round(1 - float(helping[0]["wall"]["ratio"]), 4)
+    return [
+        flawed.program,
+        flawed.flaw,
+        document["base"]["wall"]["ns"],
+        document["verdict"],
+        name,
+        saves,
+        output,
+        ", ".join(flawed.undone_by) or None,
+        advised.seconds,
+        is_right(flawed, document["verdict"], name),
+    ]
+
+
+def is_right(flawed: Flawed, verdict: str, first: str | None) -> bool:
+    """Whether the remedy that is ranked first undoes the flaw; that nothing helps where nothing is wrong."""
+    if not flawed.undone_by:
+        return verdict == "work" and first is None
+    return first in flawed.undone_by
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""The program ``page_faults`` as a scenario: a large temporary that is mapped afresh, or written into one tensor."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from overhead_lens.scenario import Scenario
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
+
+from tests.programs import page_faults as program
+
+
+@dataclass(frozen=True)
+class Params:
+    """None."""
+
+
+def inputs(_: Params) -> tuple[torch.Tensor, torch.Tensor]:
+    """What is scaled, and a tensor to keep the result."""
+    torch.set_num_threads(1)
+    return torch.ones(program.ELEMENTS), torch.zeros(program.ELEMENTS)
+
+
+def fresh(values: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:  # noqa: ARG001
+    """Into a temporary."""
+    return torch.mul(values, 3)
+
+
+def reuse(values: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
+    """Into the same tensor each time."""
+    return torch.mul(values, 3, out=kept)
+
+
+SCENARIO = Scenario(
+    name="scale",
+    summary="a large tensor is scaled into a fresh temporary",
+    source="tests/programs/page_faults.py",
+    params=Params,
+    inputs=inputs,
+    variants={"fresh": fresh, "reuse": reuse},
+)
