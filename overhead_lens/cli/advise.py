@@ -20,7 +20,10 @@ _TIMEOUT_S = 120.0
 @takes_call_options
 def advise(
     target: Annotated[
-        str, typer.Argument(help="A scenario or a function, as for profile; or the directory of a capture of one.")
+        str,
+        typer.Argument(
+            help="A scenario or a function, as for profile; the directory of a capture of one; or of a run."
+        ),
     ],
     options: CallOptions,
     quick: Quick = False,
@@ -36,12 +39,15 @@ def advise(
     quiet: Quiet = False,
 ) -> None:
     """Try remedies on a call beside the call as it is, and say which make it faster."""
-    from overhead_lens.captures.directory import read_capture
+    from overhead_lens.captures.directory import read_capture, schema_of
     from overhead_lens.machine.request import QUICK, STANDARD, Request
     from overhead_lens.report.markdown import advice_markdown
     from overhead_lens.studies.advise.analysis import advice_of
     from overhead_lens.studies.advise.record import record_advice
     from overhead_lens.studies.check.rerun import request_of
+    from overhead_lens.studies.run.analysis import run_budget_of
+    from overhead_lens.studies.run.missed import real_life
+    from overhead_lens.studies.run.stored import RUN
     from overhead_lens.target import parse_target
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, append_markdown, show
@@ -54,6 +60,9 @@ def advise(
     if Path(target).is_dir():
         if options != CallOptions():
             raise UsageError(f"{target} is a capture, which says how it is called: leave the other options out")
+        if RUN.is_of(schema_of(Path(target))):
+            show(real_life(run_budget_of(Path(target), classifier)), Format(json_, html, classifier))
+            return
         request = replace(
             request_of(read_capture(Path(target)), None, output, timeout), effort=effort, instructions=False
         )

@@ -19,6 +19,7 @@ SUMMARIES = {
     "delta": "the difference of two budgets (`compare --json`, `diff --json`, `check --json`)",
     "history": "captures over time (`history --json`)",
     "ladder": "a call with one thing after another left out (`ladder --json`)",
+    "missed": "what a hot loop would have missed of a run (`advise RUN --json`)",
     "ranks": "the runs of a job's ranks (`report JOB --json`)",
     "run": "a user's program: the budget of its steps (`run --json`)",
     "process": "budgets of a running process's threads (`attach --json`)",

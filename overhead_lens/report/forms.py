@@ -82,6 +82,11 @@ _FORMS = {
         "report.text.run:print_run_delta",
         page="report.page.delta:run_delta_page",
     ),
+    "studies.run.missed.RealLife": Form(
+        "documents.missed:missed_document",
+        "report.text.run:print_real_life",
+        page="report.page.run:real_life_page",
+    ),
     "studies.run.job.RunJob": Form(
         "documents.ranks:ranks_document",
         "report.text.run:print_job",

@@ -19,6 +19,7 @@ from overhead_lens.report.text.host import costliest_frames
 from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, step_stacks
 from overhead_lens.studies.run.job import RunJob
+from overhead_lens.studies.run.missed import RealLife
 from overhead_lens.studies.run.stored import read_run
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns
@@ -32,6 +33,17 @@ _MOST_RANKS = 64
 def run_page(run: RunBudget, classifier: Classifier) -> Page:
     """The page of a program's run."""
     return Page(told.title(run), _answer(run), list(_sections(run, classifier)), _provenance(run))
+
+
+def real_life_page(found: RealLife, classifier: Classifier) -> Page:
+    """The page of a run held against a hot loop: what that would have missed, then the run."""
+    run = found.run
+    rows = [(row.figure, format_ns(row.ns), f"{row.share:.1%}", row.because, row.how) for row in found.missed]
+    heads = ("figure", f"per {run.per}", "share", "why a hot loop lacks it", "what to try")
+    caption = "Not to be added up: a slow step may be slow by one of the others."
+    tables = [Table(heads, rows, frozenset({1, 2}), caption)] if rows else []
+    missed = Section("What a hot loop would have missed", [*tables, Text(found.notes)])
+    return Page(told.title(run), f"{found.sentence}.", [missed, *_sections(run, classifier)], _provenance(run))
 
 
 def job_page(job: RunJob, classifier: Classifier) -> Page:

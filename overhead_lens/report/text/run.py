@@ -17,6 +17,7 @@ from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.studies.run.analysis import RunBudget
 from overhead_lens.studies.run.delta import RunDelta
 from overhead_lens.studies.run.job import RunJob
+from overhead_lens.studies.run.missed import RealLife
 from overhead_lens.studies.run.slowest import Slow
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.taxonomy.host import HostCategory
@@ -52,6 +53,24 @@ def print_run(console: Console, run: RunBudget) -> None:
         console.print(Text(f"samples: {PySpy.sees.sentence}", style="dim"), soft_wrap=True)
     if run.capture:
         console.print(Text(f"capture: {plain(run.capture)}", style="dim"), soft_wrap=True)
+
+
+def print_real_life(console: Console, found: RealLife) -> None:
+    """Print which figures of a run a hot loop would have missed, and what to try against them."""
+    console.print(_headline(found.run))
+    console.print(Text(f"{found.sentence}.", style="bold"))
+    if found.missed:
+        table = figures("missed by a hot loop", f"per {found.run.per}", "share", left=["missed by a hot loop"])
+        table.add_column("because")
+        for row in found.missed:
+            table.add_row(plain(row.figure), format_ns(row.ns), f"{row.share:.1%}", Text(plain(row.because)))
+        console.print()
+        console.print(table)
+        console.print(Text("not to be added up: a slow step may be slow by one of the others", style="dim"))
+    for row in found.missed:
+        if row.remedy:
+            console.print(Text(f"try against {row.figure}: {row.how} ({row.remedy})"))
+    print_footnotes(console, (*found.run.warnings, *found.notes))
 
 
 def print_job(console: Console, job: RunJob) -> None:

@@ -10,7 +10,8 @@ import pandas as pd
 from overhead_lens.studies.run.stored import Compilation
 
 _MOST = 5
-_SLOW = 2.0
+# Times the median.
+SLOW = 2.0
 # A cause that is this share of what a step took beyond the median is said to be the cause.
 _EXPLAINS = 0.3
 _FAULT_NS = 500
@@ -35,7 +36,7 @@ def slowest_steps(bare: pd.DataFrame, compilations: Sequence[Compilation], first
         first: Number of the first step in ``bare``'s numbering.
     """
     usual = bare.median()
-    slow = bare[bare["ns"] > _SLOW * usual["ns"]].nlargest(_MOST, "ns")
+    slow = bare[bare["ns"] > SLOW * usual["ns"]].nlargest(_MOST, "ns")
     return tuple(
         Slow(int(row["number"]) + first, int(row["ns"]), _because(row, usual, compilations))
         for _, row in slow.iterrows()

@@ -1,0 +1,144 @@
+"""What a hot loop of one step would have missed of a program's run (pure).
+
+``profile`` calls one function over and over: compiled, with filled caches, nothing else running, garbage of the rest of the
+program out of the collector's sight. What its figure lacks is in the budget of a run, by the parts that only a program has. The
+rows are not to be added up: a slow step may be slow by one of the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from overhead_lens.program.area import Phase
+from overhead_lens.remedies.registry import built_in
+from overhead_lens.result import Result
+from overhead_lens.stats.values import Ints
+from overhead_lens.studies.run.analysis import RunBudget
+from overhead_lens.studies.run.slowest import SLOW
+from overhead_lens.taxonomy.host import HostCategory
+
+SLOW_STEPS = "slow steps"
+
+# Below this share of the step a figure is not told.
+_LEAST_SHARE = 0.002
+
+# A category, or a part of one; why a hot loop lacks it; the remedy for it.
+_LACKING = (
+    ("compile", "", "it compiles before it measures", "dynamic_on"),
+    ("python", "gc", "its collector does not see the objects of the rest of the program", "gc_rarely"),
+    ("python", "import", "modules are loaded before it measures", ""),
+    ("allocation", "page_fault", "its next call gets the pages that the last one gave back", "malloc_keeps_pages"),
+    ("wait", "data", "its arguments are there", "loader_workers"),
+    ("wait", "io", "it calls the step alone", ""),
+    ("wait", "gil", "no other thread runs Python beside it", ""),
+    ("wait", "lock", "no other thread holds a lock beside it", ""),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A figure that a hot loop would have missed.
+
+    Attributes:
+        figure: A category, or ``category/part``, or ``slow steps``: what the mean step takes more than the median one.
+        ns: Per step.
+        share: Of the step.
+        because: Why a hot loop does not have it.
+        remedy, how: What to try against it, and the line of code that does it; empty where there is none.
+    """
+
+    figure: str
+    ns: int
+    share: float
+    because: str
+    remedy: str = ""
+    how: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RealLife(Result):
+    """A run held against what a hot loop of its step could say.
+
+    Attributes:
+        run: The run's budget.
+        median_ns: The median of its bare steps, which a hot loop would report at most; None without steps.
+        missed: The most time first; not to be added up.
+        notes: What a run cannot tell.
+    """
+
+    run: RunBudget
+    median_ns: int | None
+    missed: tuple[Missed, ...]
+    sentence: str
+    notes: tuple[str, ...]
+
+
+def real_life(run: RunBudget) -> RealLife:
+    """Which of a run's figures a hot loop of its step would have missed."""
+    bare = _bare_ns(run)
+    hows = {remedy.name: remedy.how for remedy in built_in()}
+    found = [
+        Missed(figure, ns, ns / run.wall.ns, because, remedy, hows.get(remedy, ""))
+        for figure, ns, because, remedy in (*_slow(run, bare), *_lacking(run))
+        if run.wall.ns and ns >= max(1, _LEAST_SHARE * run.wall.ns)
+    ]
+    missed = tuple(sorted(found, key=lambda row: -row.ns))
+    median_ns = round(float(np.median(bare))) if len(bare) else None
+    return RealLife(run, median_ns, missed, _sentence(run, missed), _notes(run))
+
+
+def _bare_ns(run: RunBudget) -> Ints:
+    """Times of bare steps; the first of a stretch holds what an instrument left behind."""
+    if run.times is None or run.per != "step":
+        return np.empty(0, dtype=np.int64)
+    is_bare = run.times.phase == Phase.BARE
+    return run.times.ns[is_bare & np.append(False, is_bare[:-1])]
+
+
+def _slow(run: RunBudget, bare: Ints) -> list[tuple[str, int, str, str]]:
+    if not len(bare):
+        return []
+    median = float(np.median(bare))
+    slow = int((bare > SLOW * median).sum())
+    reasons = Counter(step.because.partition(":")[0].partition(" (")[0] for step in run.slowest)
+    told = ", ".join(f"{reason} {count}x" for reason, count in reasons.most_common())
+    why = f"{slow:,} of {len(bare):,} steps took more than twice the median{f' (the slowest: {told})' if told else ''}"
+    return [(SLOW_STEPS, round(bare.mean() - median), why, "")]
+
+
+def _lacking(run: RunBudget) -> list[tuple[str, int, str, str]]:
+    rows = []
+    for category, part, because, remedy in _LACKING:
+        figure = f"{category}/{part}" if part else category
+        rows.append((figure, _ns_of(run.category(category), part), because, remedy))
+    return rows
+
+
+def _ns_of(category: HostCategory, part: str) -> int:
+    if not part:
+        return category.ns
+    return next((named.ns for named in category.parts if named.name == part), 0)
+
+
+def _sentence(run: RunBudget, missed: tuple[Missed, ...]) -> str:
+    if not run.samples and not missed:
+        return f"nothing is known of the {run.per} but its time: there are no samples"
+    if not missed:
+        return f"a hot loop of the {run.per} would have missed none of its figures"
+    first = missed[0]
+    more = f", and {len(missed) - 1} more" if len(missed) > 1 else ""
+    return f"a hot loop of the {run.per} would have missed {first.figure} ({first.share:.1%} of it){more}"
+
+
+def _notes(run: RunBudget) -> tuple[str, ...]:
+    notes = [
+        "what caches cost that the rest of the program has emptied, a run cannot tell: `profile TARGET --cold SIZE` does"
+    ]
+    if run.per == "step":
+        notes.append("remedies are tried on a function: `advise my.py:step --inputs my.py:make`")
+    else:
+        notes.append("no steps were found, so that nothing is said of slow ones: --step names one")
+    return tuple(notes)
