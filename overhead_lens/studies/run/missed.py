@@ -95,7 +95,8 @@ def _bare_ns(run: RunBudget) -> Ints:
     if run.times is None or run.per != "step":
         return np.empty(0, dtype=np.int64)
     is_bare = run.times.phase == Phase.BARE
-    return run.times.ns[is_bare & np.append(False, is_bare[:-1])]
+    kept: Ints = run.times.ns[is_bare & np.append(False, is_bare[:-1])]
+    return kept
 
 
 def _slow(run: RunBudget, bare: Ints) -> list[tuple[str, int, str, str]]:
