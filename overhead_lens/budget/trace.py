@@ -26,7 +26,7 @@ from overhead_lens.correction.event_cost import (
 )
 from overhead_lens.correction.lru_stack import rms_stack_distance
 from overhead_lens.instruments.trace.evidence import Traced
-from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES
+from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
 from overhead_lens.stats.distributions import t_quantile
 from overhead_lens.stats.values import Floats, Ints
 from overhead_lens.taxonomy import torch_names

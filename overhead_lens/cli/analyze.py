@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ from overhead_lens.errors import EXIT_USAGE, UsageError
 from overhead_lens.terminal.arguments import Html, Quiet, Rules, json_option
 
 if TYPE_CHECKING:
+    from overhead_lens.readers.recording import Reading
     from overhead_lens.terminal.output import Format
     from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 
@@ -40,13 +41,17 @@ def analyze(
     quiet: Quiet = False,
 ) -> None:
     """Where the time of recorded traces goes: host, device, and who let the device idle."""
+    from overhead_lens.readers.recording import begin_reading
+
+    _check_combination(diff=diff, query=query, pftrace=pftrace, dask=dask, parquet=parquet, html=html)
+    paths = find_traces(traces)
+    # Read aside, while this thread imports what takes as long.
+    begun = {paths[0]: begin_reading(paths[0])} if not (diff or query or pftrace or dask) else {}
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
 
     classifier = default_classifier(rules)
     form = Format(json_, html, classifier)
-    _check_combination(diff=diff, query=query, pftrace=pftrace, dask=dask, parquet=parquet, html=html)
-    paths = find_traces(traces)
     if diff:
         if len(paths) != 2:
             raise UsageError(f"--diff takes two traces, not {len(paths)}")
@@ -60,7 +65,7 @@ def analyze(
             from overhead_lens.export.parquet import check_directory
 
             check_directory(parquet)
-        _show_analyses(_analyzed(paths, dask, pftrace, rules, quiet=quiet), parquet, form=form)
+        _show_analyses(_analyzed(paths, dask, pftrace, rules, begun, quiet=quiet), parquet, form=form)
 
 
 def find_traces(given: Sequence[Path]) -> list[Path]:
@@ -101,7 +106,13 @@ def _check_combination(**options: object) -> None:
 
 
 def _analyzed(
-    paths: Sequence[Path], dask: str | None, pftrace: Path | None, rules: Path | None, *, quiet: bool
+    paths: Sequence[Path],
+    dask: str | None,
+    pftrace: Path | None,
+    rules: Path | None,
+    begun: Mapping[Path, Reading],
+    *,
+    quiet: bool,
 ) -> list[TraceAnalysis | TraceFailure]:
     """The analyses in the order of the paths."""
     from overhead_lens.terminal.progress import progress
@@ -114,7 +125,7 @@ def _analyzed(
         from overhead_lens.traces import cluster
 
         listener.begin(len(paths))
-        results = cluster.analyze_here(paths, rules) if dask is None else cluster.analyze_on(dask, paths, rules)
+        results = cluster.analyze_here(paths, rules, begun) if dask is None else cluster.analyze_on(dask, paths, rules)
         by_path = {}
         for result in results:
             by_path[result.path] = result

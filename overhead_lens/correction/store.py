@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from overhead_lens import user_cache
 from overhead_lens.correction.record import MeasuredCosts
 
 SCHEMA = "overhead-lens/calibration-rows/5"
@@ -20,11 +20,6 @@ _OF_MACHINE = ("host", "cpu", "cores_allowed", "governor")
 _OF_RUNTIME = ("python", "torch", "torch_git", "threads")
 
 
-def folder() -> Path:
-    """The folder in the user's cache where calibrations are kept."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "overhead-lens"
-
-
 def key(machine: Mapping[str, Any], runtime: Mapping[str, Any]) -> str:
     """Name of the machine and the runtime that a calibration holds for."""
     values = [machine.get(name) for name in _OF_MACHINE] + [runtime.get(name) for name in _OF_RUNTIME]
@@ -33,7 +28,7 @@ def key(machine: Mapping[str, Any], runtime: Mapping[str, Any]) -> str:
 
 def place(name: str) -> Path:
     """The file of a key."""
-    return folder() / f"calibration-{name}.json"
+    return user_cache.folder() / f"calibration-{name}.json"
 
 
 def load(name: str) -> dict[str, Any] | None:
@@ -48,11 +43,8 @@ def load(name: str) -> dict[str, Any] | None:
 def save(name: str, calibration: Mapping[str, Any]) -> str | None:
     """Replace the calibration under a key, whole or not at all; returns why that failed."""
     target = place(name)
-    partial = target.with_name(f"{target.name}.{os.getpid()}")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps({"schema": SCHEMA, **calibration}) + "\n", encoding="utf-8")
-        os.replace(partial, target)
+        user_cache.replace(target, (json.dumps({"schema": SCHEMA, **calibration}) + "\n").encode())
     except OSError as error:
         return f"the calibration cannot be kept in {target.parent}: {error.strerror or error}"
     return None

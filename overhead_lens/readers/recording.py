@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.readers.kineto.read import read_trace
+from overhead_lens.readers.kineto.contents import Contents, read_contents
 from overhead_lens.readers.snapshot.format import is_snapshot
+
+if TYPE_CHECKING:
+    from overhead_lens.readers.kineto.model import Trace
+
+Reading = Callable[[], "Trace"]
+"""Gives what was read, once; raises what ``read_recording`` raises."""
 
 
 def read_recording(path: Path) -> Trace:
@@ -15,8 +23,33 @@ def read_recording(path: Path) -> Trace:
     Raises:
         UsageError: The file cannot be read or is neither.
     """
-    if not is_snapshot(path):
-        return read_trace(path)
+    return begin_reading(path, aside=False)()
+
+
+def begin_reading(path: Path, *, aside: bool = True) -> Reading:
+    """Begin to read a file in a thread aside, while this one imports what analyzes it.
+
+    Args:
+        path: The file.
+        aside: Whether there is a thread; without it the file is read when it is asked for.
+    """
+    if is_snapshot(path):
+        return lambda: _snapshot(path)
+    if not aside:
+        return lambda: _framed(lambda: read_contents(path))
+    pool = ThreadPoolExecutor(1)
+    contents = pool.submit(read_contents, path)
+    pool.shutdown(wait=False)
+    return lambda: _framed(contents.result)
+
+
+def _framed(contents: Callable[[], Contents]) -> Trace:
+    from overhead_lens.readers.kineto.read import trace_of
+
+    return trace_of(contents())
+
+
+def _snapshot(path: Path) -> Trace:
     # Loading the compiled machine takes half a second.
     from overhead_lens.readers.snapshot.read import read_snapshot
 

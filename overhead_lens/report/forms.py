@@ -12,7 +12,6 @@ import pandas as pd
 from rich.console import Console
 
 from overhead_lens.errors import UsageError
-from overhead_lens.report.page.write import page_html
 from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 
 _WIDTH = 120
@@ -161,6 +160,8 @@ def to_html(result: object, classifier: Classifier | None = None) -> str:
     page = _form(result).page
     if not page:
         raise UsageError(f"there is no page of a {type(result).__name__}")
+    from overhead_lens.report.page.write import page_html
+
     return page_html(_load(page)(result, classifier or default_classifier()))
 
 

@@ -7,14 +7,14 @@ one that kills its worker again is a failure. Few tasks are in flight, so the sc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from overhead_lens.errors import OverheadLensError, UsageError
-from overhead_lens.readers.recording import read_recording
+from overhead_lens.readers.recording import Reading, read_recording
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Rule, load_rules
 from overhead_lens.traces.analyzer import analyze_trace
@@ -29,11 +29,19 @@ _TASKS_PER_THREAD = 2
 _QUIET = {"logging": {"distributed": "critical", "distributed.nanny": "critical", "distributed.scheduler": "critical"}}
 
 
-def analyze_here(paths: Sequence[Path], rules: Path | None = None) -> Iterator[Result]:
-    """The analyses one after another, in this process."""
-    loaded = _all_rules(rules)
+def analyze_here(
+    paths: Sequence[Path], rules: Path | None = None, begun: Mapping[Path, Reading] | None = None
+) -> Iterator[Result]:
+    """The analyses one after another, in this process.
+
+    Args:
+        paths: The traces.
+        rules: A file of rules.
+        begun: Traces that are being read already.
+    """
+    loaded, begun = _all_rules(rules), dict(begun or {})
     for path in paths:
-        yield analyze_file(str(path), loaded)
+        yield analyze_file(str(path), loaded, begun.pop(path, None))
 
 
 def analyze_on(scheduler: str, paths: Sequence[Path], rules: Path | None = None) -> Iterator[Result]:
@@ -54,10 +62,11 @@ def analyze_on(scheduler: str, paths: Sequence[Path], rules: Path | None = None)
             yield replace(result, path=absolute[result.path])
 
 
-def analyze_file(path: str, rules: tuple[Rule, ...]) -> Result:
+def analyze_file(path: str, rules: tuple[Rule, ...], begun: Reading | None = None) -> Result:
     """The analysis of one file; anything that goes wrong is a failure with its reason."""
     try:
-        return analyze_trace(read_recording(Path(path)), Classifier(rules))
+        trace = read_recording(Path(path)) if begun is None else begun()
+        return analyze_trace(trace, Classifier(rules))
     except OverheadLensError as error:
         return TraceFailure(path, str(error))
     except MemoryError:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from overhead_lens.readers.kineto.model import COPY_CATEGORIES
+from overhead_lens.readers.kineto.event import COPY_CATEGORIES
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy.categories import BLAME, BLAMED_AS, QUEUE
 from overhead_lens.traces.columns import where

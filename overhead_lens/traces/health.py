@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES, Trace
+from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
+from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import where

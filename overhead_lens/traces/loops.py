@@ -1,7 +1,7 @@
 """Loops over events that are written once and run in one of two ways.
 
 A loop is a plain function of sequences, integers and output sequences. It runs as it stands for few events, for which loading
-the compiler would take longer, and compiled by numba for many.
+machine code would take longer, and as machine code for many.
 """
 
 from __future__ import annotations
@@ -14,19 +14,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-COMPILED_FROM = 250_000
-"""Events from which on compiled code repays loading numba (about 0.5 s with its cache, against 1 us per event and loop)."""
+from overhead_lens.machine_code import MachineCode
 
-COMPILED_FROM_LOADED = 10_000
-"""The same where numba is loaded already, as it is for a trace that was scanned."""
+KEPT_FROM, COMPILED_FROM = 20_000, 250_000
+"""Events from which on machine code repays loading it (0.1 s at most, against 1 us per event and loop, of which there are
+several), and from which on it repays compiling it, once per machine."""
 
 Array = npt.NDArray[Any]
 
 
 def run(loop: Callable[..., int], inputs: Sequence[Array | int], outputs: Sequence[Array], event_count: int) -> int:
     """Call ``loop(*inputs, *outputs)``; it fills the outputs and returns how much of them it filled."""
-    if event_count >= (COMPILED_FROM_LOADED if "numba" in sys.modules else COMPILED_FROM):
-        return int(_compiled(loop)(*inputs, *outputs))
+    if event_count >= KEPT_FROM:
+        contiguous = (np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value for value in inputs)
+        passed = (*contiguous, *outputs)
+        code = _machine_code(loop)
+        # Where the scanner had to be compiled, the compiler is there already.
+        if event_count >= COMPILED_FROM or "numba" in sys.modules or code.is_kept(*passed):
+            return code(*passed)[0]
     plain_outputs = [output.tolist() for output in outputs]
     plain_inputs = [value.tolist() if isinstance(value, np.ndarray) else value for value in inputs]
     filled = loop(*plain_inputs, *plain_outputs)
@@ -36,11 +41,5 @@ def run(loop: Callable[..., int], inputs: Sequence[Array | int], outputs: Sequen
 
 
 @cache
-def _compiled(loop: Callable[..., int]) -> Callable[..., int]:
-    from numba import njit
-
-    try:
-        compiled: Callable[..., int] = njit(cache=True, nogil=True)(loop)
-    except RuntimeError:  # no place to keep the cache: compile in every process
-        compiled = njit(nogil=True)(loop)
-    return compiled
+def _machine_code(loop: Callable[..., int]) -> MachineCode:
+    return MachineCode(f"{loop.__module__}:{loop.__qualname__}")

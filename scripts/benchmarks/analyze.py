@@ -70,14 +70,15 @@ import json, sys, tempfile, time
 from pathlib import Path
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.taxonomy.classifier import default_classifier
-from overhead_lens.readers.kineto import read as kineto
+from overhead_lens.readers.kineto import contents as kineto
 from overhead_lens.readers.kineto.read import read_trace
 if sys.argv[2] == "warm":
   with tempfile.NamedTemporaryFile("w", suffix=".json") as one:
     print('[{"ph": "X", "ts": 1, "dur": 1, "name": "a"}]', file=one, flush=True)
-    small, kineto.SMALL_BYTES = kineto.SMALL_BYTES, 1
+    limits = kineto.SMALL_BYTES, kineto.UNCOMPILED_BYTES
+    kineto.SMALL_BYTES = kineto.UNCOMPILED_BYTES = 1
     read_trace(Path(one.name))
-    kineto.SMALL_BYTES = small
+    kineto.SMALL_BYTES, kineto.UNCOMPILED_BYTES = limits
 before, begin = status("VmRSS"), time.perf_counter()
 trace = read_trace(Path(sys.argv[1]))
 load_s, peak = time.perf_counter() - begin, status("VmHWM") - before
@@ -120,7 +121,6 @@ import numpy as np
 from overhead_lens.traces.host import host_events
 from overhead_lens.traces.timeline import sweep
 from overhead_lens.taxonomy.classifier import default_classifier
-from overhead_lens.readers.kineto import read as kineto
 from overhead_lens.readers.kineto.read import read_trace
 host = host_events(read_trace(Path(sys.argv[1])).events, default_classifier())
 at = np.flatnonzero(host.thread == np.bincount(host.thread).argmax())

@@ -19,7 +19,7 @@ from unittest import mock
 from rich.console import Console
 
 from overhead_lens.errors import OverheadLensError
-from overhead_lens.readers.kineto import read, stream
+from overhead_lens.readers.kineto import contents, read, stream
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.source import opened
 from overhead_lens.report.forms import to_json
@@ -122,7 +122,8 @@ def _read(path: Path) -> Trace | str:
 
 def _scanned(path: Path, block_bytes: int) -> Trace | str:
     with (
-        mock.patch.object(read, "SMALL_BYTES", 1),
+        mock.patch.object(contents, "SMALL_BYTES", 1),
+        mock.patch.object(contents, "UNCOMPILED_BYTES", 1),
         mock.patch.object(stream, "_BLOCK_BYTES", block_bytes),
         mock.patch.object(stream, "_ROOM_BYTES", 16),
     ):

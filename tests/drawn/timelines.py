@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from overhead_lens.readers.kineto import read as kineto
-from overhead_lens.readers.kineto.document import decode
+from overhead_lens.readers.kineto.contents import decoded
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer
@@ -46,9 +46,9 @@ def kernel(
 def trace_of(entries: Sequence[dict], metadata: Mapping[str, Any] | None = None) -> Trace:
     """A trace of these events; an event at 0 keeps the drawing's columns as they are."""
     text = document(entries, **(metadata or {})).encode()
-    found = decode(memoryview(text))
+    found = decoded(Path("t.json"), memoryview(text))
     assert found is not None
-    return kineto._decoded(Path("t.json"), found, len(text))
+    return kineto.trace_of(found)
 
 
 def events(*rows: tuple[str, str, int, int]) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.errors import UsageError
-from overhead_lens.readers.kineto import read as kineto
+from overhead_lens.readers.kineto import contents as kineto
 from overhead_lens.readers.kineto import stream
 from overhead_lens.readers.kineto.model import EVENT_COLUMNS, Trace
 from overhead_lens.readers.kineto.read import read_events, read_trace
@@ -26,18 +26,24 @@ from tests.public_traces import public_traces, reference
 NUMBERS = ["start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external"]
 
 
+def scan_all(patch: pytest.MonkeyPatch) -> None:
+    """Scan files of any size, whether or not the scanner was compiled before."""
+    patch.setattr(kineto, "SMALL_BYTES", 1)
+    patch.setattr(kineto, "UNCOMPILED_BYTES", 1)
+
+
 @pytest.fixture(params=["whole", "scanned"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Read small files as such, or as if they were large."""
     if request.param == "scanned":
-        monkeypatch.setattr(kineto, "SMALL_BYTES", 1)
+        scan_all(monkeypatch)
     return request.param
 
 
 def scanned(path: Path, block_bytes: int = 64) -> Trace:
     """The trace as the scanner reads it, cut into small blocks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kineto, "SMALL_BYTES", 1)
+        scan_all(patch)
         patch.setattr(stream, "_BLOCK_BYTES", block_bytes)
         patch.setattr(stream, "_ROOM_BYTES", 16)
         return read_trace(path)
@@ -614,7 +620,7 @@ def test_public_traces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (trace.event_count, len(trace.events)) == (expected["n_events"], expected["n_X"])
     assert (trace.events["device"] >= 0).sum() == (expected.get("gpu_n") or 0)
     assert "truncated" not in trace.issues
-    monkeypatch.setattr(kineto, "SMALL_BYTES", 1)
+    scan_all(monkeypatch)
     again = read_trace(path)
     for column in EVENT_COLUMNS:
         assert (trace.events[column].to_numpy() == again.events[column].to_numpy()).all()

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.budget.trace import loop_events
-from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES
+from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
 from overhead_lens.stats.values import Ints
 from overhead_lens.traces.timeline import parents
 from overhead_lens.worker.loop import LOOP_NAME

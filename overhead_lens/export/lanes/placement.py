@@ -7,7 +7,7 @@ import pandas as pd
 
 from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.names import readable
-from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES
+from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
 
 CATEGORIES_LANE = "Categories"
 PYTHON_LANE = "Python"

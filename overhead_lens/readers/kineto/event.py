@@ -26,6 +26,15 @@ BAD_MEMORY = "bad_memory_event"
 MEMORY_EVENT = "[memory]"
 """An instant: memory was allocated or released (torch/csrc/profiler/kineto_shim.cpp, ``profile_memory=True``)."""
 
+COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
+
+DEVICE_CATEGORIES = frozenset({"kernel", "Kernel"}) | COPY_CATEGORIES
+"""Categories of work on a device (third_party/kineto, ActivityType.cpp), new and old spelling.
+
+``cuda_sync``, Triton's ``cpu_op`` events and runtime calls may have a ``stream`` argument, but run on the host.
+``gpu_user_annotation`` repeats the host's annotations over the kernels they launched.
+"""
+
 ABSENT = -1
 BEYOND = -(2**63)
 """Device or stream that int64 cannot hold."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
-import pandas as pd
 
 from overhead_lens.readers.kineto.event import ABSENT, integer
 
@@ -48,33 +44,3 @@ def memory_numbers(arguments: bytes) -> Numbers | None:
 def _total(value: Any) -> int:
     number = integer(value)
     return number if 0 <= number < _MOST_BYTES else ABSENT
-
-
-def no_memory() -> pd.DataFrame:
-    """The memory frame of a trace without such events."""
-    return memory_frame({name: np.zeros(0, dtype=np.int64) for name in ("pid", "tid", "start_ns")}, [], [])
-
-
-def memory_frame(
-    placed: Mapping[str, npt.NDArray[Any]], numbers: Sequence[Numbers], strings: Sequence[str]
-) -> pd.DataFrame:
-    """The memory frame.
-
-    Args:
-        placed: ``pid`` and ``tid`` as indices into ``strings``, and ``start_ns``.
-        numbers: One for each event.
-        strings: Distinct texts.
-    """
-    table = np.array(numbers, dtype=np.int64).reshape(-1, len(NUMBERS))
-    columns: dict[str, Any] = {name: _named(placed[name], strings) for name in ("pid", "tid")}
-    columns["start_ns"] = placed["start_ns"].astype(np.int64)
-    columns |= {name: table[:, at].copy() for at, name in enumerate(NUMBERS)}
-    made: pd.DataFrame = pd.DataFrame(columns)
-    return made
-
-
-def _named(codes: npt.NDArray[Any], strings: Sequence[str]) -> Any:
-    used, number = np.unique(codes, return_inverse=True)
-    texts: Any = pd.Index([strings[code] for code in used.tolist()], dtype=object)
-    made: Any = pd.Categorical.from_codes(number.astype(np.int32), categories=texts, validate=False)
-    return made

@@ -37,16 +37,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from overhead_lens.readers.kineto.memory import no_memory
-
-COPY_CATEGORIES = frozenset({"gpu_memcpy", "gpu_memset", "Memcpy", "Memset"})
-
-DEVICE_CATEGORIES = frozenset({"kernel", "Kernel"}) | COPY_CATEGORIES
-"""Categories of work on a device (third_party/kineto, ActivityType.cpp), new and old spelling.
-
-``cuda_sync``, Triton's ``cpu_op`` events and runtime calls may have a ``stream`` argument, but run on the host.
-``gpu_user_annotation`` repeats the host's annotations over the kernels they launched.
-"""
+from overhead_lens.readers.kineto.frame import no_memory
 
 EVENT_COLUMNS = (
     "name", "cat", "pid", "tid", "start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external",

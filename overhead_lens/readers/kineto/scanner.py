@@ -18,32 +18,46 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from overhead_lens.readers.kineto.event import ABSENT, COMPLETE, LABEL, MEMORY, MEMORY_EVENT
-
-DEFERRED = 3
-
-# Status that `scan` returns.
-END_OF_ARRAY, NEED_TEXT, NEED_ROWS, NEED_TABLE = 0, 1, 2, 3
-
-# Counters. LOST counts bytes: after a damaged entry, how many from the current position on are known to begin no entry.
-ENTRIES, DAMAGED, NO_PHASE, BEGIN_END, MISSING_DURATION, NEGATIVE_DURATION, STRAY_COMMA, CUT_OFF, LOST, COMMA = range(
-    10
+from overhead_lens.readers.kineto.event import ABSENT, COMPLETE, LABEL, MEMORY
+from overhead_lens.readers.kineto.layout import (
+    ARGS_AT,
+    ARGS_SIZE,
+    BEGIN_END,
+    CAT,
+    CODE_COUNT,
+    COMMA,
+    CORRELATION,
+    CUT_OFF,
+    DAMAGED,
+    DEFERRED,
+    DEVICE,
+    DUR,
+    END_OF_ARRAY,
+    ENTRIES,
+    EXTERNAL,
+    FIELD_COUNT,
+    LOST,
+    MISSING_DURATION,
+    NAME,
+    NEED_ROWS,
+    NEED_TABLE,
+    NEED_TEXT,
+    NEGATIVE_DURATION,
+    NO_PHASE,
+    NUMBER_COUNT,
+    PID,
+    SEQUENCE,
+    START,
+    STRAY_COMMA,
+    STREAM,
+    TID,
 )
-COUNTER_COUNT = 10
-
-# Numbers of a row, one column each.
-START, DUR, CORRELATION, SEQUENCE, DEVICE, STREAM, EXTERNAL, ARGS_AT, ARGS_SIZE = range(9)
-NUMBER_COUNT = 9
-# Codes of a row: indices into the string table.
-NAME, CAT, PID, TID = range(4)
-CODE_COUNT = 4
 
 # Fields of the entry being scanned: begin and end of strings, and integers.
 _PH, _DEFER, _HAS_TS, _HAS_DUR, _LABEL, _LABEL_END = range(6)
 _TEXT = 6  # begin and end of name, cat, pid, tid
 _NUMBER = 14  # the numbers above
 _HAS_EXTERNAL = 23
-_FIELD_COUNT = 24
 
 _MORE, _BROKEN = -1, -2
 _QUOTE, _BACKSLASH, _COMMA, _COLON, _MINUS, _POINT = 34, 92, 44, 58, 45, 46
@@ -341,7 +355,7 @@ def _read_arguments(
 @_jit
 def _read_entry(text, at, end, field, keys):
     """Scan an entry, from its brace on, into ``field``; return the position behind it."""
-    for index in range(_FIELD_COUNT):
+    for index in range(FIELD_COUNT):
         field[index] = 0
     for index in range(CORRELATION, EXTERNAL + 1):
         field[_NUMBER + index] = ABSENT
@@ -515,7 +529,7 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
         final: Whether no text follows.
         kind, codes, numbers: int8 ``(n,)``, four of int32 ``(n,)``, nine of int64 ``(n,)``. Rows are written from ``row`` on;
             ``ARGS_AT`` counts from the start of ``text``.
-        field, keys: Scratch space and names of arguments, from ``scratch()``.
+        field, keys: Scratch space and names of arguments, from ``layout.scratch()``.
         slots, hashes, places, arena, used: The string table.
         counters: int64 ``(COUNTER_COUNT,)``.
 
@@ -612,10 +626,3 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
             counters[NO_PHASE] += 1
         elif phase == 66 or phase == 69:  # B, E
             counters[BEGIN_END] += 1
-
-
-def scratch() -> tuple[Any, tuple[Any, ...]]:
-    """Scratch space for the fields of an entry, and the names that ``scan`` looks for."""
-    arguments = ("correlation", "Sequence number", "device", "stream", "External id", "external id", "name")
-    names = (*arguments, "thread_name", MEMORY_EVENT)
-    return np.zeros(_FIELD_COUNT, dtype=np.int64), tuple(np.frombuffer(name.encode(), dtype=np.uint8) for name in names)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from overhead_lens.errors import UsageError
-from overhead_lens.readers.kineto import scanner
+from overhead_lens.readers.kineto import layout
 from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns, Ints
 from overhead_lens.readers.kineto.event import (
     BAD_MEMORY,
@@ -49,12 +49,12 @@ _BARE_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
 _CERTAIN_BYTES = 1 << 20
 _OBJECT = re.compile(rb"(?:\xef(?:\xbb\xbf?)?)?\s*(?:\{|$)")
 _COUNTED = (
-    (scanner.DAMAGED, DAMAGED),
-    (scanner.NO_PHASE, NO_PHASE),
-    (scanner.BEGIN_END, BEGIN_END),
-    (scanner.MISSING_DURATION, MISSING_DURATION),
-    (scanner.NEGATIVE_DURATION, NEGATIVE_DURATION),
-    (scanner.STRAY_COMMA, STRAY_COMMA),
+    (layout.DAMAGED, DAMAGED),
+    (layout.NO_PHASE, NO_PHASE),
+    (layout.BEGIN_END, BEGIN_END),
+    (layout.MISSING_DURATION, MISSING_DURATION),
+    (layout.NEGATIVE_DURATION, NEGATIVE_DURATION),
+    (layout.STRAY_COMMA, STRAY_COMMA),
 )
 
 
@@ -111,15 +111,20 @@ def scan(source: Source, head: list[Ints], path: Path) -> Streamed:
     return _Scan(path).run(source, head)
 
 
+def is_scanner_kept() -> bool:
+    """Whether the scanner was compiled on this machine."""
+    return _Scan(Path()).is_kept
+
+
 class _Scan:
     """State of one scan."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._strings = StringTable()
-        self._field, self._keys = scanner.scratch()
-        self._counters = np.zeros(scanner.COUNTER_COUNT, dtype=np.int64)
-        self._counters[scanner.COMMA] = 1  # a comma before the first entry is stray
+        self._field, self._keys = layout.scratch()
+        self._counters = np.zeros(layout.COUNTER_COUNT, dtype=np.int64)
+        self._counters[layout.COMMA] = 1  # a comma before the first entry is stray
         self._issues: dict[str, int] = {}
         self._full: list[tuple[_Rows, int]] = []
         self._rows = _new_rows()
@@ -131,6 +136,16 @@ class _Scan:
         self._at_end = False
         self._before = b""
         self._after: list[bytes] = []
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its machine code is there."""
+        return layout.scan.is_kept(*self._passed(np.zeros(0, dtype=np.uint8), 0, 0, final=True))
+
+    def _passed(self, text: Ints, at: int, end: int, *, final: bool) -> tuple[Any, ...]:
+        """What the scanner is given."""
+        table = self._strings.table
+        return text, at, end, final, *self._rows, self._row, self._field, self._keys, *table, self._counters
 
     def run(self, source: Source, head: list[Ints]) -> Streamed:
         raw_bytes = 0
@@ -152,8 +167,8 @@ class _Scan:
                 rest = rest[:0]
             elif begun and len(rest) > _MOST_ENTRY_BYTES:
                 # No event is that long: a quote or a bracket is missing. Go on at the next entry.
-                self._counters[[scanner.ENTRIES, scanner.DAMAGED]] += 1
-                self._counters[scanner.LOST], self._counters[scanner.COMMA] = 1, 0
+                self._counters[[layout.ENTRIES, layout.DAMAGED]] += 1
+                self._counters[layout.LOST], self._counters[layout.COMMA] = 1, 0
         if not begun:
             raise UsageError(f"{self._path} is no trace of torch.profiler: it holds no traceEvents")
         return self._result(raw_bytes, cut_off=source.broken or not self._at_end)
@@ -177,35 +192,24 @@ class _Scan:
         end = block.start + block.size
         while True:
             first = self._row
-            status, at, self._row = scanner.scan(
-                block.data,
-                at,
-                end,
-                final,
-                *self._rows,
-                self._row,
-                self._field,
-                self._keys,
-                *self._strings.table,
-                self._counters,
-            )
+            status, at, self._row = layout.scan(*self._passed(block.data, at, end, final=final))
             self._settle(block, first)
-            if status == scanner.NEED_ROWS:
+            if status == layout.NEED_ROWS:
                 self._full.append((self._rows, self._row))
                 self._full_rows += self._row
                 self._rows, self._row = _new_rows(), 0
-            elif status == scanner.NEED_TABLE:
+            elif status == layout.NEED_TABLE:
                 self._strings.grow(block.size)
             else:
-                self._at_end = status == scanner.END_OF_ARRAY
+                self._at_end = status == layout.END_OF_ARRAY
                 return int(at)
 
     def _settle(self, block: _Block, first: int) -> None:
         """Parse the deferred rows from ``first`` on; make positions of arguments relative to the file."""
         kind, codes, numbers = self._rows
-        for row in (first + np.flatnonzero(kind[first : self._row] == scanner.DEFERRED)).tolist():
-            at = int(numbers[scanner.ARGS_AT][row])
-            read = parse_row(block.data[at : at - int(numbers[scanner.ARGS_SIZE][row])].tobytes())
+        for row in (first + np.flatnonzero(kind[first : self._row] == layout.DEFERRED)).tolist():
+            at = int(numbers[layout.ARGS_AT][row])
+            read = parse_row(block.data[at : at - int(numbers[layout.ARGS_SIZE][row])].tobytes())
             if read.issue is not None:
                 self._issues[read.issue] = self._issues.get(read.issue, 0) + 1
             kind[row] = read.kind
@@ -216,7 +220,7 @@ class _Scan:
                     column[row] = getattr(read, name)
         self._keep(block, first)
         self._settle_memory(block, first)
-        numbers[scanner.ARGS_AT][first : self._row] += block.offset - block.start
+        numbers[layout.ARGS_AT][first : self._row] += block.offset - block.start
 
     def _keep(self, block: _Block, first: int) -> None:
         """Copy the arguments that will be needed, of the rows from ``first`` on."""
@@ -226,10 +230,10 @@ class _Scan:
             self._asked_for = np.concatenate((self._asked_for, np.array(new, dtype=bool)))
         if not self._asked_for.any():
             return
-        kind, codes, numbers = (self._rows[0], self._rows[1][scanner.NAME], self._rows[2])
+        kind, codes, numbers = (self._rows[0], self._rows[1][layout.NAME], self._rows[2])
         mine = np.flatnonzero(kind[first : self._row] == COMPLETE) + first
         for row in mine[self._asked_for[codes[mine]]].tolist():
-            at, size = int(numbers[scanner.ARGS_AT][row]), int(numbers[scanner.ARGS_SIZE][row])
+            at, size = int(numbers[layout.ARGS_AT][row]), int(numbers[layout.ARGS_SIZE][row])
             if size > 0:
                 self._kept[self._full_rows + row] = block.data[at : at + size].tobytes()
 
@@ -237,7 +241,7 @@ class _Scan:
         """Decode what the memory events from ``first`` on say; those that say nothing are only counted."""
         kind, _, numbers = self._rows
         for row in (first + np.flatnonzero(kind[first : self._row] == MEMORY)).tolist():
-            at, size = int(numbers[scanner.ARGS_AT][row]), int(numbers[scanner.ARGS_SIZE][row])
+            at, size = int(numbers[layout.ARGS_AT][row]), int(numbers[layout.ARGS_SIZE][row])
             text = block.data[at : at + abs(size)].tobytes()
             read = memory_numbers(text if size >= 0 else json.dumps(_arguments(text, is_entry=True)).encode())
             if read is None:
@@ -248,7 +252,7 @@ class _Scan:
 
     def _result(self, raw_bytes: int, *, cut_off: bool) -> Streamed:
         self._full.append((self._rows, self._row))
-        columns: list[list[Ints]] = [[] for _ in range(1 + scanner.CODE_COUNT + scanner.NUMBER_COUNT)]
+        columns: list[list[Ints]] = [[] for _ in range(1 + layout.CODE_COUNT + layout.NUMBER_COUNT)]
         for (kind, codes, numbers), count in self._full:
             for column, part in zip(columns, (kind, *codes, *numbers), strict=True):
                 column.append(part[:count])
@@ -266,7 +270,7 @@ class _Scan:
             self._issues[TRUNCATED] = 1
         places = values.pop("arguments_at"), values.pop("arguments_size")
         made = Columns(joined[0], values, self._strings.decoded(), self._memory)
-        entries = int(self._counters[scanner.ENTRIES])
+        entries = int(self._counters[layout.ENTRIES])
         return Streamed(made, entries, raw_bytes, self._issues, self._metadata(), *places, self._kept)
 
     def _metadata(self) -> dict[str, Any]:
@@ -287,8 +291,8 @@ def _object(text: bytes) -> dict[str, Any]:
 def _new_rows(count: int = _CHUNK_ROWS) -> _Rows:
     return (
         np.zeros(count, dtype=np.int8),
-        tuple(np.empty(count, dtype=np.int32) for _ in range(scanner.CODE_COUNT)),
-        tuple(np.empty(count, dtype=np.int64) for _ in range(scanner.NUMBER_COUNT)),
+        tuple(np.empty(count, dtype=np.int32) for _ in range(layout.CODE_COUNT)),
+        tuple(np.empty(count, dtype=np.int64) for _ in range(layout.NUMBER_COUNT)),
     )
 
 

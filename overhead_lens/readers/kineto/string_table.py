@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from overhead_lens.readers.kineto import scanner
+from overhead_lens.readers.kineto import layout
 from overhead_lens.readers.kineto.columns import Ints
 
 _FIRST_TEXTS = 1 << 13
@@ -14,7 +14,7 @@ _FIRST_BYTES = 1 << 20
 
 
 class StringTable:
-    """Hash table from strings to indices, filled by the scanner.
+    """Hash table from strings to indices, filled by the layout.
 
     Attributes:
         table: ``slots`` (int32: index of a string or -1; as many as a power of two), ``hashes`` (uint64 per string), ``places``
@@ -36,7 +36,7 @@ class StringTable:
         _, hashes, places, arena, used = self.table
         count, size = used.tolist()
         slots = np.full(4 * len(hashes), -1, dtype=np.int32)
-        scanner.rehash(hashes, count, slots)
+        layout.rehash(hashes, count, slots)
         self.table = (
             slots,
             _enlarged(hashes, count, 2 * len(hashes)),
@@ -51,7 +51,7 @@ class StringTable:
         _, hashes, _, arena, used = self.table
         if used[0] + 1 > len(hashes) or used[1] + len(escaped) > len(arena):
             self.grow(len(escaped))
-        return int(scanner.intern(escaped, 0, len(escaped), *self.table))
+        return layout.intern(escaped, 0, len(escaped), *self.table)[0]
 
     def raw(self, first: int) -> list[bytes]:
         """Strings from index ``first`` on, undecoded."""

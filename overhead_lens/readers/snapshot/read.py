@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.errors import UsageError
-from overhead_lens.readers.kineto.columns import Columns, framed
+from overhead_lens.readers.kineto.columns import Columns
 from overhead_lens.readers.kineto.event import DAMAGED
+from overhead_lens.readers.kineto.frame import framed
 from overhead_lens.readers.kineto.model import StackFrame, Trace
 from overhead_lens.readers.snapshot import machine
 from overhead_lens.stats.values import Ints

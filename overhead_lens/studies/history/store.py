@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from overhead_lens import __version__
+from overhead_lens import __version__, user_cache
 from overhead_lens.captures.files import ABLATION, CALIBRATION, CLOCK, KINETO, META, STACKS
-from overhead_lens.correction.store import folder
 from overhead_lens.taxonomy.rules import RULES_FILE
 
 # Increased when the cached text or its analysis changes within one version of the package.
@@ -27,7 +26,7 @@ _COLUMNS = ["key", "version", "text", "digest"]
 
 def place() -> Path:
     """The cache file."""
-    return folder() / "history.parquet"
+    return user_cache.folder() / "history.parquet"
 
 
 def key_of(capture: Path) -> str:

@@ -1,0 +1,27 @@
+"""The folder of this program in the user's cache: what can be made again, and takes long to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def folder() -> Path:
+    """``$XDG_CACHE_HOME/overhead-lens``, ``~/.cache/overhead-lens`` by default; it need not exist."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "overhead-lens"
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Write a file of the cache, whole or not at all.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        partial.write_bytes(data)
+        os.replace(partial, path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
