@@ -46,6 +46,20 @@ def more_guards(base: Breakdown, new: Breakdown) -> list[tuple[str, int]]:
     return sorted(changes, key=lambda change: (-abs(change[1]), change[0]))
 
 
+def guard_kinds_in_words(base: Breakdown, new: Breakdown) -> str:
+    """Kinds of guards that came, that went, and whose number changed; empty unless both sides have guards."""
+    before, after = _kinds(base), _kinds(new)
+    if not before or not after:
+        return ""
+    came = [f"{count} {kind}" for kind, count in sorted(after.items()) if kind not in before]
+    went = [f"{count} {kind}" for kind, count in sorted(before.items()) if kind not in after]
+    changed = [
+        count_in_words(kind, count) for kind, count in more_guards(base, new) if kind in before and kind in after
+    ]
+    told = (("new kinds", came), ("kinds that are gone", went), ("", changed))
+    return "; ".join(f"{what}{': ' * bool(what)}{', '.join(kinds)}" for what, kinds in told if kinds)
+
+
 def _guards_by_kind(base: Budget, new: Budget, walls_ns: tuple[int, int]) -> list[Contributor]:
     """One contributor per kind, named ``36 more TENSOR_MATCH`` where the number of guards changed."""
     counts = dict(more_guards(base.breakdown, new.breakdown))

@@ -9,9 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from overhead_lens.budget.make import Budget
-from overhead_lens.budget.model import Guard, Operator
+from overhead_lens.budget.model import Breakdown, Guard, Operator
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.budgets import rescaled
+from overhead_lens.comparison.contributors import guard_kinds_in_words
 from overhead_lens.comparison.difference import category_verdicts, compare_budgets, differences, wall_verdict
 from overhead_lens.comparison.model import Delta
 from overhead_lens.stats.shift import Shift
@@ -274,6 +275,24 @@ def with_guards(made: Budget, tensor_matches: int) -> Budget:
         Guard("cache lookup and walk of the guard tree", 40.0),
     )
     return replace(made, breakdown=replace(made.breakdown, guards=guards))
+
+
+def test_kinds_of_guards_that_came_and_went() -> None:
+    def kinds(**counts: int) -> Breakdown:
+        guards = tuple(Guard(f"{kind} L['x{at}']", 1.0) for kind, count in counts.items() for at in range(count))
+        return replace(breakdown(guard=100), guards=(*guards, Guard("cache lookup", 1.0)))
+
+    base, new = kinds(TENSOR_MATCH=2, DICT_VERSION=3, ID_MATCH=1), kinds(TENSOR_MATCH=38, LAMBDA_GUARD=2, ID_MATCH=1)
+    told = guard_kinds_in_words(base, new)
+    assert told == "new kinds: 2 LAMBDA_GUARD; kinds that are gone: 3 DICT_VERSION; 36 more TENSOR_MATCH"
+    back = guard_kinds_in_words(new, base)
+    assert back == "new kinds: 3 DICT_VERSION; kinds that are gone: 2 LAMBDA_GUARD; 36 fewer TENSOR_MATCH"
+    assert (
+        guard_kinds_in_words(base, base)
+        == guard_kinds_in_words(kinds(), new)
+        == guard_kinds_in_words(new, kinds())
+        == ""
+    )
 
 
 def test_the_sentence_counts_guards_by_kind() -> None:

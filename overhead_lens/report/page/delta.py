@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from overhead_lens.comparison.contributors import guard_kinds_in_words
 from overhead_lens.comparison.model import Delta
 from overhead_lens.report.page.breakdown import provenance, stacks_of
 from overhead_lens.report.page.charts.axes import label, rounded, time_unit
@@ -35,7 +36,9 @@ def delta_page(delta: Delta, classifier: Classifier) -> Page:
 
 
 def _sections(delta: Delta, classifier: Classifier) -> Iterator[Section]:
-    yield Section("What changed", [_waterfall(delta, "call"), _table(delta, "call")])
+    kinds = guard_kinds_in_words(delta.base, delta.new)
+    guards = [Text([f"Guards: {kinds}."])] if kinds else []
+    yield Section("What changed", [_waterfall(delta, "call"), _table(delta, "call"), *guards])
     yield Section("Both budgets", [_bars(delta, side_titles(delta.base, delta.new))])
     yield Section("Stacks of both sides", _stacks(delta, classifier))
     if moved := _moved(delta):

@@ -8,6 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from overhead_lens.comparison.contributors import guard_kinds_in_words
 from overhead_lens.comparison.factors import Factors, describe_kernel
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.comparison.model import CategoryChange, Delta
@@ -28,6 +29,8 @@ def print_delta(console: Console, delta: Delta) -> None:
     console.print(Text(wall))
     console.print(Group(changes_table(delta.host, base.host, new.host), *_by_frames(delta)))
     console.print(Text(plain(delta.sentence), style="bold"))
+    if kinds := guard_kinds_in_words(base, new):
+        console.print(Text(f"guards: {plain(kinds)}"))
     if delta.factors is not None:
         console.print()
         console.print(_factors(delta.factors))
