@@ -36,6 +36,9 @@ from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife,
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
 from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis, TraceStep, Window
+from overhead_lens.traces.modules.analysis import DividedThread, module_budgets
+from overhead_lens.traces.modules.model import ModuleBudgets
+from overhead_lens.traces.modules.scopes import Scopes, scopes
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 
 
@@ -74,6 +77,7 @@ class Analyzer:
             kernels=kernel_costs(self._events),
             collectives=collectives(self._trace),
             memory=tuple(life.analysis(self._step_windows) for life in self.memory),
+            modules=self.modules,
         )
         return replace(
             analysis,
@@ -150,6 +154,20 @@ class Analyzer:
         if not len(memory):
             return []
         return device_lives(memory, contexts(memory, self._host) if stacks is None else stack_contexts(memory, stacks))
+
+    @cached_property
+    def module_scopes(self) -> Scopes | None:
+        """Which module is open when; None for a trace that names none."""
+        sequence = self._events["sequence"].to_numpy()[self._host.rows]
+        return scopes(self._host, sequence, self._trace.arguments, self.window.bounds)
+
+    @cached_property
+    def modules(self) -> ModuleBudgets | None:
+        """The budget per module; None for a trace that names none."""
+        if self.module_scopes is None:
+            return None
+        threads = [DividedThread(*pair) for pair in zip(self.threads.values(), self._computing, strict=True)]
+        return module_budgets(self.module_scopes, self._host, threads, self._floor_ns, self._events, self._linked)
 
     @cached_property
     def _step_windows(self) -> list[tuple[int, Window]]:

@@ -1,0 +1,237 @@
+"""The budget per module: host time of threads, instant by instant; device time, launch by launch.
+
+An instant of a thread belongs to the scope that is open then (``scopes.py``): the innermost module, or the module that a node of
+the backward pass is joined to. A device event belongs to what is open on the launching thread when its launch is called. What no
+scope is open for, and nodes of operators that ran outside of all modules, are outside. So the parts close: own times and
+``outside`` sum to the budgets of the threads category by category, and with ``unlinked`` to the durations of the device events.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.traces.host import HostEvents
+from overhead_lens.traces.host_budget import ThreadPieces
+from overhead_lens.traces.intervals import merged
+from overhead_lens.traces.launches import Linked
+from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleNode, ModuleTime
+from overhead_lens.traces.modules.names import class_and_number
+from overhead_lens.traces.modules.scopes import OUTSIDE, Scopes
+from overhead_lens.traces.timeline import sum_by
+
+_DISPATCHER, _KERNEL = (HOST_CATEGORIES.index(name) for name in ("dispatcher", "kernel"))
+_COUNT = len(HOST_CATEGORIES)
+_BUSIEST, _OTHERS = 0, 1
+_BACKWARD = _COUNT
+_COLUMNS = 2 * (_COUNT + 1) + 3
+_FORWARD_DEVICE, _BACKWARD_DEVICE, _EVENTS = range(2 * (_COUNT + 1), _COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class DividedThread:
+    """A thread to be divided among modules.
+
+    Attributes:
+        pieces: Its window.
+        splittable: bool per event of the thread: ``computing``.
+    """
+
+    pieces: ThreadPieces
+    splittable: Bools
+
+
+def module_budgets(
+    scopes: Scopes,
+    host: HostEvents,
+    threads: Sequence[DividedThread],
+    floor_ns: int | None,
+    events: pd.DataFrame,
+    linked: Linked,
+) -> ModuleBudgets:
+    """Divide threads and device work among the modules of a trace.
+
+    Args:
+        threads: The busiest first.
+        floor_ns: What dispatching one operator takes; None for no estimate.
+        events: Event frame.
+        linked: Its device events with their launches.
+    """
+    count = len(scopes.parents)
+    # A row for each place and a last one for what is outside: categories and backward of the busiest thread, the same of the
+    # others, device forward, device backward, device events.
+    own = np.zeros((count + 1, _COLUMNS), dtype=np.int64)
+    for number, thread in enumerate(threads):
+        column = (_BUSIEST if number == 0 else _OTHERS) * (_COUNT + 1)
+        own[:, column : column + _COUNT + 1] += _thread_sums(scopes, thread, floor_ns, count)
+    unlinked = linked.launch < 0
+    dur_ns = events["dur_ns"].to_numpy()[linked.rows]
+    _add_device(own, scopes, host, linked.launch[~unlinked], dur_ns[~unlinked])
+    total = own[:count].copy()
+    for place in range(count - 1, -1, -1):
+        if (parent := scopes.parents[place]) != OUTSIDE:
+            total[parent] += total[place]
+    nodes = _nodes(scopes, own, total)
+    is_node = ~scopes.is_module
+    return ModuleBudgets(
+        known_from=scopes.known_from,
+        nodes=nodes,
+        classes=_classes(nodes, own, total),
+        layers=_layers(nodes),
+        outside=_time(own[count]),
+        unlinked_ns=int(dur_ns[unlinked].sum()),
+        unlinked_events=int(unlinked.sum()),
+        backward_nodes=int(is_node.sum()),
+        unjoined_nodes=int((is_node & ~scopes.joined).sum()),
+    )
+
+
+def _thread_sums(scopes: Scopes, thread: DividedThread, floor_ns: int | None, count: int) -> Ints:
+    """Time per place and category, and of it the backward pass: int64, shape ``(count + 1, categories + 1)``."""
+    sums = np.zeros((count + 1, _COUNT + 1), dtype=np.int64)
+    pieces = thread.pieces
+    if not len(pieces.start_ns):
+        return sums
+    segments = scopes.open_at.get(pieces.timeline.number)
+    starts = pieces.start_ns if segments is None else merged(pieces.start_ns, segments.start_ns)
+    piece = np.searchsorted(pieces.start_ns, starts, "right") - 1
+    dur_ns = np.diff(np.append(starts, pieces.start_ns[-1] + pieces.dur_ns[-1]))
+    scope = np.full(len(starts), -1, dtype=np.int64)
+    if segments is not None:
+        scope = segments.owner[np.searchsorted(segments.start_ns, starts, "right") - 1]
+    place, backward = _belongs(scopes, scope, count)
+    kernel_ns = _kernel_ns(pieces.owner[piece], dur_ns, thread.splittable, floor_ns)
+    category = pieces.categories()[piece]
+    by_category = sum_by(place * _COUNT + category, dur_ns, (count + 1) * _COUNT).reshape(count + 1, _COUNT)
+    moved_ns = sum_by(place, kernel_ns, count + 1)
+    by_category[:, _DISPATCHER] -= moved_ns
+    by_category[:, _KERNEL] += moved_ns
+    sums[:, :_COUNT] = by_category
+    sums[:, _BACKWARD] = sum_by(place, np.where(backward, dur_ns, 0), count + 1)
+    return sums
+
+
+def _belongs(scopes: Scopes, scope: Ints, count: int) -> tuple[Ints, Bools]:
+    """The place of each scope, ``count`` for outside, and whether it is of a backward pass."""
+    known = scope >= 0
+    place = np.where(known, scopes.module[scope], OUTSIDE)
+    return np.where(place == OUTSIDE, count, place), known & scopes.backward[scope]
+
+
+def _kernel_ns(owner: Ints, dur_ns: Ints, splittable: Bools, floor_ns: int | None) -> Ints:
+    """Of each piece what is kernel by estimate: what its event takes beyond its first ``floor_ns``."""
+    kernel_ns = np.zeros(len(owner), dtype=np.int64)
+    at = np.flatnonzero(owner >= 0)
+    at = at[splittable[owner[at]]]
+    if floor_ns is None or not len(at):
+        return kernel_ns
+    order = at[np.argsort(owner[at], kind="stable")]
+    into_ns = np.cumsum(dur_ns[order]) - dur_ns[order]
+    begins = np.concatenate(([True], owner[order][1:] != owner[order][:-1]))
+    into_ns -= into_ns[np.flatnonzero(begins)][np.cumsum(begins) - 1]
+    kernel_ns[order] = np.clip(into_ns + dur_ns[order] - floor_ns, 0, dur_ns[order])
+    return kernel_ns
+
+
+def _add_device(own: Ints, scopes: Scopes, host: HostEvents, launch: Ints, dur_ns: Ints) -> None:
+    """Add device events with the rows of their launches."""
+    count = len(own) - 1
+    event = np.searchsorted(host.rows, launch)
+    place, backward = _belongs(scopes, scopes.around(host.thread[event], host.start_ns[event]), count)
+    own[:, _FORWARD_DEVICE] += sum_by(place[~backward], dur_ns[~backward], count + 1)
+    own[:, _BACKWARD_DEVICE] += sum_by(place[backward], dur_ns[backward], count + 1)
+    own[:, _EVENTS] += np.bincount(place, minlength=count + 1)
+
+
+def _time(row: Ints) -> ModuleTime:
+    values = row.tolist()
+    busiest, others = values[: _COUNT + 1], values[_COUNT + 1 : 2 * (_COUNT + 1)]
+    return ModuleTime(
+        _by_category(busiest[:_COUNT]),
+        busiest[_BACKWARD],
+        _by_category(others[:_COUNT]),
+        others[_BACKWARD],
+        values[_FORWARD_DEVICE],
+        values[_BACKWARD_DEVICE],
+        values[_EVENTS],
+    )
+
+
+def _by_category(values: Sequence[int]) -> dict[str, int]:
+    return {category: ns for category, ns in zip(HOST_CATEGORIES, values, strict=True) if ns}
+
+
+def _nodes(scopes: Scopes, own: Ints, total: Ints) -> tuple[ModuleNode, ...]:
+    count = len(scopes.parents)
+    calls = np.bincount(scopes.module[scopes.is_module], minlength=count).tolist()
+    again = np.bincount(scopes.module[scopes.is_module & scopes.backward], minlength=count).tolist()
+    depths: list[int] = []
+    nodes = []
+    for place, (parent, name) in enumerate(zip(scopes.parents, scopes.names, strict=True)):
+        depths.append(0 if parent == OUTSIDE else depths[parent] + 1)
+        class_name, number = class_and_number(name)
+        above = None if parent == OUTSIDE else parent
+        nodes.append(
+            ModuleNode(
+                above, name, class_name, number, depths[-1], calls[place], again[place],
+                _time(own[place]), _time(total[place]),
+            )
+        )  # fmt: skip
+    return tuple(nodes)
+
+
+def _classes(nodes: Sequence[ModuleNode], own: Ints, total: Ints) -> tuple[ModuleClass, ...]:
+    """Sums by class, the most own time on host and device first."""
+    numbers: dict[str, int] = {}
+    kind = np.array([numbers.setdefault(node.class_name, len(numbers)) for node in nodes], dtype=np.int64)
+    sums = np.zeros((2, len(numbers), own.shape[1]), dtype=np.int64)
+    np.add.at(sums[0], kind, own[: len(nodes)])
+    outermost = np.array(_outermost(nodes), dtype=np.int64)
+    np.add.at(sums[1], kind[outermost], total[outermost])
+    instances: Counter[str] = Counter(class_name for class_name, _ in {(node.class_name, node.name) for node in nodes})
+    calls: Counter[str] = Counter()
+    for node in nodes:
+        calls[node.class_name] += node.calls
+    classes = [
+        ModuleClass(name, instances[name], calls[name], _time(sums[0, number]), _time(sums[1, number]))
+        for name, number in numbers.items()
+    ]
+    return tuple(sorted(classes, key=lambda each: -(each.own.host_ns + each.own.others_ns + each.own.device_ns)))
+
+
+def _outermost(nodes: Sequence[ModuleNode]) -> list[int]:
+    """Places that are below no module of their class."""
+    children: list[list[int]] = [[] for _ in nodes]
+    roots = []
+    for place, node in enumerate(nodes):
+        (roots if node.parent is None else children[node.parent]).append(place)
+    found = []
+    entered: Counter[str] = Counter()
+    stack: list[tuple[int, bool]] = [(place, True) for place in roots]
+    while stack:
+        place, enters = stack.pop()
+        class_name = nodes[place].class_name
+        if not enters:
+            entered[class_name] -= 1
+            continue
+        if not entered[class_name]:
+            found.append(place)
+        entered[class_name] += 1
+        stack.append((place, False))
+        stack += [(child, True) for child in children[place]]
+    return found
+
+
+def _layers(nodes: Iterable[ModuleNode]) -> tuple[Layers, ...]:
+    groups: dict[tuple[int | None, str], list[int]] = {}
+    for place, node in enumerate(nodes):
+        groups.setdefault((node.parent, node.class_name), []).append(place)
+    return tuple(
+        Layers(parent, name, tuple(places)) for (parent, name), places in groups.items() if len(places) > 1
+    )
