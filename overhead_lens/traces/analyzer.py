@@ -37,6 +37,7 @@ from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
 from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis, TraceStep, Window
 from overhead_lens.traces.modules.analysis import DividedThread, module_budgets
+from overhead_lens.traces.modules.calls import CALL_COLUMNS, module_calls
 from overhead_lens.traces.modules.model import ModuleBudgets
 from overhead_lens.traces.modules.scopes import Scopes, scopes
 from overhead_lens.traces.pieces import Analyzed, TracePieces
@@ -109,6 +110,7 @@ class Analyzer:
             self._queue_frame(),
             _joined([life.frame() for life in self.memory], ["device", "start_ns", "live_bytes", "reserved_bytes"]),
             _joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
+            self._module_calls(),
         )
 
     @cached_property
@@ -200,6 +202,15 @@ class Analyzer:
         return TraceStep(
             number, window, host, tuple(self._device_budget(device, window.bounds) for device in self.devices)
         )
+
+    def _module_calls(self) -> pd.DataFrame:
+        if self.module_scopes is None:
+            return pd.DataFrame(columns=["pid", "tid", *CALL_COLUMNS[1:]])
+        calls = module_calls(self.module_scopes, self._host)
+        thread = calls.pop("thread").to_numpy()
+        for place, column in enumerate(("pid", "tid")):
+            calls.insert(place, column, _repeated([key[place] for key in self._host.threads], thread))
+        return calls
 
     def _idle_frame(self) -> pd.DataFrame:
         frames = []

@@ -17,6 +17,7 @@ import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.traces.device import COMMUNICATION, device_kinds
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import merged
@@ -30,8 +31,8 @@ _DISPATCHER, _KERNEL = (HOST_CATEGORIES.index(name) for name in ("dispatcher", "
 _COUNT = len(HOST_CATEGORIES)
 _BUSIEST, _OTHERS = 0, 1
 _BACKWARD = _COUNT
-_COLUMNS = 2 * (_COUNT + 1) + 3
-_FORWARD_DEVICE, _BACKWARD_DEVICE, _EVENTS = range(2 * (_COUNT + 1), _COLUMNS)
+_COLUMNS = 2 * (_COUNT + 1) + 4
+_FORWARD_DEVICE, _BACKWARD_DEVICE, _COMMUNICATION, _EVENTS = range(2 * (_COUNT + 1), _COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +66,15 @@ def module_budgets(
     """
     count = len(scopes.parents)
     # A row for each place and a last one for what is outside: categories and backward of the busiest thread, the same of the
-    # others, device forward, device backward, device events.
+    # others, device forward, device backward, of these two communication, device events.
     own = np.zeros((count + 1, _COLUMNS), dtype=np.int64)
     for number, thread in enumerate(threads):
         column = (_BUSIEST if number == 0 else _OTHERS) * (_COUNT + 1)
         own[:, column : column + _COUNT + 1] += _thread_sums(scopes, thread, floor_ns, count)
     unlinked = linked.launch < 0
     dur_ns = events["dur_ns"].to_numpy()[linked.rows]
-    _add_device(own, scopes, host, linked.launch[~unlinked], dur_ns[~unlinked])
+    communicates = device_kinds(events)[linked.rows] == COMMUNICATION
+    _add_device(own, scopes, host, linked.launch[~unlinked], dur_ns[~unlinked], communicates[~unlinked])
     total = own[:count].copy()
     for place in range(count - 1, -1, -1):
         if (parent := scopes.parents[place]) != OUTSIDE:
@@ -139,13 +141,19 @@ def _kernel_ns(owner: Ints, dur_ns: Ints, splittable: Bools, floor_ns: int | Non
     return kernel_ns
 
 
-def _add_device(own: Ints, scopes: Scopes, host: HostEvents, launch: Ints, dur_ns: Ints) -> None:
+def _add_device(
+    own: Ints, scopes: Scopes, host: HostEvents, launch: Ints, dur_ns: Ints, communicates: Bools
+) -> None:
     """Add device events with the rows of their launches."""
     count = len(own) - 1
     event = np.searchsorted(host.rows, launch)
     place, backward = _belongs(scopes, scopes.around(host.thread[event], host.start_ns[event]), count)
-    own[:, _FORWARD_DEVICE] += sum_by(place[~backward], dur_ns[~backward], count + 1)
-    own[:, _BACKWARD_DEVICE] += sum_by(place[backward], dur_ns[backward], count + 1)
+    for column, chosen in (
+        (_FORWARD_DEVICE, ~backward),
+        (_BACKWARD_DEVICE, backward),
+        (_COMMUNICATION, communicates),
+    ):
+        own[:, column] += sum_by(place[chosen], dur_ns[chosen], count + 1)
     own[:, _EVENTS] += np.bincount(place, minlength=count + 1)
 
 
@@ -159,6 +167,7 @@ def _time(row: Ints) -> ModuleTime:
         others[_BACKWARD],
         values[_FORWARD_DEVICE],
         values[_BACKWARD_DEVICE],
+        values[_COMMUNICATION],
         values[_EVENTS],
     )
 

@@ -24,6 +24,8 @@ class ModuleTime:
         others_backward_ns: Of this, in nodes of the backward pass.
         device_forward_ns, device_backward_ns: Durations of the device events that were launched in it, summed; those of
             different streams may run at once.
+        communication_ns: Of this, what communicates: a gradient's all-reduce is launched in the module whose gradient filled
+            the bucket, and runs until the last rank has come.
         device_events: Their number.
     """
 
@@ -33,11 +35,13 @@ class ModuleTime:
     others_backward_ns: int = 0
     device_forward_ns: int = 0
     device_backward_ns: int = 0
+    communication_ns: int = 0
     device_events: int = 0
 
     def __post_init__(self) -> None:
         require(0 <= self.host_backward_ns <= self.host_ns, "a module's backward pass takes more than all of it")
         require(0 <= self.others_backward_ns <= self.others_ns, "a module's backward pass takes more than all of it")
+        require(0 <= self.communication_ns <= self.device_ns, "a module communicates for more than its device time")
 
     @property
     def host_ns(self) -> int:
@@ -179,5 +183,6 @@ def summed(times: Sequence[ModuleTime]) -> ModuleTime:
         sum(time.others_backward_ns for time in times),
         sum(time.device_forward_ns for time in times),
         sum(time.device_backward_ns for time in times),
+        sum(time.communication_ns for time in times),
         sum(time.device_events for time in times),
     )

@@ -38,6 +38,7 @@ class Scopes:
     Attributes:
         known_from: ``EVENTS`` or ``MARKS``.
         event: int64: position among the host events.
+        parent: int64: the scope around it on its thread, -1 for none.
         is_module: bool: a module call; else a node.
         backward: bool: a node, or inside of one.
         module: int64: place in the tree of what it belongs to; ``OUTSIDE`` for none.
@@ -49,6 +50,7 @@ class Scopes:
 
     known_from: str
     event: Ints
+    parent: Ints
     is_module: Bools
     backward: Bools
     module: Ints
@@ -88,6 +90,7 @@ def scopes(host: HostEvents, sequence: Ints, arguments: Arguments, window: tuple
     return Scopes(
         known_from,
         event,
+        parent,
         is_module,
         np.array(growing.backward, dtype=bool),
         np.array(growing.module, dtype=np.int64),
