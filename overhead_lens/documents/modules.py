@@ -7,7 +7,7 @@ from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClas
 
 
 class ModuleTimes(Row, frozen=True):
-    """Time of a module: on the busiest thread and on all others by category (no zeros), and of the device events launched in it."""
+    """Time of a module: of the busiest thread and of all others by category (no zeros), of device events launched in it."""
 
     host_ns: int
     host: dict[str, int]
@@ -23,7 +23,7 @@ class ModuleTimes(Row, frozen=True):
 
 
 class Module(Row, frozen=True):
-    """A module as called from its parent, whose place in the list ``parent`` is; ``again`` of its calls are in a backward pass."""
+    """A module as called from its parent, whose place in the list is ``parent``; ``again`` of the calls are in a backward pass."""
 
     path: str
     parent: int | None

@@ -13,7 +13,7 @@ from overhead_lens.traces.modules.model import ModuleBudgets, ModuleTime
 OUTSIDE = "(outside any module)"
 UNLINKED = "(no launch in the trace)"
 
-_WHOLE = pa.int64()
+_WHOLE: Any = pa.int64()
 _SCHEMA = pa.schema(
     [
         *((name, _WHOLE) for name in ("trace", "node", "parent")),

@@ -205,7 +205,7 @@ class Analyzer:
 
     def _module_calls(self) -> pd.DataFrame:
         if self.module_scopes is None:
-            return pd.DataFrame(columns=["pid", "tid", *CALL_COLUMNS[1:]])
+            return _joined([], ["pid", "tid", *CALL_COLUMNS[1:]])
         calls = module_calls(self.module_scopes, self._host)
         thread = calls.pop("thread").to_numpy()
         for place, column in enumerate(("pid", "tid")):

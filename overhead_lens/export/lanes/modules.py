@@ -1,7 +1,7 @@
 """Modules over time: calls inside each other, and the backward pass as stretches of the modules that it is of.
 
-Nodes of the backward pass that follow one another in one module are one slice, and so are those of the modules around it. A
-stretch ends with a node that is of no module, and where a module is called in a forward pass::
+Nodes of the backward pass that follow one another in one module are one slice, and so are those of the modules around it; all end
+where a module is called in a forward pass::
 
     nodes        [ReluBackward0) [AddmmBackward0) [AccumulateGrad)
     slices       Net_0--------------------------------------------
@@ -37,8 +37,10 @@ def module_sections(analyzed: Analyzed) -> Iterator[Section]:
     slices = _Slices(modules, calls[calls["phase"] == _FORWARD]["start_ns"].to_numpy())
     names = analyzed.trace.thread_names
     lanes: list[tuple[int, Lane]] = []
-    for (pid, tid), mine in calls.groupby(["pid", "tid"], sort=False, observed=True):
-        name = readable(f"thread {tid} {names.get((pid, tid), '')}".strip())
+    for key, mine in calls.groupby(["pid", "tid"], sort=False, observed=True):
+        pid, tid = map(str, key)
+        named = names.get((pid, tid), "")
+        name = readable(named if named and tid in named else f"thread {tid} {named}".strip())
         lane = Lane(f"{MODULES} of {name}", slices.of(mine), description=f"{_EXPLAINED} This is {name}.")
         lanes.append((int((mine["phase"] == _FORWARD).sum()), lane))
     top, *below = [lane for _, lane in sorted(lanes, key=lambda item: -item[0])]
@@ -46,9 +48,13 @@ def module_sections(analyzed: Analyzed) -> Iterator[Section]:
 
 
 _EXPLAINED = (
-    "Calls of modules inside each other, and the modules that nodes of the backward pass belong to. Their arguments tell the time of "
-    "the module in the whole trace."
+    "Calls of modules inside each other, and the modules that nodes of the backward pass belong to. Their arguments tell the "
+    "time of the module in the whole trace."
 )
+
+
+_Placed = tuple[int, Slice]
+"""A slice and its module's place in the tree, which comes after that of the module around it."""
 
 
 class _Slices:
@@ -71,9 +77,11 @@ class _Slices:
         ]
         nodes = np.flatnonzero(phase == _BACKWARD)
         slices += self._stretches(starts[nodes], ends[nodes], node[nodes].tolist())
-        return sorted(slices, key=lambda piece: (piece.start_ns, -piece.end_ns))
+        # Stretches of modules inside each other may be equally long.
+        slices.sort(key=lambda pair: (pair[1].start_ns, -pair[1].end_ns, pair[0]))
+        return [piece for _, piece in slices]
 
-    def _stretches(self, starts: Ints, ends: Ints, nodes: Sequence[int]) -> Iterator[Slice]:
+    def _stretches(self, starts: Ints, ends: Ints, nodes: Sequence[int]) -> Iterator[_Placed]:
         """The open modules are a stack of pairs: module, and where its stretch began."""
         begun = np.searchsorted(self._forward_ns, starts).tolist()
         ended = np.searchsorted(self._forward_ns, ends).tolist()
@@ -90,15 +98,15 @@ class _Slices:
         if nodes:
             yield from self._closed(stack, 0, times[-1][1])
 
-    def _closed(self, stack: list[tuple[int, int]], depth: int, end_ns: int) -> Iterator[Slice]:
+    def _closed(self, stack: list[tuple[int, int]], depth: int, end_ns: int) -> Iterator[_Placed]:
         while len(stack) > depth:
             place, start_ns = stack.pop()
             yield self._slice(place, start_ns, max(start_ns, end_ns), "backward: ")
 
-    def _slice(self, place: int, start_ns: int, end_ns: int, prefix: str) -> Slice:
+    def _slice(self, place: int, start_ns: int, end_ns: int, prefix: str) -> _Placed:
         name = f"{prefix}{readable(self._modules.nodes[place].name)}"
         kind = KIND if not prefix else BACKWARD
-        return Slice(start_ns, end_ns, name, kind, self._told(place))
+        return place, Slice(start_ns, end_ns, name, kind, self._told(place))
 
     def _path(self, place: int) -> tuple[int, ...]:
         """Places from the outermost module that is drawn to this one."""

@@ -141,9 +141,7 @@ def _kernel_ns(owner: Ints, dur_ns: Ints, splittable: Bools, floor_ns: int | Non
     return kernel_ns
 
 
-def _add_device(
-    own: Ints, scopes: Scopes, host: HostEvents, launch: Ints, dur_ns: Ints, communicates: Bools
-) -> None:
+def _add_device(own: Ints, scopes: Scopes, host: HostEvents, launch: Ints, dur_ns: Ints, communicates: Bools) -> None:
     """Add device events with the rows of their launches."""
     count = len(own) - 1
     event = np.searchsorted(host.rows, launch)
@@ -217,7 +215,7 @@ def _classes(nodes: Sequence[ModuleNode], own: Ints, total: Ints) -> tuple[Modul
 def _outermost(nodes: Sequence[ModuleNode]) -> list[int]:
     """Places that are below no module of their class."""
     children: list[list[int]] = [[] for _ in nodes]
-    roots = []
+    roots: list[int] = []
     for place, node in enumerate(nodes):
         (roots if node.parent is None else children[node.parent]).append(place)
     found = []
@@ -241,6 +239,4 @@ def _layers(nodes: Iterable[ModuleNode]) -> tuple[Layers, ...]:
     groups: dict[tuple[int | None, str], list[int]] = {}
     for place, node in enumerate(nodes):
         groups.setdefault((node.parent, node.class_name), []).append(place)
-    return tuple(
-        Layers(parent, name, tuple(places)) for (parent, name), places in groups.items() if len(places) > 1
-    )
+    return tuple(Layers(parent, name, tuple(places)) for (parent, name), places in groups.items() if len(places) > 1)

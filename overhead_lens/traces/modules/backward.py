@@ -7,7 +7,7 @@ the node's number (third_party/kineto's own links of ``fwdbwd`` flows follow the
     backward                                   evaluate_function: AddmmBackward0 6 [)  ... TBackward0 5 [)
 
 Numbers count for each thread by itself. Where operators of several threads carry them, the nodes' ``Fwd thread id`` tells the
-thread: a small number of the profiler's own that no operator carries, which is taken for the thread that answers most of its nodes.
+thread: a number of the profiler's own that no operator carries. It is taken for the thread that answers most of its nodes.
 """
 
 from __future__ import annotations
@@ -69,11 +69,12 @@ def _processes(host: HostEvents) -> Ints:
 def _of_process(host: HostEvents, sequence: Ints, nodes: Ints, operators: Ints, arguments: Arguments) -> Ints:
     threads, counts = np.unique(host.thread[operators], return_counts=True)
     threads = threads[np.argsort(-counts, kind="stable")][:_MOST_THREADS]
-    known = np.array(
+    known: Ints = np.array(
         [_latest(host, sequence, nodes, operators[host.thread[operators] == thread]) for thread in threads.tolist()]
     )
     if len(threads) == 1:
-        return known[0]
+        only: Ints = known[0]
+        return only
     first_ns = [int(host.start_ns[operators[host.thread[operators] == thread]].min()) for thread in threads.tolist()]
     told = [str(each.get(_FORWARD_THREAD, "")) for each in arguments(host.rows[nodes].tolist())]
     ids = {text: number for number, text in enumerate(sorted(set(told) - {""}, key=lambda text: (len(text), text)))}

@@ -146,7 +146,9 @@ class ModuleBudgets:
             require(node.parent is None or 0 <= node.parent < place, f"{node.name}: its parent comes after it")
         own, total = self.inside, [node.total for node in self.nodes if node.parent is None]
         require(own.host_ns == sum(each.host_ns for each in total), "own times do not sum to the outermost modules")
-        require(own.device_ns == sum(each.device_ns for each in total), "device times do not sum to the outermost modules")
+        require(
+            own.device_ns == sum(each.device_ns for each in total), "device times do not sum to the outermost modules"
+        )
 
     @property
     def inside(self) -> ModuleTime:

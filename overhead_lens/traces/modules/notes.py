@@ -17,7 +17,7 @@ def module_notes(modules: ModuleBudgets | None, *, has_operators: bool) -> list[
         )
     if modules.unjoined_nodes:
         notes.append(
-            f"{modules.unjoined_nodes:,} of {modules.backward_nodes:,} nodes of the backward pass have no forward operator in the "
-            "trace: they count as what is open around them, mostly as outside of any module"
+            f"{modules.unjoined_nodes:,} of {modules.backward_nodes:,} nodes of the backward pass have no forward operator in "
+            "the trace: they count as what is open around them, mostly as outside of any module"
         )
     return notes
