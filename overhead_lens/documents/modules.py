@@ -23,7 +23,7 @@ class ModuleTimes(Row, frozen=True):
 
 
 class Module(Row, frozen=True):
-    """A module as called from its parent, whose place in the list is ``parent``; ``again`` of the calls are in a backward pass."""
+    """A module as called from its parent, whose place in the list is ``parent``; ``again`` of its calls in a backward pass."""
 
     path: str
     parent: int | None

@@ -13,10 +13,11 @@ Tables (times in integer ns since the earliest event of the trace):
 - ``allocations``: ``trace``, ``device``, ``start_ns``, ``end_ns``, ``bytes``, ``kind``, ``operator``, ``module``, ``line``: every
   block of memory; -1 for a time beyond the recording;
 - ``modules``: the budget per module: ``trace``, ``node``, ``parent``, ``path``, ``name``, ``class``, ``number``, ``depth``,
-  ``calls``, ``again``; own time on the busiest thread by category (``python_ns``, ...), their sum ``host_ns``, of it ``host_backward_ns``,
-  with the modules below ``host_total_ns``; the same of all other threads: ``others_ns``, ``others_backward_ns``,
-  ``others_total_ns``; ``device_ns``, ``device_forward_ns``, ``device_backward_ns``, ``communication_ns``, ``device_events``,
-  ``device_total_ns``. What is outside of any module, and device events without a launch, are rows whose ``node`` is null;
+  ``calls``, ``again``; own time on the busiest thread by category (``python_ns``, ...), their sum ``host_ns``, of it
+  ``host_backward_ns``, with the modules below ``host_total_ns``; the same of all other threads: ``others_ns``,
+  ``others_backward_ns``, ``others_total_ns``; ``device_ns``, ``device_forward_ns``, ``device_backward_ns``,
+  ``communication_ns``, ``device_events``, ``device_total_ns``. What is outside of any module, and device events without a
+  launch, are rows whose ``node`` is null;
 - ``module_calls``: ``trace``, ``pid``, ``tid``, ``start_ns``, ``dur_ns``, ``node``, ``phase`` (``forward``, ``again``,
   ``backward``): calls of modules, and nodes of backward passes that belong to them;
 - ``steps``: ``trace``, ``step``, ``start_ns``, ``wall_ns``.
