@@ -15,12 +15,13 @@ from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleTime
 from overhead_lens.units import format_ns
 
 _MOST_CLASSES = 30
-_MOST_MODULES = 30
+_MOST_MODULES = 20
+_MOST_LEADING = 2
 _MOST_GROUPS = 4
 _MOST_LAYERS = 100
 _NAME = 80
 _PATH = 200
-_DEVICE_INK = INKS["kernel"]
+_COMPUTE_INK, _COMMUNICATION_INK = INKS["kernel"], "#aa3377"
 
 
 def module_sections(modules: ModuleBudgets | None) -> Iterator[Section]:
@@ -30,9 +31,10 @@ def module_sections(modules: ModuleBudgets | None) -> Iterator[Section]:
 
 
 def _blocks(modules: ModuleBudgets) -> Iterator[Block]:
-    yield Text([f"{told.headline(modules)}.", *told.layers_in_words(modules)])
+    headline = told.headline(modules)
+    yield Text([f"{headline[:1].upper()}{headline[1:]}.", *told.layers_in_words(modules)])
     yield from _icicle(modules, "host threads", lambda time: time.host_ns + time.others_ns, _host_ink)
-    yield from _icicle(modules, "device", lambda time: time.device_ns, lambda _: (_DEVICE_INK, ""))
+    yield from _icicle(modules, "device", lambda time: time.device_ns, _device_ink)
     yield _table(told.class_cells(told.costliest(modules)[:_MOST_CLASSES]), "classes, by their own time")
     for layers in told.costliest_layers(modules)[:_MOST_GROUPS]:
         yield _layers(modules, layers)
@@ -77,6 +79,11 @@ def _parts(time: ModuleTime) -> str:
     return ", ".join(f"{category} {format_ns(ns)}" for category, ns in _categories(time))
 
 
+def _led_by(time: ModuleTime) -> str:
+    whole_ns = max(1, time.host_ns + time.others_ns)
+    return ", ".join(f"{category} {ns / whole_ns:.0%}" for category, ns in _categories(time)[:_MOST_LEADING])
+
+
 def _categories(time: ModuleTime) -> list[tuple[str, int]]:
     """Host time of all threads by category, the most first."""
     sums = {name: time.host.get(name, 0) + time.others.get(name, 0) for name in (*time.host, *time.others)}
@@ -87,6 +94,11 @@ def _host_ink(time: ModuleTime) -> tuple[str, str]:
     """Color and pattern of the category that takes most."""
     most = next((category for category, _ in _categories(time)), "unattributed")
     return INKS[most], HATCHES.get(most, "")
+
+
+def _device_ink(time: ModuleTime) -> tuple[str, str]:
+    """Color of communication where that is most of the device's time."""
+    return (_COMMUNICATION_INK if 2 * time.communication_ns > time.device_ns else _COMPUTE_INK), ""
 
 
 def _layers(modules: ModuleBudgets, layers: Layers) -> Table:
@@ -109,10 +121,10 @@ def _single(modules: ModuleBudgets) -> Table:
         key=lambda at: -(nodes[at].own.host_ns + nodes[at].own.others_ns + nodes[at].own.device_ns),
     )
     rows = [
-        (*told.time_cells(nodes[at].own), _parts(nodes[at].own), f"{nodes[at].calls:,}", plain(modules.path(at)))
+        (*told.time_cells(nodes[at].own), f"{nodes[at].calls:,}", _led_by(nodes[at].own), plain(modules.path(at)))
         for at in ranked[:_MOST_MODULES]
     ]
-    return _table(((*told.TIMES, "host by category", "calls", "module"), rows), "modules with the most own time")
+    return _table(((*told.TIMES, "calls", "host led by", "module"), rows), "modules with the most own time")
 
 
 def _remainder(modules: ModuleBudgets) -> Table:
@@ -128,5 +140,5 @@ def _remainder(modules: ModuleBudgets) -> Table:
 
 def _table(cells: Cells, caption: str) -> Table:
     heads, rows = told.without_empty(cells)
-    names = {*told.NAMED, "host by category", "where"}
+    names = {*told.NAMED, "host led by", "where"}
     return Table(heads, rows, frozenset(at for at, head in enumerate(heads) if head not in names), caption)
