@@ -20,12 +20,11 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.device import COMMUNICATION, device_kinds
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.host_budget import ThreadPieces
-from overhead_lens.traces.intervals import merged
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleNode, ModuleTime
 from overhead_lens.traces.modules.names import class_and_number
 from overhead_lens.traces.modules.scopes import OUTSIDE, Scopes
-from overhead_lens.traces.timeline import sum_by
+from overhead_lens.traces.timeline import Segments, sum_by
 
 _DISPATCHER, _KERNEL = (HOST_CATEGORIES.index(name) for name in ("dispatcher", "kernel"))
 _COUNT = len(HOST_CATEGORIES)
@@ -100,45 +99,64 @@ def _thread_sums(scopes: Scopes, thread: DividedThread, floor_ns: int | None, co
     pieces = thread.pieces
     if not len(pieces.start_ns):
         return sums
-    segments = scopes.open_at.get(pieces.timeline.number)
-    starts = pieces.start_ns if segments is None else merged(pieces.start_ns, segments.start_ns)
-    piece = np.searchsorted(pieces.start_ns, starts, "right") - 1
+    starts, piece, scope = _laid_over(pieces.start_ns, scopes.open_at.get(pieces.timeline.number))
     dur_ns = np.diff(np.append(starts, pieces.start_ns[-1] + pieces.dur_ns[-1]))
-    scope = np.full(len(starts), -1, dtype=np.int64)
-    if segments is not None:
-        scope = segments.owner[np.searchsorted(segments.start_ns, starts, "right") - 1]
     place, backward = _belongs(scopes, scope, count)
-    kernel_ns = _kernel_ns(pieces.owner[piece], dur_ns, thread.splittable, floor_ns)
-    category = pieces.categories()[piece]
-    by_category = sum_by(place * _COUNT + category, dur_ns, (count + 1) * _COUNT).reshape(count + 1, _COUNT)
-    moved_ns = sum_by(place, kernel_ns, count + 1)
-    by_category[:, _DISPATCHER] -= moved_ns
-    by_category[:, _KERNEL] += moved_ns
-    sums[:, :_COUNT] = by_category
-    sums[:, _BACKWARD] = sum_by(place, np.where(backward, dur_ns, 0), count + 1)
+    group = (2 * place + backward) * _COUNT + pieces.categories()[piece]
+    by_phase = sum_by(group, dur_ns, 2 * (count + 1) * _COUNT).reshape(count + 1, 2, _COUNT)
+    moved_ns = _kernel_ns(pieces.owner[piece], dur_ns, place, thread.splittable, floor_ns, count)
+    sums[:, :_COUNT] = by_phase.sum(axis=1)
+    sums[:, _DISPATCHER] -= moved_ns
+    sums[:, _KERNEL] += moved_ns
+    sums[:, _BACKWARD] = by_phase[:, 1].sum(axis=1)
     return sums
+
+
+def _laid_over(piece_start_ns: Ints, segments: Segments | None) -> tuple[Ints, Ints, Ints]:
+    """Pieces cut where the scope changes: starts, the piece and the scope of each; both partition the same window."""
+    count = len(piece_start_ns)
+    if segments is None:
+        return piece_start_ns, np.arange(count), np.full(count, -1, dtype=np.int64)
+    # Scopes are few, and most begin and end where a piece does.
+    at = np.searchsorted(piece_start_ns, segments.start_ns)
+    cuts = piece_start_ns[np.minimum(at, count - 1)] != segments.start_ns
+    starts = np.insert(piece_start_ns, at[cuts], segments.start_ns[cuts])
+    piece = np.cumsum(np.insert(np.ones(count, dtype=np.int64), at[cuts], 0)) - 1
+    begins = np.append(at + np.cumsum(cuts) - cuts, len(starts))
+    return starts, piece, np.repeat(segments.owner, np.diff(begins))
 
 
 def _belongs(scopes: Scopes, scope: Ints, count: int) -> tuple[Ints, Bools]:
     """The place of each scope, ``count`` for outside, and whether it is of a backward pass."""
-    known = scope >= 0
-    place = np.where(known, scopes.module[scope], OUTSIDE)
-    return np.where(place == OUTSIDE, count, place), known & scopes.backward[scope]
+    # The last stands for no scope, which is -1.
+    place = np.append(np.where(scopes.module == OUTSIDE, count, scopes.module), count)
+    return place[scope], np.append(scopes.backward, False)[scope]
 
 
-def _kernel_ns(owner: Ints, dur_ns: Ints, splittable: Bools, floor_ns: int | None) -> Ints:
-    """Of each piece what is kernel by estimate: what its event takes beyond its first ``floor_ns``."""
-    kernel_ns = np.zeros(len(owner), dtype=np.int64)
-    at = np.flatnonzero(owner >= 0)
-    at = at[splittable[owner[at]]]
+def _kernel_ns(owner: Ints, dur_ns: Ints, place: Ints, splittable: Bools, floor_ns: int | None, count: int) -> Ints:
+    """What is kernel by estimate, per place: what an event takes beyond its first ``floor_ns``.
+
+    Args:
+        owner, dur_ns, place: Of consecutive pieces.
+    """
+    at = np.flatnonzero(np.append(splittable, False)[owner])
     if floor_ns is None or not len(at):
-        return kernel_ns
-    order = at[np.argsort(owner[at], kind="stable")]
-    into_ns = np.cumsum(dur_ns[order]) - dur_ns[order]
-    begins = np.concatenate(([True], owner[order][1:] != owner[order][:-1]))
-    into_ns -= into_ns[np.flatnonzero(begins)][np.cumsum(begins) - 1]
-    kernel_ns[order] = np.clip(into_ns + dur_ns[order] - floor_ns, 0, dur_ns[order])
-    return kernel_ns
+        return np.zeros(count + 1, dtype=np.int64)
+    owner, dur_ns, place = owner[at], dur_ns[at], place[at]
+    last = np.empty(len(splittable), dtype=np.int64)
+    last[owner] = place
+    apart = np.flatnonzero(last[owner] != place)
+    if len(apart):
+        # Pieces of one event in different places, which is rare: in order of time the first ones are dispatch.
+        order = np.argsort(owner, kind="stable")
+        owner, dur_ns, place = owner[order], dur_ns[order], place[order]
+        into_ns = np.cumsum(dur_ns) - dur_ns
+        begins = np.concatenate(([True], owner[1:] != owner[:-1]))
+        into_ns -= into_ns[np.flatnonzero(begins)][np.cumsum(begins) - 1]
+        return sum_by(place, np.clip(into_ns + dur_ns - floor_ns, 0, dur_ns), count + 1)
+    beyond_ns = np.maximum(sum_by(owner, dur_ns, len(splittable)) - floor_ns, 0)
+    events = np.flatnonzero(beyond_ns)
+    return sum_by(last[events], beyond_ns[events], count + 1)
 
 
 def _add_device(own: Ints, scopes: Scopes, host: HostEvents, launch: Ints, dur_ns: Ints, communicates: Bools) -> None:

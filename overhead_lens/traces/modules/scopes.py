@@ -103,7 +103,9 @@ def scopes(host: HostEvents, sequence: Ints, arguments: Arguments, window: tuple
 
 def _labels(host: HostEvents) -> tuple[str, dict[int, str]]:
     """What events are calls of, by the number of their names; annotations count where there are no events of modules."""
-    used = np.unique(host.name).tolist()
+    is_used = np.zeros(len(host.names), dtype=bool)
+    is_used[host.name] = True
+    used = np.flatnonzero(is_used).tolist()
     for known_from, told in ((EVENTS, called_module), (MARKS, marked_module)):
         labels = {number: label for number in used if (label := told(host.names[number])) is not None}
         if labels:
