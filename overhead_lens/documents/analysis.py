@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, UnsetType
 
 from overhead_lens.documents.common import Document, Rounded, Row, fill
+from overhead_lens.documents.modules import Modules, modules_row
 from overhead_lens.taxonomy.host import Frame, HostCategory, Part
 from overhead_lens.traces import model, ranks
 from overhead_lens.traces.findings.model import Finding
@@ -90,6 +91,7 @@ class Trace(Row, frozen=True, omit_defaults=False):
     operators: list[Cost] | UnsetType = UNSET
     kernels: list[Cost] | UnsetType = UNSET
     memory: list[DeviceMemory] | UnsetType = UNSET
+    modules: Modules | None = None
     findings: list[Finding] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
 
@@ -135,6 +137,7 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
         host=_host(result.host),
         threads=[fill(Thread, thread, host=_host(thread.host)) for thread in result.threads[1:]],
         device=result.devices,
+        modules=modules_row(result.modules),
         steps=[
             fill(Step, step.window, step=step.step, host=_host(step.host), device=step.devices) for step in result.steps
         ],

@@ -12,6 +12,14 @@ Tables (times in integer ns since the earliest event of the trace):
 - ``memory``: ``trace``, ``device``, ``start_ns``, ``live_bytes``, ``reserved_bytes`` (-1 where unknown) after each memory event;
 - ``allocations``: ``trace``, ``device``, ``start_ns``, ``end_ns``, ``bytes``, ``kind``, ``operator``, ``module``, ``line``: every
   block of memory; -1 for a time beyond the recording;
+- ``modules``: the budget per module: ``trace``, ``node``, ``parent``, ``path``, ``name``, ``class``, ``number``, ``depth``,
+  ``calls``, ``again``; own time on the busiest thread by category (``python_ns``, ...), their sum ``host_ns``, of it
+  ``host_backward_ns``, with the modules below ``host_total_ns``; the same of all other threads: ``others_ns``,
+  ``others_backward_ns``, ``others_total_ns``; ``device_ns``, ``device_forward_ns``, ``device_backward_ns``,
+  ``communication_ns``, ``device_events``, ``device_total_ns``. What is outside of any module, and device events without a
+  launch, are rows whose ``node`` is null;
+- ``module_calls``: ``trace``, ``pid``, ``tid``, ``start_ns``, ``dur_ns``, ``node``, ``phase`` (``forward``, ``again``,
+  ``backward``): calls of modules, and nodes of backward passes that belong to them;
 - ``steps``: ``trace``, ``step``, ``start_ns``, ``wall_ns``.
 """
 
@@ -28,6 +36,7 @@ import pandas as pd
 import pyarrow as pa
 
 from overhead_lens.errors import UsageError
+from overhead_lens.export.modules import module_table
 from overhead_lens.export.names import readable
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.traces.host import OPERATORS, threads_of
@@ -35,8 +44,9 @@ from overhead_lens.traces.launches import link
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.pieces import Analyzed
 
-_TABLES = ("events", "launches", "host", "idle", "memory", "allocations", "steps")
+_TABLES = ("events", "launches", "host", "idle", "memory", "allocations", "modules", "module_calls", "steps")
 _MEMORY_TYPES = dict.fromkeys(("start_ns", "live_bytes", "reserved_bytes"), "int64")
+_CALL_TYPES = dict.fromkeys(("start_ns", "dur_ns", "node"), "int64")
 _ALLOCATION_TYPES = dict.fromkeys(("start_ns", "end_ns", "bytes"), "int64")
 
 
@@ -108,6 +118,8 @@ def _tables(traces: Sequence[Analyzed]) -> dict[str, pa.Table]:
         parts["idle"].append(_numbered(number, idle))
         parts["memory"].append(_numbered(number, analyzed.pieces.memory.astype(_MEMORY_TYPES)))
         parts["allocations"].append(_numbered(number, analyzed.pieces.allocations.astype(_ALLOCATION_TYPES)))
+        parts["modules"].append(module_table(number, analyzed.analysis.modules))
+        parts["module_calls"].append(_numbered(number, analyzed.pieces.module_calls.astype(_CALL_TYPES)))
         parts["steps"].append(_steps(number, analyzed.analysis))
     return {
         name: pa.concat_tables(tables, promote_options="default").combine_chunks() for name, tables in parts.items()

@@ -36,6 +36,10 @@ from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife,
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
 from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis, TraceStep, Window
+from overhead_lens.traces.modules.analysis import DividedThread, module_budgets
+from overhead_lens.traces.modules.calls import CALL_COLUMNS, module_calls
+from overhead_lens.traces.modules.model import ModuleBudgets
+from overhead_lens.traces.modules.scopes import Scopes, scopes
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 
 
@@ -74,6 +78,7 @@ class Analyzer:
             kernels=kernel_costs(self._events),
             collectives=collectives(self._trace),
             memory=tuple(life.analysis(self._step_windows) for life in self.memory),
+            modules=self.modules,
         )
         return replace(
             analysis,
@@ -105,6 +110,7 @@ class Analyzer:
             self._queue_frame(),
             _joined([life.frame() for life in self.memory], ["device", "start_ns", "live_bytes", "reserved_bytes"]),
             _joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
+            self._module_calls(),
         )
 
     @cached_property
@@ -152,6 +158,20 @@ class Analyzer:
         return device_lives(memory, contexts(memory, self._host) if stacks is None else stack_contexts(memory, stacks))
 
     @cached_property
+    def module_scopes(self) -> Scopes | None:
+        """Which module is open when; None for a trace that names none."""
+        sequence = self._events["sequence"].to_numpy()[self._host.rows]
+        return scopes(self._host, sequence, self._trace.arguments, self.window.bounds)
+
+    @cached_property
+    def modules(self) -> ModuleBudgets | None:
+        """The budget per module; None for a trace that names none."""
+        if self.module_scopes is None:
+            return None
+        threads = [DividedThread(*pair) for pair in zip(self.threads.values(), self._computing, strict=True)]
+        return module_budgets(self.module_scopes, self._host, threads, self._floor_ns, self._events, self._linked)
+
+    @cached_property
     def _step_windows(self) -> list[tuple[int, Window]]:
         return step_windows(self._events)
 
@@ -182,6 +202,15 @@ class Analyzer:
         return TraceStep(
             number, window, host, tuple(self._device_budget(device, window.bounds) for device in self.devices)
         )
+
+    def _module_calls(self) -> pd.DataFrame:
+        if self.module_scopes is None:
+            return _joined([], ["pid", "tid", *CALL_COLUMNS[1:]])
+        calls = module_calls(self.module_scopes, self._host)
+        thread = calls.pop("thread").to_numpy()
+        for place, column in enumerate(("pid", "tid")):
+            calls.insert(place, column, _repeated([key[place] for key in self._host.threads], thread))
+        return calls
 
     def _idle_frame(self) -> pd.DataFrame:
         frames = []

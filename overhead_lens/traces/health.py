@@ -14,6 +14,7 @@ from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import HOST_EVENTS, RUNTIME, ThreadTimeline
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.traces.modules.notes import module_notes
 
 _KNOWN = HOST_EVENTS | DEVICE_CATEGORIES | {"gpu_user_annotation", "Trace", "overhead", "cuda_sync"}
 _KERNEL = HOST_CATEGORIES.index("kernel")
@@ -69,6 +70,7 @@ def trace_notes(trace: Trace, analysis: TraceAnalysis, linked: Linked, *, has_fl
         notes.append(
             "the recording ends with launches that have no device event: synchronize the device before the profiler stops"
         )
+    notes += module_notes(analysis.modules, has_operators=bool(analysis.operators))
     return tuple(notes)
 
 

@@ -11,6 +11,7 @@ from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.memory.model import DeviceMemory
+from overhead_lens.traces.modules.model import ModuleBudgets
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,7 @@ class TraceAnalysis(Result):
         operators, kernels: Costliest first.
         collectives: Communication kernels in order of start.
         memory: Every device whose allocations were recorded; the host last.
+        modules: The budget per module; None where the trace names no module.
         findings: Who bounds first, then what could be spared, the largest bound first; not to be added up.
         issues: What was dropped, repaired or looks wrong, in events; no zeros.
         notes: What a reader of the numbers must know, one sentence each.
@@ -217,6 +219,7 @@ class TraceAnalysis(Result):
     kernels: tuple[Cost, ...] = ()
     collectives: tuple[Collective, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
+    modules: ModuleBudgets | None = None
     findings: tuple[Finding, ...] = ()
     issues: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -225,6 +228,9 @@ class TraceAnalysis(Result):
         for thread in self.threads:
             closes = sum(category.ns for category in thread.host) == self.window.wall_ns
             require(closes, f"thread {thread.tid}: host categories do not sum to the window")
+        if self.modules is not None:
+            spent = {category.category: category.ns for category in self.host if category.ns}
+            require(dict(self.modules.whole.host) == spent, "modules do not sum to the thread's budget")
 
     @property
     def host(self) -> tuple[HostCategory, ...]:

@@ -21,6 +21,8 @@ class TracePieces:
         memory: ``device``, ``start_ns``, ``live_bytes``, ``reserved_bytes`` (-1 where unknown): after each event.
         allocations: ``device``, ``start_ns``, ``end_ns``, ``bytes``, ``kind``, ``operator``, ``module``, ``line``: every block;
             -1 for a time beyond the recording.
+        module_calls: ``pid``, ``tid``, ``start_ns``, ``dur_ns``, ``node``, ``phase``: every call of a module, and every node of a
+            backward pass that belongs to one; ``node`` is its place in the tree of the analysis.
     """
 
     host: pd.DataFrame
@@ -28,6 +30,7 @@ class TracePieces:
     queue: pd.DataFrame
     memory: pd.DataFrame
     allocations: pd.DataFrame
+    module_calls: pd.DataFrame
 
 
 @dataclass(frozen=True, slots=True)

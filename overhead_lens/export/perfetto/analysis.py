@@ -17,6 +17,7 @@ from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.lanes.events import event_lanes
 from overhead_lens.export.lanes.memory import memory_sections
 from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice, Value
+from overhead_lens.export.lanes.modules import module_sections
 from overhead_lens.export.lanes.placement import CATEGORIES_LANE
 from overhead_lens.export.names import readable
 from overhead_lens.export.perfetto.picture import Picture, write_picture
@@ -69,6 +70,7 @@ def time_sections(analyzed: Analyzed) -> tuple[list[Section], list[Lane]]:
         )
         for lane in host
     ]
+    sections += module_sections(analyzed)
     sections += memory_sections(analyzed.pieces.memory)
     sections += _devices(analyzed, events, [lane for lane in lanes if lane.thread is None])
     return sections, [lane for lane in lanes if lane.thread is not None and lane not in host]

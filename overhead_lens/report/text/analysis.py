@@ -15,6 +15,7 @@ from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.ranks import print_ranks
 from overhead_lens.report.text.recorded.findings import finding_blocks
 from overhead_lens.report.text.recorded.memory import memory_blocks, memory_notes
+from overhead_lens.report.text.recorded.modules import module_blocks
 from overhead_lens.taxonomy.categories import CATEGORIES, COLORS, QUEUE
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
@@ -96,6 +97,7 @@ def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
             "costliest operators (self time, of the window)", analysis.operators, analysis.window.wall_ns, name_width
         ),
         _costs("costliest kernels (of the window)", analysis.kernels, analysis.window.wall_ns, name_width),
+        *module_blocks(analysis.modules),
         *memory_blocks(analysis.memory),
         _steps(analysis.steps),
         *finding_blocks(analysis.findings, analysis.window.wall_ns),

@@ -16,7 +16,7 @@ from overhead_lens.taxonomy.rules import Rule
 from overhead_lens.units import format_ns, format_signed_ns
 
 MOST_NODES = 1_200
-_LEAST_SHARE = 0.0005
+LEAST_SHARE = 0.0005
 _LEVEL_PX = 20
 _MOST_LEVELS = 36
 _BESIDE_PX = 40
@@ -27,8 +27,8 @@ _SLOWER, _FASTER, _EVEN = "#e45756", "#4c78a8", "#bab0ac"
 
 
 @dataclass(frozen=True, slots=True)
-class _Tile:
-    """One frame as drawn.
+class Tile:
+    """One frame, or one module, as drawn.
 
     Attributes:
         size: Its width; those of its children sum to no more.
@@ -53,11 +53,11 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Block]:
     """
     if not nodes:
         return []
-    tree = folded(nodes, MOST_NODES, _LEAST_SHARE)
+    tree = folded(nodes, MOST_NODES, LEAST_SHARE)
     whole = tree.nodes[0].total
     fields = ("category", "self", "with what it calls", "rule", "source of the rule")
     tiles = [
-        _Tile(
+        Tile(
             node.parent,
             _place(node),
             node.total,
@@ -76,10 +76,10 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Block]:
     notes = [f"{whole:,} stacks; the whole width is {format_ns(whole_ns)} per {per}."]
     if tree.frames:
         notes.append(
-            f"Folded: {tree.frames:,} frames of less than {_LEAST_SHARE:.2%} each or beyond the {MOST_NODES:,} largest, "
+            f"Folded: {tree.frames:,} frames of less than {LEAST_SHARE:.2%} each or beyond the {MOST_NODES:,} largest, "
             f"{tree.stacks / whole:.1%} of the stacks."
         )
-    return [_chart(tiles, fields, described), Text(notes)]
+    return [tile_chart(tiles, fields, described), Text(notes)]
 
 
 def difference_icicle(
@@ -96,7 +96,7 @@ def difference_icicle(
         f"Frames of both sides, each as wide as the mean of its times: red where the new one takes longer (+), "
         f"blue where it takes less (-); the strongest color is {format_ns(most_ns)} per {per}."
     )
-    return [_chart(tiles, ("base", "new", "difference", "category"), described), Text([described])]
+    return [tile_chart(tiles, ("base", "new", "difference", "category"), described), Text([described])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _merged(base: Sequence[Node], new: Sequence[Node]) -> list[_Pair]:
 def _largest(found: dict[tuple[int, str], int], nodes: Sequence[Node], counts: Sequence[Sequence[int]]) -> list[_Pair]:
     wholes = counts[0]
     shares = [sum(count / whole for count, whole in zip(pair, wholes, strict=True)) / 2 for pair in counts]
-    least = max(_LEAST_SHARE, sorted(shares, reverse=True)[min(MOST_NODES, len(shares)) - 1])
+    least = max(LEAST_SHARE, sorted(shares, reverse=True)[min(MOST_NODES, len(shares)) - 1])
     places: dict[int, int] = {ROOT: ROOT}
     pairs: list[_Pair] = []
     for (parent, _), place in found.items():
@@ -144,7 +144,7 @@ def _delta_ns(pair: _Pair, scales: Sequence[float]) -> float:
     return new * scales[1] - base * scales[0]
 
 
-def _changed(pair: _Pair, scales: Sequence[float], most_ns: float) -> _Tile:
+def _changed(pair: _Pair, scales: Sequence[float], most_ns: float) -> Tile:
     times = [count * scale for count, scale in zip(pair.counts, scales, strict=True)]
     delta_ns = times[1] - times[0]
     strength = min(1.0, abs(delta_ns) / most_ns)
@@ -154,7 +154,7 @@ def _changed(pair: _Pair, scales: Sequence[float], most_ns: float) -> _Tile:
     told = (*map(format_ns, times), format_signed_ns(delta_ns), pair.node.attribution.category)
     # Whole numbers, so that the parts of a frame never sum to more than it.
     size = sum(count * round(scale * _FINE) for count, scale in zip(pair.counts, scales, strict=True))
-    return _Tile(pair.parent, sign + _place(pair.node), size, ink, "", told)
+    return Tile(pair.parent, sign + _place(pair.node), size, ink, "", told)
 
 
 def _mixed(one: str, other: str, share: float) -> str:
@@ -195,7 +195,7 @@ def _pattern(rule: Rule) -> str:
     )
 
 
-def _chart(tiles: Sequence[_Tile], fields: Sequence[str], described: str) -> Chart:
+def tile_chart(tiles: Sequence[Tile], fields: Sequence[str], described: str) -> Chart:
     """Plotly's icicle, which zooms into a frame that is clicked."""
     depths: list[int] = []
     for tile in tiles:

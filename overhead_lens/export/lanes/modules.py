@@ -1,0 +1,138 @@
+"""Modules over time: calls inside each other, and the backward pass as stretches of the modules that it is of.
+
+Nodes of the backward pass that follow one another in one module are one slice, and so are those of the modules around it; all end
+where a module is called in a forward pass::
+
+    nodes        [ReluBackward0) [AddmmBackward0) [AccumulateGrad)
+    slices       Net_0--------------------------------------------
+                 ReLU_0--------- Linear_0-------------------------
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from overhead_lens.export.lanes.model import Lane, Section, Slice, Value
+from overhead_lens.export.names import readable
+from overhead_lens.stats.values import Ints
+from overhead_lens.traces.modules.calls import PHASES
+from overhead_lens.traces.modules.model import MOST_PATH_NAMES, ModuleBudgets, ModuleTime
+from overhead_lens.traces.pieces import Analyzed
+
+MODULES = "Modules"
+KIND = "module"
+BACKWARD = "module, backward"
+
+_FORWARD, _AGAIN, _BACKWARD = PHASES
+
+
+def module_sections(analyzed: Analyzed) -> Iterator[Section]:
+    """A lane of the thread that calls most modules, below it those of the others; nothing where the trace names none."""
+    modules, calls = analyzed.analysis.modules, analyzed.pieces.module_calls
+    if modules is None or not len(calls):
+        return
+    slices = _Slices(modules, calls[calls["phase"] == _FORWARD]["start_ns"].to_numpy())
+    names = analyzed.trace.thread_names
+    lanes: list[tuple[int, Lane]] = []
+    for key, mine in calls.groupby(["pid", "tid"], sort=False, observed=True):
+        pid, tid = map(str, key)
+        named = names.get((pid, tid), "")
+        name = readable(named if named and tid in named else f"thread {tid} {named}".strip())
+        lane = Lane(f"{MODULES} of {name}", slices.of(mine), description=f"{_EXPLAINED} This is {name}.")
+        lanes.append((int((mine["phase"] == _FORWARD).sum()), lane))
+    top, *below = [lane for _, lane in sorted(lanes, key=lambda item: -item[0])]
+    yield Section(Lane(MODULES, top.slices, description=top.description), tuple(below))
+
+
+_EXPLAINED = (
+    "Calls of modules inside each other, and the modules that nodes of the backward pass belong to. Their arguments tell the "
+    "time of the module in the whole trace."
+)
+
+
+_Placed = tuple[int, Slice]
+"""A slice and its module's place in the tree, which comes after that of the module around it."""
+
+
+class _Slices:
+    """Slices of the modules of one trace."""
+
+    def __init__(self, modules: ModuleBudgets, forward_ns: Ints) -> None:
+        self._modules = modules
+        self._forward_ns = np.sort(forward_ns)
+        self._arguments: dict[int, Mapping[str, Value]] = {}
+        self._around: dict[int, tuple[int, ...]] = {}
+
+    def of(self, calls: Any) -> Sequence[Slice]:
+        """Those of one thread, ordered."""
+        starts, node, phase = calls["start_ns"].to_numpy(), calls["node"].to_numpy(), calls["phase"].to_numpy()
+        ends = starts + calls["dur_ns"].to_numpy()
+        called = np.flatnonzero(phase != _BACKWARD)
+        slices = [
+            self._slice(int(node[at]), int(starts[at]), int(ends[at]), "" if phase[at] == _FORWARD else "again: ")
+            for at in called.tolist()
+        ]
+        nodes = np.flatnonzero(phase == _BACKWARD)
+        slices += self._stretches(starts[nodes], ends[nodes], node[nodes].tolist())
+        # Stretches of modules inside each other may be equally long.
+        slices.sort(key=lambda pair: (pair[1].start_ns, -pair[1].end_ns, pair[0]))
+        return [piece for _, piece in slices]
+
+    def _stretches(self, starts: Ints, ends: Ints, nodes: Sequence[int]) -> Iterator[_Placed]:
+        """The open modules are a stack of pairs: module, and where its stretch began."""
+        begun = np.searchsorted(self._forward_ns, starts).tolist()
+        ended = np.searchsorted(self._forward_ns, ends).tolist()
+        times = list(zip(starts.tolist(), ends.tolist(), strict=True))
+        stack: list[tuple[int, int]] = []
+        for at, node in enumerate(nodes):
+            path = self._path(node)
+            same = 0
+            if at and begun[at] == ended[at - 1]:
+                while same < min(len(path), len(stack)) and path[same] == stack[same][0]:
+                    same += 1
+            yield from self._closed(stack, same, times[at - 1][1])
+            stack += [(place, times[at][0]) for place in path[same:]]
+        if nodes:
+            yield from self._closed(stack, 0, times[-1][1])
+
+    def _closed(self, stack: list[tuple[int, int]], depth: int, end_ns: int) -> Iterator[_Placed]:
+        while len(stack) > depth:
+            place, start_ns = stack.pop()
+            yield self._slice(place, start_ns, max(start_ns, end_ns), "backward: ")
+
+    def _slice(self, place: int, start_ns: int, end_ns: int, prefix: str) -> _Placed:
+        name = f"{prefix}{readable(self._modules.nodes[place].name)}"
+        kind = KIND if not prefix else BACKWARD
+        return place, Slice(start_ns, end_ns, name, kind, self._told(place))
+
+    def _path(self, place: int) -> tuple[int, ...]:
+        """Places from the outermost module that is drawn to this one."""
+        if place not in self._around:
+            path: list[int] = []
+            at: int | None = place
+            while at is not None and len(path) < MOST_PATH_NAMES:
+                path.append(at)
+                at = self._modules.nodes[at].parent
+            self._around[place] = tuple(reversed(path))
+        return self._around[place]
+
+    def _told(self, place: int) -> Mapping[str, Value]:
+        if place not in self._arguments:
+            node = self._modules.nodes[place]
+            told: dict[str, Value] = {"path": readable(self._modules.path(place)), "calls": node.calls}
+            for which, time in (("own", node.own), ("with inner ones", node.total)):
+                told |= {f"{which}, {name}": ns for name, ns in _times(time).items() if ns}
+            self._arguments[place] = told
+        return self._arguments[place]
+
+
+def _times(time: ModuleTime) -> dict[str, int]:
+    return {
+        "busiest thread ns": time.host_ns,
+        "other threads ns": time.others_ns,
+        "device forward ns": time.device_forward_ns,
+        "device backward ns": time.device_backward_ns,
+    }

@@ -1,0 +1,190 @@
+"""What a trace says of its modules: frozen values whose constructors check that they close. Durations are integer ns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from overhead_lens.errors import require
+
+EVENTS, MARKS = "events", "annotations"
+"""Where modules are known from: ``nn.Module`` events, or annotations of the program."""
+
+MOST_PATH_NAMES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleTime:
+    """Time that belongs to a module.
+
+    Attributes:
+        host: Of the busiest thread, by category; no zeros.
+        host_backward_ns: Of this, in nodes of the backward pass.
+        others: Of all other threads, by category; no zeros.
+        others_backward_ns: Of this, in nodes of the backward pass.
+        device_forward_ns, device_backward_ns: Durations of the device events that were launched in it, summed; those of
+            different streams may run at once.
+        communication_ns: Of this, what communicates: a gradient's all-reduce is launched in the module whose gradient filled
+            the bucket, and runs until the last rank has come.
+        device_events: Their number.
+    """
+
+    host: Mapping[str, int] = field(default_factory=dict)
+    host_backward_ns: int = 0
+    others: Mapping[str, int] = field(default_factory=dict)
+    others_backward_ns: int = 0
+    device_forward_ns: int = 0
+    device_backward_ns: int = 0
+    communication_ns: int = 0
+    device_events: int = 0
+
+    def __post_init__(self) -> None:
+        require(0 <= self.host_backward_ns <= self.host_ns, "a module's backward pass takes more than all of it")
+        require(0 <= self.others_backward_ns <= self.others_ns, "a module's backward pass takes more than all of it")
+        require(0 <= self.communication_ns <= self.device_ns, "a module communicates for more than its device time")
+
+    @property
+    def host_ns(self) -> int:
+        """Time on the busiest thread."""
+        return sum(self.host.values())
+
+    @property
+    def others_ns(self) -> int:
+        """Time on the other threads."""
+        return sum(self.others.values())
+
+    @property
+    def device_ns(self) -> int:
+        """Time of device events, forward and backward."""
+        return self.device_forward_ns + self.device_backward_ns
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleNode:
+    """A module as called from its parent.
+
+    Attributes:
+        parent: Place of its parent in the tree, before its own; None for a module that no other calls.
+        name: Class and number of the instance: ``Linear_3``.
+        class_name: ``Linear``.
+        number: 3; None where the trace numbers no instances.
+        depth: Modules around it.
+        calls: Of these, ``again`` in a backward pass (activation checkpointing).
+        own: While it is the innermost module.
+        total: With the modules below it.
+    """
+
+    parent: int | None
+    name: str
+    class_name: str
+    number: int | None
+    depth: int
+    calls: int
+    again: int
+    own: ModuleTime
+    total: ModuleTime
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleClass:
+    """All modules of one class.
+
+    Attributes:
+        instances: Different ones.
+        own: Summed.
+        total: With what is below them, a module inside another of its class counted once.
+    """
+
+    class_name: str
+    instances: int
+    calls: int
+    own: ModuleTime
+    total: ModuleTime
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Modules of one class below one parent: the layers of a model.
+
+    Attributes:
+        parent: Place of the parent; None for modules that no other calls.
+        nodes: Their places, at least two, in order of their first call.
+    """
+
+    parent: int | None
+    class_name: str
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleBudgets:
+    """The budget per module: own times of all nodes and ``outside`` sum to the threads, and to the device with ``unlinked``.
+
+    Attributes:
+        known_from: ``EVENTS`` or ``MARKS``.
+        nodes: The tree, parents before their children, in order of the first call.
+        classes: The most own time first.
+        layers: In order of the first call.
+        outside: What no module is open for.
+        unlinked_ns, unlinked_events: Device events whose launch is not in the trace.
+        backward_nodes: Nodes of the backward pass.
+        unjoined_nodes: Of these, those that nothing joins to their forward: they count as what is open around them.
+    """
+
+    known_from: str
+    nodes: tuple[ModuleNode, ...]
+    classes: tuple[ModuleClass, ...]
+    layers: tuple[Layers, ...]
+    outside: ModuleTime
+    unlinked_ns: int
+    unlinked_events: int
+    backward_nodes: int
+    unjoined_nodes: int
+
+    def __post_init__(self) -> None:
+        for place, node in enumerate(self.nodes):
+            require(node.parent is None or 0 <= node.parent < place, f"{node.name}: its parent comes after it")
+        own, total = self.inside, [node.total for node in self.nodes if node.parent is None]
+        require(own.host_ns == sum(each.host_ns for each in total), "own times do not sum to the outermost modules")
+        require(
+            own.device_ns == sum(each.device_ns for each in total), "device times do not sum to the outermost modules"
+        )
+
+    @property
+    def inside(self) -> ModuleTime:
+        """Time in any module."""
+        return summed([node.own for node in self.nodes])
+
+    @property
+    def whole(self) -> ModuleTime:
+        """All time: the busiest thread's budget, that of the others, and device events that are linked."""
+        return summed([self.inside, self.outside])
+
+    def path(self, place: int) -> str:
+        """Names from the outermost module to that at ``place``; of very deep ones the last."""
+        names: list[str] = []
+        at: int | None = place
+        while at is not None and len(names) < MOST_PATH_NAMES:
+            names.append(self.nodes[at].name)
+            at = self.nodes[at].parent
+        return "/".join([*(["…"] if at is not None else []), *reversed(names)])
+
+
+def summed(times: Sequence[ModuleTime]) -> ModuleTime:
+    """The sum of times."""
+    host: dict[str, int] = {}
+    others: dict[str, int] = {}
+    for time in times:
+        for sums, parts in ((host, time.host), (others, time.others)):
+            for category, ns in parts.items():
+                sums[category] = sums.get(category, 0) + ns
+    return ModuleTime(
+        host,
+        sum(time.host_backward_ns for time in times),
+        others,
+        sum(time.others_backward_ns for time in times),
+        sum(time.device_forward_ns for time in times),
+        sum(time.device_backward_ns for time in times),
+        sum(time.communication_ns for time in times),
+        sum(time.device_events for time in times),
+    )
