@@ -517,9 +517,17 @@ INTEGERS = st.one_of(
         ["0x0", "0xff", "12", "007", "-4", "", "x", Number("18446744073709551615"), Number("1.5"), [], True]
     ),
 )
+DECIMALS = st.one_of(
+    INTEGERS,
+    st.decimals(0, 10**6, places=9).map(lambda value: Number(f"{value:f}")),
+    st.sampled_from(["1.5", "-1.5", "1.", ".5", "1e2", "inf", "", *map(Number, ("1e-5", "1.25E+2", "1e400", "-0.5"))]),
+    st.sampled_from(
+        [Number("NaN"), Number("1234567890123.5"), Number("0.00000099999999999999999999"), "999999999999.5"]
+    ),
+)
 VALUES = st.recursive(st.none() | st.integers(-5, 5) | TEXTS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3), max_leaves=6)  # fmt: skip
 EVENTS = st.fixed_dictionaries(
-    {"ph": st.sampled_from(["X", "X", "X", "X", "M", "s", "B", "i", None])},
+    {"ph": st.sampled_from(["X", "X", "X", "X", "M", "s", "B", "i", "C", None])},
     optional={
         "cat": st.sampled_from(["cpu_op", "kernel", "Memcpy", "cuda_runtime"]) | TEXTS,
         "name": TEXTS | st.sampled_from(["thread_name", "[memory]"]),
@@ -542,6 +550,12 @@ EVENTS = st.fixed_dictionaries(
                 "Addr": INTEGERS,
                 "Total Allocated": INTEGERS,
                 "Device Type": INTEGERS,
+                "bytes": INTEGERS,
+                "graph id": INTEGERS,
+                "graph node id": INTEGERS | DECIMALS,
+                "est. achieved occupancy %": DECIMALS,
+                "blocks per SM": DECIMALS | VALUES,
+                "warps per SM": DECIMALS,
             },
         ),
     },
@@ -555,6 +569,8 @@ def test_both_ways_read_the_same(tmp_path: Path, entries: list[dict], compact: b
     whole, parts = read_trace(path), scanned(path, block_bytes)
     assert rows(whole.events) == rows(parts.events)
     assert rows(whole.memory) == rows(parts.memory)
+    assert rows(whole.counters) == rows(parts.counters)
+    assert rows(whole.work) == rows(parts.work)
     assert [dict(whole.issues), whole.event_count, whole.origin_ns, whole.raw_bytes] == [
         dict(parts.issues), parts.event_count, parts.origin_ns, parts.raw_bytes,
     ]  # fmt: skip
@@ -618,6 +634,7 @@ def test_public_traces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again = read_trace(path)
     for column in EVENT_COLUMNS:
         assert (trace.events[column].to_numpy() == again.events[column].to_numpy()).all()
+    assert trace.work.equals(again.work)
     chosen = list(range(0, len(trace.events), max(1, len(trace.events) // 50)))
     assert trace.arguments(chosen) == again.arguments(chosen)
     assert json.dumps(trace.metadata, sort_keys=True) == json.dumps(again.metadata, sort_keys=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from overhead_lens.errors import UsageError
-from overhead_lens.readers.kineto.event import ABSENT, BEYOND, COMPLETE, LABEL, MEMORY, integer
+from overhead_lens.readers.kineto.counters import PLACES, Values, counter_frame
+from overhead_lens.readers.kineto.event import ABSENT, BEYOND, COMPLETE, COUNTER, LABEL, MEMORY, integer
 from overhead_lens.readers.kineto.memory import Numbers, memory_frame
 from overhead_lens.readers.kineto.model import DEVICE_CATEGORIES
+from overhead_lens.readers.kineto.work import COLUMNS as WORK_COLUMNS
+from overhead_lens.readers.kineto.work import work_frame
 
 CODES = ("name", "cat", "pid", "tid")
 NUMBERS = ("start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external")
@@ -28,17 +31,21 @@ class Columns:
     """Rows of a trace, column by column, before they become a frame.
 
     Attributes:
-        kind: int8, shape ``(n,)``: ``COMPLETE``, ``LABEL`` or ``MEMORY``.
+        kind: int8, shape ``(n,)``: ``COMPLETE``, ``LABEL``, ``MEMORY`` or ``COUNTER``.
         values: For each name of ``CODES`` int32 indices into ``strings``, for each name of ``NUMBERS`` int64; all of shape
             ``(n,)``. In a label's row ``name`` is the thread's name.
         strings: Strings by index; duplicates become one category.
         memory: What the rows of kind ``MEMORY`` say, in their order.
+        counters: What the rows of kind ``COUNTER`` say, in their order.
+        work: int64 ``(m, 1 + len(WORK_COLUMNS))``: a row, ascending, and what its arguments say of device work.
     """
 
     kind: Ints
     values: MutableMapping[str, Ints]
     strings: Sequence[str]
     memory: Sequence[Numbers] = ()
+    counters: Sequence[Values] = ()
+    work: Ints = field(default_factory=lambda: np.zeros((0, 1 + len(WORK_COLUMNS)), dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,8 @@ class Framed:
     Attributes:
         events: The frame; the earliest event starts at 0.
         memory: Allocations and releases, on the same axis.
+        counters: Values of counters, on the same axis.
+        work: What device work says of itself.
         earliest_ns: That start as the file has it; 0 without events.
         thread_names: (pid, tid) to name.
         rows: int64, shape ``(len(events),)``: row of the columns per row of the frame.
@@ -56,6 +65,8 @@ class Framed:
 
     events: pd.DataFrame
     memory: pd.DataFrame
+    counters: pd.DataFrame
+    work: pd.DataFrame
     earliest_ns: int
     thread_names: Mapping[tuple[str, str], str]
     rows: Ints
@@ -73,9 +84,8 @@ def framed(columns: Columns) -> Framed:
     strings, number_of = _distinct(columns.strings)
     all_rows = len(rows) == len(columns.kind)
     names = _thread_names(columns)
-    at = np.flatnonzero(columns.kind == MEMORY)
-    placed = {name: number_of[columns.values[name][at]] for name in ("pid", "tid")}
-    placed["start_ns"] = columns.values["start_ns"][at]
+    placed = _placed(columns, MEMORY, ("pid", "tid"), number_of)
+    counted = _placed(columns, COUNTER, PLACES, number_of)
     frame: dict[str, Any] = {}
     for name in (*CODES, *NUMBERS):
         # Popped as it is used: only one column at a time is in memory twice.
@@ -83,14 +93,30 @@ def framed(columns: Columns) -> Framed:
         column = column if all_rows else column[rows]
         frame[name] = _categorical(number_of[column], strings) if name in CODES else column
     starts = frame["start_ns"]
-    _check_range(np.concatenate((starts, placed["start_ns"])), np.append(frame["dur_ns"], 0))
-    earliest_ns = int(starts.min()) if len(starts) else 0
-    if not len(starts) and len(at):
-        earliest_ns = int(placed["start_ns"].min())
+    others = np.concatenate((placed["start_ns"], counted["start_ns"]))
+    _check_range(np.concatenate((starts, others)), np.append(frame["dur_ns"], 0))
+    first = starts if len(starts) else others
+    earliest_ns = int(first.min()) if len(first) else 0
     starts -= earliest_ns
-    placed["start_ns"] = placed["start_ns"] - earliest_ns
-    memory = memory_frame(placed, columns.memory, strings)
-    return Framed(pd.DataFrame(frame, copy=False), memory, earliest_ns, names, rows, len(complete) - len(rows))
+    for named in (placed, counted):
+        named["start_ns"] = named["start_ns"] - earliest_ns
+    return Framed(
+        events=pd.DataFrame(frame, copy=False),
+        memory=memory_frame(placed, columns.memory, strings),
+        counters=counter_frame(counted, columns.counters, strings),
+        work=work_frame(columns.work[:, 0], columns.work[:, 1:], np.where(frame["device"] >= 0, rows, ABSENT)),
+        earliest_ns=earliest_ns,
+        thread_names=names,
+        rows=rows,
+        damaged_count=len(complete) - len(rows),
+    )
+
+
+def _placed(columns: Columns, kind: int, names: Sequence[str], number_of: Ints) -> dict[str, Ints]:
+    """Texts, as indices of distinct ones, and times of the rows of a kind."""
+    at = np.flatnonzero(columns.kind == kind)
+    placed = {name: number_of[columns.values[name][at]] for name in names}
+    return {**placed, "start_ns": columns.values["start_ns"][at]}
 
 
 def _check_range(start_ns: Ints, dur_ns: Ints) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from overhead_lens.units import ns_from_us_text
 
-OTHER, COMPLETE, LABEL, MEMORY = 0, 1, 2, 4  # 3 is the scanner's
+OTHER, COMPLETE, LABEL, MEMORY, COUNTER = 0, 1, 2, 4, 5  # 3 is the scanner's
 
 DAMAGED = "damaged_event"
 NO_PHASE = "missing_phase"
@@ -23,6 +23,7 @@ BAD_DURATION = "bad_duration"
 NEGATIVE_DURATION = "negative_duration"
 
 BAD_MEMORY = "bad_memory_event"
+BAD_COUNTER = "bad_counter_event"
 MEMORY_EVENT = "[memory]"
 """An instant: memory was allocated or released (torch/csrc/profiler/kineto_shim.cpp, ``profile_memory=True``)."""
 
@@ -39,8 +40,8 @@ class Row(NamedTuple):
     """One entry as it goes into the frame.
 
     Attributes:
-        kind: ``COMPLETE`` for an event, ``LABEL`` for a thread's name, ``MEMORY`` for an allocation or release, ``OTHER`` for an
-            entry that is only counted.
+        kind: ``COMPLETE`` for an event, ``LABEL`` for a thread's name, ``MEMORY`` for an allocation or release, ``COUNTER`` for
+            values of counters, ``OTHER`` for an entry that is only counted.
         name: Name of the event, or of the thread if ``kind`` is ``LABEL``.
         issue: Reason why it was dropped or repaired; None for a sound entry.
     """
@@ -78,6 +79,8 @@ def parse_row(text: bytes) -> Row:
         return label_row(event.get("name"), event.get("pid"), event.get("tid"), arguments.get("name"))
     if phase == "i" and event.get("name") == MEMORY_EVENT:
         return memory_row(event.get("pid"), event.get("tid"), times.get("ts"))
+    if phase == "C":
+        return counter_row(event.get("name"), event.get("cat"), event.get("pid"), event.get("tid"), times.get("ts"))
     if phase != "X":
         return other_row(phase)
     external = arguments.get("External id")
@@ -167,8 +170,16 @@ def memory_row(pid: Any, tid: Any, ts: Any) -> Row:
     return Row(MEMORY, "", "", as_text(pid), as_text(tid), start_ns)
 
 
+def counter_row(name: Any, cat: Any, pid: Any, tid: Any, ts: Any) -> Row:
+    """Row of values of counters, which are in ``args``."""
+    start_ns = _nanoseconds(ts)
+    if start_ns is None:
+        return Row(OTHER, issue=BAD_TIMESTAMP)
+    return Row(COUNTER, as_text(name), as_text(cat), as_text(pid), as_text(tid), start_ns)
+
+
 def other_row(phase: Any) -> Row:
-    """Row of any other phase: flows, counters and instants of other names are only counted."""
+    """Row of any other phase: flows and instants of other names are only counted."""
     return Row(OTHER, issue=NO_PHASE if phase is None else BEGIN_END if phase in ("B", "E") else None)
 
 

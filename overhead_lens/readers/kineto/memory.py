@@ -66,14 +66,15 @@ def memory_frame(
         strings: Distinct texts.
     """
     table = np.array(numbers, dtype=np.int64).reshape(-1, len(NUMBERS))
-    columns: dict[str, Any] = {name: _named(placed[name], strings) for name in ("pid", "tid")}
+    columns: dict[str, Any] = {name: named(placed[name], strings) for name in ("pid", "tid")}
     columns["start_ns"] = placed["start_ns"].astype(np.int64)
     columns |= {name: table[:, at].copy() for at, name in enumerate(NUMBERS)}
     made: pd.DataFrame = pd.DataFrame(columns)
     return made
 
 
-def _named(codes: npt.NDArray[Any], strings: Sequence[str]) -> Any:
+def named(codes: npt.NDArray[Any], strings: Sequence[str]) -> Any:
+    """Categorical of indices into ``strings``, whose categories are those in use."""
     used, number = np.unique(codes, return_inverse=True)
     texts: Any = pd.Index([strings[code] for code in used.tolist()], dtype=object)
     made: Any = pd.Categorical.from_codes(number.astype(np.int32), categories=texts, validate=False)

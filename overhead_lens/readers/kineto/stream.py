@@ -16,10 +16,13 @@ import numpy as np
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.kineto import scanner
 from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns, Ints
+from overhead_lens.readers.kineto.counters import Values, counter_values
 from overhead_lens.readers.kineto.event import (
+    BAD_COUNTER,
     BAD_MEMORY,
     BEGIN_END,
     COMPLETE,
+    COUNTER,
     DAMAGED,
     MEMORY,
     MISSING_DURATION,
@@ -32,6 +35,7 @@ from overhead_lens.readers.kineto.event import (
 from overhead_lens.readers.kineto.memory import Numbers, memory_numbers
 from overhead_lens.readers.kineto.source import Source, opened
 from overhead_lens.readers.kineto.string_table import StringTable
+from overhead_lens.readers.kineto.work import NONE, work_numbers
 
 TRUNCATED = "truncated"
 STRAY_COMMA = "stray_comma"
@@ -126,6 +130,9 @@ class _Scan:
         self._row = 0
         self._kept: dict[int, bytes] = {}
         self._memory: list[Numbers] = []
+        self._values: list[Values] = []
+        self._work = _new_work()
+        self._full_work: list[Ints] = []
         self._asked_for = np.zeros(0, dtype=bool)
         self._full_rows = 0
         self._at_end = False
@@ -183,6 +190,7 @@ class _Scan:
                 end,
                 final,
                 *self._rows,
+                self._work,
                 self._row,
                 self._field,
                 self._keys,
@@ -192,6 +200,7 @@ class _Scan:
             self._settle(block, first)
             if status == scanner.NEED_ROWS:
                 self._full.append((self._rows, self._row))
+                self._close_work()
                 self._full_rows += self._row
                 self._rows, self._row = _new_rows(), 0
             elif status == scanner.NEED_TABLE:
@@ -214,8 +223,11 @@ class _Scan:
                     column[row] = self._strings.number(getattr(read, name))
                 for column, name in zip(numbers, NUMBERS, strict=False):
                     column[row] = getattr(read, name)
+            if read.kind == COMPLETE:
+                self._settle_work(block.data[at : at - int(numbers[scanner.ARGS_SIZE][row])].tobytes(), row)
         self._keep(block, first)
         self._settle_memory(block, first)
+        self._settle_counters(block, first)
         numbers[scanner.ARGS_AT][first : self._row] += block.offset - block.start
 
     def _keep(self, block: _Block, first: int) -> None:
@@ -237,17 +249,43 @@ class _Scan:
         """Decode what the memory events from ``first`` on say; those that say nothing are only counted."""
         kind, _, numbers = self._rows
         for row in (first + np.flatnonzero(kind[first : self._row] == MEMORY)).tolist():
-            at, size = int(numbers[scanner.ARGS_AT][row]), int(numbers[scanner.ARGS_SIZE][row])
-            text = block.data[at : at + abs(size)].tobytes()
-            read = memory_numbers(text if size >= 0 else json.dumps(_arguments(text, is_entry=True)).encode())
+            read = memory_numbers(_arguments_text(block, numbers, row))
             if read is None:
                 kind[row] = OTHER
                 self._issues[BAD_MEMORY] = self._issues.get(BAD_MEMORY, 0) + 1
             else:
                 self._memory.append(read)
 
+    def _settle_counters(self, block: _Block, first: int) -> None:
+        """Decode the values of the counters from ``first`` on; events without any are only counted."""
+        kind, _, numbers = self._rows
+        for row in (first + np.flatnonzero(kind[first : self._row] == COUNTER)).tolist():
+            read = counter_values(_arguments_text(block, numbers, row))
+            if read is None:
+                kind[row] = OTHER
+                self._issues[BAD_COUNTER] = self._issues.get(BAD_COUNTER, 0) + 1
+            else:
+                self._values.append(read)
+
+    def _settle_work(self, entry: bytes, row: int) -> None:
+        """Enter what a deferred row says of itself as device work."""
+        read = work_numbers(_arguments(entry, is_entry=True, parse_float=str))
+        if read != NONE:
+            count = self._counters[scanner.WORK]
+            self._work[count] = (row, *read)
+            self._counters[scanner.WORK] += 1
+
+    def _close_work(self) -> None:
+        """Keep the rows of device work of a full chunk."""
+        count = int(self._counters[scanner.WORK])
+        part = self._work[:count].copy()
+        part[:, 0] += self._full_rows
+        self._full_work.append(part[np.argsort(part[:, 0], kind="stable")])
+        self._counters[scanner.WORK] = 0
+
     def _result(self, raw_bytes: int, *, cut_off: bool) -> Streamed:
         self._full.append((self._rows, self._row))
+        self._close_work()
         columns: list[list[Ints]] = [[] for _ in range(1 + scanner.CODE_COUNT + scanner.NUMBER_COUNT)]
         for (kind, codes, numbers), count in self._full:
             for column, part in zip(columns, (kind, *codes, *numbers), strict=True):
@@ -265,7 +303,8 @@ class _Scan:
         if cut_off:
             self._issues[TRUNCATED] = 1
         places = values.pop("arguments_at"), values.pop("arguments_size")
-        made = Columns(joined[0], values, self._strings.decoded(), self._memory)
+        work = np.concatenate(self._full_work)
+        made = Columns(joined[0], values, self._strings.decoded(), self._memory, self._values, work)
         entries = int(self._counters[scanner.ENTRIES])
         return Streamed(made, entries, raw_bytes, self._issues, self._metadata(), *places, self._kept)
 
@@ -275,10 +314,10 @@ class _Scan:
         return {name: value for name, value in (before | after).items() if name != "traceEvents"}
 
 
-def _object(text: bytes) -> dict[str, Any]:
+def _object(text: bytes, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
     """Parse a JSON object; empty where the text is none."""
     try:
-        value = from_json(text.decode("utf-8", "replace"))
+        value = from_json(text.decode("utf-8", "replace"), parse_float)
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
@@ -290,6 +329,10 @@ def _new_rows(count: int = _CHUNK_ROWS) -> _Rows:
         tuple(np.empty(count, dtype=np.int32) for _ in range(scanner.CODE_COUNT)),
         tuple(np.empty(count, dtype=np.int64) for _ in range(scanner.NUMBER_COUNT)),
     )
+
+
+def _new_work(count: int = _CHUNK_ROWS) -> Ints:
+    return np.empty((count, 1 + scanner.WORK_COUNT), dtype=np.int64)
 
 
 def _joined(block: _Block, rest: Ints) -> _Block:
@@ -402,7 +445,14 @@ class _Text:
         return self._buffer[at - self._offset : at - self._offset + size]
 
 
-def _arguments(text: bytes, *, is_entry: bool) -> Mapping[str, Any]:
-    value: Any = _object(text)
+def _arguments_text(block: _Block, numbers: tuple[Ints, ...], row: int) -> bytes:
+    """Text of the arguments of a row whose positions are still those of the block."""
+    at, size = int(numbers[scanner.ARGS_AT][row]), int(numbers[scanner.ARGS_SIZE][row])
+    text = block.data[at : at + abs(size)].tobytes()
+    return text if size >= 0 else json.dumps(_arguments(text, is_entry=True)).encode()
+
+
+def _arguments(text: bytes, *, is_entry: bool, parse_float: Callable[[str], Any] = float) -> Mapping[str, Any]:
+    value: Any = _object(text, parse_float)
     value = value.get("args") if is_entry and isinstance(value, dict) else value
     return value if isinstance(value, dict) else {}
