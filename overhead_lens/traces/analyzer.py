@@ -16,8 +16,10 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.traces.collectives.analysis import collective_costs, collectives
+from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.columns import where
-from overhead_lens.traces.costs import collectives, kernel_costs, operator_costs
+from overhead_lens.traces.costs import kernel_costs, operator_costs
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.find import findings
 from overhead_lens.traces.findings.recorded import Recorded
@@ -72,7 +74,8 @@ class Analyzer:
             steps=tuple(self._step(number, window) for number, window in self._step_windows),
             operators=operator_costs(self._host, self._timelines),
             kernels=kernel_costs(self._events),
-            collectives=collectives(self._trace),
+            communication=self.communication,
+            collectives=collective_costs(self.communication),
             memory=tuple(life.analysis(self._step_windows) for life in self.memory),
         )
         return replace(
@@ -142,6 +145,13 @@ class Analyzer:
             DeviceTimeline(self._events, self._linked, number, self.threads, self.window.bounds)
             for number in numbers.tolist()
         ]
+
+    @cached_property
+    def communication(self) -> tuple[Collective, ...]:
+        """Communication kernels in order of start."""
+        compute = {device.number: device.compute for device in self.devices}
+        steps = [(number, window.bounds) for number, window in self._step_windows]
+        return collectives(self._trace, self._linked, compute, steps)
 
     @cached_property
     def memory(self) -> list[DeviceLife]:

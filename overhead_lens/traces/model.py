@@ -9,6 +9,7 @@ from overhead_lens.errors import require
 from overhead_lens.result import Result
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.traces.collectives.model import Collective, CollectiveCost
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.memory.model import DeviceMemory
 
@@ -171,22 +172,6 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Collective:
-    """One communication kernel on one rank, in the order in which the device ran them.
-
-    Attributes:
-        group: Process group; empty where the trace does not say.
-        index: Which one of this group and name, from 0.
-    """
-
-    name: str
-    group: str
-    index: int
-    start_ns: int
-    dur_ns: int
-
-
-@dataclass(frozen=True, slots=True)
 class TraceAnalysis(Result):
     """The budget of one trace.
 
@@ -198,7 +183,8 @@ class TraceAnalysis(Result):
         devices: By number.
         steps: In order.
         operators, kernels: Costliest first.
-        collectives: Communication kernels in order of start.
+        communication: Communication kernels in order of start.
+        collectives: The same by kind, group, type and size, the most exposed first.
         memory: Every device whose allocations were recorded; the host last.
         findings: Who bounds first, then what could be spared, the largest bound first; not to be added up.
         issues: What was dropped, repaired or looks wrong, in events; no zeros.
@@ -215,7 +201,8 @@ class TraceAnalysis(Result):
     steps: tuple[TraceStep, ...] = ()
     operators: tuple[Cost, ...] = ()
     kernels: tuple[Cost, ...] = ()
-    collectives: tuple[Collective, ...] = ()
+    communication: tuple[Collective, ...] = ()
+    collectives: tuple[CollectiveCost, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
     findings: tuple[Finding, ...] = ()
     issues: Mapping[str, int] = field(default_factory=dict)

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from statistics import median_low
 
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from overhead_lens.traces.model import Collective, TraceAnalysis, TraceFailure
+from overhead_lens.traces.collectives.model import Collective
+from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 
 _FEWEST = 2
 
@@ -149,12 +150,12 @@ def _matched(analyses: Sequence[TraceAnalysis]) -> list[list[tuple[Collective, i
     """Per trace its collectives that another trace has too, each with its transfer time."""
     durations: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
     for analysis in analyses:
-        for one in analysis.collectives:
+        for one in analysis.communication:
             durations[one.name, one.group, one.index].append(one.dur_ns)
     return [
         [
             (one, min(times_ns))
-            for one in analysis.collectives
+            for one in analysis.communication
             if len(times_ns := durations[one.name, one.group, one.index]) >= _FEWEST
         ]
         for analysis in analyses
@@ -225,7 +226,7 @@ def _notes(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime]) -> tupl
         notes.append(
             "the ranks took part in different numbers of collectives: those with fewer are not taken for the slowest"
         )
-    collectives = [collective for analysis in analyses for collective in analysis.collectives]
+    collectives = [collective for analysis in analyses for collective in analysis.communication]
     if collectives and not any(collective.group for collective in collectives):
         notes.append("the traces do not name process groups: collectives are matched by name and order alone")
     if not any(rank.collectives for rank in ranks):

@@ -58,7 +58,8 @@ def counter_frame(
     columns["series"] = named(np.array(codes, dtype=np.int64), list(series))
     columns["start_ns"] = placed["start_ns"][event].astype(np.int64)
     columns["value"] = np.array([value for read in values for _, value in read], dtype=np.float64)
-    return pd.DataFrame(columns)
+    made: pd.DataFrame = pd.DataFrame(columns)
+    return made
 
 
 def no_counters() -> pd.DataFrame:

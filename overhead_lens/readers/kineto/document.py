@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from overhead_lens.readers.kineto.columns import CODES, NUMBERS, WORK_COLUMNS, Columns
+from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns
 from overhead_lens.readers.kineto.counters import Values, counter_values
 from overhead_lens.readers.kineto.event import (
     ABSENT,
@@ -32,6 +32,7 @@ from overhead_lens.readers.kineto.event import (
     other_row,
 )
 from overhead_lens.readers.kineto.memory import Numbers, memory_numbers
+from overhead_lens.readers.kineto.work import COLUMNS as WORK_COLUMNS
 from overhead_lens.readers.kineto.work import NONE, millionths, whole
 from overhead_lens.readers.kineto.work import Numbers as WorkNumbers
 

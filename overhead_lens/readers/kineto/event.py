@@ -77,12 +77,8 @@ def parse_row(text: bytes) -> Row:
     arguments = arguments if isinstance(arguments, dict) else {}
     if phase == "M":
         return label_row(event.get("name"), event.get("pid"), event.get("tid"), arguments.get("name"))
-    if phase == "i" and event.get("name") == MEMORY_EVENT:
-        return memory_row(event.get("pid"), event.get("tid"), times.get("ts"))
-    if phase == "C":
-        return counter_row(event.get("name"), event.get("cat"), event.get("pid"), event.get("tid"), times.get("ts"))
     if phase != "X":
-        return other_row(phase)
+        return _point_row(event, times.get("ts"))
     external = arguments.get("External id")
     return complete_row(
         event.get("name"),
@@ -97,6 +93,15 @@ def parse_row(text: bytes) -> Row:
         arguments.get("stream"),
         external if external is not None else arguments.get("external id"),
     )
+
+
+def _point_row(event: dict[str, Any], ts: Any) -> Row:
+    """Row of an entry that has no duration."""
+    if event.get("ph") == "i" and event.get("name") == MEMORY_EVENT:
+        return memory_row(event.get("pid"), event.get("tid"), ts)
+    if event.get("ph") == "C":
+        return counter_row(event.get("name"), event.get("cat"), event.get("pid"), event.get("tid"), ts)
+    return other_row(event.get("ph"))
 
 
 def from_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:

@@ -46,8 +46,12 @@ _BLOCKS = 3
 _CHUNK_ROWS = 1 << 16
 _MOST_BESIDE_BYTES = 64 << 20
 _MOST_ENTRY_BYTES = 64 << 20
-# Collectives: every analysis needs their arguments (group, collective). Keeping them saves a second pass over the file.
-_ASKED_FOR = re.compile(rb"nccl|rccl", re.IGNORECASE)
+# Collectives and ranges of counters: every analysis needs their arguments. Keeping them saves a second pass over the file.
+_ASKED_FOR = re.compile(
+    rb"nccl|rccl|c10d::|record_param_comms|oneccl|nvshmem|cross_device_reduce|(one|two)_shot_all_?reduce|multimem_",
+    re.IGNORECASE,
+)
+_ASKED_FOR_CATEGORY = b"cuda_profiler_range"
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BARE_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
 _CERTAIN_BYTES = 1 << 20
@@ -233,14 +237,15 @@ class _Scan:
     def _keep(self, block: _Block, first: int) -> None:
         """Copy the arguments that will be needed, of the rows from ``first`` on."""
         known = len(self._asked_for)
-        new = [_ASKED_FOR.search(text) is not None for text in self._strings.raw(known)]
+        new = [_ASKED_FOR.search(text) is not None or text == _ASKED_FOR_CATEGORY for text in self._strings.raw(known)]
         if new:
             self._asked_for = np.concatenate((self._asked_for, np.array(new, dtype=bool)))
         if not self._asked_for.any():
             return
-        kind, codes, numbers = (self._rows[0], self._rows[1][scanner.NAME], self._rows[2])
+        kind, codes, numbers = self._rows
         mine = np.flatnonzero(kind[first : self._row] == COMPLETE) + first
-        for row in mine[self._asked_for[codes[mine]]].tolist():
+        asked = self._asked_for[codes[scanner.NAME][mine]] | self._asked_for[codes[scanner.CAT][mine]]
+        for row in mine[asked].tolist():
             at, size = int(numbers[scanner.ARGS_AT][row]), int(numbers[scanner.ARGS_SIZE][row])
             if size > 0:
                 self._kept[self._full_rows + row] = block.data[at : at + size].tobytes()

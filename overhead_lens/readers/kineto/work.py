@@ -76,7 +76,8 @@ def work_frame(rows: npt.NDArray[Any], table: npt.NDArray[Any], frame_rows: npt.
     held = np.flatnonzero(place < len(at))
     held = held[frame_rows[at][place[held]] == rows[held]]
     columns = {"row": at[place[held]]} | {name: table[held, number] for number, name in enumerate(COLUMNS)}
-    return pd.DataFrame(columns)
+    made: pd.DataFrame = pd.DataFrame(columns)
+    return made
 
 
 def no_work() -> pd.DataFrame:
