@@ -7,6 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
+from overhead_lens.readers.kineto.event import integer
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Ints
 from overhead_lens.traces.collectives.described import GROUP_KEYS, descriptions
@@ -18,6 +19,8 @@ from overhead_lens.traces.launches import Linked
 Bounds = tuple[int, int]
 
 _MOST = 100
+NOT_CALLED = -(2**62)
+"""A time before all others, for launches that are not in the trace."""
 
 
 def collectives(
@@ -40,7 +43,7 @@ def collectives(
     arguments = trace.arguments(rows.tolist())
     device = events["device"].to_numpy()[rows]
     hidden_ns = _hidden(start_ns[rows], dur_ns[rows], device, compute)
-    called_ns = np.where(launch >= 0, start_ns[launch], start_ns[rows])
+    called_ns = np.where(launch >= 0, start_ns[launch], NOT_CALLED)
     columns = (start_ns[rows].tolist(), dur_ns[rows].tolist(), device.tolist(), hidden_ns.tolist())
     described = descriptions(trace, rows, launch, arguments)
     seen: dict[tuple[str, str], int] = {}
@@ -51,7 +54,9 @@ def collectives(
         group = " ".join(str(own[key]) for key in GROUP_KEYS if own.get(key))
         called = str(own.get("Collective name") or name)
         index = seen[called, group] = seen.get((called, group), -1) + 1
-        made.append(Collective(called, group, index, start, dur, *told, number, hidden, step))
+        sequence = integer(own.get("Seq"))
+        told_seq = None if sequence < 0 else sequence
+        made.append(Collective(called, group, index, start, dur, *told, number, hidden, step, told_seq))
     return tuple(made)
 
 

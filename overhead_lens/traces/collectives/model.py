@@ -21,7 +21,8 @@ class Collective:
         group_size: Ranks that take part; None where the trace does not say.
         device: Number of the device.
         hidden_ns: Time in which compute runs on the same device.
-        step: ``ProfilerStep#N`` in which it was launched, or started where its launch is not in the trace; None outside of steps.
+        step: ``ProfilerStep#N`` in which it was launched; None outside of steps, and where its launch is not in the trace.
+        sequence: Its number in the group (``Seq``); None where the trace does not say.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Collective:
     device: int = 0
     hidden_ns: int = 0
     step: int | None = None
+    sequence: int | None = None
 
     def __post_init__(self) -> None:
         require(0 <= self.hidden_ns <= self.dur_ns, f"{self.name} is hidden for longer than it lasts")
