@@ -20,6 +20,7 @@ from overhead_lens.traces.collectives.analysis import collective_costs, collecti
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.costs import kernel_costs, operator_costs
+from overhead_lens.traces.counters.analysis import Counted, counted
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.find import findings
 from overhead_lens.traces.findings.recorded import Recorded
@@ -76,6 +77,7 @@ class Analyzer:
             kernels=kernel_costs(self._events),
             communication=self.communication,
             collectives=collective_costs(self.communication),
+            counters=self.counted.counters,
             memory=tuple(life.analysis(self._step_windows) for life in self.memory),
         )
         return replace(
@@ -152,6 +154,11 @@ class Analyzer:
         compute = {device.number: device.compute for device in self.devices}
         steps = [(number, window.bounds) for number, window in self._step_windows]
         return collectives(self._trace, self._linked, compute, steps)
+
+    @cached_property
+    def counted(self) -> Counted:
+        """What counters and arguments tell of device work."""
+        return counted(self._trace, self._linked, self.window.bounds[1])
 
     @cached_property
     def memory(self) -> list[DeviceLife]:

@@ -10,6 +10,7 @@ from overhead_lens.result import Result
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.collectives.model import Collective, CollectiveCost
+from overhead_lens.traces.counters.model import Counters
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.memory.model import DeviceMemory
 
@@ -186,6 +187,7 @@ class TraceAnalysis(Result):
         communication: Communication kernels in order of start.
         collectives: The same by kind, group, type and size, the most exposed first.
         memory: Every device whose allocations were recorded; the host last.
+        counters: What counters and arguments tell of device work.
         findings: Who bounds first, then what could be spared, the largest bound first; not to be added up.
         issues: What was dropped, repaired or looks wrong, in events; no zeros.
         notes: What a reader of the numbers must know, one sentence each.
@@ -204,6 +206,7 @@ class TraceAnalysis(Result):
     communication: tuple[Collective, ...] = ()
     collectives: tuple[CollectiveCost, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
+    counters: Counters = field(default_factory=Counters)
     findings: tuple[Finding, ...] = ()
     issues: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -232,8 +232,8 @@ def _notes(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime], matches
         notes.append(f"the traces do not name process groups: collectives are matched by {by} and order alone")
     if matches.refuted:
         notes.append(
-            f"{matches.refuted} kernels agree in all that the traces say with a collective of another rank and never ran together "
-            "with it: they are taken for none; do the traces lack events?"
+            f"{matches.refuted} kernels agree in all that the traces say with a collective of another rank "
+            "and never ran together with it: they are taken for none; do the traces lack events?"
         )
     if matches.unordered:
         notes.append(

@@ -33,6 +33,7 @@ from overhead_lens.readers.kineto.event import (
     parse_row,
 )
 from overhead_lens.readers.kineto.memory import Numbers, memory_numbers
+from overhead_lens.readers.kineto.products import MOST_PRODUCTS, PRODUCTS
 from overhead_lens.readers.kineto.source import Source, opened
 from overhead_lens.readers.kineto.string_table import StringTable
 from overhead_lens.readers.kineto.work import NONE, work_numbers
@@ -52,6 +53,8 @@ _ASKED_FOR = re.compile(
     re.IGNORECASE,
 )
 _ASKED_FOR_CATEGORY = b"cuda_profiler_range"
+_PRODUCTS = frozenset(name.encode() for name in PRODUCTS)
+_ASKED, _PRODUCT = 1, 2
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BARE_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
 _CERTAIN_BYTES = 1 << 20
@@ -137,7 +140,8 @@ class _Scan:
         self._values: list[Values] = []
         self._work = _new_work()
         self._full_work: list[Ints] = []
-        self._asked_for = np.zeros(0, dtype=bool)
+        self._asked_for = np.zeros(0, dtype=np.int8)
+        self._products = 0
         self._full_rows = 0
         self._at_end = False
         self._before = b""
@@ -237,15 +241,18 @@ class _Scan:
     def _keep(self, block: _Block, first: int) -> None:
         """Copy the arguments that will be needed, of the rows from ``first`` on."""
         known = len(self._asked_for)
-        new = [_ASKED_FOR.search(text) is not None or text == _ASKED_FOR_CATEGORY for text in self._strings.raw(known)]
+        new = [_asked_for(text) for text in self._strings.raw(known)]
         if new:
-            self._asked_for = np.concatenate((self._asked_for, np.array(new, dtype=bool)))
+            self._asked_for = np.concatenate((self._asked_for, np.array(new, dtype=np.int8)))
         if not self._asked_for.any():
             return
         kind, codes, numbers = self._rows
         mine = np.flatnonzero(kind[first : self._row] == COMPLETE) + first
         asked = self._asked_for[codes[scanner.NAME][mine]] | self._asked_for[codes[scanner.CAT][mine]]
-        for row in mine[asked].tolist():
+        products = np.flatnonzero(asked == _PRODUCT)
+        asked[products[max(0, MOST_PRODUCTS - self._products) :]] = 0
+        self._products += len(products)
+        for row in mine[asked > 0].tolist():
             at, size = int(numbers[scanner.ARGS_AT][row]), int(numbers[scanner.ARGS_SIZE][row])
             if size > 0:
                 self._kept[self._full_rows + row] = block.data[at : at + size].tobytes()
@@ -326,6 +333,12 @@ def _object(text: bytes, parse_float: Callable[[str], Any] = float) -> dict[str,
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _asked_for(text: bytes) -> int:
+    if _ASKED_FOR.search(text) is not None or text == _ASKED_FOR_CATEGORY:
+        return _ASKED
+    return _PRODUCT if text in _PRODUCTS else 0
 
 
 def _new_rows(count: int = _CHUNK_ROWS) -> _Rows:
