@@ -10,6 +10,9 @@ from msgspec import UNSET, UnsetType
 from overhead_lens.documents.common import Document, Rounded, Row, fill
 from overhead_lens.taxonomy.host import Frame, HostCategory, Part
 from overhead_lens.traces import model, ranks
+from overhead_lens.traces.collectives.model import CollectiveCost
+from overhead_lens.traces.collectives.stragglers import Stragglers
+from overhead_lens.traces.counters.model import Counters
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.memory.model import DeviceMemory
 from overhead_lens.traces.model import Cost, Kinds, Launches
@@ -90,6 +93,8 @@ class Trace(Row, frozen=True, omit_defaults=False):
     operators: list[Cost] | UnsetType = UNSET
     kernels: list[Cost] | UnsetType = UNSET
     memory: list[DeviceMemory] | UnsetType = UNSET
+    collectives: list[CollectiveCost] | UnsetType = UNSET
+    counters: Counters | UnsetType = UNSET
     findings: list[Finding] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
 
@@ -103,6 +108,7 @@ class Ranks(Row, frozen=True):
     spreads: list[Spread]
     straggler: list[Excess]
     notes: list[str]
+    stragglers: Stragglers | None
 
 
 class AnalysisDocument(Document, frozen=True, kw_only=True):

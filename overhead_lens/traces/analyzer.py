@@ -110,6 +110,7 @@ class Analyzer:
             self._queue_frame(),
             _joined([life.frame() for life in self.memory], ["device", "start_ns", "live_bytes", "reserved_bytes"]),
             _joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
+            self.counted.tracks,
         )
 
     @cached_property

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.traces.counters.tracks import Track
 from overhead_lens.traces.model import TraceAnalysis
 
 
@@ -21,6 +23,7 @@ class TracePieces:
         memory: ``device``, ``start_ns``, ``live_bytes``, ``reserved_bytes`` (-1 where unknown): after each event.
         allocations: ``device``, ``start_ns``, ``end_ns``, ``bytes``, ``kind``, ``operator``, ``module``, ``line``: every block;
             -1 for a time beyond the recording.
+        tracks: Every counter.
     """
 
     host: pd.DataFrame
@@ -28,6 +31,7 @@ class TracePieces:
     queue: pd.DataFrame
     memory: pd.DataFrame
     allocations: pd.DataFrame
+    tracks: Sequence[Track] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import msgspec
+
 from overhead_lens.units import ns_from_us_text
 
 OTHER, COMPLETE, LABEL, MEMORY, COUNTER = 0, 1, 2, 4, 5  # 3 is the scanner's
@@ -112,6 +114,19 @@ def from_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:
         RecursionError: It is nested too deeply.
     """
     return json.loads(text, strict=False, parse_float=parse_float, parse_int=_number)
+
+
+def arguments_of(text: bytes) -> Any:
+    """Parse the JSON of ``args``: quickly where it is sound, else leniently.
+
+    Raises:
+        ValueError: The text is not JSON.
+        RecursionError: It is nested too deeply.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return from_json(text.decode("utf-8", "replace"))
 
 
 def complete_row(

@@ -31,7 +31,7 @@ import pandas as pd
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.kineto.columns import Framed, Ints, framed
 from overhead_lens.readers.kineto.document import Document, decode
-from overhead_lens.readers.kineto.event import DAMAGED, from_json
+from overhead_lens.readers.kineto.event import DAMAGED, arguments_of
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.source import Source, opened
 
@@ -140,7 +140,7 @@ def _decoder(texts: Sequence[msgspec.Raw], rows: Ints) -> Callable[[Sequence[int
 
 def _arguments(text: bytes) -> Mapping[str, Any]:
     try:
-        value = from_json(text.decode("utf-8", "replace")) if text else {}
+        value = arguments_of(text) if text else {}
     except RecursionError:
         value = {}
     return value if isinstance(value, dict) else {}

@@ -29,6 +29,7 @@ from overhead_lens.readers.kineto.event import (
     NEGATIVE_DURATION,
     NO_PHASE,
     OTHER,
+    arguments_of,
     from_json,
     parse_row,
 )
@@ -329,7 +330,7 @@ class _Scan:
 def _object(text: bytes, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
     """Parse a JSON object; empty where the text is none."""
     try:
-        value = from_json(text.decode("utf-8", "replace"), parse_float)
+        value = arguments_of(text) if parse_float is float else from_json(text.decode("utf-8", "replace"), parse_float)
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -71,7 +71,7 @@ def descriptions(trace: Trace, rows: Ints, launch: Ints, arguments: Sequence[Map
     shared = Counter(chain[0] for chain in calls.values() if chain)
     wanted = sorted({row for chain in calls.values() for row in chain})
     named = trace.events["name"].cat
-    names = {row: named.categories[named.codes.iloc[row]] for row in wanted}
+    names = dict(zip(wanted, named.categories[named.codes.to_numpy()[wanted]], strict=True))
     told = dict(zip(wanted, trace.arguments(wanted), strict=True))
     kernels = named.categories[named.codes.to_numpy()[rows]]
     made = []

@@ -48,24 +48,24 @@ def counted(trace: Trace, linked: Linked, end_ns: int) -> Counted:
     ranged, joined_by = ranges(trace, linked)
     devices, occupancy = occupancies(work, trace)
     products, left_out = product_rates(trace, linked)
+    notes = [left_out] if left_out else []
+    notes += [NO_TIMES] if ranged else []
+    notes += [UNJOINED] if ranged and not joined_by else []
+    copies = copy_rates(work)
+    has_rates = bool(products or copies) or any(one.gflop_s for one in ranged)
     made = Counters(
         tracks=summaries(found, _by_device(trace, work)) if found else (),
         ranges=ranged,
         joined_by=joined_by,
         devices=devices,
         occupancy=occupancy,
-        copies=copy_rates(work),
+        copies=copies,
         products=products,
         graphs=graph_work(work, linked.launch),
+        notes=tuple(notes),
+        peaks=NO_PEAKS if has_rates else "",
     )
-    notes = [left_out] if left_out else []
-    notes += [NO_TIMES] if ranged else []
-    notes += [UNJOINED] if ranged and not joined_by else []
-    notes += [NO_PEAKS] if made.products or made.copies or any(one.gflop_s for one in ranged) else []
-    return Counted(
-        Counters(made.tracks, ranged, joined_by, devices, occupancy, made.copies, products, made.graphs, tuple(notes)),
-        tuple(found),
-    )
+    return Counted(made, tuple(found))
 
 
 def _by_device(trace: Trace, work: DeviceWork) -> dict[int, Work]:

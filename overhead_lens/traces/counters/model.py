@@ -118,6 +118,8 @@ class KernelOccupancy:
             (libkineto/src/DeviceProperties.cpp, ``computeOccupancyMetrics``). None where the trace does not say.
         blocks_per_sm, warps_per_sm: Of the whole grid, over the number of SMs.
         unfilled_ns: Time of those with less than one block per SM: some SMs have nothing to do.
+        uncomputed: Events for which Kineto says 0 % though their warps fill more: it does so where a kernel asks for more shared
+            memory than by default. Their occupancy is unknown.
     """
 
     device: str
@@ -128,6 +130,7 @@ class KernelOccupancy:
     blocks_per_sm: float | None
     warps_per_sm: float | None
     unfilled_ns: int
+    uncomputed: int
 
     def __post_init__(self) -> None:
         require(0 <= self.unfilled_ns <= self.total_ns, f"{self.name} is unfilled for longer than it lasts")
@@ -139,7 +142,7 @@ class DeviceOccupancy:
 
     Attributes:
         kernel_ns: Sum of all kernels' durations.
-        known_ns: Of those that say it.
+        known_ns: Of those whose occupancy is known.
         sms: Multiprocessors; None where the file does not say.
         warps_per_sm_most: Warps that one of them holds, from threads and the size of a warp; None where the file does not say.
     """
@@ -235,6 +238,7 @@ class Counters:
         products: By device time, thinned.
         graphs: By time, thinned.
         notes: What cannot be said, and why.
+        peaks: Why rates are not set against a peak of the device; empty where there are none.
     """
 
     tracks: tuple[CounterTrack, ...] = ()
@@ -246,6 +250,7 @@ class Counters:
     products: tuple[ProductRate, ...] = ()
     graphs: tuple[GraphWork, ...] = ()
     notes: tuple[str, ...] = ()
+    peaks: str = ""
 
     @property
     def is_empty(self) -> bool:

@@ -53,10 +53,11 @@ def product_rates(trace: Trace, linked: Linked) -> tuple[tuple[ProductRate, ...]
     rows = candidates[device_ns > 0]
     taken: defaultdict[tuple[str, _Shape, str], list[int]] = defaultdict(list)
     name = trace.events["name"].cat
-    for row, ns, arguments in zip(
-        rows.tolist(), device_ns[device_ns > 0].tolist(), trace.arguments(rows.tolist()), strict=True
+    codes = name.codes.to_numpy()[rows].tolist()
+    for code, ns, arguments in zip(
+        codes, device_ns[device_ns > 0].tolist(), trace.arguments(rows.tolist()), strict=True
     ):
-        operator = str(name.categories[name.codes.iloc[row]])
+        operator = str(name.categories[code])
         shape = _shape(arguments, _FIRST[operator])
         if shape is not None:
             taken[operator, shape, _dtype(arguments, _FIRST[operator])].append(ns)

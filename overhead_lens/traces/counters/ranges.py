@@ -44,7 +44,8 @@ def ranges(trace: Trace, linked: Linked) -> tuple[tuple[RangedKernel, ...], str]
     operator = launching_operators(trace.events, Linked(rows, launch, np.zeros(len(rows), dtype=bool)))
     name = trace.events["name"].cat
     texts = [name.categories[code] for code in name.codes.to_numpy()[rows].tolist()]
-    operators = [name.categories[name.codes.iloc[row]] if row >= 0 else "" for row in operator.tolist()]
+    above = name.codes.to_numpy()[operator].tolist()
+    operators = [name.categories[code] if row >= 0 else "" for code, row in zip(above, operator.tolist(), strict=True)]
     dur_ns = trace.events["dur_ns"].to_numpy()
     by_name: defaultdict[str, list[int]] = defaultdict(list)
     for at, text in enumerate(texts):

@@ -29,8 +29,8 @@ _FEWEST = 4
 _REGULAR = 0.8
 _TOLERANCE = 0.25
 _MOST_KERNELS = 20
-_STRETCHES = 400
-_MOST_TRACKS = 200
+_STRETCHES = 200
+_MOST_TRACKS = 100
 
 
 @dataclass(frozen=True, slots=True)

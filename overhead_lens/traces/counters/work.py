@@ -60,11 +60,17 @@ class DeviceWork:
 
 
 def occupancies(work: DeviceWork, trace: Trace) -> tuple[tuple[DeviceOccupancy, ...], tuple[KernelOccupancy, ...]]:
-    """Occupancy of the devices that say it, and of their kernels by time, at most ``_MOST_KERNELS``."""
+    """Occupancy of the devices that say it, and of their kernels by time, at most ``_MOST_KERNELS``.
+
+    Of 0 % with a warp and more per SM Kineto's calculation has failed: it allows no dynamic shared memory beyond the default
+    (libkineto/src/DeviceProperties.cpp, ``maxDynamicSharedSizeBytes``).
+    """
     occupancy, blocks, warps = (
         work.said(f"{name}_millionths") for name in ("occupancy", "blocks_per_sm", "warps_per_sm")
     )
     says = (occupancy >= 0) | (blocks >= 0)
+    uncomputed = (occupancy == 0) & (warps >= _MILLION)
+    occupancy = np.where(uncomputed, -1, occupancy)
     devices, kernels = [], []
     for number, mine in work.groups(~work.is_copy & says):
         is_its = ~work.is_copy & (work.device == number)
@@ -75,7 +81,7 @@ def occupancies(work: DeviceWork, trace: Trace) -> tuple[tuple[DeviceOccupancy, 
             DeviceOccupancy(
                 device=str(number),
                 kernel_ns=whole_ns,
-                known_ns=int(dur_ns.sum()),
+                known_ns=int(dur_ns[occupancy[mine] >= 0].sum()),
                 occupancy_percent=_mean(occupancy[mine], dur_ns),
                 unfilled_ns=int(dur_ns[unfilled].sum()),
                 sms=_positive(properties.get("numSms")),
@@ -96,6 +102,7 @@ def occupancies(work: DeviceWork, trace: Trace) -> tuple[tuple[DeviceOccupancy, 
                     blocks_per_sm=_mean(blocks[own], work.dur_ns[own]),
                     warps_per_sm=_mean(warps[own], work.dur_ns[own]),
                     unfilled_ns=int(work.dur_ns[own][(blocks[own] >= 0) & (blocks[own] < _MILLION)].sum()),
+                    uncomputed=int(uncomputed[own].sum()),
                 )
             )
     return tuple(devices), tuple(sorted(kernels, key=lambda one: -one.total_ns)[:_MOST_KERNELS])
