@@ -141,6 +141,7 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
         host=_host(result.host),
         threads=[fill(Thread, thread, host=_host(thread.host)) for thread in result.threads[1:]],
         device=result.devices,
+        collectives=result.collective_costs,
         steps=[
             fill(Step, step.window, step=step.step, host=_host(step.host), device=step.devices) for step in result.steps
         ],

@@ -123,7 +123,7 @@ def _tables(traces: Sequence[Analyzed]) -> dict[str, pa.Table]:
             ("counters", counter_table(analyzed.pieces.tracks)),
             ("metrics", metric_table(analyzed.analysis.counters.ranges)),
             ("work", work_table(analyzed.trace)),
-            ("collectives", collective_table(analyzed.analysis.communication)),
+            ("collectives", collective_table(analyzed.analysis.collectives)),
         ):
             parts[name].append(table.add_column(0, "trace", _constant(number, len(table))))
     return {

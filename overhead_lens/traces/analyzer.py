@@ -16,7 +16,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
-from overhead_lens.traces.collectives.analysis import collective_costs, collectives
+from overhead_lens.traces.collectives.analysis import collective_costs, described_collectives
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.costs import kernel_costs, operator_costs
@@ -75,8 +75,8 @@ class Analyzer:
             steps=tuple(self._step(number, window) for number, window in self._step_windows),
             operators=operator_costs(self._host, self._timelines),
             kernels=kernel_costs(self._events),
-            communication=self.communication,
-            collectives=collective_costs(self.communication),
+            collectives=self.collectives,
+            collective_costs=collective_costs(self.collectives),
             counters=self.counted.counters,
             memory=tuple(life.analysis(self._step_windows) for life in self.memory),
         )
@@ -150,11 +150,11 @@ class Analyzer:
         ]
 
     @cached_property
-    def communication(self) -> tuple[Collective, ...]:
+    def collectives(self) -> tuple[Collective, ...]:
         """Communication kernels in order of start."""
         compute = {device.number: device.compute for device in self.devices}
         steps = [(number, window.bounds) for number, window in self._step_windows]
-        return collectives(self._trace, self._linked, compute, steps)
+        return described_collectives(self._trace, self._linked, compute, steps)
 
     @cached_property
     def counted(self) -> Counted:

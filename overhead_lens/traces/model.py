@@ -184,8 +184,8 @@ class TraceAnalysis(Result):
         devices: By number.
         steps: In order.
         operators, kernels: Costliest first.
-        communication: Communication kernels in order of start.
-        collectives: The same by kind, group, type and size, the most exposed first.
+        collectives: Communication kernels in order of start.
+        collective_costs: The same by kind, group, type and size, the most exposed first.
         memory: Every device whose allocations were recorded; the host last.
         counters: What counters and arguments tell of device work.
         findings: Who bounds first, then what could be spared, the largest bound first; not to be added up.
@@ -203,8 +203,8 @@ class TraceAnalysis(Result):
     steps: tuple[TraceStep, ...] = ()
     operators: tuple[Cost, ...] = ()
     kernels: tuple[Cost, ...] = ()
-    communication: tuple[Collective, ...] = ()
-    collectives: tuple[CollectiveCost, ...] = ()
+    collectives: tuple[Collective, ...] = ()
+    collective_costs: tuple[CollectiveCost, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
     counters: Counters = field(default_factory=Counters)
     findings: tuple[Finding, ...] = ()

@@ -124,7 +124,7 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
     if len(analyses) < _FEWEST:
         raise ValueError("ranks are compared from two on")
     ordered = sorted(analyses, key=lambda analysis: (analysis.rank is None, analysis.rank or 0, analysis.path))
-    matches = matched([analysis.communication for analysis in ordered])
+    matches = matched([analysis.collectives for analysis in ordered])
     transfers = _transfers(matches, len(ordered))
     ranks = tuple(_rank(*row) for row in zip(ordered, _labels(ordered), transfers, strict=True))
     by_collectives = any(rank.collectives for rank in ranks)
@@ -226,7 +226,7 @@ def _notes(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime], matches
         notes.append(
             "the ranks took part in different numbers of collectives: those with fewer are not taken for the slowest"
         )
-    collectives = [collective for analysis in analyses for collective in analysis.communication]
+    collectives = [collective for analysis in analyses for collective in analysis.collectives]
     if collectives and not any(collective.group for collective in collectives):
         by = ", ".join(["name", *["size"] * matches.by_size, *["step"] * matches.by_step])
         notes.append(f"the traces do not name process groups: collectives are matched by {by} and order alone")

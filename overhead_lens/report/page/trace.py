@@ -50,7 +50,7 @@ def trace_sections(analysis: TraceAnalysis) -> Iterator[Section]:
     costs = [*_costs("operator", analysis.operators, analysis), *_costs("kernel", analysis.kernels, analysis)]
     if costs:
         yield Section("Costliest operators and kernels", costs)
-    yield from collective_sections(analysis.collectives)
+    yield from collective_sections(analysis.collective_costs)
     yield from counter_sections(analysis.counters)
     yield from memory_sections(analysis.memory)
     yield from finding_sections(analysis.findings, analysis.window.wall_ns)

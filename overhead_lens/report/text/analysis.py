@@ -99,7 +99,7 @@ def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
             "costliest operators (self time, of the window)", analysis.operators, analysis.window.wall_ns, name_width
         ),
         _costs("costliest kernels (of the window)", analysis.kernels, analysis.window.wall_ns, name_width),
-        *collective_blocks(analysis.communication, analysis.collectives),
+        *collective_blocks(analysis.collectives, analysis.collective_costs),
         *counter_blocks(analysis.counters),
         *memory_blocks(analysis.memory),
         _steps(analysis.steps),

@@ -23,7 +23,7 @@ NOT_CALLED = -(2**62)
 """A time before all others, for launches that are not in the trace."""
 
 
-def collectives(
+def described_collectives(
     trace: Trace, linked: Linked, compute: Mapping[int, Union], steps: Sequence[tuple[int, Bounds]]
 ) -> tuple[Collective, ...]:
     """Communication kernels in order of start, numbered within their name and process group.
