@@ -603,6 +603,70 @@ def test_allocations_are_read_and_those_without_a_size_counted(tmp_path: Path, w
     assert trace.events["name"].tolist() == ["op"]
 
 
+def test_counters_are_read_and_those_without_a_number_counted(tmp_path: Path, way: str) -> None:
+    named = {
+        "ph": "C",
+        "cat": "hardware_counters",
+        "name": "dram__bytes.sum",
+        "pid": "GPU 0 Counters",
+        "tid": 0,
+        "ts": 7,
+    }
+    entries = [
+        event("op", ts=5),
+        {**named, "args": {"": 2.5}},
+        {**named, "name": "XPU", "pid": 3, "ts": 8, "args": {"a": 1, "b": -2}},
+        *({**named, "args": arguments} for arguments in ({"": "x"}, {"a": 1, "b": None}, {"": True}, {}, None)),
+        {**named, "args": {"": Number("1e999")}},
+        {**named, "ts": None, "args": {"": 1}},
+    ]
+    trace = read_trace(written(tmp_path, document(entries)))
+    metric = {"name": "dram__bytes.sum", "cat": "hardware_counters", "pid": "GPU 0 Counters", "tid": "0"}
+    several = {**metric, "name": "XPU", "pid": "3", "start_ns": 3000}
+    assert rows(trace.counters) == [
+        {**metric, "series": "", "start_ns": 2000, "value": 2.5},
+        {**several, "series": "a", "value": 1.0},
+        {**several, "series": "b", "value": -2.0},
+    ]
+    assert (dict(trace.issues), trace.event_count) == ({"bad_counter_event": 6, "bad_timestamp": 1}, 10)
+    assert trace.events["name"].tolist() == ["op"]
+
+
+def test_device_work_says_its_size_its_node_and_its_occupancy(tmp_path: Path, way: str) -> None:
+    numbers = {"bytes": 12, "graph id": 5, "graph node id": 2**40, "est. achieved occupancy %": 75}
+    entries = [
+        event("a kernel", "kernel", ts=1, **numbers),
+        event("an operator", "cpu_op", ts=2, bytes=4),
+        event("nothing", "kernel", ts=3, grid=[1, 1, 1]),
+        event("decimals", "Kernel", ts=4, **{"blocks per SM": Number("0.0185185191"), "warps per SM": "12"}),
+        event("exponent", "kernel", ts=5, **{"blocks per SM": Number("9.5e-05"), "warps per SM": Number("1e30")}),
+        event(
+            "unreadable", "gpu_memcpy", ts=6, bytes=-4, **{"graph id": None, "blocks per SM": "inf", "warps per SM": []}
+        ),
+        event("null", "kernel", ts=6, bytes=None),
+        event("bare", "kernel", ts=7, bytes=3, **{"blocks per SM": Number("inf")}),
+    ]
+    trace = read_trace(written(tmp_path, document(entries)))
+    assert rows(trace.work) == [
+        dict(zip(trace.work.columns, numbers, strict=True))
+        for numbers in (
+            (0, 12, 5, 2**40, 75_000_000, -1, -1), (3, -1, -1, -1, -1, 18_518, 12_000_000), (4, -1, -1, -1, -1, 95, -1),
+            (7, 3, -1, -1, -1, -1, -1),
+        )
+    ]  # fmt: skip
+    assert dict(trace.issues) == {}
+
+
+def test_products_keep_their_arguments_up_to_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("overhead_lens.readers.kineto.stream.MOST_PRODUCTS", 2)
+    path = written(tmp_path, document([event("aten::mm", ts=ts, x=ts) for ts in range(3)]))
+    trace = scanned(path)
+    path.unlink()
+    assert trace.arguments([0, 1]) == [{"x": 0}, {"x": 1}]
+    with pytest.raises(UsageError, match="No such file"):
+        trace.arguments([2])
+
+
 def test_arguments_of_collectives_need_no_second_pass(tmp_path: Path) -> None:
     entries = [
         event(name, "kernel", ts=ts, x=ts, device=0)

@@ -684,9 +684,12 @@ def scan(
             if field[_HAS_WORK]:
                 at_work = counters[WORK]
                 work[at_work, 0] = row
+                most = ABSENT
                 for which in range(WORK_COUNT):
                     work[at_work, 1 + which] = field[_WORK + which]
-                counters[WORK] += 1
+                    most = max(most, field[_WORK + which])
+                if most != ABSENT:
+                    counters[WORK] += 1
             row += 1
         elif phase == 77:  # M
             if _is_word(text, field[_TEXT], field[_TEXT + 1], keys[7]):

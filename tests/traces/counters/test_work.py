@@ -159,7 +159,7 @@ def test_rates_of_matrix_products_come_from_their_shapes_and_their_kernels() -> 
         return {**event, "args": {"Input Dims": dims, "Input type": [dtype] * len(dims)}}
 
     found = of(
-        shaped(0, "aten::mm", [[4, 8], [8, 16]]), launched(5, 1), work(100, 10, "gemm", correlation=1), 
+        shaped(0, "aten::mm", [[4, 8], [8, 16]]), launched(5, 1), work(100, 10, "gemm", correlation=1),
         shaped(30, "aten::mm", [[4, 8], [8, 16]]), launched(35, 2), work(110, 6, "gemm", correlation=2), work(116, 4, "reduce", correlation=2),
         shaped(60, "aten::addmm", [[16], [4, 8], [8, 16]], "c10::Half"), launched(65, 3), work(130, 2, "gemm", correlation=3),
         shaped(90, "aten::bmm", [[3, 4, 8], [3, 8, 16]]), launched(95, 4), work(140, 1, "gemm", correlation=4),
