@@ -24,7 +24,7 @@ _FEW = 5
 """Shared collectives from which on their ends tell the difference of two clocks."""
 _JITTER_NS = 1_000_000
 _DRIFT = 1e-4
-"""More than clocks drift: a few parts in 100,000 (RFC 5905, 4)."""
+"""More than clocks drift: a few parts in 100,000 (RFC 5905, 7.2)."""
 
 _Parts = tuple[tuple[int, Collective], ...]
 

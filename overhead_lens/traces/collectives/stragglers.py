@@ -12,7 +12,7 @@ left a collective together; then it only passes the delay on::
 
 Of what rank ``p`` waits for rank ``l``, the part that ``l`` waited in between more than ``p`` did, and at most all, is *passed
 on*; the rest is ``l``'s *own*. This is the split of Boehme et al., Identifying the root causes of wait states in large-scale
-parallel applications (ICPP 2010), into direct and indirect wait states, with durations in place of synchronized clocks.
+parallel applications (ACM TOPC 3.2, 2016), into direct and indirect wait states, with durations in place of synchronized clocks.
 """
 
 from __future__ import annotations

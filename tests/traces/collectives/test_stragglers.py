@@ -155,11 +155,11 @@ def test_all_that_is_lost_is_waited_and_a_played_job_waits_as_long(works: list[l
         assert all(holder.passed_on_ns == 0 for holder in result.holders)
 
 
-def job(lates: list[int]) -> Job:
+def job(last_ranks: list[int]) -> Job:
     analyses = []
     for rank in range(2):
         entries = [timed(0, 10, "op")]
-        for step, late in enumerate(lates):
+        for step, late in enumerate(last_ranks):
             start = 1000 * step + (100 if rank == late else 0)
             entries.append(timed(1000 * step, 900, f"ProfilerStep#{step}", "user_annotation"))
             entries.append(timed(1000 * step + 1, 1, "cudaLaunchKernel", "cuda_runtime", correlation=step + 1))

@@ -68,8 +68,8 @@ def occupied(device: DeviceOccupancy) -> str:
     if device.known_ns < device.kernel_ns:
         text += f", known for {device.known_ns / device.kernel_ns:.0%} of their time"
     if device.unfilled_ns:
-        of = f" of {device.sms}" if device.sms else ""
-        text += f"; {device.unfilled_ns / device.kernel_ns:.0%} of it with less than one block for each SM{of}"
+        each = f"each of {device.sms} SMs" if device.sms else "each SM"
+        text += f"; {device.unfilled_ns / device.kernel_ns:.0%} of it with less than one block for {each}"
     return text
 
 
