@@ -11,6 +11,9 @@ from overhead_lens.documents.common import Document, Rounded, Row, fill
 from overhead_lens.documents.modules import Modules, modules_row
 from overhead_lens.taxonomy.host import Frame, HostCategory, Part
 from overhead_lens.traces import model, ranks
+from overhead_lens.traces.collectives.model import CollectiveCost
+from overhead_lens.traces.collectives.stragglers import Stragglers
+from overhead_lens.traces.counters.model import Counters
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.memory.model import DeviceMemory
 from overhead_lens.traces.model import Cost, Kinds, Launches
@@ -92,6 +95,8 @@ class Trace(Row, frozen=True, omit_defaults=False):
     kernels: list[Cost] | UnsetType = UNSET
     memory: list[DeviceMemory] | UnsetType = UNSET
     modules: Modules | None = None
+    collectives: list[CollectiveCost] | UnsetType = UNSET
+    counters: Counters | UnsetType = UNSET
     findings: list[Finding] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
 
@@ -105,6 +110,7 @@ class Ranks(Row, frozen=True):
     spreads: list[Spread]
     straggler: list[Excess]
     notes: list[str]
+    stragglers: Stragglers | None
 
 
 class AnalysisDocument(Document, frozen=True, kw_only=True):
@@ -138,6 +144,7 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
         threads=[fill(Thread, thread, host=_host(thread.host)) for thread in result.threads[1:]],
         device=result.devices,
         modules=modules_row(result.modules),
+        collectives=result.collective_costs,
         steps=[
             fill(Step, step.window, step=step.step, host=_host(step.host), device=step.devices) for step in result.steps
         ],

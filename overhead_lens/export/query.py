@@ -20,7 +20,14 @@ Tables (times in integer ns since the earliest event of the trace):
   launch, are rows whose ``node`` is null;
 - ``module_calls``: ``trace``, ``pid``, ``tid``, ``start_ns``, ``dur_ns``, ``node``, ``phase`` (``forward``, ``again``,
   ``backward``): calls of modules, and nodes of backward passes that belong to them;
-- ``steps``: ``trace``, ``step``, ``start_ns``, ``wall_ns``.
+- ``steps``: ``trace``, ``step``, ``start_ns``, ``wall_ns``;
+- ``counters``: ``trace``, ``device`` (null where unknown), ``process``, ``name``, ``unit``, ``start_ns``, ``dur_ns`` (how long it
+  holds), ``value``;
+- ``metrics``: ``trace``, ``kernel``, ``ranges``, ``metric``, ``value``: what CUPTI counted, by kernel;
+- ``work``: ``trace``, ``name``, ``device``, ``stream``, ``start_ns``, ``dur_ns``, ``bytes``, ``graph``, ``graph_node``,
+  ``occupancy_percent``, ``blocks_per_sm``, ``warps_per_sm`` (null where a device event does not say);
+- ``collectives``: ``trace``, ``name``, ``kind``, ``process_group``, ``number``, ``device``, ``step``, ``start_ns``, ``dur_ns``,
+  ``hidden_ns``, ``exposed_ns``, ``dtype``, ``elements``, ``bytes``, ``group_size``, ``algorithm_gb_s``, ``bus_gb_s``.
 """
 
 from __future__ import annotations
@@ -38,13 +45,17 @@ import pyarrow as pa
 from overhead_lens.errors import UsageError
 from overhead_lens.export.modules import module_table
 from overhead_lens.export.names import readable
+from overhead_lens.export.recorded import collective_table, counter_table, metric_table, work_table
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.traces.host import OPERATORS, threads_of
 from overhead_lens.traces.launches import link
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.pieces import Analyzed
 
-_TABLES = ("events", "launches", "host", "idle", "memory", "allocations", "modules", "module_calls", "steps")
+_TABLES = (
+    "events", "launches", "host", "idle", "memory", "allocations", "modules", "module_calls", "steps", "counters", "metrics",
+    "work", "collectives",
+)  # fmt: skip
 _MEMORY_TYPES = dict.fromkeys(("start_ns", "live_bytes", "reserved_bytes"), "int64")
 _CALL_TYPES = dict.fromkeys(("start_ns", "dur_ns", "node"), "int64")
 _ALLOCATION_TYPES = dict.fromkeys(("start_ns", "end_ns", "bytes"), "int64")
@@ -121,6 +132,13 @@ def _tables(traces: Sequence[Analyzed]) -> dict[str, pa.Table]:
         parts["modules"].append(module_table(number, analyzed.analysis.modules))
         parts["module_calls"].append(_numbered(number, analyzed.pieces.module_calls.astype(_CALL_TYPES)))
         parts["steps"].append(_steps(number, analyzed.analysis))
+        for name, table in (
+            ("counters", counter_table(analyzed.pieces.tracks)),
+            ("metrics", metric_table(analyzed.analysis.counters.ranges)),
+            ("work", work_table(analyzed.trace)),
+            ("collectives", collective_table(analyzed.analysis.collectives)),
+        ):
+            parts[name].append(table.add_column(0, "trace", _constant(number, len(table))))
     return {
         name: pa.concat_tables(tables, promote_options="default").combine_chunks() for name, tables in parts.items()
     }

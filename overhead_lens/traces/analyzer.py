@@ -16,8 +16,11 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.traces.collectives.analysis import collective_costs, described_collectives
+from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.columns import where
-from overhead_lens.traces.costs import collectives, kernel_costs, operator_costs
+from overhead_lens.traces.costs import kernel_costs, operator_costs
+from overhead_lens.traces.counters.analysis import Counted, counted
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.find import findings
 from overhead_lens.traces.findings.recorded import Recorded
@@ -76,7 +79,9 @@ class Analyzer:
             steps=tuple(self._step(number, window) for number, window in self._step_windows),
             operators=operator_costs(self._host, self._timelines),
             kernels=kernel_costs(self._events),
-            collectives=collectives(self._trace),
+            collectives=self.collectives,
+            collective_costs=collective_costs(self.collectives),
+            counters=self.counted.counters,
             memory=tuple(life.analysis(self._step_windows) for life in self.memory),
             modules=self.modules,
         )
@@ -111,6 +116,7 @@ class Analyzer:
             _joined([life.frame() for life in self.memory], ["device", "start_ns", "live_bytes", "reserved_bytes"]),
             _joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
             self._module_calls(),
+            self.counted.tracks,
         )
 
     @cached_property
@@ -148,6 +154,18 @@ class Analyzer:
             DeviceTimeline(self._events, self._linked, number, self.threads, self.window.bounds)
             for number in numbers.tolist()
         ]
+
+    @cached_property
+    def collectives(self) -> tuple[Collective, ...]:
+        """Communication kernels in order of start."""
+        compute = {device.number: device.compute for device in self.devices}
+        steps = [(number, window.bounds) for number, window in self._step_windows]
+        return described_collectives(self._trace, self._linked, compute, steps)
+
+    @cached_property
+    def counted(self) -> Counted:
+        """What counters and arguments tell of device work."""
+        return counted(self._trace, self._linked, self.window.bounds[1])
 
     @cached_property
     def memory(self) -> list[DeviceLife]:

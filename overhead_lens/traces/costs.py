@@ -1,4 +1,4 @@
-"""What costs most by name: operators, kernels, collectives."""
+"""What costs most by name: operators, kernels."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Ints
-from overhead_lens.traces.device import COMMUNICATION, KINDS, device_kinds
+from overhead_lens.traces.device import KINDS, device_kinds
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
-from overhead_lens.traces.model import Collective, Cost
+from overhead_lens.traces.model import Cost
 from overhead_lens.traces.timeline import sum_by
 
 _MOST = 50
-_GROUP_KEYS = ("Process Group Name", "Process Group Ranks")
 
 
 def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline]) -> tuple[Cost, ...]:
@@ -57,20 +55,3 @@ def _costs(
     count = np.bincount(name, minlength=len(names))
     order = [at for at in np.lexsort((-count, -own)).tolist() if count[at]][:_MOST]
     return tuple(Cost(names[at], categories[at], int(count[at]), int(own[at]), int(total[at])) for at in order)
-
-
-def collectives(trace: Trace) -> tuple[Collective, ...]:
-    """Communication kernels in order of start, numbered within their name and process group."""
-    events = trace.events
-    rows = np.flatnonzero((events["device"].to_numpy() >= 0) & (device_kinds(events) == COMMUNICATION))
-    rows = rows[np.argsort(events["start_ns"].to_numpy()[rows], kind="stable")]
-    names = events["name"].cat.categories[events["name"].cat.codes.to_numpy()[rows]]
-    times = zip(*(events[column].to_numpy()[rows].tolist() for column in ("start_ns", "dur_ns")), strict=True)
-    seen: dict[tuple[str, str], int] = {}
-    numbered = []
-    for name, (start_ns, dur_ns), arguments in zip(names, times, trace.arguments(rows.tolist()), strict=True):
-        group = " ".join(str(arguments[key]) for key in _GROUP_KEYS if arguments.get(key))
-        called = str(arguments.get("Collective name") or name)
-        index = seen[called, group] = seen.get((called, group), -1) + 1
-        numbered.append(Collective(called, group, index, start_ns, dur_ns))
-    return tuple(numbered)

@@ -26,7 +26,7 @@ from overhead_lens.taxonomy.categories import BLAME, BLAMED_AS, QUEUE
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import threads_of
 from overhead_lens.traces.host_budget import ThreadPieces
-from overhead_lens.traces.intervals import cut, groups, union
+from overhead_lens.traces.intervals import Union, cut, groups, union
 from overhead_lens.traces.launches import Linked, launch_statistics
 from overhead_lens.traces.model import DeviceBudget, Kinds, Launches
 from overhead_lens.traces.timeline import sum_by
@@ -110,6 +110,11 @@ class DeviceTimeline:
         exposed = np.isin(kind, (COMPUTE, COMMUNICATION))
         self._compute_or_communication = union(self.start_ns[exposed], self._dur_ns[exposed])
         self.idle = self._blamed(threads, window)
+
+    @property
+    def compute(self) -> Union:
+        """Union of its compute."""
+        return self._by_kind[COMPUTE]
 
     def budget(self, name: str, window: tuple[int, int]) -> DeviceBudget:
         """The device over ``window`` (start, end)."""

@@ -16,7 +16,9 @@ from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.modules.notes import module_notes
 
-_KNOWN = HOST_EVENTS | DEVICE_CATEGORIES | {"gpu_user_annotation", "Trace", "overhead", "cuda_sync"}
+_KNOWN = (
+    HOST_EVENTS | DEVICE_CATEGORIES | {"gpu_user_annotation", "Trace", "overhead", "cuda_sync", "cuda_profiler_range"}
+)
 _KERNEL = HOST_CATEGORIES.index("kernel")
 _WARM_UP = 2.0
 _FEW_STEPS = 3

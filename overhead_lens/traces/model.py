@@ -9,6 +9,8 @@ from overhead_lens.errors import require
 from overhead_lens.result import Result
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.traces.collectives.model import Collective, CollectiveCost
+from overhead_lens.traces.counters.model import Counters
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.memory.model import DeviceMemory
 from overhead_lens.traces.modules.model import ModuleBudgets
@@ -172,22 +174,6 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Collective:
-    """One communication kernel on one rank, in the order in which the device ran them.
-
-    Attributes:
-        group: Process group; empty where the trace does not say.
-        index: Which one of this group and name, from 0.
-    """
-
-    name: str
-    group: str
-    index: int
-    start_ns: int
-    dur_ns: int
-
-
-@dataclass(frozen=True, slots=True)
 class TraceAnalysis(Result):
     """The budget of one trace.
 
@@ -200,8 +186,10 @@ class TraceAnalysis(Result):
         steps: In order.
         operators, kernels: Costliest first.
         collectives: Communication kernels in order of start.
+        collective_costs: The same by kind, group, type and size, the most exposed first.
         memory: Every device whose allocations were recorded; the host last.
         modules: The budget per module; None where the trace names no module.
+        counters: What counters and arguments tell of device work.
         findings: Who bounds first, then what could be spared, the largest bound first; not to be added up.
         issues: What was dropped, repaired or looks wrong, in events; no zeros.
         notes: What a reader of the numbers must know, one sentence each.
@@ -218,8 +206,10 @@ class TraceAnalysis(Result):
     operators: tuple[Cost, ...] = ()
     kernels: tuple[Cost, ...] = ()
     collectives: tuple[Collective, ...] = ()
+    collective_costs: tuple[CollectiveCost, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
     modules: ModuleBudgets | None = None
+    counters: Counters = field(default_factory=Counters)
     findings: tuple[Finding, ...] = ()
     issues: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

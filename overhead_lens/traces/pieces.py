@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.traces.counters.tracks import Track
 from overhead_lens.traces.model import TraceAnalysis
 
 
@@ -23,6 +25,7 @@ class TracePieces:
             -1 for a time beyond the recording.
         module_calls: ``pid``, ``tid``, ``start_ns``, ``dur_ns``, ``node``, ``phase``: every call of a module, and every node of a
             backward pass that belongs to one; ``node`` is its place in the tree of the analysis.
+        tracks: Every counter.
     """
 
     host: pd.DataFrame
@@ -31,6 +34,7 @@ class TracePieces:
     memory: pd.DataFrame
     allocations: pd.DataFrame
     module_calls: pd.DataFrame
+    tracks: Sequence[Track] = ()
 
 
 @dataclass(frozen=True, slots=True)

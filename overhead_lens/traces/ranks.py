@@ -7,19 +7,21 @@ transfer in it, and every other rank spends that and its wait; no clocks of two 
     rank 1          [wait-|transfer]
     rank 2                [transfer]     joins last: its duration is the transfer's
 
-Collectives are matched by name, process group and number within these. Transfer is the shortest duration over the ranks
+Which kernels are of one collective, ``collectives/matching.py`` says. Transfer is the shortest duration over the ranks
 and an upper bound of the true one: a clock that cuts a kernel short, or a send that waits for its receive, is not seen.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_low
 
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from overhead_lens.traces.model import Collective, TraceAnalysis, TraceFailure
+from overhead_lens.traces.collectives.matching import Matched, matched
+from overhead_lens.traces.collectives.model import Collective
+from overhead_lens.traces.collectives.stragglers import Stragglers, stragglers
+from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 
 _FEWEST = 2
 
@@ -83,6 +85,7 @@ class RanksAnalysis:
         straggler: What the straggler spends more time in than the median of the others, largest first; host categories but
             ``wait``, and device work but communication.
         notes: What a reader must know.
+        stragglers: Who holds whom up, step by step; None where no collective is in two traces.
     """
 
     ranks: tuple[RankTime, ...]
@@ -91,6 +94,7 @@ class RanksAnalysis:
     spreads: tuple[Spread, ...]
     straggler: tuple[Excess, ...]
     notes: tuple[str, ...]
+    stragglers: Stragglers | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,9 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
     if len(analyses) < _FEWEST:
         raise ValueError("ranks are compared from two on")
     ordered = sorted(analyses, key=lambda analysis: (analysis.rank is None, analysis.rank or 0, analysis.path))
-    ranks = tuple(_rank(*row) for row in zip(ordered, _labels(ordered), _matched(ordered), strict=True))
+    matches = matched([analysis.collectives for analysis in ordered])
+    transfers = _transfers(matches, len(ordered))
+    ranks = tuple(_rank(*row) for row in zip(ordered, _labels(ordered), transfers, strict=True))
     by_collectives = any(rank.collectives for rank in ranks)
     # A rank whose recording was cut off has waited less only because it was seen less.
     most = max(rank.collectives for rank in ranks)
@@ -132,7 +138,8 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
         by_collectives,
         _spreads(ranks),
         _straggler(slowest, [rank for rank in ranks if rank is not slowest]),
-        _notes(ordered, ranks),
+        _notes(ordered, ranks, matches),
+        stragglers([rank.label for rank in ranks], matches),
     )
 
 
@@ -145,23 +152,17 @@ def _labels(analyses: Sequence[TraceAnalysis]) -> list[str]:
     ]
 
 
-def _matched(analyses: Sequence[TraceAnalysis]) -> list[list[tuple[Collective, int]]]:
+def _transfers(matches: Matched, count: int) -> list[list[tuple[Collective, int]]]:
     """Per trace its collectives that another trace has too, each with its transfer time."""
-    durations: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
-    for analysis in analyses:
-        for one in analysis.collectives:
-            durations[one.name, one.group, one.index].append(one.dur_ns)
-    return [
-        [
-            (one, min(times_ns))
-            for one in analysis.collectives
-            if len(times_ns := durations[one.name, one.group, one.index]) >= _FEWEST
-        ]
-        for analysis in analyses
-    ]
+    by_trace: list[list[tuple[Collective, int]]] = [[] for _ in range(count)]
+    for parts in matches.shared:
+        shortest_ns = min(one.dur_ns for _, one in parts)
+        for number, one in parts:
+            by_trace[number].append((one, shortest_ns))
+    return by_trace
 
 
-def _rank(analysis: TraceAnalysis, label: str, matched: Sequence[tuple[Collective, int]]) -> RankTime:
+def _rank(analysis: TraceAnalysis, label: str, own: Sequence[tuple[Collective, int]]) -> RankTime:
     quantities = {f"host.{category.category}": category.ns for category in analysis.host}
     quantities |= dict.fromkeys((f"device.{name}" for name in ("compute", "communication", "copy", "idle")), 0)
     for device in analysis.devices:
@@ -169,13 +170,13 @@ def _rank(analysis: TraceAnalysis, label: str, matched: Sequence[tuple[Collectiv
         quantities["device.communication"] += device.kinds.communication_ns
         quantities["device.copy"] += device.kinds.copy_ns
         quantities["device.idle"] += device.idle_ns
-    transfer_ns = sum(transfer for _, transfer in matched)
-    in_collectives = sum(collective.dur_ns for collective, _ in matched)
+    transfer_ns = sum(transfer for _, transfer in own)
+    in_collectives = sum(collective.dur_ns for collective, _ in own)
     return RankTime(
         label,
         analysis.path,
         analysis.window.wall_ns,
-        len(matched),
+        len(own),
         in_collectives - transfer_ns,
         transfer_ns,
         quantities,
@@ -208,7 +209,7 @@ def _straggler(slowest: RankTime, others: Sequence[RankTime]) -> tuple[Excess, .
     return tuple(sorted((excess for excess in excesses if excess.excess_ns > 0), key=lambda excess: -excess.excess_ns))
 
 
-def _notes(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime]) -> tuple[str, ...]:
+def _notes(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime], matches: Matched) -> tuple[str, ...]:
     notes = []
     numbers = [analysis.rank for analysis in analyses if analysis.rank is not None]
     repeated = sorted({number for number in numbers if numbers.count(number) > 1})
@@ -227,7 +228,17 @@ def _notes(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime]) -> tupl
         )
     collectives = [collective for analysis in analyses for collective in analysis.collectives]
     if collectives and not any(collective.group for collective in collectives):
-        notes.append("the traces do not name process groups: collectives are matched by name and order alone")
+        by = ", ".join(["name", *["size"] * matches.by_size, *["step"] * matches.by_step])
+        notes.append(f"the traces do not name process groups: collectives are matched by {by} and order alone")
+    if matches.refuted:
+        notes.append(
+            f"{matches.refuted} kernels agree in all that the traces say with a collective of another rank "
+            "and never ran together with it: they are taken for none; do the traces lack events?"
+        )
+    if matches.unordered:
+        notes.append(
+            f"{matches.unordered} collectives stand in another order on other ranks: some may be matched wrong"
+        )
     if not any(rank.collectives for rank in ranks):
         notes.append("no collective is in two traces: the slowest rank is the one with the longest window")
     return tuple(notes)

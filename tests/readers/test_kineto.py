@@ -523,9 +523,17 @@ INTEGERS = st.one_of(
         ["0x0", "0xff", "12", "007", "-4", "", "x", Number("18446744073709551615"), Number("1.5"), [], True]
     ),
 )
+DECIMALS = st.one_of(
+    INTEGERS,
+    st.decimals(0, 10**6, places=9).map(lambda value: Number(f"{value:f}")),
+    st.sampled_from(["1.5", "-1.5", "1.", ".5", "1e2", "inf", "", *map(Number, ("1e-5", "1.25E+2", "1e400", "-0.5"))]),
+    st.sampled_from(
+        [Number("NaN"), Number("1234567890123.5"), Number("0.00000099999999999999999999"), "999999999999.5"]
+    ),
+)
 VALUES = st.recursive(st.none() | st.integers(-5, 5) | TEXTS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3), max_leaves=6)  # fmt: skip
 EVENTS = st.fixed_dictionaries(
-    {"ph": st.sampled_from(["X", "X", "X", "X", "M", "s", "B", "i", None])},
+    {"ph": st.sampled_from(["X", "X", "X", "X", "M", "s", "B", "i", "C", None])},
     optional={
         "cat": st.sampled_from(["cpu_op", "kernel", "Memcpy", "cuda_runtime"]) | TEXTS,
         "name": TEXTS | st.sampled_from(["thread_name", "[memory]"]),
@@ -548,6 +556,12 @@ EVENTS = st.fixed_dictionaries(
                 "Addr": INTEGERS,
                 "Total Allocated": INTEGERS,
                 "Device Type": INTEGERS,
+                "bytes": INTEGERS,
+                "graph id": INTEGERS,
+                "graph node id": INTEGERS | DECIMALS,
+                "est. achieved occupancy %": DECIMALS,
+                "blocks per SM": DECIMALS | VALUES,
+                "warps per SM": DECIMALS,
             },
         ),
     },
@@ -561,6 +575,8 @@ def test_both_ways_read_the_same(tmp_path: Path, entries: list[dict], compact: b
     whole, parts = read_trace(path), scanned(path, block_bytes)
     assert rows(whole.events) == rows(parts.events)
     assert rows(whole.memory) == rows(parts.memory)
+    assert rows(whole.counters) == rows(parts.counters)
+    assert rows(whole.work) == rows(parts.work)
     assert [dict(whole.issues), whole.event_count, whole.origin_ns, whole.raw_bytes] == [
         dict(parts.issues), parts.event_count, parts.origin_ns, parts.raw_bytes,
     ]  # fmt: skip
@@ -591,6 +607,70 @@ def test_allocations_are_read_and_those_without_a_size_counted(tmp_path: Path, w
     ]  # fmt: skip
     assert (dict(trace.issues), trace.event_count) == ({"bad_memory_event": 1, "bad_timestamp": 1}, 6)
     assert trace.events["name"].tolist() == ["op"]
+
+
+def test_counters_are_read_and_those_without_a_number_counted(tmp_path: Path, way: str) -> None:
+    named = {
+        "ph": "C",
+        "cat": "hardware_counters",
+        "name": "dram__bytes.sum",
+        "pid": "GPU 0 Counters",
+        "tid": 0,
+        "ts": 7,
+    }
+    entries = [
+        event("op", ts=5),
+        {**named, "args": {"": 2.5}},
+        {**named, "name": "XPU", "pid": 3, "ts": 8, "args": {"a": 1, "b": -2}},
+        *({**named, "args": arguments} for arguments in ({"": "x"}, {"a": 1, "b": None}, {"": True}, {}, None)),
+        {**named, "args": {"": Number("1e999")}},
+        {**named, "ts": None, "args": {"": 1}},
+    ]
+    trace = read_trace(written(tmp_path, document(entries)))
+    metric = {"name": "dram__bytes.sum", "cat": "hardware_counters", "pid": "GPU 0 Counters", "tid": "0"}
+    several = {**metric, "name": "XPU", "pid": "3", "start_ns": 3000}
+    assert rows(trace.counters) == [
+        {**metric, "series": "", "start_ns": 2000, "value": 2.5},
+        {**several, "series": "a", "value": 1.0},
+        {**several, "series": "b", "value": -2.0},
+    ]
+    assert (dict(trace.issues), trace.event_count) == ({"bad_counter_event": 6, "bad_timestamp": 1}, 10)
+    assert trace.events["name"].tolist() == ["op"]
+
+
+def test_device_work_says_its_size_its_node_and_its_occupancy(tmp_path: Path, way: str) -> None:
+    numbers = {"bytes": 12, "graph id": 5, "graph node id": 2**40, "est. achieved occupancy %": 75}
+    entries = [
+        event("a kernel", "kernel", ts=1, **numbers),
+        event("an operator", "cpu_op", ts=2, bytes=4),
+        event("nothing", "kernel", ts=3, grid=[1, 1, 1]),
+        event("decimals", "Kernel", ts=4, **{"blocks per SM": Number("0.0185185191"), "warps per SM": "12"}),
+        event("exponent", "kernel", ts=5, **{"blocks per SM": Number("9.5e-05"), "warps per SM": Number("1e30")}),
+        event(
+            "unreadable", "gpu_memcpy", ts=6, bytes=-4, **{"graph id": None, "blocks per SM": "inf", "warps per SM": []}
+        ),
+        event("null", "kernel", ts=6, bytes=None),
+        event("bare", "kernel", ts=7, bytes=3, **{"blocks per SM": Number("inf")}),
+    ]
+    trace = read_trace(written(tmp_path, document(entries)))
+    assert rows(trace.work) == [
+        dict(zip(trace.work.columns, numbers, strict=True))
+        for numbers in (
+            (0, 12, 5, 2**40, 75_000_000, -1, -1), (3, -1, -1, -1, -1, 18_518, 12_000_000), (4, -1, -1, -1, -1, 95, -1),
+            (7, 3, -1, -1, -1, -1, -1),
+        )
+    ]  # fmt: skip
+    assert dict(trace.issues) == {}
+
+
+def test_products_keep_their_arguments_up_to_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("overhead_lens.readers.kineto.stream.MOST_PRODUCTS", 2)
+    path = written(tmp_path, document([event("aten::mm", ts=ts, x=ts) for ts in range(3)]))
+    trace = scanned(path)
+    path.unlink()
+    assert trace.arguments([0, 1]) == [{"x": 0}, {"x": 1}]
+    with pytest.raises(UsageError, match="No such file"):
+        trace.arguments([2])
 
 
 def test_arguments_of_collectives_need_no_second_pass(tmp_path: Path) -> None:
@@ -624,6 +704,7 @@ def test_public_traces(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     again = read_trace(path)
     for column in EVENT_COLUMNS:
         assert (trace.events[column].to_numpy() == again.events[column].to_numpy()).all()
+    assert trace.work.equals(again.work)
     chosen = list(range(0, len(trace.events), max(1, len(trace.events) // 50)))
     assert trace.arguments(chosen) == again.arguments(chosen)
     assert json.dumps(trace.metadata, sort_keys=True) == json.dumps(again.metadata, sort_keys=True)

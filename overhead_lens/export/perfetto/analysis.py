@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from overhead_lens.export.lanes.budget import busy_slice, host_slices, idle_slice
+from overhead_lens.export.lanes.counters import counter_sections
 from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.lanes.events import event_lanes
 from overhead_lens.export.lanes.memory import memory_sections
@@ -72,6 +73,7 @@ def time_sections(analyzed: Analyzed) -> tuple[list[Section], list[Lane]]:
     ]
     sections += module_sections(analyzed)
     sections += memory_sections(analyzed.pieces.memory)
+    sections += counter_sections(analyzed.pieces.tracks)
     sections += _devices(analyzed, events, [lane for lane in lanes if lane.thread is None])
     return sections, [lane for lane in lanes if lane.thread is not None and lane not in host]
 

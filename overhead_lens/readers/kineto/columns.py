@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
+from overhead_lens.readers.kineto.counters import Values
 from overhead_lens.readers.kineto.memory import Numbers
+from overhead_lens.readers.kineto.work import COLUMNS as WORK_COLUMNS
 
 CODES = ("name", "cat", "pid", "tid")
 NUMBERS = ("start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external")
@@ -21,14 +24,18 @@ class Columns:
     """Rows of a trace, column by column, before they become a frame.
 
     Attributes:
-        kind: int8, shape ``(n,)``: ``COMPLETE``, ``LABEL`` or ``MEMORY``.
+        kind: int8, shape ``(n,)``: ``COMPLETE``, ``LABEL``, ``MEMORY`` or ``COUNTER``.
         values: For each name of ``CODES`` int32 indices into ``strings``, for each name of ``NUMBERS`` int64; all of shape
             ``(n,)``. In a label's row ``name`` is the thread's name.
         strings: Strings by index; duplicates become one category.
         memory: What the rows of kind ``MEMORY`` say, in their order.
+        counters: What the rows of kind ``COUNTER`` say, in their order.
+        work: int64 ``(m, 1 + len(WORK_COLUMNS))``: a row, ascending, and what its arguments say of device work.
     """
 
     kind: Ints
     values: MutableMapping[str, Ints]
     strings: Sequence[str]
     memory: Sequence[Numbers] = ()
+    counters: Sequence[Values] = ()
+    work: Ints = field(default_factory=lambda: np.zeros((0, 1 + len(WORK_COLUMNS)), dtype=np.int64))

@@ -19,7 +19,7 @@ import numpy as np
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.kineto.columns import Columns, Ints
 from overhead_lens.readers.kineto.document import decode
-from overhead_lens.readers.kineto.event import from_json
+from overhead_lens.readers.kineto.event import arguments_of
 from overhead_lens.readers.kineto.source import Source, opened
 from overhead_lens.readers.kineto.stream import arguments_reader, is_scanner_kept, scan
 
@@ -123,7 +123,7 @@ def _decoder(texts: Sequence[msgspec.Raw], rows: Ints) -> Decode:
 
 def _arguments(text: bytes) -> Mapping[str, Any]:
     try:
-        value = from_json(text.decode("utf-8", "replace")) if text else {}
+        value = arguments_of(text) if text else {}
     except RecursionError:
         value = {}
     return value if isinstance(value, dict) else {}

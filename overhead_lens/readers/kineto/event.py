@@ -10,9 +10,11 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import msgspec
+
 from overhead_lens.units import ns_from_us_text
 
-OTHER, COMPLETE, LABEL, MEMORY = 0, 1, 2, 4  # 3 is the scanner's
+OTHER, COMPLETE, LABEL, MEMORY, COUNTER = 0, 1, 2, 4, 5  # 3 is the scanner's
 
 DAMAGED = "damaged_event"
 NO_PHASE = "missing_phase"
@@ -23,6 +25,7 @@ BAD_DURATION = "bad_duration"
 NEGATIVE_DURATION = "negative_duration"
 
 BAD_MEMORY = "bad_memory_event"
+BAD_COUNTER = "bad_counter_event"
 MEMORY_EVENT = "[memory]"
 """An instant: memory was allocated or released (torch/csrc/profiler/kineto_shim.cpp, ``profile_memory=True``)."""
 
@@ -48,8 +51,8 @@ class Row(NamedTuple):
     """One entry as it goes into the frame.
 
     Attributes:
-        kind: ``COMPLETE`` for an event, ``LABEL`` for a thread's name, ``MEMORY`` for an allocation or release, ``OTHER`` for an
-            entry that is only counted.
+        kind: ``COMPLETE`` for an event, ``LABEL`` for a thread's name, ``MEMORY`` for an allocation or release, ``COUNTER`` for
+            values of counters, ``OTHER`` for an entry that is only counted.
         name: Name of the event, or of the thread if ``kind`` is ``LABEL``.
         issue: Reason why it was dropped or repaired; None for a sound entry.
     """
@@ -85,10 +88,8 @@ def parse_row(text: bytes) -> Row:
     arguments = arguments if isinstance(arguments, dict) else {}
     if phase == "M":
         return label_row(event.get("name"), event.get("pid"), event.get("tid"), arguments.get("name"))
-    if phase == "i" and event.get("name") == MEMORY_EVENT:
-        return memory_row(event.get("pid"), event.get("tid"), times.get("ts"))
     if phase != "X":
-        return other_row(phase)
+        return _point_row(event, times.get("ts"))
     external = arguments.get("External id")
     return complete_row(
         event.get("name"),
@@ -105,6 +106,15 @@ def parse_row(text: bytes) -> Row:
     )
 
 
+def _point_row(event: dict[str, Any], ts: Any) -> Row:
+    """Row of an entry that has no duration."""
+    if event.get("ph") == "i" and event.get("name") == MEMORY_EVENT:
+        return memory_row(event.get("pid"), event.get("tid"), ts)
+    if event.get("ph") == "C":
+        return counter_row(event.get("name"), event.get("cat"), event.get("pid"), event.get("tid"), ts)
+    return other_row(event.get("ph"))
+
+
 def from_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:
     """Parse JSON leniently: control characters are allowed in strings, overlong integers become floats.
 
@@ -113,6 +123,19 @@ def from_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:
         RecursionError: It is nested too deeply.
     """
     return json.loads(text, strict=False, parse_float=parse_float, parse_int=_number)
+
+
+def arguments_of(text: bytes) -> Any:
+    """Parse the JSON of ``args``: quickly where it is sound, else leniently.
+
+    Raises:
+        ValueError: The text is not JSON.
+        RecursionError: It is nested too deeply.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return from_json(text.decode("utf-8", "replace"))
 
 
 def complete_row(
@@ -176,8 +199,16 @@ def memory_row(pid: Any, tid: Any, ts: Any) -> Row:
     return Row(MEMORY, "", "", as_text(pid), as_text(tid), start_ns)
 
 
+def counter_row(name: Any, cat: Any, pid: Any, tid: Any, ts: Any) -> Row:
+    """Row of values of counters, which are in ``args``."""
+    start_ns = _nanoseconds(ts)
+    if start_ns is None:
+        return Row(OTHER, issue=BAD_TIMESTAMP)
+    return Row(COUNTER, as_text(name), as_text(cat), as_text(pid), as_text(tid), start_ns)
+
+
 def other_row(phase: Any) -> Row:
-    """Row of any other phase: flows, counters and instants of other names are only counted."""
+    """Row of any other phase: flows and instants of other names are only counted."""
     return Row(OTHER, issue=NO_PHASE if phase is None else BEGIN_END if phase in ("B", "E") else None)
 
 

@@ -11,9 +11,20 @@ import pandas as pd
 
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns, Ints
-from overhead_lens.readers.kineto.event import ABSENT, BEYOND, COMPLETE, DEVICE_CATEGORIES, LABEL, MEMORY, integer
+from overhead_lens.readers.kineto.counters import PLACES, Values
+from overhead_lens.readers.kineto.event import (
+    ABSENT,
+    BEYOND,
+    COMPLETE,
+    COUNTER,
+    DEVICE_CATEGORIES,
+    LABEL,
+    MEMORY,
+    integer,
+)
 from overhead_lens.readers.kineto.memory import NUMBERS as MEMORY_NUMBERS
 from overhead_lens.readers.kineto.memory import Numbers
+from overhead_lens.readers.kineto.work import COLUMNS as WORK_COLUMNS
 
 _INT64_MAX = 2**63 - 1
 
@@ -25,6 +36,8 @@ class Framed:
     Attributes:
         events: The frame; the earliest event starts at 0.
         memory: Allocations and releases, on the same axis.
+        counters: Values of counters, on the same axis.
+        work: What device work says of itself.
         earliest_ns: That start as the file has it; 0 without events.
         thread_names: (pid, tid) to name.
         rows: int64, shape ``(len(events),)``: row of the columns per row of the frame.
@@ -33,6 +46,8 @@ class Framed:
 
     events: pd.DataFrame
     memory: pd.DataFrame
+    counters: pd.DataFrame
+    work: pd.DataFrame
     earliest_ns: int
     thread_names: Mapping[tuple[str, str], str]
     rows: Ints
@@ -50,9 +65,8 @@ def framed(columns: Columns) -> Framed:
     strings, number_of = _distinct(columns.strings)
     all_rows = len(rows) == len(columns.kind)
     names = _thread_names(columns)
-    at = np.flatnonzero(columns.kind == MEMORY)
-    placed = {name: number_of[columns.values[name][at]] for name in ("pid", "tid")}
-    placed["start_ns"] = columns.values["start_ns"][at]
+    placed = _placed(columns, MEMORY, ("pid", "tid"), number_of)
+    counted = _placed(columns, COUNTER, PLACES, number_of)
     frame: dict[str, Any] = {}
     for name in (*CODES, *NUMBERS):
         # Popped as it is used: only one column at a time is in memory twice.
@@ -60,14 +74,30 @@ def framed(columns: Columns) -> Framed:
         column = column if all_rows else column[rows]
         frame[name] = _categorical(number_of[column], strings) if name in CODES else column
     starts = frame["start_ns"]
-    _check_range(np.concatenate((starts, placed["start_ns"])), np.append(frame["dur_ns"], 0))
-    earliest_ns = int(starts.min()) if len(starts) else 0
-    if not len(starts) and len(at):
-        earliest_ns = int(placed["start_ns"].min())
+    others = np.concatenate((placed["start_ns"], counted["start_ns"]))
+    _check_range(np.concatenate((starts, others)), np.append(frame["dur_ns"], 0))
+    first = starts if len(starts) else others
+    earliest_ns = int(first.min()) if len(first) else 0
     starts -= earliest_ns
-    placed["start_ns"] = placed["start_ns"] - earliest_ns
-    memory = memory_frame(placed, columns.memory, strings)
-    return Framed(pd.DataFrame(frame, copy=False), memory, earliest_ns, names, rows, len(complete) - len(rows))
+    for named in (placed, counted):
+        named["start_ns"] = named["start_ns"] - earliest_ns
+    return Framed(
+        events=pd.DataFrame(frame, copy=False),
+        memory=memory_frame(placed, columns.memory, strings),
+        counters=counter_frame(counted, columns.counters, strings),
+        work=work_frame(columns.work[:, 0], columns.work[:, 1:], np.where(frame["device"] >= 0, rows, ABSENT)),
+        earliest_ns=earliest_ns,
+        thread_names=names,
+        rows=rows,
+        damaged_count=len(complete) - len(rows),
+    )
+
+
+def _placed(columns: Columns, kind: int, names: Sequence[str], number_of: Ints) -> dict[str, Ints]:
+    """Texts, as indices of distinct ones, and times of the rows of a kind."""
+    at = np.flatnonzero(columns.kind == kind)
+    placed = {name: number_of[columns.values[name][at]] for name in names}
+    return {**placed, "start_ns": columns.values["start_ns"][at]}
 
 
 def _check_range(start_ns: Ints, dur_ns: Ints) -> None:
@@ -146,15 +176,63 @@ def memory_frame(placed: Mapping[str, Ints], numbers: Sequence[Numbers], strings
         strings: Distinct texts.
     """
     table = np.array(numbers, dtype=np.int64).reshape(-1, len(MEMORY_NUMBERS))
-    columns: dict[str, Any] = {name: _named(placed[name], strings) for name in ("pid", "tid")}
+    columns: dict[str, Any] = {name: named(placed[name], strings) for name in ("pid", "tid")}
     columns["start_ns"] = placed["start_ns"].astype(np.int64)
     columns |= {name: table[:, at].copy() for at, name in enumerate(MEMORY_NUMBERS)}
     made: pd.DataFrame = pd.DataFrame(columns)
     return made
 
 
-def _named(codes: Ints, strings: Sequence[str]) -> Any:
+def named(codes: Ints, strings: Sequence[str]) -> Any:
+    """Categorical of indices into ``strings``, whose categories are those in use."""
     used, number = np.unique(codes, return_inverse=True)
     texts: Any = pd.Index([strings[code] for code in used.tolist()], dtype=object)
     made: Any = pd.Categorical.from_codes(number.astype(np.int32), categories=texts, validate=False)
     return made
+
+
+def counter_frame(placed: Mapping[str, Ints], values: Sequence[Values], strings: Sequence[str]) -> pd.DataFrame:
+    """The counter frame.
+
+    Args:
+        placed: ``name``, ``cat``, ``pid`` and ``tid`` as indices into ``strings``, and ``start_ns``, of each event.
+        values: One for each event.
+        strings: Distinct texts.
+    """
+    event = np.repeat(np.arange(len(values)), [len(read) for read in values])
+    series: dict[str, int] = {}
+    codes = [series.setdefault(name, len(series)) for read in values for name, _ in read]
+    columns: dict[str, Any] = {name: named(placed[name][event], strings) for name in PLACES}
+    columns["series"] = named(np.array(codes, dtype=np.int64), list(series))
+    columns["start_ns"] = placed["start_ns"][event].astype(np.int64)
+    columns["value"] = np.array([value for read in values for _, value in read], dtype=np.float64)
+    made: pd.DataFrame = pd.DataFrame(columns)
+    return made
+
+
+def no_counters() -> pd.DataFrame:
+    """The counter frame of a trace without counters."""
+    return counter_frame({name: np.zeros(0, dtype=np.int64) for name in (*PLACES, "start_ns")}, [], [])
+
+
+def work_frame(rows: Ints, table: Ints, frame_rows: Ints) -> pd.DataFrame:
+    """The work frame.
+
+    Args:
+        rows: int64 ``(n,)``, ascending: row of the columns that each line of ``table`` belongs to.
+        table: int64 ``(n, len(WORK_COLUMNS))``.
+        frame_rows: int64, ascending: row of the columns per row of the event frame that is device work, else -1.
+    """
+    at = np.flatnonzero(frame_rows >= 0)
+    place = np.searchsorted(frame_rows[at], rows)
+    held = np.flatnonzero(place < len(at))
+    held = held[frame_rows[at][place[held]] == rows[held]]
+    columns = {"row": at[place[held]]} | {name: table[held, number] for number, name in enumerate(WORK_COLUMNS)}
+    made: pd.DataFrame = pd.DataFrame(columns)
+    return made
+
+
+def no_work() -> pd.DataFrame:
+    """The work frame of a trace without such arguments."""
+    none = np.zeros(0, dtype=np.int64)
+    return work_frame(none, none.reshape(0, len(WORK_COLUMNS)), none)

@@ -11,6 +11,7 @@ import numpy as np
 
 from overhead_lens.machine_code import MachineCode
 from overhead_lens.readers.kineto.event import MEMORY_EVENT
+from overhead_lens.readers.kineto.work import DECIMAL, WHOLE
 
 DEFERRED = 3
 
@@ -21,7 +22,8 @@ END_OF_ARRAY, NEED_TEXT, NEED_ROWS, NEED_TABLE = 0, 1, 2, 3
 ENTRIES, DAMAGED, NO_PHASE, BEGIN_END, MISSING_DURATION, NEGATIVE_DURATION, STRAY_COMMA, CUT_OFF, LOST, COMMA = range(
     10
 )
-COUNTER_COUNT = 10
+WORK = 10  # rows of device work in use
+COUNTER_COUNT = 11
 
 # Numbers of a row, one column each.
 START, DUR, CORRELATION, SEQUENCE, DEVICE, STREAM, EXTERNAL, ARGS_AT, ARGS_SIZE = range(9)
@@ -30,8 +32,11 @@ NUMBER_COUNT = 9
 NAME, CAT, PID, TID = range(4)
 CODE_COUNT = 4
 
-FIELD_COUNT = 24
+FIELD_COUNT = 31
 """Fields of the entry being scanned; ``scanner.py`` names them."""
+
+WORK_COUNT = 6
+"""What device work says of itself."""
 
 _DEPENDS = (__name__, "overhead_lens.readers.kineto.event")
 scan = MachineCode("overhead_lens.readers.kineto.scanner:scan", results=3, depends=_DEPENDS)
@@ -42,5 +47,5 @@ intern = MachineCode("overhead_lens.readers.kineto.scanner:intern", depends=_DEP
 def scratch() -> tuple[Any, tuple[Any, ...]]:
     """Scratch space for the fields of an entry, and the names that ``scan`` looks for."""
     arguments = ("correlation", "Sequence number", "device", "stream", "External id", "external id", "name")
-    names = (*arguments, "thread_name", MEMORY_EVENT)
+    names = (*arguments, "thread_name", MEMORY_EVENT, *WHOLE, *DECIMAL)
     return np.zeros(FIELD_COUNT, dtype=np.int64), tuple(np.frombuffer(name.encode(), dtype=np.uint8) for name in names)

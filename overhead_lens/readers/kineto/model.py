@@ -27,6 +27,26 @@ The memory frame holds one row per allocation or release, in file order:
 ``device_type``      int64        number of c10's ``DeviceType``; -1 where absent
 ``device``           int64        number of the device; -1 on the host
 ===================  ===========  =====================================================================
+
+The counter frame holds one row per value of a counter, in file order:
+
+===================  ===========  =====================================================================
+``name``, ``cat``    categorical  name and category of the event
+``pid, tid``         categorical  process and thread that it stands at, as text
+``series``           categorical  name of the value in the event; empty for a metric that is the event's name
+``start_ns``         int64        when, on the axis of the events
+``value``            float64      finite
+===================  ===========  =====================================================================
+
+The work frame holds one row per device event that says something of itself; -1 where it does not say this:
+
+===================  ===========  =====================================================================
+``row``              int64        row of the event frame, ascending
+``bytes``            int64        how much was copied or set
+``graph``            int64        the executable graph it was launched with; 0 outside of graphs
+``graph_node``       int64        its node of that graph
+``..._millionths``   int64        ``occupancy`` (of a percent), ``blocks_per_sm``, ``warps_per_sm``
+===================  ===========  =====================================================================
 """
 
 from __future__ import annotations
@@ -37,7 +57,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from overhead_lens.readers.kineto.frame import no_memory
+from overhead_lens.readers.kineto.frame import no_counters, no_memory, no_work
 
 EVENT_COLUMNS = (
     "name", "cat", "pid", "tid", "start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external",
@@ -59,6 +79,8 @@ class Trace:
     Attributes:
         events: The event frame.
         memory: The memory frame; of a snapshot with a column ``stack``, a place in ``stacks`` or -1.
+        counters: The counter frame.
+        work: The work frame.
         stacks: Distinct stacks, the innermost frame first, of a snapshot; None of a trace.
         event_count: Entries of ``traceEvents``, of all phases.
         raw_bytes: Size of the decompressed JSON text.
@@ -79,6 +101,8 @@ class Trace:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     arguments: Callable[[Sequence[int]], list[Mapping[str, Any]]] = lambda rows: [{} for _ in rows]
     memory: pd.DataFrame = field(default_factory=no_memory)
+    counters: pd.DataFrame = field(default_factory=no_counters)
+    work: pd.DataFrame = field(default_factory=no_work)
     stacks: Sequence[Sequence[StackFrame]] | None = None
 
     @property

@@ -7,7 +7,9 @@ The subset that is read:
 - complete events (``ph`` = ``X``): ``name``, ``cat``, ``pid``, ``tid``, ``ts`` and ``dur`` (decimal microseconds, converted from
   text to int64 ns), and of ``args`` ``correlation``, ``Sequence number``, ``device``, ``stream`` and ``External id``; the other
   arguments are decoded on demand;
+- of device work as well its size, its node of a graph and its occupancy (``work.py``);
 - instants (``i``) named ``[memory]``: allocations and releases;
+- counters (``C``): every series of their arguments;
 - metadata events (``M``): thread names. Flow events (``s``, ``f``) repeat ``correlation`` and ``Sequence number``; they and
   other instants are counted, not kept.
 
@@ -58,6 +60,8 @@ def trace_of(contents: Contents) -> Trace:
         path=str(contents.path),
         events=result.events,
         memory=result.memory,
+        counters=result.counters,
+        work=result.work,
         event_count=contents.event_count,
         raw_bytes=contents.raw_bytes,
         origin_ns=result.earliest_ns + _base_ns(contents.metadata),

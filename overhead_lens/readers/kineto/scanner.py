@@ -18,7 +18,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from overhead_lens.readers.kineto.event import ABSENT, COMPLETE, LABEL, MEMORY
+from overhead_lens.readers.kineto.event import ABSENT, COMPLETE, COUNTER, LABEL, MEMORY
 from overhead_lens.readers.kineto.layout import (
     ARGS_AT,
     ARGS_SIZE,
@@ -51,6 +51,8 @@ from overhead_lens.readers.kineto.layout import (
     STRAY_COMMA,
     STREAM,
     TID,
+    WORK,
+    WORK_COUNT,
 )
 
 # Fields of the entry being scanned: begin and end of strings, and integers.
@@ -58,6 +60,9 @@ _PH, _DEFER, _HAS_TS, _HAS_DUR, _LABEL, _LABEL_END = range(6)
 _TEXT = 6  # begin and end of name, cat, pid, tid
 _NUMBER = 14  # the numbers above
 _HAS_EXTERNAL = 23
+_HAS_WORK = 24
+_WORK = 25  # what device work says of itself
+_BYTES, _GRAPH, _GRAPH_NODE, _OCCUPANCY, _BLOCKS, _WARPS = range(6)
 
 _MORE, _BROKEN = -1, -2
 _QUOTE, _BACKSLASH, _COMMA, _COLON, _MINUS, _POINT = 34, 92, 44, 58, 45, 46
@@ -66,6 +71,7 @@ _MOST_US = 9_223_372_036_854_774  # as ns, below the end of int64
 _US_DIGITS = 16
 _HEX_DIGITS = 15
 _DECIMAL_DIGITS = 18
+_MILLIONTHS_DIGITS = 12
 _MOST_DEPTH = 60
 
 _LOW = np.uint64(0x0101010101010101)
@@ -283,13 +289,72 @@ def _integer(text, begin, end):
 
 
 @_jit
+def _millionths(text, begin, end):
+    """Parse a decimal, quoted or not: (understood, millionths)."""
+    if text[begin] == _QUOTE:
+        begin, end = begin + 1, end - 1
+    value = 0
+    at = begin
+    while at < end and _ZERO <= text[at] <= _NINE:
+        value = value * 10 + (int(text[at]) - _ZERO)
+        at += 1
+        if at - begin > _MILLIONTHS_DIGITS:
+            return False, 0
+    if at == begin:
+        return False, 0
+    value *= 1_000_000
+    unit = 100_000
+    if at < end and text[at] == _POINT:
+        at += 1
+        first = at
+        while at < end and _ZERO <= text[at] <= _NINE:
+            value += (int(text[at]) - _ZERO) * unit
+            unit //= 10
+            at += 1
+        if at == first:
+            return False, 0
+    return at == end, value
+
+
+@_jit
+def _is_no_number(text, begin):
+    """Whether a value is a word (null, NaN, inf), a list or an object."""
+    letter = text[begin]
+    return not (letter == _QUOTE or letter == _MINUS or _ZERO <= letter <= _NINE)
+
+
+@_jit
+def _read_work(text, value, at, field, which):
+    """Enter a number that device work says of itself."""
+    field[_HAS_WORK] = 1
+    field[_WORK + which] = ABSENT
+    if _is_no_number(text, value):
+        return
+    understood, number = _millionths(text, value, at) if which >= _OCCUPANCY else _integer(text, value, at)
+    if not understood:
+        field[_DEFER] = 1
+    field[_WORK + which] = max(ABSENT, number)
+
+
+@_jit
 def _is_minus_zero(text, begin, end):
     return end - begin == 2 and text[begin] == _MINUS and text[begin + 1] == _ZERO
 
 
 @_jit
 def _read_arguments(
-    text, at, end, field, key_correlation, key_sequence, key_device, key_stream, key_external, key_old, key_name
+    text,
+    at,
+    end,
+    field,
+    key_correlation,
+    key_sequence,
+    key_device,
+    key_stream,
+    key_external,
+    key_old,
+    key_name,
+    work_keys,
 ):
     """Scan the object ``args`` into ``field``; return the position behind it."""
     at = _skip_blank(text, at + 1, end)
@@ -316,7 +381,7 @@ def _read_arguments(
             return at
         if closed & 1:
             field[_DEFER] = 1
-        number = -1
+        number, work = -1, -1
         letter = text[key]
         if letter == 99:
             number = CORRELATION if _is_word(text, key, key_end, key_correlation) else -1
@@ -330,11 +395,26 @@ def _read_arguments(
             number = EXTERNAL if _is_word(text, key, key_end, key_external) else -1
         elif letter == 101:
             number = EXTERNAL if _is_word(text, key, key_end, key_old) else -1
+            work = _OCCUPANCY if _is_word(text, key, key_end, work_keys[_OCCUPANCY]) else -1
+        elif letter == 98:
+            if _is_word(text, key, key_end, work_keys[_BYTES]):
+                work = _BYTES
+            elif _is_word(text, key, key_end, work_keys[_BLOCKS]):
+                work = _BLOCKS
+        elif letter == 103:
+            if _is_word(text, key, key_end, work_keys[_GRAPH]):
+                work = _GRAPH
+            elif _is_word(text, key, key_end, work_keys[_GRAPH_NODE]):
+                work = _GRAPH_NODE
+        elif letter == 119:
+            work = _WARPS if _is_word(text, key, key_end, work_keys[_WARPS]) else -1
         elif letter == 110 and _is_word(text, key, key_end, key_name):
             if text[value] == _QUOTE:
                 field[_LABEL], field[_LABEL_END] = value + 1, at - 1
             else:
                 field[_DEFER] = 1
+        if work >= 0:
+            _read_work(text, value, at, field, work)
         if number >= 0:
             understood, integer = _integer(text, value, at)
             field[_NUMBER + number] = integer
@@ -359,6 +439,8 @@ def _read_entry(text, at, end, field, keys):
         field[index] = 0
     for index in range(CORRELATION, EXTERNAL + 1):
         field[_NUMBER + index] = ABSENT
+    for index in range(WORK_COUNT):
+        field[_WORK + index] = ABSENT
     at = _skip_blank(text, at + 1, end)
     if at < end and text[at] == _CLOSE:
         return at + 1
@@ -386,7 +468,18 @@ def _read_entry(text, at, end, field, keys):
                 field[_DEFER] = 1
             if text[value] == _OPEN:
                 at = _read_arguments(
-                    text, value, end, field, keys[0], keys[1], keys[2], keys[3], keys[4], keys[5], keys[6]
+                    text,
+                    value,
+                    end,
+                    field,
+                    keys[0],
+                    keys[1],
+                    keys[2],
+                    keys[3],
+                    keys[4],
+                    keys[5],
+                    keys[6],
+                    keys[9:],
                 )
                 field[_NUMBER + ARGS_AT], field[_NUMBER + ARGS_SIZE] = value, at - value
             else:
@@ -521,7 +614,9 @@ def _next_entry(text, at, end):
 
 
 @_jit
-def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, hashes, places, arena, used, counters):
+def scan(
+    text, at, end, final, kind, codes, numbers, work, row, field, keys, slots, hashes, places, arena, used, counters
+):
     """Scan entries of the array from ``at`` on.
 
     Args:
@@ -529,6 +624,7 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
         final: Whether no text follows.
         kind, codes, numbers: int8 ``(n,)``, four of int32 ``(n,)``, nine of int64 ``(n,)``. Rows are written from ``row`` on;
             ``ARGS_AT`` counts from the start of ``text``.
+        work: int64 ``(n, 1 + WORK_COUNT)``: a row, and what its arguments say of device work; ``counters[WORK]`` are in use.
         field, keys: Scratch space and names of arguments, from ``layout.scratch()``.
         slots, hashes, places, arena, used: The string table.
         counters: int64 ``(COUNTER_COUNT,)``.
@@ -581,7 +677,7 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
         phase = field[_PH]
         unread = phase == 77 and _holds_escape(text, field[_TEXT], field[_TEXT + 1])
         memory = phase == 105 and _is_word(text, field[_TEXT], field[_TEXT + 1], keys[8])
-        if field[_DEFER] or unread or ((phase == 88 or memory) and not field[_HAS_TS]):
+        if field[_DEFER] or unread or ((phase == 88 or phase == 67 or memory) and not field[_HAS_TS]):
             kind[row] = DEFERRED
             numbers[ARGS_AT][row], numbers[ARGS_SIZE][row] = entry, entry - at
             row += 1
@@ -598,6 +694,15 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
                 )
             for which in range(NUMBER_COUNT):
                 numbers[which][row] = field[_NUMBER + which]
+            if field[_HAS_WORK]:
+                at_work = counters[WORK]
+                work[at_work, 0] = row
+                most = ABSENT
+                for which in range(WORK_COUNT):
+                    work[at_work, 1 + which] = field[_WORK + which]
+                    most = max(most, field[_WORK + which])
+                if most != ABSENT:
+                    counters[WORK] += 1
             row += 1
         elif phase == 77:  # M
             if _is_word(text, field[_TEXT], field[_TEXT + 1], keys[7]):
@@ -616,6 +721,15 @@ def scan(text, at, end, final, kind, codes, numbers, row, field, keys, slots, ha
             for which in (NAME, CAT):
                 codes[which][row] = intern(text, 0, 0, slots, hashes, places, arena, used)
             for which in (PID, TID):
+                codes[which][row] = intern(
+                    text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
+                )
+            for which in range(NUMBER_COUNT):
+                numbers[which][row] = field[_NUMBER + which]
+            row += 1
+        elif phase == 67:  # C
+            kind[row] = COUNTER
+            for which in range(CODE_COUNT):
                 codes[which][row] = intern(
                     text, field[_TEXT + 2 * which], field[_TEXT + 2 * which + 1], slots, hashes, places, arena, used
                 )

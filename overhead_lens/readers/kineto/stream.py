@@ -16,22 +16,28 @@ import numpy as np
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.kineto import layout
 from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns, Ints
+from overhead_lens.readers.kineto.counters import Values, counter_values
 from overhead_lens.readers.kineto.event import (
+    BAD_COUNTER,
     BAD_MEMORY,
     BEGIN_END,
     COMPLETE,
+    COUNTER,
     DAMAGED,
     MEMORY,
     MISSING_DURATION,
     NEGATIVE_DURATION,
     NO_PHASE,
     OTHER,
+    arguments_of,
     from_json,
     parse_row,
 )
 from overhead_lens.readers.kineto.memory import Numbers, memory_numbers
+from overhead_lens.readers.kineto.products import MOST_PRODUCTS, PRODUCTS
 from overhead_lens.readers.kineto.source import Source, opened
 from overhead_lens.readers.kineto.string_table import StringTable
+from overhead_lens.readers.kineto.work import NONE, work_numbers
 
 TRUNCATED = "truncated"
 STRAY_COMMA = "stray_comma"
@@ -42,8 +48,14 @@ _BLOCKS = 3
 _CHUNK_ROWS = 1 << 16
 _MOST_BESIDE_BYTES = 64 << 20
 _MOST_ENTRY_BYTES = 64 << 20
-# Collectives: every analysis needs their arguments (group, collective). Keeping them saves a second pass over the file.
-_ASKED_FOR = re.compile(rb"nccl|rccl", re.IGNORECASE)
+# Collectives and ranges of counters: every analysis needs their arguments. Keeping them saves a second pass over the file.
+_ASKED_FOR = re.compile(
+    rb"nccl|rccl|c10d::|record_param_comms|oneccl|nvshmem|cross_device_reduce|(one|two)_shot_all_?reduce|multimem_",
+    re.IGNORECASE,
+)
+_ASKED_FOR_CATEGORY = b"cuda_profiler_range"
+_PRODUCTS = frozenset(name.encode() for name in PRODUCTS)
+_ASKED, _PRODUCT = 1, 2
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BARE_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")
 _CERTAIN_BYTES = 1 << 20
@@ -131,7 +143,11 @@ class _Scan:
         self._row = 0
         self._kept: dict[int, bytes] = {}
         self._memory: list[Numbers] = []
-        self._asked_for = np.zeros(0, dtype=bool)
+        self._values: list[Values] = []
+        self._work = _new_work()
+        self._full_work: list[Ints] = []
+        self._asked_for = np.zeros(0, dtype=np.int8)
+        self._products = 0
         self._full_rows = 0
         self._at_end = False
         self._before = b""
@@ -144,8 +160,8 @@ class _Scan:
 
     def _passed(self, text: Ints, at: int, end: int, *, final: bool) -> tuple[Any, ...]:
         """What the scanner is given."""
-        table = self._strings.table
-        return text, at, end, final, *self._rows, self._row, self._field, self._keys, *table, self._counters
+        rows, table = (*self._rows, self._work, self._row), self._strings.table
+        return text, at, end, final, *rows, self._field, self._keys, *table, self._counters
 
     def run(self, source: Source, head: list[Ints]) -> Streamed:
         raw_bytes = 0
@@ -196,6 +212,7 @@ class _Scan:
             self._settle(block, first)
             if status == layout.NEED_ROWS:
                 self._full.append((self._rows, self._row))
+                self._close_work()
                 self._full_rows += self._row
                 self._rows, self._row = _new_rows(), 0
             elif status == layout.NEED_TABLE:
@@ -218,21 +235,28 @@ class _Scan:
                     column[row] = self._strings.number(getattr(read, name))
                 for column, name in zip(numbers, NUMBERS, strict=False):
                     column[row] = getattr(read, name)
+            if read.kind == COMPLETE:
+                self._settle_work(block.data[at : at - int(numbers[layout.ARGS_SIZE][row])].tobytes(), row)
         self._keep(block, first)
         self._settle_memory(block, first)
+        self._settle_counters(block, first)
         numbers[layout.ARGS_AT][first : self._row] += block.offset - block.start
 
     def _keep(self, block: _Block, first: int) -> None:
         """Copy the arguments that will be needed, of the rows from ``first`` on."""
         known = len(self._asked_for)
-        new = [_ASKED_FOR.search(text) is not None for text in self._strings.raw(known)]
+        new = [_asked_for(text) for text in self._strings.raw(known)]
         if new:
-            self._asked_for = np.concatenate((self._asked_for, np.array(new, dtype=bool)))
+            self._asked_for = np.concatenate((self._asked_for, np.array(new, dtype=np.int8)))
         if not self._asked_for.any():
             return
-        kind, codes, numbers = (self._rows[0], self._rows[1][layout.NAME], self._rows[2])
+        kind, codes, numbers = self._rows
         mine = np.flatnonzero(kind[first : self._row] == COMPLETE) + first
-        for row in mine[self._asked_for[codes[mine]]].tolist():
+        asked = self._asked_for[codes[layout.NAME][mine]] | self._asked_for[codes[layout.CAT][mine]]
+        products = np.flatnonzero(asked == _PRODUCT)
+        asked[products[max(0, MOST_PRODUCTS - self._products) :]] = 0
+        self._products += len(products)
+        for row in mine[asked > 0].tolist():
             at, size = int(numbers[layout.ARGS_AT][row]), int(numbers[layout.ARGS_SIZE][row])
             if size > 0:
                 self._kept[self._full_rows + row] = block.data[at : at + size].tobytes()
@@ -241,17 +265,43 @@ class _Scan:
         """Decode what the memory events from ``first`` on say; those that say nothing are only counted."""
         kind, _, numbers = self._rows
         for row in (first + np.flatnonzero(kind[first : self._row] == MEMORY)).tolist():
-            at, size = int(numbers[layout.ARGS_AT][row]), int(numbers[layout.ARGS_SIZE][row])
-            text = block.data[at : at + abs(size)].tobytes()
-            read = memory_numbers(text if size >= 0 else json.dumps(_arguments(text, is_entry=True)).encode())
+            read = memory_numbers(_arguments_text(block, numbers, row))
             if read is None:
                 kind[row] = OTHER
                 self._issues[BAD_MEMORY] = self._issues.get(BAD_MEMORY, 0) + 1
             else:
                 self._memory.append(read)
 
+    def _settle_counters(self, block: _Block, first: int) -> None:
+        """Decode the values of the counters from ``first`` on; events without any are only counted."""
+        kind, _, numbers = self._rows
+        for row in (first + np.flatnonzero(kind[first : self._row] == COUNTER)).tolist():
+            read = counter_values(_arguments_text(block, numbers, row))
+            if read is None:
+                kind[row] = OTHER
+                self._issues[BAD_COUNTER] = self._issues.get(BAD_COUNTER, 0) + 1
+            else:
+                self._values.append(read)
+
+    def _settle_work(self, entry: bytes, row: int) -> None:
+        """Enter what a deferred row says of itself as device work."""
+        read = work_numbers(_arguments(entry, is_entry=True, parse_float=str))
+        if read != NONE:
+            count = self._counters[layout.WORK]
+            self._work[count] = (row, *read)
+            self._counters[layout.WORK] += 1
+
+    def _close_work(self) -> None:
+        """Keep the rows of device work of a full chunk."""
+        count = int(self._counters[layout.WORK])
+        part = self._work[:count].copy()
+        part[:, 0] += self._full_rows
+        self._full_work.append(part[np.argsort(part[:, 0], kind="stable")])
+        self._counters[layout.WORK] = 0
+
     def _result(self, raw_bytes: int, *, cut_off: bool) -> Streamed:
         self._full.append((self._rows, self._row))
+        self._close_work()
         columns: list[list[Ints]] = [[] for _ in range(1 + layout.CODE_COUNT + layout.NUMBER_COUNT)]
         for (kind, codes, numbers), count in self._full:
             for column, part in zip(columns, (kind, *codes, *numbers), strict=True):
@@ -269,7 +319,8 @@ class _Scan:
         if cut_off:
             self._issues[TRUNCATED] = 1
         places = values.pop("arguments_at"), values.pop("arguments_size")
-        made = Columns(joined[0], values, self._strings.decoded(), self._memory)
+        work = np.concatenate(self._full_work)
+        made = Columns(joined[0], values, self._strings.decoded(), self._memory, self._values, work)
         entries = int(self._counters[layout.ENTRIES])
         return Streamed(made, entries, raw_bytes, self._issues, self._metadata(), *places, self._kept)
 
@@ -279,13 +330,19 @@ class _Scan:
         return {name: value for name, value in (before | after).items() if name != "traceEvents"}
 
 
-def _object(text: bytes) -> dict[str, Any]:
+def _object(text: bytes, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
     """Parse a JSON object; empty where the text is none."""
     try:
-        value = from_json(text.decode("utf-8", "replace"))
+        value = arguments_of(text) if parse_float is float else from_json(text.decode("utf-8", "replace"), parse_float)
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def _asked_for(text: bytes) -> int:
+    if _ASKED_FOR.search(text) is not None or text == _ASKED_FOR_CATEGORY:
+        return _ASKED
+    return _PRODUCT if text in _PRODUCTS else 0
 
 
 def _new_rows(count: int = _CHUNK_ROWS) -> _Rows:
@@ -294,6 +351,10 @@ def _new_rows(count: int = _CHUNK_ROWS) -> _Rows:
         tuple(np.empty(count, dtype=np.int32) for _ in range(layout.CODE_COUNT)),
         tuple(np.empty(count, dtype=np.int64) for _ in range(layout.NUMBER_COUNT)),
     )
+
+
+def _new_work(count: int = _CHUNK_ROWS) -> Ints:
+    return np.empty((count, 1 + layout.WORK_COUNT), dtype=np.int64)
 
 
 def _joined(block: _Block, rest: Ints) -> _Block:
@@ -406,7 +467,14 @@ class _Text:
         return self._buffer[at - self._offset : at - self._offset + size]
 
 
-def _arguments(text: bytes, *, is_entry: bool) -> Mapping[str, Any]:
-    value: Any = _object(text)
+def _arguments_text(block: _Block, numbers: tuple[Ints, ...], row: int) -> bytes:
+    """Text of the arguments of a row whose positions are still those of the block."""
+    at, size = int(numbers[layout.ARGS_AT][row]), int(numbers[layout.ARGS_SIZE][row])
+    text = block.data[at : at + abs(size)].tobytes()
+    return text if size >= 0 else json.dumps(_arguments(text, is_entry=True)).encode()
+
+
+def _arguments(text: bytes, *, is_entry: bool, parse_float: Callable[[str], Any] = float) -> Mapping[str, Any]:
+    value: Any = _object(text, parse_float)
     value = value.get("args") if is_entry and isinstance(value, dict) else value
     return value if isinstance(value, dict) else {}

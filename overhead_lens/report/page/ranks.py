@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.page.charts.bars import Bar, Stretch, bars_chart, bars_table, host_bar
 from overhead_lens.report.page.model import Block, Page, Section, Table, Text
+from overhead_lens.report.page.recorded.collectives import straggler_blocks
 from overhead_lens.report.page.trace import trace_page, trace_sections
 from overhead_lens.report.text import ranks as told
 from overhead_lens.report.text.plain import plain
@@ -65,6 +66,8 @@ def _ranks(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterator[
     yield Table(heads, cells, frozenset(range(1, len(heads))))
     heads, cells = told.spread_cells(ranks, _MOST_SPREADS)
     yield Table(heads, cells, frozenset({1, 2, 3}), "spread over the ranks, widest first")
+    if ranks.stragglers is not None:
+        yield from straggler_blocks(ranks.stragglers)
     more = len(ranks.ranks) - len(rows)
     left_out = [f"{more} ranks that wait longer are left out; --json has them."] if more else []
     if notes := [*ranks.notes, *left_out]:

@@ -8,6 +8,8 @@ from overhead_lens.report.page.charts.axes import paled
 from overhead_lens.report.page.charts.bars import Bar, Stretch, bars_chart, bars_table, host_bar
 from overhead_lens.report.page.charts.steps import busy_steps, trace_steps
 from overhead_lens.report.page.model import Block, Page, Section, Table, Text
+from overhead_lens.report.page.recorded.collectives import collective_sections
+from overhead_lens.report.page.recorded.counters import counter_sections
 from overhead_lens.report.page.recorded.findings import finding_sections
 from overhead_lens.report.page.recorded.memory import memory_sections
 from overhead_lens.report.page.recorded.modules import module_sections
@@ -50,6 +52,8 @@ def trace_sections(analysis: TraceAnalysis) -> Iterator[Section]:
     if costs:
         yield Section("Costliest operators and kernels", costs)
     yield from module_sections(analysis.modules)
+    yield from collective_sections(analysis.collective_costs)
+    yield from counter_sections(analysis.counters)
     yield from memory_sections(analysis.memory)
     yield from finding_sections(analysis.findings, analysis.window.wall_ns)
     if others := _others(analysis):

@@ -13,6 +13,8 @@ from overhead_lens.report.text.blocks import bar, bar_row, cut, print_footnotes,
 from overhead_lens.report.text.figures import plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.ranks import print_ranks
+from overhead_lens.report.text.recorded.collectives import collective_blocks
+from overhead_lens.report.text.recorded.counters import counter_blocks, counter_notes
 from overhead_lens.report.text.recorded.findings import finding_blocks
 from overhead_lens.report.text.recorded.memory import memory_blocks, memory_notes
 from overhead_lens.report.text.recorded.modules import module_blocks
@@ -62,6 +64,7 @@ _EXPLAINED = {
     ),
     "overlap_in_stream": "{n} device events start before the one before them in their stream ended; busy is their union",
     "profiler_overhead": "{n} pauses of the profiler itself lie in the recording",
+    "bad_counter_event": "{n} counter events hold no finite number and were left out: what they would say is a gap",
     "bad_memory_event": "{n} memory events do not say how many bytes and were left out",
     "other_category": "{n} events of categories that are neither host nor device work were left out",
 }
@@ -98,6 +101,8 @@ def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
         ),
         _costs("costliest kernels (of the window)", analysis.kernels, analysis.window.wall_ns, name_width),
         *module_blocks(analysis.modules),
+        *collective_blocks(analysis.collectives, analysis.collective_costs),
+        *counter_blocks(analysis.counters),
         *memory_blocks(analysis.memory),
         _steps(analysis.steps),
         *finding_blocks(analysis.findings, analysis.window.wall_ns),
@@ -137,7 +142,7 @@ def footnotes(analysis: TraceAnalysis) -> list[str]:
         _EXPLAINED.get(reason, reason.replace("_", " ") + ": {n} events").format(n=f"{count:,}", device_events=events)
         for reason, count in analysis.issues.items()
     ]
-    return [*explained, *memory_notes(analysis.memory), *analysis.notes]
+    return [*explained, *memory_notes(analysis.memory), *counter_notes(analysis.counters), *analysis.notes]
 
 
 def title(analysis: TraceAnalysis) -> str:

@@ -11,6 +11,7 @@ from rich.text import Text
 from overhead_lens.report.text.blocks import Cells, section, table_of
 from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.plain import plain
+from overhead_lens.report.text.recorded.collectives import straggler_blocks
 from overhead_lens.traces.ranks import RanksAnalysis, RankTime
 from overhead_lens.units import format_ns
 
@@ -23,6 +24,8 @@ def print_ranks(console: Console, ranks: RanksAnalysis) -> None:
     """Print a comparison."""
     console.print()
     console.print(Text(sentence(ranks), style="bold"))
+    for block in straggler_blocks(ranks.stragglers) if ranks.stragglers is not None else ():
+        console.print(block)
     console.print(section("ranks", _table(ranks)))
     console.print()
     console.print(section("spread over the ranks, widest first", _spreads(ranks)))

@@ -1,0 +1,28 @@
+"""Counters of a trace over time, with their units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from overhead_lens.export.lanes.model import Counter, Section
+from overhead_lens.export.names import readable
+from overhead_lens.traces.counters.tracks import Track
+
+
+def counter_sections(tracks: Sequence[Track]) -> Iterator[Section]:
+    """A section a process and, of a device, a device: its first counter, and below it the others."""
+    places = dict.fromkeys((track.process, track.device) for track in tracks)
+    for place in places:
+        first, *others = (_counter(track) for track in tracks if (track.process, track.device) == place)
+        yield Section(first, tuple(others))
+
+
+def _counter(track: Track) -> Counter:
+    where = f"device {track.device}" if track.device is not None else readable(track.process)
+    description = f"Counter of {where}, as the trace has it."
+    gaps = int((track.gap_ns > 0).sum())
+    if gaps:
+        description += f" {gaps} gaps, {int(track.gap_ns.sum()):,} ns in all: what is drawn there is the value before."
+    # Nothing is drawn before the first event; of values before it the last holds there.
+    points = zip(track.start_ns.clip(min=0).tolist(), track.values.tolist(), strict=True)
+    return Counter(f"{readable(track.name)} ({where})", track.unit, points, description)

@@ -1,0 +1,35 @@
+"""Counters that a trace holds: Chrome's ``C`` events, one value for each series in their arguments.
+
+Kineto writes samples of hardware counters like that (libkineto/src/output_json.cpp, ``handleCounterEvent``): for CUDA one event
+a metric, its series without a name, on the process ``GPU 0 Counters``; for XPU and MTIA one event of all metrics. Other tools
+put their own on the same axis.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+PLACES = ("name", "cat", "pid", "tid")
+
+Values = tuple[tuple[str, float], ...]
+
+_DECODER = msgspec.json.Decoder(dict[str, Any])
+
+
+def counter_values(arguments: bytes) -> Values | None:
+    """Series and values from the text of ``args``; None where it holds no number, or one that is not finite."""
+    try:
+        read = _DECODER.decode(arguments)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if not read or not all(_is_number(value) for value in read.values()):
+        return None
+    values = tuple((series, float(value)) for series, value in read.items())
+    return values if all(math.isfinite(value) for _, value in values) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 64)

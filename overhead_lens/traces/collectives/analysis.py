@@ -1,0 +1,121 @@
+"""The collectives of one trace: each with its size and its overlap with compute, and summed by kind and size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from overhead_lens.readers.kineto.event import integer
+from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.stats.values import Ints
+from overhead_lens.traces.collectives.described import GROUP_KEYS, descriptions
+from overhead_lens.traces.collectives.model import Collective, CollectiveCost, bandwidths
+from overhead_lens.traces.device import COMMUNICATION, device_kinds
+from overhead_lens.traces.intervals import Union
+from overhead_lens.traces.launches import Linked
+
+Bounds = tuple[int, int]
+
+_MOST = 100
+NOT_CALLED = -(2**62)
+"""A time before all others, for launches that are not in the trace."""
+
+
+def described_collectives(
+    trace: Trace, linked: Linked, compute: Mapping[int, Union], steps: Sequence[tuple[int, Bounds]]
+) -> tuple[Collective, ...]:
+    """Communication kernels in order of start, numbered within their name and process group.
+
+    Args:
+        trace: The trace.
+        linked: Device events and their launches.
+        compute: Union of the compute of each device.
+        steps: Number, start and end of each step, in order.
+    """
+    events = trace.events
+    chosen = np.flatnonzero(device_kinds(events)[linked.rows] == COMMUNICATION)
+    start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
+    chosen = chosen[np.argsort(start_ns[linked.rows[chosen]], kind="stable")]
+    rows, launch = linked.rows[chosen], linked.launch[chosen]
+    names = events["name"].cat.categories[events["name"].cat.codes.to_numpy()[rows]]
+    arguments = trace.arguments(rows.tolist())
+    device = events["device"].to_numpy()[rows]
+    hidden_ns = _hidden(start_ns[rows], dur_ns[rows], device, compute)
+    called_ns = np.where(launch >= 0, start_ns[launch], NOT_CALLED)
+    columns = (start_ns[rows].tolist(), dur_ns[rows].tolist(), device.tolist(), hidden_ns.tolist())
+    described = descriptions(trace, rows, launch, arguments)
+    seen: dict[tuple[str, str], int] = {}
+    made = []
+    for name, own, told, step, (start, dur, number, hidden) in zip(
+        names, arguments, described, _steps(called_ns, steps), zip(*columns, strict=True), strict=True
+    ):
+        group = " ".join(str(own[key]) for key in GROUP_KEYS if own.get(key))
+        called = str(own.get("Collective name") or name)
+        index = seen[called, group] = seen.get((called, group), -1) + 1
+        sequence = integer(own.get("Seq"))
+        told_seq = None if sequence < 0 else sequence
+        made.append(Collective(called, group, index, start, dur, *told, number, hidden, step, told_seq))
+    return tuple(made)
+
+
+def _hidden(start_ns: Ints, dur_ns: Ints, device: Ints, compute: Mapping[int, Union]) -> Ints:
+    hidden = np.zeros(len(start_ns), dtype=np.int64)
+    for number, busy in compute.items():
+        mine = np.flatnonzero(device == number)
+        ends = start_ns[mine] + dur_ns[mine]
+        hidden[mine] = busy.covered_before(ends) - busy.covered_before(start_ns[mine])
+    return hidden
+
+
+def _steps(called_ns: Ints, steps: Sequence[tuple[int, Bounds]]) -> list[int | None]:
+    if not steps:
+        return [None] * len(called_ns)
+    starts = np.array([bounds[0] for _, bounds in steps], dtype=np.int64)
+    ends = np.array([bounds[1] for _, bounds in steps], dtype=np.int64)
+    at = np.searchsorted(starts, called_ns, "right") - 1
+    inside = (at >= 0) & (called_ns < ends[at])
+    return [steps[place][0] if within else None for place, within in zip(at.tolist(), inside.tolist(), strict=True)]
+
+
+def collective_costs(many: Sequence[Collective]) -> tuple[CollectiveCost, ...]:
+    """Collectives by kind, group, type and size, the most exposed first, the first ``_MOST``."""
+    costs = [_cost(list(alike)) for _, alike in groupby(sorted(many, key=_sort_key), _sort_key)]
+    costs.sort(key=lambda cost: (-cost.exposed_ns, -cost.total_ns))
+    return tuple(costs[:_MOST])
+
+
+def _sort_key(one: Collective) -> tuple[str, str, str, str, int, int]:
+    name = one.kind or one.name
+    size = -1 if one.bytes is None else one.bytes
+    return name, one.group, one.dtype, "" if one.kind else one.name, size, one.group_size or 0
+
+
+def _cost(alike: Sequence[Collective]) -> CollectiveCost:
+    first = alike[0]
+    durations = sorted(one.dur_ns for one in alike)
+    total_ns = sum(durations)
+    size = None if first.bytes is None else first.bytes * len(alike)
+    algorithm, bus = bandwidths(first.kind, size, first.group_size, total_ns)
+    _, best = bandwidths(first.kind, first.bytes, first.group_size, durations[0])
+    hidden_ns = sum(one.hidden_ns for one in alike)
+    return CollectiveCost(
+        name=first.name,
+        kind=first.kind,
+        group=first.group,
+        group_size=first.group_size,
+        dtype=first.dtype,
+        elements=first.elements,
+        bytes=first.bytes,
+        count=len(alike),
+        total_ns=total_ns,
+        hidden_ns=hidden_ns,
+        exposed_ns=total_ns - hidden_ns,
+        min_ns=durations[0],
+        median_ns=durations[(len(durations) - 1) // 2],
+        max_ns=durations[-1],
+        algorithm_gb_s=algorithm,
+        bus_gb_s=bus,
+        best_bus_gb_s=best,
+    )

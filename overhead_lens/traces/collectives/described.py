@@ -1,0 +1,218 @@
+"""What a trace says of its communication kernels: in their own arguments, or in those of the calls around their launch.
+
+Newer traces repeat the arguments of ``record_param_comms`` in the kernel (libkineto/src/output_json.cpp,
+``appendCollectiveMetadata``). In older ones, and where that link is lost, the launch is followed up::
+
+    c10d::_allgather_base_      [--------------------------------]   Input Dims: output, input
+      record_param_comms          [----------------------------]     Collective name, In msg nelems, ... (torch >= 2.1)
+        nccl:_all_gather_base       [-----------------------]        Input Dims: input
+          cudaLaunchKernel                [--]
+
+Shapes are there only in traces recorded with ``record_shapes``. Where several kernels were launched by one call, the call's size
+is of all of them together, and none of them has one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy import torch_names
+from overhead_lens.traces.collectives.definitions import element_bytes, kind_of, size_in_elements
+from overhead_lens.traces.columns import where
+from overhead_lens.traces.host import HOST_EVENTS, threads_of
+from overhead_lens.traces.timeline import parents
+
+GROUP_KEYS = ("Process Group Name", "Process Group Ranks")
+_ARGUMENTS = "record_param_comms"
+_BASE = {"c10d::_allgather_base_", "c10d::_reduce_scatter_base_", "c10d::alltoall_base_"}
+"""Operators whose first two arguments are output and input, one tensor each (torch/csrc/distributed/c10d/Ops.cpp)."""
+
+_MOST = 1 << 60
+
+
+class Description(NamedTuple):
+    """What is known of a collective; see ``Collective``."""
+
+    kind: str = ""
+    dtype: str = ""
+    elements: int | None = None
+    bytes: int | None = None
+    group_size: int | None = None
+
+
+class _Message(NamedTuple):
+    kind: str
+    dtype: str
+    received: int | None
+    sent: int | None
+    group_size: int | None
+
+
+def descriptions(trace: Trace, rows: Ints, launch: Ints, arguments: Sequence[Mapping[str, Any]]) -> list[Description]:
+    """Descriptions of communication kernels.
+
+    Args:
+        trace: The trace.
+        rows: int64: their rows of the event frame.
+        launch: int64: rows of their launches, -1 where these are not in the trace.
+        arguments: Their own arguments.
+    """
+    sizes = group_sizes(trace)
+    asking = [at for at, own in enumerate(arguments) if not own.get("Collective name") and launch[at] >= 0]
+    calls = dict(zip(asking, _calls(trace, launch[asking]), strict=True)) if asking else {}
+    shared = Counter(chain[0] for chain in calls.values() if chain)
+    wanted = sorted({row for chain in calls.values() for row in chain})
+    named = trace.events["name"].cat
+    names = dict(zip(wanted, named.categories[named.codes.to_numpy()[wanted]], strict=True))
+    told = dict(zip(wanted, trace.arguments(wanted), strict=True))
+    kernels = named.categories[named.codes.to_numpy()[rows]]
+    made = []
+    for at, (own, kernel) in enumerate(zip(arguments, kernels, strict=True)):
+        chain = calls.get(at, [])
+        message = _own(own) or next((read for row in chain if (read := _call(names[row], told[row]))), None)
+        message = message or _Message(kind_of(kernel), "", None, None, None)
+        if chain:
+            message = _with_output(message, [(names[row], told[row]) for row in chain])
+        alone = not chain or shared[chain[0]] == 1
+        made.append(_description(message, own, sizes, is_alone=alone))
+    return made
+
+
+def group_sizes(trace: Trace) -> dict[str, int]:
+    """Ranks of every process group that the file lists, by name."""
+    information = trace.metadata.get("distributedInfo")
+    groups = information.get("pg_config") if isinstance(information, dict) else None
+    listed = [group for group in groups if isinstance(group, dict)] if isinstance(groups, list) else []
+    sizes = {str(group.get("pg_name")): _count(group.get("pg_size")) for group in listed}
+    return {name: size for name, size in sizes.items() if size}
+
+
+def _calls(trace: Trace, launch: Ints) -> list[list[int]]:
+    """Rows of the calls of communication around each launch, the innermost first."""
+    events = trace.events
+    is_call = where(events["name"], _is_call) & where(events["cat"], HOST_EVENTS.__contains__)
+    start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
+    calls, distinct = np.flatnonzero(is_call), np.unique(launch)
+    thread, _ = threads_of(events, np.concatenate((calls, distinct)))
+    chains: dict[int, list[int]] = {}
+    for code in np.unique(thread[len(calls) :]):
+        mine = np.concatenate((calls, distinct))[thread == code]
+        parent = parents(start_ns[mine], dur_ns[mine])
+        for at in np.flatnonzero(np.isin(mine, distinct)).tolist():
+            chains[int(mine[at])] = _chain(parent, mine, at, is_call)
+    return [chains[row] for row in launch.tolist()]
+
+
+def _is_call(name: str) -> bool:
+    return name == _ARGUMENTS or name.startswith(torch_names.COLLECTIVE_PREFIXES)
+
+
+def _chain(parent: Ints, rows: Ints, at: int, is_call: Bools) -> list[int]:
+    chain = []
+    while (at := int(parent[at])) >= 0:
+        if is_call[rows[at]]:
+            chain.append(int(rows[at]))
+    return chain
+
+
+def _own(arguments: Mapping[str, Any]) -> _Message | None:
+    """What the arguments of ``record_param_comms`` say."""
+    name = arguments.get("Collective name")
+    if not isinstance(name, str) or not name:
+        return None
+    received, sent = _elements(arguments.get("Out msg nelems")), _elements(arguments.get("In msg nelems"))
+    kind = kind_of(name)
+    if kind == "all_to_all" and not _is_even(arguments):
+        received = sent = None
+    return _Message(kind, str(arguments.get("dtype") or ""), received, sent, _count(arguments.get("Group size")))
+
+
+def _is_even(arguments: Mapping[str, Any]) -> bool:
+    """Whether an all_to_all sends as much to each rank; no split sizes mean so."""
+    splits = [_list(arguments.get(key)) for key in ("In split size", "Out split size")]
+    return all(split is not None and len(set(map(str, split))) <= 1 for split in splits)
+
+
+def _list(value: Any) -> list[Any] | None:
+    """A list, or its text; None for what is cut off (``[1, 2, ..., 8]``) or none."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return [] if value is None else value if isinstance(value, list) else None
+
+
+def _call(name: str, arguments: Mapping[str, Any]) -> _Message | None:
+    """What a call around the launch says; None where it tells no kind."""
+    if name == _ARGUMENTS:
+        return _own(arguments)
+    kind = kind_of(name.partition("::")[2] or name)
+    if not kind or name.startswith("c10d::"):
+        return None
+    dtype, elements = _tensors(arguments, None)
+    return _Message(kind, dtype, None, elements, None)
+
+
+def _with_output(message: _Message, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> _Message:
+    """The message with input and output of the operator around it, where it has one tensor each."""
+    base = next((arguments for name, arguments in calls if name in _BASE), None)
+    if base is None or (message.sent is not None and message.received is not None):
+        return message
+    dtype, received = _tensors(base, 0)
+    _, sent = _tensors(base, 1)
+    if received is None or sent is None:
+        return message
+    small, large = sorted((received, sent))
+    ratio = large // small if small and not large % small else None
+    size = ratio if message.kind in ("all_gather", "reduce_scatter") else None
+    if message.kind == "all_to_all":  # whether its parts are alike, shapes do not tell
+        return message._replace(dtype=dtype, received=received, sent=sent)
+    return message._replace(dtype=dtype, received=received, sent=sent, group_size=message.group_size or size)
+
+
+def _tensors(arguments: Mapping[str, Any], at: int | None) -> tuple[str, int | None]:
+    """Type and elements of the tensors of an event with shapes; of that at ``at`` alone, or of all."""
+    dims, types = arguments.get("Input Dims"), arguments.get("Input type")
+    if not isinstance(dims, list) or not isinstance(types, list) or len(dims) != len(types):
+        return "", None
+    chosen = range(len(dims)) if at is None else range(at, min(at + 1, len(dims)))
+    tensors = [place for place in chosen if element_bytes(str(types[place])) is not None]
+    counts = [_numel(dims[place]) for place in tensors]
+    dtypes = {str(types[place]) for place in tensors}
+    if len(dtypes) != 1 or any(count is None for count in counts):
+        return "", None
+    return dtypes.pop(), sum(count for count in counts if count is not None)
+
+
+def _numel(dims: Any) -> int | None:
+    if not isinstance(dims, list) or not all(isinstance(size, int) and 0 <= size < _MOST for size in dims):
+        return None
+    return prod(dims)
+
+
+def _description(message: _Message, own: Mapping[str, Any], sizes: Mapping[str, int], *, is_alone: bool) -> Description:
+    group_size = message.group_size or sizes.get(str(own.get(GROUP_KEYS[0])))
+    if not is_alone:
+        return Description(message.kind, message.dtype, None, None, group_size)
+    elements = size_in_elements(message.kind, message.received, message.sent, group_size)
+    size = element_bytes(message.dtype)
+    total = None if elements is None or size is None else elements * size
+    return Description(message.kind, message.dtype, elements, total, group_size)
+
+
+def _elements(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else None
+
+
+def _count(value: Any) -> int | None:
+    number = _elements(value)
+    return number or None

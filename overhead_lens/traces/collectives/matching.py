@@ -1,0 +1,165 @@
+"""Which collectives of several traces are one: in a common order.
+
+Two kernels are of one collective if they agree in name and process group and in their number (``Seq``), where traces have it;
+else in step, kind, type and size as far as all traces tell these, and in their place among such. A rank whose trace lacks some
+of them, without a number, is matched wrong from there on to the end of the step.
+
+A collective ends on all its ranks at once. So between two ranks the difference of its two ends is that of their clocks, always
+the same but for drift. Where it differs from the median by more than the kernels last and clocks may drift, the two kernels never
+ran at one time: they are not of one collective.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from overhead_lens.traces.collectives.model import Collective
+
+FEWEST = 2
+_FEW = 5
+"""Shared collectives from which on their ends tell the difference of two clocks."""
+_JITTER_NS = 1_000_000
+_DRIFT = 1e-4
+"""More than clocks drift: a few parts in 100,000 (RFC 5905, 7.2)."""
+
+_Parts = tuple[tuple[int, Collective], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Collectives that several traces took part in.
+
+    Attributes:
+        shared: Number of the trace and its kernel for each; a collective comes after those before it on all its ranks.
+        unordered: Collectives that traces ran in different orders; of these the first trace's order holds.
+        by_size: Whether kinds and sizes had to agree.
+        by_step: Whether steps had to agree.
+        refuted: Kernels that agreed in all that and never ran together with the others.
+    """
+
+    shared: tuple[tuple[tuple[int, Collective], ...], ...]
+    unordered: int
+    by_size: bool
+    by_step: bool
+    refuted: int
+
+
+def matched(traces: Sequence[Sequence[Collective]]) -> Matched:
+    """Collectives that two traces or more have."""
+    telling = [mine for mine in traces if mine]
+    by_size = all(any(one.bytes is not None for one in mine) for mine in telling)
+    by_step = all(any(one.step is not None for one in mine) for mine in telling)
+    keys = [_keys(mine, by_size=by_size, by_step=by_step) for mine in traces]
+    where: defaultdict[Hashable, list[tuple[int, Collective]]] = defaultdict(list)
+    for number, mine in enumerate(traces):
+        for key, one in zip(keys[number], mine, strict=True):
+            where[key].append((number, one))
+    common = {key: tuple(parts) for key, parts in where.items() if len(parts) >= FEWEST}
+    agreed = sum(map(len, common.values()))
+    common = _at_one_time(common)
+    held = [
+        {key for key, parts in common.items() if any(rank == number for rank, _ in parts)}
+        for number in range(len(keys))
+    ]
+    order, unordered = _Merge(
+        [[key for key in mine if key in own] for mine, own in zip(keys, held, strict=True)]
+    ).order()
+    refuted = agreed - sum(map(len, common.values()))
+    return Matched(tuple(common[key] for key in order), unordered, by_size, by_step, refuted)
+
+
+def _at_one_time(common: Mapping[Hashable, _Parts]) -> dict[Hashable, _Parts]:
+    """The collectives without kernels that cannot have run together with the first trace's."""
+    apart: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    for (first, one), *others in common.values():
+        for rank, other in others:
+            apart[first, rank].append(_end(other) - _end(one))
+    clocks = {pair: int(np.median(differences)) for pair, differences in apart.items() if len(differences) >= _FEW}
+    kept: dict[Hashable, _Parts] = {}
+    for key, ((first, one), *others) in common.items():
+        together = [(rank, other) for rank, other in others if _may_be_one(one, other, clocks.get((first, rank)))]
+        if together:
+            kept[key] = ((first, one), *together)
+    return kept
+
+
+def _may_be_one(one: Collective, other: Collective, clock_ns: int | None) -> bool:
+    if clock_ns is None:
+        return True
+    drift_ns = _JITTER_NS + _DRIFT * max(_end(one), _end(other))
+    return abs(_end(other) - _end(one) - clock_ns) <= max(one.dur_ns, other.dur_ns) + drift_ns
+
+
+def _end(one: Collective) -> int:
+    return one.start_ns + one.dur_ns
+
+
+def _keys(mine: Sequence[Collective], *, by_size: bool, by_step: bool) -> list[Hashable]:
+    seen: Counter[Hashable] = Counter()
+    keys: list[Hashable] = []
+    for one in mine:
+        alike = _alike(one, by_size=by_size, by_step=by_step)
+        keys.append((alike, seen[alike]))
+        seen[alike] += 1
+    return keys
+
+
+def _alike(one: Collective, *, by_size: bool, by_step: bool) -> Hashable:
+    if one.sequence is not None:
+        return one.name, one.group, one.sequence
+    # Ranks may send different amounts in an all_to_all.
+    size = (one.kind, one.dtype, None if one.kind == "all_to_all" else one.bytes) if by_size else None
+    return one.name, one.group, one.step if by_step else None, size
+
+
+class _Merge:
+    """Brings the keys of several queues into one order that keeps each queue's."""
+
+    def __init__(self, queues: Sequence[Sequence[Hashable]]) -> None:
+        self._queues = queues
+        self._at = [0] * len(queues)
+        self._awaited = Counter(key for queue in queues for key in queue)
+        self._holders: defaultdict[Hashable, list[int]] = defaultdict(list)
+        for number, queue in enumerate(queues):
+            for key in queue:
+                self._holders[key].append(number)
+        self._ready: deque[Hashable] = deque()
+        self._done: set[Hashable] = set()
+
+    def order(self) -> tuple[list[Hashable], int]:
+        """The keys, and how many came before their turn in some queue."""
+        order: list[Hashable] = []
+        early = 0
+        for number in range(len(self._queues)):
+            self._advance(number)
+        while len(order) < len(self._holders):
+            if not self._ready:
+                early += 1
+                self._ready.append(self._first_stuck())
+            key = self._ready.popleft()
+            self._done.add(key)
+            order.append(key)
+            for number in self._holders[key]:
+                if self._head(number) == key:
+                    self._advance(number)
+        return order, early
+
+    def _head(self, number: int) -> Hashable:
+        at, queue = self._at[number], self._queues[number]
+        return queue[at] if at < len(queue) else None
+
+    def _first_stuck(self) -> Hashable:
+        return next(key for number in range(len(self._queues)) if (key := self._head(number)) is not None)
+
+    def _advance(self, number: int) -> None:
+        """Go on to the next key of a queue that is not done."""
+        while (key := self._head(number)) in self._done:
+            self._at[number] += 1
+        if key is not None:
+            self._awaited[key] -= 1
+            if not self._awaited[key]:
+                self._ready.append(key)

@@ -1,0 +1,232 @@
+"""Who holds the other ranks up in collectives, step by step, and how a delay spreads from group to group.
+
+A collective that several traces share ends on all its ranks together. The rank with the shortest duration came last, and every
+other rank waited for it as much longer as its own duration is. No clocks of two machines are compared.
+
+Where ranks are in several groups, the last rank may itself have been kept waiting, in another group, since the two ranks last
+left a collective together; then it only passes the delay on::
+
+    rank 0  [..wait..|AB]  works  [..wait.........|BC]
+    rank 1  works    [AB]  works     [.wait.......|BC]   AB: rank 1 holds rank 0 up, by its own work
+    rank 2  works, and works on, and on           [BC]   BC: rank 2 holds both up, by its own work
+
+Of what rank ``p`` waits for rank ``l``, the part that ``l`` waited in between more than ``p`` did, and at most all, is *passed
+on*; the rest is ``l``'s *own*. This is the split of Boehme et al., Identifying the root causes of wait states in large-scale
+parallel applications (ACM TOPC 3.2, 2016), into direct and indirect wait states, with durations in place of synchronized clocks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from overhead_lens.errors import require
+from overhead_lens.stats.values import Ints
+from overhead_lens.traces.collectives.matching import Matched
+from overhead_lens.traces.collectives.model import Collective, bandwidths
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """How much a rank holds the others up.
+
+    Attributes:
+        rank: Its label.
+        last: Collectives in which it came last, and another waited.
+        lost_ns: Time that all others together waited for it.
+        own_ns, passed_on_ns: Parts of it: by its own work, and because it had waited in another group; they sum to it.
+        lead_ns: Time by which it came after the last but one, summed: what these collectives would end sooner at most if it
+            alone were faster.
+    """
+
+    rank: str
+    last: int
+    lost_ns: int
+    own_ns: int
+    passed_on_ns: int
+    lead_ns: int
+
+    def __post_init__(self) -> None:
+        require(self.own_ns + self.passed_on_ns == self.lost_ns, f"rank {self.rank}: own and passed on do not sum")
+        require(min(self.own_ns, self.passed_on_ns, self.lead_ns) >= 0, f"rank {self.rank} spares negative time")
+
+
+@dataclass(frozen=True, slots=True)
+class StepDelay:
+    """One step of all ranks.
+
+    Attributes:
+        collectives: Those matched in it.
+        lost_ns: Time that ranks waited for each other, summed over them.
+        holder: Label of the rank that the others waited longest for; None where nobody waited.
+        holder_ns: How long they did.
+        again: Whether it was the same in the step before; None for the first, and where either has no holder.
+    """
+
+    step: int
+    collectives: int
+    lost_ns: int
+    holder: str | None
+    holder_ns: int
+    again: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Collectives of one kind, group, type and size over the ranks, without the wait for each other.
+
+    Attributes:
+        transfer_ns: Shortest duration over the ranks, summed.
+        algorithm_gb_s, bus_gb_s: As NCCL-tests define them, from that; None where size or group are unknown.
+    """
+
+    kind: str
+    group: str
+    group_size: int | None
+    dtype: str
+    bytes: int
+    count: int
+    transfer_ns: int
+    algorithm_gb_s: float | None
+    bus_gb_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stragglers:
+    """How ranks wait for each other over time.
+
+    Attributes:
+        holders: Ranks that others waited for, the most first.
+        steps: In order; empty where traces have no steps.
+        repeated, pairs: Of so many pairs of steps in a row so many had the same holder.
+        transfers: The largest time first.
+        unordered: Collectives that ranks ran in different orders: what is passed on may be wrong by these.
+    """
+
+    holders: tuple[Holder, ...]
+    steps: tuple[StepDelay, ...]
+    repeated: int
+    pairs: int
+    transfers: tuple[Transfer, ...]
+    unordered: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """A collective that several ranks took part in.
+
+    Attributes:
+        ranks: int64, ascending: numbers of these.
+        dur_ns: int64: their durations.
+    """
+
+    first: Collective
+    ranks: Ints
+    dur_ns: Ints
+    step: int | None
+
+    @property
+    def waits_ns(self) -> Ints:
+        waits: Ints = self.dur_ns - self.dur_ns.min()
+        return waits
+
+
+def stragglers(labels: Sequence[str], matched: Matched) -> Stragglers | None:
+    """Compare the collectives that ranks share; None where they share none."""
+    shared = [_shared(parts) for parts in matched.shared]
+    if not shared:
+        return None
+    own, passed = _lost(shared, len(labels))
+    last = np.array([int(one.ranks[one.dur_ns.argmin()]) for one in shared])
+    lead = np.array([int(np.partition(one.dur_ns, 1)[1] - one.dur_ns.min()) for one in shared])
+    steps = _steps(labels, shared, last)
+    same = [step.again for step in steps if step.again is not None]
+    return Stragglers(
+        holders=_holders(labels, last, own, passed, lead),
+        steps=steps,
+        repeated=sum(same),
+        pairs=len(same),
+        transfers=_transfers(shared),
+        unordered=matched.unordered,
+    )
+
+
+def _shared(parts: Sequence[tuple[int, Collective]]) -> _Shared:
+    steps = [one.step for _, one in parts if one.step is not None]
+    numbers = np.array([rank for rank, _ in parts], dtype=np.int64)
+    durations = np.array([one.dur_ns for _, one in parts], dtype=np.int64)
+    described = next((one for _, one in parts if one.bytes is not None), parts[0][1])
+    return _Shared(described, numbers, durations, min(steps) if steps else None)
+
+
+def _lost(shared: Sequence[_Shared], rank_count: int) -> tuple[list[int], list[int]]:
+    """Time that the others waited for the last rank of each collective: by its own work, and passed on."""
+    waited = np.zeros(rank_count, dtype=np.int64)
+    together = np.zeros((rank_count, rank_count), dtype=np.int64)
+    """What the row's rank had waited when it last left a collective together with the column's."""
+    own, passed = [], []
+    for one in shared:
+        waits = one.waits_ns
+        last = int(one.ranks[one.dur_ns.argmin()])
+        mine = waited[last] - together[last, one.ranks]
+        theirs = waited[one.ranks] - together[one.ranks, last]
+        handed = np.minimum(waits, np.maximum(0, mine - theirs))
+        passed.append(int(handed.sum()))
+        own.append(int(waits.sum()) - passed[-1])
+        waited[one.ranks] += waits
+        together[np.ix_(one.ranks, one.ranks)] = waited[one.ranks][:, None]
+    return own, passed
+
+
+def _holders(
+    labels: Sequence[str], last: Ints, own: Sequence[int], passed: Sequence[int], lead: Ints
+) -> tuple[Holder, ...]:
+    lost = np.array(own, dtype=np.int64) + np.array(passed, dtype=np.int64)
+    made = []
+    for number, label in enumerate(labels):
+        mine = np.flatnonzero((last == number) & (lost > 0))
+        own_ns, passed_ns = (int(np.array(part, dtype=np.int64)[mine].sum()) for part in (own, passed))
+        if len(mine):
+            made.append(Holder(label, len(mine), own_ns + passed_ns, own_ns, passed_ns, int(lead[mine].sum())))
+    return tuple(sorted(made, key=lambda holder: -holder.lost_ns))
+
+
+def _steps(labels: Sequence[str], shared: Sequence[_Shared], last: Ints) -> tuple[StepDelay, ...]:
+    by_step: defaultdict[int, list[int]] = defaultdict(list)
+    for at, one in enumerate(shared):
+        if one.step is not None:
+            by_step[one.step].append(at)
+    made: list[StepDelay] = []
+    for step, places in sorted(by_step.items()):
+        lost: defaultdict[int, int] = defaultdict(int)
+        for at in places:
+            lost[int(last[at])] += int(shared[at].waits_ns.sum())
+        most = max(lost, key=lambda rank: lost[rank])
+        holder = labels[most] if lost[most] else None
+        made.append(StepDelay(step, len(places), sum(lost.values()), holder, lost[most], None))
+    return (*made[:1], *(_after(before, step) for before, step in pairwise(made)))
+
+
+def _after(before: StepDelay, step: StepDelay) -> StepDelay:
+    known = before.holder is not None and step.holder is not None
+    again = before.holder == step.holder if known else None
+    return StepDelay(step.step, step.collectives, step.lost_ns, step.holder, step.holder_ns, again)
+
+
+def _transfers(shared: Sequence[_Shared]) -> tuple[Transfer, ...]:
+    alike: defaultdict[tuple[str, str, int | None, str, int], list[int]] = defaultdict(list)
+    for one in shared:
+        about = one.first
+        if about.bytes is not None:
+            key = (about.kind, about.group, about.group_size, about.dtype, about.bytes)
+            alike[key].append(int(one.dur_ns.min()))
+    made = []
+    for (kind, group, size, dtype, count_bytes), durations in alike.items():
+        total_ns = sum(durations)
+        rates = bandwidths(kind, count_bytes * len(durations), size, total_ns)
+        made.append(Transfer(kind, group, size, dtype, count_bytes, len(durations), total_ns, *rates))
+    return tuple(sorted(made, key=lambda transfer: -transfer.transfer_ns))

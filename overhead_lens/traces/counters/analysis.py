@@ -1,0 +1,76 @@
+"""Everything that counters and arguments tell of device work, of one trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.traces.counters.model import Counters
+from overhead_lens.traces.counters.products import product_rates
+from overhead_lens.traces.counters.ranges import ranges
+from overhead_lens.traces.counters.tracks import Track, Work, summaries, tracks
+from overhead_lens.traces.counters.work import DeviceWork, copy_rates, graph_work, occupancies
+from overhead_lens.traces.launches import Linked
+
+NO_PEAKS = (
+    "rates are not set against a peak of the device: the file's deviceProperties hold neither its clock nor its memory's "
+    "bandwidth (libkineto/src/DeviceProperties.cpp)"
+)
+NO_TIMES = (
+    "the times of cuda_profiler_range events are made up by Kineto, which divides the recording evenly: none is used"
+)
+UNJOINED = "cuda_profiler_range events could not be joined to kernels or launches: their numbers or names differ"
+NO_NODES = (
+    "device work of graph launches does not say which node of the graph it is: written by CUDA from version 12 on"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Counters as a result has them, and the tracks in full, for drawing and queries."""
+
+    counters: Counters
+    tracks: tuple[Track, ...]
+
+
+def counted(trace: Trace, linked: Linked, end_ns: int) -> Counted:
+    """Analyze the counters of a trace.
+
+    Args:
+        trace: The trace.
+        linked: Device events and their launches.
+        end_ns: End of the window.
+    """
+    work = DeviceWork(trace, linked.rows)
+    found = tracks(trace.counters, np.unique(work.device).tolist(), end_ns) if len(trace.counters) else []
+    ranged, joined_by = ranges(trace, linked)
+    devices, occupancy = occupancies(work, trace)
+    products, left_out = product_rates(trace, linked)
+    notes = [left_out] if left_out else []
+    notes += [NO_TIMES] if ranged else []
+    notes += [UNJOINED] if ranged and not joined_by else []
+    copies = copy_rates(work)
+    has_rates = bool(products or copies) or any(one.gflop_s for one in ranged)
+    made = Counters(
+        tracks=summaries(found, _by_device(trace, work)) if found else (),
+        ranges=ranged,
+        joined_by=joined_by,
+        devices=devices,
+        occupancy=occupancy,
+        copies=copies,
+        products=products,
+        graphs=graph_work(work, linked.launch),
+        notes=tuple(notes),
+        peaks=NO_PEAKS if has_rates else "",
+    )
+    return Counted(made, tuple(found))
+
+
+def _by_device(trace: Trace, work: DeviceWork) -> dict[int, Work]:
+    start_ns = trace.events["start_ns"].to_numpy()[work.rows]
+    return {
+        number: Work(work.name[mine], start_ns[mine], work.dur_ns[mine], work.names)
+        for number, mine in work.groups(~work.is_copy)
+    }

@@ -1,0 +1,208 @@
+"""Counters over time: how long each value holds, what is missing, and what a counter was while each kernel ran.
+
+::
+
+    sampled, period 10   v----v----v----v----.         .v----v----.      the last value holds for a period, and so does the
+                         |    |    |    |    |   gap   |                 last one before a gap
+    written on change    v-------v--v---------------v---------------|    until the next one, the last until the window's end
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from overhead_lens.stats.values import Ints
+from overhead_lens.traces.counters.metrics import unit_of
+from overhead_lens.traces.counters.model import CounterKernel, CounterSeries, CounterTrack
+
+Floats = npt.NDArray[np.float64]
+
+_DEVICE_PROCESS = re.compile(r"GPU ([0-9]{1,9}) Counters")
+_DEVICE_CATEGORIES = frozenset({"hardware_counters", "mtia_counters", "xpu_scope_profiler"})
+_FEWEST = 4
+_REGULAR = 0.8
+_TOLERANCE = 0.25
+_MOST_KERNELS = 20
+_STRETCHES = 200
+_MOST_TRACKS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Kernels of one device: number of the name, start and duration of each, and the names."""
+
+    name: Ints
+    start_ns: Ints
+    dur_ns: Ints
+    names: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One counter: where it stands, and its values in order of time.
+
+    Attributes:
+        device: Number; None where it is not of a device.
+        start_ns, dur_ns: int64, shape ``(n,)``: how long each value holds; 0 for one that the next replaces at once.
+        values: float64.
+        gap_ns: int64: unknown time after each.
+        period_ns: None for values that are written when they change.
+    """
+
+    device: int | None
+    process: str
+    name: str
+    unit: str
+    start_ns: Ints
+    dur_ns: Ints
+    values: Floats
+    gap_ns: Ints
+    period_ns: int | None
+
+
+def tracks(counters: pd.DataFrame, devices: Sequence[int], end_ns: int) -> list[Track]:
+    """Every counter of a trace, in the order of the file.
+
+    Args:
+        counters: The counter frame.
+        devices: Numbers of the devices.
+        end_ns: Up to where a value that is written on change holds.
+    """
+    made = []
+    keys = ["pid", "tid", "cat", "name", "series"]
+    for at in _groups(counters, keys):
+        pid, _, cat, name, series = (str(counters[key].iloc[at[0]]) for key in keys)
+        order = at[np.argsort(counters["start_ns"].to_numpy()[at], kind="stable")]
+        start_ns = counters["start_ns"].to_numpy()[order]
+        period_ns = period(start_ns)
+        dur_ns, gap_ns = held(start_ns, period_ns, end_ns)
+        metric = series or name
+        made.append(
+            Track(
+                device=_device(pid, cat, devices),
+                process=pid,
+                name=f"{name}/{series}" if series and series != name else name,
+                unit=unit_of(metric),
+                start_ns=start_ns,
+                dur_ns=dur_ns,
+                values=counters["value"].to_numpy()[order],
+                gap_ns=gap_ns,
+                period_ns=period_ns,
+            )
+        )
+    return made
+
+
+def _groups(frame: pd.DataFrame, keys: Sequence[str]) -> list[Ints]:
+    """Rows of each combination of keys, in order of their first."""
+    number = np.zeros(len(frame), dtype=np.int64)
+    for key in keys:
+        codes = frame[key].cat.codes.to_numpy().astype(np.int64)
+        _, number = np.unique(number * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
+    order = np.argsort(number, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(frame) else []
+    return sorted(groups, key=lambda rows: int(rows[0]))
+
+
+def _device(pid: str, cat: str, devices: Sequence[int]) -> int | None:
+    match = _DEVICE_PROCESS.fullmatch(pid)
+    if match is not None:
+        return int(match[1])
+    is_number = pid.isdecimal() and len(pid) < 10
+    return int(pid) if is_number and (int(pid) in devices or cat in _DEVICE_CATEGORIES) else None
+
+
+def period(start_ns: Ints) -> int | None:
+    """Median distance of times that come at a period: four in five within a quarter of it; else None."""
+    apart = np.diff(start_ns)
+    apart = apart[apart > 0]
+    if len(apart) < _FEWEST - 1:
+        return None
+    usual = int(np.sort(apart)[(len(apart) - 1) // 2])
+    return usual if (np.abs(apart - usual) <= _TOLERANCE * usual).mean() >= _REGULAR else None
+
+
+def held(start_ns: Ints, period_ns: int | None, end_ns: int) -> tuple[Ints, Ints]:
+    """How long each value holds, and the unknown time after it."""
+    apart = np.diff(start_ns)
+    if period_ns is None:
+        return np.append(apart, max(0, end_ns - int(start_ns[-1]))), np.zeros(len(start_ns), dtype=np.int64)
+    missing = 2 * apart > 3 * period_ns
+    return (
+        np.append(np.where(missing, period_ns, apart), period_ns),
+        np.append(np.where(missing, apart - period_ns, 0), 0),
+    )
+
+
+def summaries(found: Sequence[Track], work: Mapping[int, Work]) -> tuple[CounterTrack, ...]:
+    """What the result says of the counters, at most ``_MOST_TRACKS``."""
+    return tuple(
+        _summary(track, work.get(track.device) if track.device is not None else None) for track in found[:_MOST_TRACKS]
+    )
+
+
+def _summary(track: Track, work: Work | None) -> CounterTrack:
+    covered_ns = int(track.dur_ns.sum())
+    mean = float(track.values @ track.dur_ns) / covered_ns if covered_ns else float(track.values.mean())
+    return CounterTrack(
+        device="" if track.device is None else str(track.device),
+        process=track.process,
+        name=track.name,
+        unit=track.unit,
+        samples=len(track.values),
+        period_ns=track.period_ns,
+        gaps=int((track.gap_ns > 0).sum()),
+        gap_ns=int(track.gap_ns.sum()),
+        start_ns=int(track.start_ns[0]),
+        covered_ns=covered_ns,
+        min=float(track.values.min()),
+        mean=mean,
+        max=float(track.values.max()),
+        kernels=() if work is None else _kernels(track, work),
+        over_time=_over_time(track),
+    )
+
+
+def _kernels(track: Track, work: Work) -> tuple[CounterKernel, ...]:
+    covered_ns, sums = integrals(track, work.start_ns, work.start_ns + work.dur_ns)
+    total_ns = np.bincount(work.name, weights=work.dur_ns, minlength=len(work.names))
+    covered = np.bincount(work.name, weights=covered_ns, minlength=len(work.names))
+    summed = np.bincount(work.name, weights=sums, minlength=len(work.names))
+    order = [at for at in np.argsort(-covered, kind="stable").tolist() if covered[at] > 0][:_MOST_KERNELS]
+    return tuple(
+        CounterKernel(work.names[at], int(total_ns[at]), int(covered[at]), float(summed[at] / covered[at]))
+        for at in order
+    )
+
+
+def integrals(track: Track, from_ns: Ints, to_ns: Ints) -> tuple[Ints, Floats]:
+    """Covered time in each interval, and the counter's integral over it."""
+    covered = _before(track, to_ns)[0] - _before(track, from_ns)[0]
+    summed = _before(track, to_ns)[1] - _before(track, from_ns)[1]
+    return covered, summed
+
+
+def _before(track: Track, times_ns: Ints) -> tuple[Ints, Floats]:
+    """Covered time before each time, and the integral over it."""
+    covered = np.concatenate(([0], np.cumsum(track.dur_ns)))
+    summed = np.concatenate(([0.0], np.cumsum(track.values * track.dur_ns)))
+    begun = np.searchsorted(track.start_ns, times_ns, "right")
+    last = np.maximum(begun - 1, 0)
+    inside = np.where(begun > 0, np.minimum(times_ns - track.start_ns[last], track.dur_ns[last]), 0)
+    return covered[last] + inside, summed[last] + inside * track.values[last]
+
+
+def _over_time(track: Track) -> CounterSeries:
+    first_ns = int(track.start_ns[0])
+    last_ns = int(track.start_ns[-1] + track.dur_ns[-1])
+    count = min(_STRETCHES, max(1, len(track.values)))
+    edges = first_ns + (np.arange(count + 1) * max(1, last_ns - first_ns)) // count
+    covered, summed = integrals(track, edges[:-1], edges[1:])
+    values = [float(total / ns) if ns else None for total, ns in zip(summed.tolist(), covered.tolist(), strict=True)]
+    return CounterSeries(tuple(edges[:-1].tolist()), tuple(values))

@@ -1,0 +1,219 @@
+"""Collectives of one trace: what they are, how large, how fast, and how much of them is hidden."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from overhead_lens.export.query import run_query
+from overhead_lens.report.text.analysis import print_analysis
+from overhead_lens.traces.analyzer import Analyzer
+from overhead_lens.traces.collectives.analysis import collective_costs
+from overhead_lens.traces.collectives.definitions import bus_factor, element_bytes, kind_of, size_in_elements
+from overhead_lens.traces.collectives.model import Collective, bandwidths
+from overhead_lens.traces.pieces import Analyzed
+from tests.drawn.collectives import collective, shaped
+from tests.drawn.timelines import CLASSIFIER, analyzer_of, timed, trace_of
+
+
+def of(*entries: dict, **metadata: Any) -> tuple[Collective, ...]:
+    return analyzer_of(timed(0, 1000, "all of it", "user_annotation"), *entries, **metadata).analysis().collectives
+
+
+def told(one: Collective) -> tuple[Any, ...]:
+    return one.kind, one.dtype, one.elements, one.bytes, one.group_size
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("allreduce", "all_reduce"), ("nccl:all_reduce", "all_reduce"), ("allreduce_coalesced", "all_reduce"),
+        ("_allgather_base", "all_gather"), ("all_gather_into_tensor_coalesced", "all_gather"),
+        ("_reduce_scatter_base", "reduce_scatter"), ("reduce_scatter_tensor_coalesced", "reduce_scatter"),
+        ("all_to_allv", "all_to_all"), ("alltoall_base_", "all_to_all"), ("_broadcast_oop", "broadcast"), ("_reduce_oop", "reduce"),
+        ("gather", "gather"), ("scatter", "scatter"), ("send", "send"), ("recv", "recv"), ("barrier", "barrier"),
+        ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", "all_reduce"), ("ncclDevKernel_Generic", ""),
+        ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", ""),
+    ],
+)  # fmt: skip
+def test_kinds_by_their_names(name: str, kind: str) -> None:
+    assert kind_of(name) == kind
+
+
+def test_elements_have_the_size_of_their_type() -> None:
+    sizes = {
+        name: element_bytes(name)
+        for name in (
+            "Float",
+            "c10::BFloat16",
+            "long int",
+            "signed char",
+            "Float8_e4m3fn",
+            "c10::complex<float>",
+            "mystery",
+        )
+    }
+    assert sizes == {
+        "Float": 4, "c10::BFloat16": 2, "long int": 8, "signed char": 1, "Float8_e4m3fn": 1, "c10::complex<float>": 8, "mystery": None,
+    }  # fmt: skip
+
+
+def test_bus_bandwidth_is_that_of_nccl_tests() -> None:
+    """The table of doc/PERFORMANCE.md, for 8 ranks."""
+    factors = {
+        kind: bus_factor(kind, 8)
+        for kind in ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast", "reduce")
+    }
+    assert factors == {
+        "all_reduce": 2 * 7 / 8, "reduce_scatter": 7 / 8, "all_gather": 7 / 8, "all_to_all": 7 / 8, "broadcast": 1.0, "reduce": 1.0,
+    }  # fmt: skip
+    assert [
+        bus_factor("all_reduce", None),
+        bus_factor("broadcast", None),
+        bus_factor("", 8),
+        bus_factor("barrier", 8),
+    ] == [None, 1.0, None, None]
+    assert bandwidths("all_reduce", 1000, 4, 500) == (2.0, 3.0)
+    assert bandwidths("all_reduce", None, 4, 500) == bandwidths("all_reduce", 1000, 4, 0) == (None, None)
+
+
+def test_the_size_is_that_of_the_whole_array() -> None:
+    assert size_in_elements("all_reduce", 8, 8, 4) == 8
+    assert (size_in_elements("all_gather", 32, 8, 4), size_in_elements("all_gather", None, 8, 4)) == (32, 32)
+    assert (size_in_elements("reduce_scatter", 8, 32, 4), size_in_elements("reduce_scatter", 8, None, 4)) == (32, 32)
+    assert size_in_elements("all_gather", None, 8, None) is None
+    assert size_in_elements("all_gather", 32, None, None) == 32
+    assert (size_in_elements("all_to_all", 32, 32, 4), size_in_elements("all_to_all", 31, 32, 4)) == (32, None)
+    assert size_in_elements("barrier", 1, 1, 4) is None
+
+
+def test_a_kernel_says_what_it_is() -> None:
+    gathered = collective(
+        0, 10, "_allgather_base", group="7", size=4, dtype="BFloat16", In__msg__nelems=8, Out__msg__nelems=32, Seq=5
+    )
+    one, barrier = of(gathered, collective(20, 5, "barrier"))
+    assert told(one) == ("all_gather", "BFloat16", 32, 64, 4)
+    assert (one.group, one.sequence, one.device) == ("7", 5, 0)
+    assert told(barrier) == ("barrier", "Float", None, None, 2)
+
+
+def test_uneven_parts_have_no_size() -> None:
+    def exchanged(start: int, **more: Any) -> dict:
+        return collective(start, 5, "all_to_allv", **more)
+
+    found = of(
+        exchanged(0), exchanged(10, In__split__size="[4, 4]"), exchanged(20, In__split__size="[3, 5]"),
+        exchanged(30, Out__split__size="[4, 4, ..., 9]"), exchanged(40, In__msg__nelems=9),
+    )  # fmt: skip
+    assert [one.bytes for one in found] == [32, 32, None, None, None]
+
+
+def launched(start: int, correlation: int) -> dict:
+    return timed(start, 1, "cudaLaunchKernel", "cuda_runtime", correlation=correlation)
+
+
+def kernel(start: int, dur: int, correlation: int, name: str = "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t") -> dict:
+    return timed(start, dur, name, "kernel", (0, 9), device=0, stream=9, correlation=correlation)
+
+
+def test_without_arguments_of_its_own_the_calls_around_the_launch_tell() -> None:
+    base = shaped(0, 50, "c10d::_allgather_base_", "cpu_op", [32], [8], [])
+    inner = [timed(2, 40, "record_param_comms"), shaped(4, 30, "nccl:_all_gather_base", "user_annotation", [8])]
+    reduced = shaped(100, 30, "nccl:all_reduce", "user_annotation", [2, 3], dtype="c10::Half")
+    newer = {**timed(200, 30, "record_param_comms"), "args": collective(0, 1, elements=7)["args"]}
+    found = of(
+        base, *inner, launched(10, 1), kernel(500, 10, 1),
+        reduced, launched(110, 2), kernel(520, 10, 2),
+        newer, launched(210, 3), kernel(540, 10, 3),
+        launched(300, 4), kernel(560, 10, 4), kernel(580, 10, 5, "ncclKernel_AllReduce_RING_LL_Sum_float"),
+    )  # fmt: skip
+    assert [told(one) for one in found] == [
+        ("all_gather", "float", 32, 128, 4),  # 32 elements of 8 on each of 4 ranks
+        ("all_reduce", "c10::Half", 6, 12, None),
+        ("all_reduce", "Float", 7, 28, 2),
+        ("", "", None, None, None),
+        ("all_reduce", "", None, None, None),
+    ]
+
+
+def test_the_size_of_a_call_that_launched_several_kernels_is_of_none_of_them() -> None:
+    call = shaped(0, 50, "nccl:all_reduce", "user_annotation", [8])
+    assert [told(one) for one in of(call, launched(10, 1), launched(20, 2), kernel(100, 5, 1), kernel(110, 5, 2))] == [
+        ("all_reduce", "float", None, None, None),
+        ("all_reduce", "float", None, None, None),
+    ]
+
+
+def test_the_size_of_a_group_may_stand_in_the_file_alone() -> None:
+    groups = {"distributedInfo": {"pg_config": [{"pg_name": "3", "pg_size": 16}, "damaged"]}}
+    (one,) = of(collective(0, 5, group="3", Group__size=None), **groups)
+    assert one.group_size == 16
+
+
+def test_what_runs_beside_compute_is_hidden() -> None:
+    found = of(
+        timed(10, 20, "gemm", "kernel", (0, 7), device=0, stream=7), timed(25, 10, "gemm", "kernel", (0, 8), device=0, stream=8),
+        timed(70, 5, "HtoD", "gpu_memcpy", (0, 8), device=0, stream=8), timed(0, 900, "gemm", "kernel", (1, 7), device=1, stream=7),
+        collective(0, 15), collective(20, 40), collective(65, 15),
+    )  # fmt: skip
+    # Compute on device 0 from 10 to 35; copies hide nothing, nor does another device.
+    assert [(one.hidden_ns, one.exposed_ns) for one in found] == [(5, 10), (15, 25), (0, 15)]
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=8)
+
+
+@given(compute=SPANS, communication=SPANS)
+def test_hidden_and_exposed_agree_with_a_count_of_every_ns(
+    compute: list[tuple[int, int]], communication: list[tuple[int, int]]
+) -> None:
+    entries = [timed(start, dur, "gemm", "kernel", (0, 7), device=0, stream=7) for start, dur in compute]
+    found = of(*entries, *(collective(start, dur) for start, dur in communication))
+    busy = {ns for start, dur in compute for ns in range(start, start + dur)}
+    expected = sorted((start, dur, sum(ns in busy for ns in range(start, start + dur))) for start, dur in communication)
+    assert sorted((one.start_ns, one.dur_ns, one.hidden_ns) for one in found) == expected
+
+
+def test_the_step_is_that_of_the_launch() -> None:
+    found = of(
+        timed(0, 100, "ProfilerStep#4", "user_annotation"), timed(100, 100, "ProfilerStep#5", "user_annotation"),
+        launched(50, 1), kernel(150, 5, 1), launched(199, 2), kernel(210, 5, 2), launched(200, 3), kernel(220, 5, 3), kernel(120, 5, 9),
+    )  # fmt: skip
+    assert [(one.start_ns, one.step) for one in found] == [(120, None), (150, 4), (210, 5), (220, None)]
+
+
+def test_collectives_are_summed_by_kind_and_size_the_most_exposed_first() -> None:
+    many = of(
+        collective(0, 10),
+        collective(20, 30),
+        collective(60, 20),
+        collective(90, 100, elements=80),
+        collective(200, 5, "broadcast"),
+    )
+    costs = collective_costs(many)
+    assert [(cost.kind, cost.bytes, cost.count, cost.total_ns) for cost in costs] == [
+        ("all_reduce", 320, 1, 100), ("all_reduce", 32, 3, 60), ("broadcast", 32, 1, 5),
+    ]  # fmt: skip
+    small = costs[1]
+    assert (small.min_ns, small.median_ns, small.max_ns) == (10, 20, 30)
+    assert (small.algorithm_gb_s, small.bus_gb_s, small.best_bus_gb_s) == (96 / 60, 96 / 60, 3.2)
+    assert sum(cost.total_ns for cost in costs) == sum(one.dur_ns for one in many)
+
+
+def test_they_are_printed_and_asked_for() -> None:
+    trace = trace_of([timed(0, 100, "op"), collective(0, 10, group="[red]", Seq=3), collective(20, 30)])
+    analyzer = Analyzer(trace, CLASSIFIER)
+    analysis = analyzer.analysis()
+    out = StringIO()
+    print_analysis(Console(file=out, width=120), analysis)
+    assert "collectives, the most exposed first; 0 ns of 40 ns hidden behind compute" in out.getvalue()
+    assert "3.20 GB/s" in out.getvalue()
+    sql = "select kind, process_group, number, exposed_ns, bytes, group_size, bus_gb_s, step from collectives order by start_ns"
+    assert run_query(sql, [Analyzed(trace, analysis, analyzer.pieces())]).rows == (
+        ("all_reduce", "[red]", 0, 10, 32, 2, 3.2, None), ("all_reduce", "0", 0, 30, 32, 2, 32 / 30, None),
+    )  # fmt: skip
