@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from overhead_lens.readers.kineto.event import integer
-from overhead_lens.readers.kineto.event import COPY_CATEGORIES
+from overhead_lens.readers.kineto.event import COPY_CATEGORIES, integer
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Ints
 from overhead_lens.traces.columns import where
