@@ -31,12 +31,15 @@ from overhead_lens.traces.host_budget import (
     operator_floor_ns,
     thread_pieces,
 )
+from overhead_lens.traces.launch_figures.analysis import launch_figures
+from overhead_lens.traces.launch_figures.batch import input_batch
 from overhead_lens.traces.launches import link, queue_depth
 from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
 from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis, TraceStep, Window
 from overhead_lens.traces.pieces import Analyzed, TracePieces
+from overhead_lens.traces.sequences.analysis import Repeated, sequences
 
 
 def analyze_trace(trace: Trace, classifier: Classifier) -> TraceAnalysis:
@@ -77,6 +80,9 @@ class Analyzer:
         )
         return replace(
             analysis,
+            launch_figures=launch_figures(self._events, self.devices, analysis.devices, analysis.steps),
+            batch=input_batch(self._trace) if len(self._events) else None,
+            sequences=tuple(one.sequence for one in self.repeated),
             findings=findings(Recorded(self._events, self._host, self.devices, analysis)),
             issues=trace_issues(self._trace, analysis, self._timelines, self._linked),
             notes=trace_notes(self._trace, analysis, self._linked, has_floor=self._floor_ns is not None),
@@ -105,6 +111,7 @@ class Analyzer:
             self._queue_frame(),
             _joined([life.frame() for life in self.memory], ["device", "start_ns", "live_bytes", "reserved_bytes"]),
             _joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
+            self._repetitions_frame(),
         )
 
     @cached_property
@@ -150,6 +157,11 @@ class Analyzer:
         if not len(memory):
             return []
         return device_lives(memory, contexts(memory, self._host) if stacks is None else stack_contexts(memory, stacks))
+
+    @cached_property
+    def repeated(self) -> tuple[Repeated, ...]:
+        """Sequences of launches and operators that repeat."""
+        return sequences(self._events, self._host, self._linked)
 
     @cached_property
     def _step_windows(self) -> list[tuple[int, Window]]:
@@ -206,6 +218,14 @@ class Analyzer:
             times, depth = queue_depth(called, started)
             frames.append(pd.DataFrame({"device": device.number, "start_ns": times, "depth": depth}))
         return _joined(frames, ["device", "start_ns", "depth"])
+
+
+    def _repetitions_frame(self) -> pd.DataFrame:
+        frames = [
+            pd.DataFrame({"sequence": number, "start_ns": one.start_ns, "dur_ns": one.end_ns - one.start_ns})
+            for number, one in enumerate(self.repeated)
+        ]
+        return _joined(frames, ["sequence", "start_ns", "dur_ns"])
 
 
 def _repeated(names: Sequence[str], of_row: Ints) -> pd.Series[Any]:

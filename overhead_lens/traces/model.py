@@ -10,7 +10,9 @@ from overhead_lens.result import Result
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.findings.model import Finding
+from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch
 from overhead_lens.traces.memory.model import DeviceMemory
+from overhead_lens.traces.sequences.model import RepeatedSequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,9 @@ class TraceAnalysis(Result):
         collectives: Communication kernels in order of start.
         memory: Every device whose allocations were recorded; the host last.
         findings: Who bounds first, then what could be spared, the largest bound first; not to be added up.
+        launch_figures: Every device: time from calls to kernels, kernels per step, what bounds.
+        batch: The batch size that its shapes say; None for a trace without events.
+        sequences: What repeats in the same order on streams and threads, what could spare most first; not to be added up.
         issues: What was dropped, repaired or looks wrong, in events; no zeros.
         notes: What a reader of the numbers must know, one sentence each.
     """
@@ -218,6 +223,9 @@ class TraceAnalysis(Result):
     collectives: tuple[Collective, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
     findings: tuple[Finding, ...] = ()
+    launch_figures: tuple[DeviceLaunches, ...] = ()
+    batch: InputBatch | None = None
+    sequences: tuple[RepeatedSequence, ...] = ()
     issues: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

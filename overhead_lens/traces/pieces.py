@@ -21,6 +21,7 @@ class TracePieces:
         memory: ``device``, ``start_ns``, ``live_bytes``, ``reserved_bytes`` (-1 where unknown): after each event.
         allocations: ``device``, ``start_ns``, ``end_ns``, ``bytes``, ``kind``, ``operator``, ``module``, ``line``: every block;
             -1 for a time beyond the recording.
+        repetitions: ``sequence`` (number in ``TraceAnalysis.sequences``), ``start_ns``, ``dur_ns``: every place of each.
     """
 
     host: pd.DataFrame
@@ -28,6 +29,7 @@ class TracePieces:
     queue: pd.DataFrame
     memory: pd.DataFrame
     allocations: pd.DataFrame
+    repetitions: pd.DataFrame
 
 
 @dataclass(frozen=True, slots=True)
