@@ -219,7 +219,6 @@ class Analyzer:
             frames.append(pd.DataFrame({"device": device.number, "start_ns": times, "depth": depth}))
         return _joined(frames, ["device", "start_ns", "depth"])
 
-
     def _repetitions_frame(self) -> pd.DataFrame:
         frames = [
             pd.DataFrame({"sequence": number, "start_ns": one.start_ns, "dur_ns": one.end_ns - one.start_ns})

@@ -9,7 +9,9 @@ from overhead_lens.report.page.charts.bars import Bar, Stretch, bars_chart, bars
 from overhead_lens.report.page.charts.steps import busy_steps, trace_steps
 from overhead_lens.report.page.model import Block, Page, Section, Table, Text
 from overhead_lens.report.page.recorded.findings import finding_sections
+from overhead_lens.report.page.recorded.launches import launch_sections
 from overhead_lens.report.page.recorded.memory import memory_sections
+from overhead_lens.report.page.recorded.sequences import sequence_sections
 from overhead_lens.report.text import analysis as told
 from overhead_lens.taxonomy.categories import HATCHES, INKS, QUEUE
 from overhead_lens.taxonomy.classifier import Classifier
@@ -49,6 +51,8 @@ def trace_sections(analysis: TraceAnalysis) -> Iterator[Section]:
     if costs:
         yield Section("Costliest operators and kernels", costs)
     yield from memory_sections(analysis.memory)
+    yield from launch_sections(analysis.launch_figures)
+    yield from sequence_sections(analysis.sequences)
     yield from finding_sections(analysis.findings, analysis.window.wall_ns)
     if others := _others(analysis):
         yield Section("Other threads", others)

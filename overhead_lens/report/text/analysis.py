@@ -14,7 +14,9 @@ from overhead_lens.report.text.figures import plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.ranks import print_ranks
 from overhead_lens.report.text.recorded.findings import finding_blocks
+from overhead_lens.report.text.recorded.launches import batch_blocks, launch_blocks
 from overhead_lens.report.text.recorded.memory import memory_blocks, memory_notes
+from overhead_lens.report.text.recorded.sequences import sequence_blocks
 from overhead_lens.taxonomy.categories import CATEGORIES, COLORS, QUEUE
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
@@ -75,6 +77,10 @@ def print_job(console: Console, job: Job) -> None:
             print_analysis(console, result)
     if job.ranks is not None:
         print_ranks(console, job.ranks)
+    if job.batches is not None:
+        console.print()
+        for block in batch_blocks(job.batches):
+            console.print(block)
 
 
 def print_failure(console: Console, failure: TraceFailure) -> None:
@@ -98,6 +104,8 @@ def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
         _costs("costliest kernels (of the window)", analysis.kernels, analysis.window.wall_ns, name_width),
         *memory_blocks(analysis.memory),
         _steps(analysis.steps),
+        *launch_blocks(analysis.launch_figures),
+        *sequence_blocks(analysis.sequences, analysis.window.wall_ns),
         *finding_blocks(analysis.findings, analysis.window.wall_ns),
     ):
         if block is not None:

@@ -32,6 +32,10 @@ MOST_FLOOR_NS = 100_000
 """What takes longer than this from its call to its start waited for something: published floors are 2 to 5 us."""
 
 _HALF = 32
+_SUMMED = (
+    "kernels", "unlinked", "kernel_ns", "launches", "graph_launches", "graph_kernels", "tklqt_ns", "floor_ns", "queued_ns",
+    "above_ns",
+)  # fmt: skip
 
 
 def launch_figures(
@@ -129,7 +133,7 @@ class _DeviceKernels:
     def _between(self, first: int, last: int, bound: Bound | None) -> LaunchFigures:
         high, low = (self._sums[:, :, last] - self._sums[:, :, first]).tolist()
         sums = [(one << _HALF) + other for one, other in zip(high, low, strict=True)]
-        return LaunchFigures(*sums, bound=bound)
+        return LaunchFigures(**dict(zip(_SUMMED, sums, strict=True)), bound=bound)
 
 
 def _floor(latency_ns: Ints, repaired: int) -> tuple[int | None, str]:

@@ -47,7 +47,9 @@ class LaunchFigures:
         require(min(self.floor_ns, self.queued_ns, self.above_ns) >= 0, "a part of the launch time is negative")
         parts = self.floor_ns + self.queued_ns + self.above_ns
         require(parts == self.tklqt_ns, "floor, queue and the rest do not sum to the launch time")
-        require(self.unlinked + self.launches - self.graph_launches + self.graph_kernels == self.kernels, "kernels are lost")
+        require(
+            self.unlinked + self.launches - self.graph_launches + self.graph_kernels == self.kernels, "kernels are lost"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ class Items:
         call_ns: Time of the launching calls; -1 for an item that none belongs to.
         gap_ns: Time from the end of it and all before it in its lane to the start of the next.
         idle_ns: The part of it in which the whole device, or the thread, had nothing to do.
+        idle_from: Idle time of the device before that; gaps of two streams in which it idles once overlap on this axis.
         graph: 0 or 1: whether a graph launched it.
         thread, asked_ns: Host thread as a number in ``HostEvents.threads`` and time at which it was asked for; -1 where unknown.
     """
@@ -58,6 +59,7 @@ class Items:
     call_ns: Ints
     gap_ns: Ints
     idle_ns: Ints
+    idle_from: Ints
     graph: Ints
     thread: Ints
     asked_ns: Ints
@@ -98,7 +100,7 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
     # Within a graph the device goes from one event to the next by itself.
     within = linked.is_graph[order][:-1] & (launch[1:] == launch[:-1])
     gap_ns[:-1][within] = 0
-    idle_ns = _idle(device[order], starts, ends, gap_ns)
+    idle_from, idle_ns = _idle(device[order], starts, ends, gap_ns)
     return Items(
         LAUNCHES,
         codes[order],
@@ -108,6 +110,7 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
         np.where(pays, dur_ns[launch], -1) if len(events) else launch,
         gap_ns,
         idle_ns,
+        idle_from,
         linked.is_graph[order].astype(np.int64),
         np.where(known, host.thread[asked], -1) if len(host.rows) else asked,
         np.where(known, start_ns[launch], -1) if len(events) else launch,
@@ -141,16 +144,20 @@ def _gaps(lane: Ints, start_ns: Ints, end_ns: Ints) -> Ints:
     return gaps
 
 
-def _idle(device: Ints, start_ns: Ints, end_ns: Ints, gap_ns: Ints) -> Ints:
-    """The part of the gap after each in which nothing ran on its device."""
-    idle_ns = np.zeros(len(device), dtype=np.int64)
+def _idle(device: Ints, start_ns: Ints, end_ns: Ints, gap_ns: Ints) -> tuple[Ints, Ints]:
+    """The idle time of its device before the gap after each, and in it; devices one after the other."""
+    before, idle_ns = np.zeros((2, len(device)), dtype=np.int64)
     _, edges = _lanes(device)
+    passed = 0
     for mine in map(slice, edges, [*edges[1:], len(device)]):
         busy = union(start_ns[mine], end_ns[mine] - start_ns[mine])
-        after = np.append(start_ns[mine][1:], 0)
-        covered = busy.before(after) - busy.before(after - gap_ns[mine])
-        idle_ns[mine] = np.where(gap_ns[mine] > 0, gap_ns[mine] - covered, 0)
-    return idle_ns
+        ends = np.where(gap_ns[mine] > 0, np.append(start_ns[mine][1:], 0), start_ns[mine])
+        starts = ends - gap_ns[mine]
+        first = int(start_ns[mine].min())
+        before[mine] = passed + starts - first - busy.before(starts)
+        idle_ns[mine] = gap_ns[mine] - (busy.before(ends) - busy.before(starts))
+        passed += int(end_ns[mine].max()) - first
+    return before, idle_ns
 
 
 def _reached(lane: Ints, end_ns: Ints) -> Ints:
@@ -182,6 +189,7 @@ def _operators(host: HostEvents, linked: Linked) -> Items:
         _time_inside(host, top, calls),
         gap_ns,
         gap_ns,
+        np.cumsum(gap_ns) - gap_ns,
         np.zeros(len(top), dtype=np.int64),
         host.thread[top],
         host.start_ns[top],
@@ -267,6 +275,7 @@ class _Spared:
     """Sums over stretches of tokens of what could be spared."""
 
     def __init__(self, items: Items, tokens: Ints) -> None:
+        self._items, self._tokens = items, tokens
         calls, idle = items.call_ns[tokens], items.idle_ns[tokens]
         self.weights = np.maximum(np.maximum(calls, 0), idle)
         sums = (np.maximum(calls, 0), items.gap_ns[tokens], idle)
@@ -280,8 +289,18 @@ class _Spared:
         kept = np.where(shortest == _NO_CALL, 0, shortest)
         return _Bound(
             int((self._calls[ends] - self._calls[starts] - kept).sum()),
-            *(int((ns[ends - 1] - ns[starts]).sum()) for ns in (self._gaps, self._idle)),
+            int((self._gaps[ends - 1] - self._gaps[starts]).sum()),
+            self._idle_inside(repeat),
         )
+
+    def _idle_inside(self, repeat: Repeat) -> int:
+        """Idle time in all gaps; what several streams wait through together once."""
+        starts, ends = repeat.places, repeat.places + repeat.length
+        lane = self._items.lane[self._tokens[starts]]
+        if lane[0] == lane[-1]:
+            return int((self._idle[ends - 1] - self._idle[starts]).sum())
+        inside = self._tokens[(starts[:, None] + np.arange(repeat.length - 1)).ravel()]
+        return union(self._items.idle_from[inside], self._items.idle_ns[inside]).total_ns
 
 
 def _distinct(scored: Sequence[tuple[_Bound, Repeat]], alike: Bools) -> Iterator[tuple[_Bound, Repeat]]:

@@ -27,7 +27,8 @@ class RepeatedSequence:
         busy_ns: Sum of the durations of its device events or operators.
         launch_ns: Time of the launching calls in it, but for the shortest of each repetition.
         gap_ns: Time between its device events or operators; none between two events of one graph.
-        idle_ns: Of the gaps between device events that in which the whole device had nothing to do; of operators all.
+        idle_ns: Of the gaps between device events that in which the whole device had nothing to do, once for all streams; of
+            operators all.
         in_graph: Device events in it that a graph launched already.
         operator, module, line: Around the launch of its first; empty where the trace does not tell.
     """
