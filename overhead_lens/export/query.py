@@ -55,7 +55,8 @@ _TABLES = (
     "steps",
 )
 _MEMORY_TYPES = dict.fromkeys(("start_ns", "live_bytes", "reserved_bytes"), "int64")
-_REPETITION_TYPES = dict.fromkeys(("sequence", "start_ns", "dur_ns"), "int64")
+_TIME_TYPES = dict.fromkeys(("start_ns", "dur_ns"), "int64")
+_REPETITION_TYPES = {"sequence": "int64", **_TIME_TYPES}
 _ALLOCATION_TYPES = dict.fromkeys(("start_ns", "end_ns", "bytes"), "int64")
 
 
@@ -123,7 +124,7 @@ def _tables(traces: Sequence[Analyzed]) -> dict[str, pa.Table]:
         idle = analyzed.pieces.idle.astype({"device": "int64", "start_ns": "int64", "dur_ns": "int64"})
         parts["events"].append(_events(number, analyzed))
         parts["launches"].append(_launches(number, analyzed.trace.events))
-        parts["host"].append(_numbered(number, analyzed.pieces.host))
+        parts["host"].append(_numbered(number, analyzed.pieces.host.astype(_TIME_TYPES)))
         parts["idle"].append(_numbered(number, idle))
         parts["memory"].append(_numbered(number, analyzed.pieces.memory.astype(_MEMORY_TYPES)))
         parts["allocations"].append(_numbered(number, analyzed.pieces.allocations.astype(_ALLOCATION_TYPES)))
