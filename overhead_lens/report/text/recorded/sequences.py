@@ -32,7 +32,8 @@ def sequence_blocks(sequences: Sequence[RepeatedSequence], window_ns: int) -> It
     table.add_column("")
     for one in shown:
         told = Text.assemble(extent(one), (f"\n{names(one, _SHOWN_NAMES)}{_at(one)}", "dim"))
-        table.add_row(Text(f"{format_ns(one.launch_ns)} launching"), Text(f"{format_ns(one.idle_ns)} in gaps"), told)
+        launching = f"{format_ns(one.launch_ns)} launching" if one.launch_ns else ""
+        table.add_row(Text(launching), Text(f"{format_ns(one.idle_ns)} in gaps"), told)
     yield section("what repeats: joined, or captured as a graph, each spares at most (not to be added up)", table)
 
 
