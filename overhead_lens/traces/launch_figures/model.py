@@ -81,10 +81,10 @@ class DeviceLaunches:
     least_unknown: str
     repaired: int
     whole: LaunchFigures
-    steps: tuple[StepFigures, ...] = ()
-    kernels_per_step: float | None = None
-    kernels_per_token: float | None = None
-    decode_steps: int = 0
+    steps: tuple[StepFigures, ...]
+    kernels_per_step: float | None
+    kernels_per_token: float | None
+    decode_steps: int
 
     def __post_init__(self) -> None:
         require((self.least_ns is None) == bool(self.least_unknown), "the floor is neither known nor unknown")
