@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from overhead_lens.readers.recording import Reading
     from overhead_lens.terminal.output import Format
     from overhead_lens.traces.model import TraceAnalysis, TraceFailure
+
+
+_MOST_DIGITS = 12
 
 
 def analyze(
@@ -35,6 +38,16 @@ def analyze(
     query: Annotated[
         str | None, typer.Option(help="DuckDB SQL over tables events, kernels, launches, steps, host, ...")
     ] = None,
+    batch_sizes: Annotated[
+        str | None,
+        typer.Option(
+            help="The traces are of one model: their batch sizes in order, or 'shapes' to take them from the traces.",
+            metavar="N,N,...",
+        ),
+    ] = None,
+    tokens_per_step: Annotated[
+        int | None, typer.Option(help="Tokens that a step makes of each sequence: gives kernels per token.", min=1)
+    ] = None,
     rules: Rules = None,
     html: Html = None,
     json_: Annotated[bool, json_option("analysis")] = False,
@@ -43,8 +56,18 @@ def analyze(
     """Where the time of recorded traces goes: host, device, and who let the device idle."""
     from overhead_lens.readers.recording import begin_reading
 
-    _check_combination(diff=diff, query=query, pftrace=pftrace, dask=dask, parquet=parquet, html=html)
+    _check_combination(
+        batch_sizes=batch_sizes,
+        tokens_per_step=tokens_per_step,
+        diff=diff,
+        query=query,
+        pftrace=pftrace,
+        dask=dask,
+        parquet=parquet,
+        html=html,
+    )
     paths = find_traces(traces)
+    sizes = _batch_sizes(batch_sizes, len(paths))
     # Read aside, while this thread imports what takes as long.
     begun = {paths[0]: begin_reading(paths[0])} if not (diff or query or pftrace or dask) else {}
     from overhead_lens.taxonomy.classifier import default_classifier
@@ -65,7 +88,10 @@ def analyze(
             from overhead_lens.export.parquet import check_directory
 
             check_directory(parquet)
-        _show_analyses(_analyzed(paths, dask, pftrace, rules, begun, quiet=quiet), parquet, form=form)
+        results = _analyzed(paths, dask, pftrace, rules, begun, quiet=quiet)
+        if tokens_per_step is not None:
+            results = [_with_tokens(result, tokens_per_step) for result in results]
+        _show_analyses(results, parquet, sizes, form=form)
 
 
 def find_traces(given: Sequence[Path]) -> list[Path]:
@@ -88,6 +114,36 @@ def find_traces(given: Sequence[Path]) -> list[Path]:
     return files
 
 
+def _batch_sizes(given: str | None, traces: int) -> Sequence[int] | Literal["shapes"] | None:
+    """What ``--batch-sizes`` says.
+
+    Raises:
+        UsageError: It is no list of whole numbers, or of another length than there are traces.
+    """
+    if given is None:
+        return None
+    if given == "shapes":
+        return "shapes"
+    sizes = [int(size) for size in given.split(",") if size.strip().isdecimal() and len(size) <= _MOST_DIGITS]
+    if len(sizes) != given.count(",") + 1 or min(sizes) < 1:
+        raise UsageError(f"--batch-sizes takes whole numbers with commas between them, or 'shapes', not {given!r}")
+    if len(sizes) != traces:
+        raise UsageError(f"--batch-sizes has {len(sizes)} sizes for {traces} traces")
+    return sizes
+
+
+def _with_tokens(result: TraceAnalysis | TraceFailure, tokens: int) -> TraceAnalysis | TraceFailure:
+    """Kernels per token where the trace itself does not tell them."""
+    from dataclasses import replace
+
+    from overhead_lens.traces.launch_figures.tokens import per_token
+    from overhead_lens.traces.model import TraceFailure
+
+    if isinstance(result, TraceFailure):
+        return result
+    return replace(result, launch_figures=tuple(per_token(device, tokens) for device in result.launch_figures))
+
+
 def _is_trace_name(name: str) -> bool:
     return name.lower().endswith((".json", ".json.gz"))
 
@@ -96,13 +152,13 @@ def _check_combination(**options: object) -> None:
     """Options that cannot go together."""
     given = {name for name, value in options.items() if value}
     for one, others in (
-        ("diff", {"query", "pftrace", "dask", "parquet"}),
-        ("query", {"pftrace", "dask", "parquet", "html"}),
+        ("diff", {"query", "pftrace", "dask", "parquet", "batch_sizes", "tokens_per_step"}),
+        ("query", {"pftrace", "dask", "parquet", "html", "batch_sizes", "tokens_per_step"}),
         ("pftrace", {"dask"}),
     ):
         clash = sorted(others & given)
         if one in given and clash:
-            raise UsageError(f"--{one} and --{clash[0]} do not go together")
+            raise UsageError(f"--{one} and --{clash[0].replace('_', '-')} do not go together")
 
 
 def _analyzed(
@@ -146,7 +202,13 @@ def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
     return analyzed.analysis
 
 
-def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Path | None, *, form: Format) -> None:
+def _show_analyses(
+    results: Sequence[TraceAnalysis | TraceFailure],
+    parquet: Path | None,
+    sizes: Sequence[int] | Literal["shapes"] | None,
+    *,
+    form: Format,
+) -> None:
     from overhead_lens.terminal.output import show
     from overhead_lens.traces.model import TraceFailure
     from overhead_lens.traces.ranks import Job
@@ -158,7 +220,10 @@ def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Pat
     failures = [result for result in results if isinstance(result, TraceFailure)]
     if len(failures) == len(results) == 1:
         raise UsageError(failures[0].error)
-    show(Job.of(results), form)
+    if sizes is None:
+        show(Job.of(results), form)
+    else:
+        show(Job.of_batches(results, None if sizes == "shapes" else sizes), form)
     if len(failures) == len(results):
         raise UsageError(f"none of the {len(results)} traces could be read")
     if failures:

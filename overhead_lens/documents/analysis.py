@@ -15,9 +15,12 @@ from overhead_lens.traces.collectives.model import CollectiveCost
 from overhead_lens.traces.collectives.stragglers import Stragglers
 from overhead_lens.traces.counters.model import Counters
 from overhead_lens.traces.findings.model import Finding
+from overhead_lens.traces.launch_figures.batches import BatchPoint
+from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch
 from overhead_lens.traces.memory.model import DeviceMemory
 from overhead_lens.traces.model import Cost, Kinds, Launches
 from overhead_lens.traces.ranks import Excess, RankTime, Spread
+from overhead_lens.traces.sequences.model import RepeatedSequence
 
 ISSUES = ("partial_overlap", "negative_duration", "unlinked_device_event", "truncated")
 """Reasons that are listed also where their count is 0."""
@@ -98,6 +101,9 @@ class Trace(Row, frozen=True, omit_defaults=False):
     collectives: list[CollectiveCost] | UnsetType = UNSET
     counters: Counters | UnsetType = UNSET
     findings: list[Finding] | UnsetType = UNSET
+    launch_figures: list[DeviceLaunches] | UnsetType = UNSET
+    batch: InputBatch | UnsetType | None = UNSET
+    sequences: list[RepeatedSequence] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
 
 
@@ -113,12 +119,25 @@ class Ranks(Row, frozen=True):
     stragglers: Stragglers | None
 
 
+class AtBatches(Row, frozen=True):
+    """Traces of one model by batch size; ``device_bound_from`` is null where the largest is not bound by the device."""
+
+    points: list[BatchPoint]
+    device_bound_from: int | None
+    queued_from: int | None
+    notes: list[str]
+
+
 class AnalysisDocument(Document, frozen=True, kw_only=True):
-    """Where the time of recorded traces went, in the order in which they were named; ``ranks`` for several of a job."""
+    """Where the time of recorded traces went, in the order in which they were named; ``ranks`` for several of a job.
+
+    ``batches`` compares traces of which ``--batch-sizes`` said that they are of one model.
+    """
 
     schema: Literal["overhead-lens/analysis/1"] = "overhead-lens/analysis/1"
     traces: list[Trace]
     ranks: Ranks | None = None
+    batches: AtBatches | None = None
 
 
 def job_document(job: ranks.Job) -> AnalysisDocument:

@@ -27,14 +27,19 @@ Tables (times in integer ns since the earliest event of the trace):
 - ``work``: ``trace``, ``name``, ``device``, ``stream``, ``start_ns``, ``dur_ns``, ``bytes``, ``graph``, ``graph_node``,
   ``occupancy_percent``, ``blocks_per_sm``, ``warps_per_sm`` (null where a device event does not say);
 - ``collectives``: ``trace``, ``name``, ``kind``, ``process_group``, ``number``, ``device``, ``step``, ``start_ns``, ``dur_ns``,
-  ``hidden_ns``, ``exposed_ns``, ``dtype``, ``elements``, ``bytes``, ``group_size``, ``algorithm_gb_s``, ``bus_gb_s``.
+  ``hidden_ns``, ``exposed_ns``, ``dtype``, ``elements``, ``bytes``, ``group_size``, ``algorithm_gb_s``, ``bus_gb_s``;
+- ``launch_figures``: ``trace``, ``device``, ``step`` (null for the whole), ``least_ns`` (null where unknown) and all of
+  ``LaunchFigures``: kernels, launches, ``tklqt_ns`` and its parts, ``bound``;
+- ``sequences``: ``trace``, ``sequence`` (number, from 0) and all of ``RepeatedSequence`` but its names, which ``names`` joins;
+- ``repetitions``: ``trace``, ``sequence``, ``start_ns``, ``dur_ns``: every place of each sequence.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import duckdb
@@ -48,16 +53,20 @@ from overhead_lens.export.names import readable
 from overhead_lens.export.recorded import collective_table, counter_table, metric_table, work_table
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.traces.host import OPERATORS, threads_of
+from overhead_lens.traces.launch_figures.model import LaunchFigures
 from overhead_lens.traces.launches import link
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.pieces import Analyzed
+from overhead_lens.traces.sequences.model import RepeatedSequence
 
 _TABLES = (
-    "events", "launches", "host", "idle", "memory", "allocations", "modules", "module_calls", "steps", "counters", "metrics",
-    "work", "collectives",
+    "events", "launches", "host", "idle", "memory", "allocations", "modules", "module_calls", "launch_figures", "sequences",
+    "repetitions", "steps", "counters", "metrics", "work", "collectives",
 )  # fmt: skip
 _MEMORY_TYPES = dict.fromkeys(("start_ns", "live_bytes", "reserved_bytes"), "int64")
-_CALL_TYPES = dict.fromkeys(("start_ns", "dur_ns", "node"), "int64")
+_TIME_TYPES = dict.fromkeys(("start_ns", "dur_ns"), "int64")
+_CALL_TYPES = {**_TIME_TYPES, "node": "int64"}
+_REPETITION_TYPES = {"sequence": "int64", **_TIME_TYPES}
 _ALLOCATION_TYPES = dict.fromkeys(("start_ns", "end_ns", "bytes"), "int64")
 
 
@@ -125,12 +134,16 @@ def _tables(traces: Sequence[Analyzed]) -> dict[str, pa.Table]:
         idle = analyzed.pieces.idle.astype({"device": "int64", "start_ns": "int64", "dur_ns": "int64"})
         parts["events"].append(_events(number, analyzed))
         parts["launches"].append(_launches(number, analyzed.trace.events))
-        parts["host"].append(_numbered(number, analyzed.pieces.host))
+        parts["host"].append(_numbered(number, analyzed.pieces.host.astype(_TIME_TYPES)))
         parts["idle"].append(_numbered(number, idle))
         parts["memory"].append(_numbered(number, analyzed.pieces.memory.astype(_MEMORY_TYPES)))
         parts["allocations"].append(_numbered(number, analyzed.pieces.allocations.astype(_ALLOCATION_TYPES)))
         parts["modules"].append(module_table(number, analyzed.analysis.modules))
         parts["module_calls"].append(_numbered(number, analyzed.pieces.module_calls.astype(_CALL_TYPES)))
+        parts["launch_figures"].append(_figures(number, analyzed.analysis))
+        parts["sequences"].append(_sequences(number, analyzed.analysis))
+        repetitions = analyzed.pieces.repetitions.astype(_REPETITION_TYPES)
+        parts["repetitions"].append(_numbered(number, repetitions))
         parts["steps"].append(_steps(number, analyzed.analysis))
         for name, table in (
             ("counters", counter_table(analyzed.pieces.tracks)),
@@ -195,6 +208,36 @@ def _steps(number: int, analysis: TraceAnalysis) -> pa.Table:
     }
     arrays = {name: pa.array(values, pa.int64()) for name, values in columns.items()}
     return pa.table({"trace": _constant(number, len(steps)), **arrays})
+
+
+def _figures(number: int, analysis: TraceAnalysis) -> pa.Table:
+    rows = [
+        {"device": device.device, "step": step, "least_ns": device.least_ns, **asdict(figures)}
+        for device in analysis.launch_figures
+        for step, figures in ((None, device.whole), *((one.step, one.figures) for one in device.steps))
+    ]
+    names = [field.name for field in fields(LaunchFigures)]
+    return _rows(number, rows, ["device", "step", "least_ns", *names], {"device", "bound"})
+
+
+def _sequences(number: int, analysis: TraceAnalysis) -> pa.Table:
+    rows = [
+        {**asdict(one), "sequence": at, "names": " → ".join(one.names)} for at, one in enumerate(analysis.sequences)
+    ]
+    names = [field.name for field in fields(RepeatedSequence)]
+    return _rows(number, rows, ["sequence", *names], {"kind", "lane", "names", "operator", "module", "line"})
+
+
+def _rows(number: int, rows: Sequence[Mapping[str, Any]], names: Sequence[str], texts: AbstractSet[str]) -> pa.Table:
+    """A table of few rows; text that is no UTF-8 is escaped."""
+    columns: dict[str, Any] = {"trace": _constant(number, len(rows))}
+    for name in names:
+        values = [row[name] for row in rows]
+        if name in texts:
+            columns[name] = pa.array([None if one is None else readable(one) for one in values], pa.string())
+        else:
+            columns[name] = pa.array(values, pa.int64())
+    return pa.table(columns)
 
 
 def _numbered(number: int, frame: pd.DataFrame) -> pa.Table:

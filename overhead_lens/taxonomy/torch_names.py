@@ -37,6 +37,12 @@ FAST_ANNOTATION_PREFIXES = ("Pregraph bytecode", "AOTDispatcher Runtime Wrapper 
 PROFILER_STEP = re.compile(r"ProfilerStep#(\d{1,18})$")
 """A step of torch.profiler's schedule (``torch/profiler/profiler.py``)."""
 
+DECODE_STEPS = (
+    re.compile(r"step\[DECODE bs=\d+\]$"),
+    re.compile(r"execute_(\d+_)?context_0\(.*\)_generation_[1-9]\d*\("),
+)
+"""A step of decoding without prefill, one token of each sequence, as the profilers of SGLang and vLLM name it."""
+
 COLLECTIVE_PREFIXES = ("c10d::", "nccl:")
 """Communication called by the host (``torch/csrc/distributed/c10d``)."""
 

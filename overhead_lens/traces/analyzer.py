@@ -34,6 +34,8 @@ from overhead_lens.traces.host_budget import (
     operator_floor_ns,
     thread_pieces,
 )
+from overhead_lens.traces.launch_figures.analysis import launch_figures
+from overhead_lens.traces.launch_figures.batch import input_batch
 from overhead_lens.traces.launches import link, queue_depth
 from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
 from overhead_lens.traces.memory.context import contexts
@@ -44,6 +46,7 @@ from overhead_lens.traces.modules.calls import CALL_COLUMNS, module_calls
 from overhead_lens.traces.modules.model import ModuleBudgets
 from overhead_lens.traces.modules.scopes import Scopes, scopes
 from overhead_lens.traces.pieces import Analyzed, TracePieces
+from overhead_lens.traces.sequences.analysis import Repeated, sequences
 
 
 def analyze_trace(trace: Trace, classifier: Classifier) -> TraceAnalysis:
@@ -87,6 +90,9 @@ class Analyzer:
         )
         return replace(
             analysis,
+            launch_figures=launch_figures(self._events, self.devices, analysis.devices, analysis.steps),
+            batch=input_batch(self._trace) if len(self._events) else None,
+            sequences=tuple(one.sequence for one in self.repeated),
             findings=findings(Recorded(self._events, self._host, self.devices, analysis)),
             issues=trace_issues(self._trace, analysis, self._timelines, self._linked),
             notes=trace_notes(self._trace, analysis, self._linked, has_floor=self._floor_ns is not None),
@@ -116,6 +122,7 @@ class Analyzer:
             _joined([life.frame() for life in self.memory], ["device", "start_ns", "live_bytes", "reserved_bytes"]),
             _joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
             self._module_calls(),
+            self._repetitions_frame(),
             self.counted.tracks,
         )
 
@@ -190,6 +197,11 @@ class Analyzer:
         return module_budgets(self.module_scopes, self._host, threads, self._floor_ns, self._events, self._linked)
 
     @cached_property
+    def repeated(self) -> tuple[Repeated, ...]:
+        """Sequences of launches and operators that repeat."""
+        return sequences(self._events, self._host, self._linked)
+
+    @cached_property
     def _step_windows(self) -> list[tuple[int, Window]]:
         return step_windows(self._events)
 
@@ -253,6 +265,13 @@ class Analyzer:
             times, depth = queue_depth(called, started)
             frames.append(pd.DataFrame({"device": device.number, "start_ns": times, "depth": depth}))
         return _joined(frames, ["device", "start_ns", "depth"])
+
+    def _repetitions_frame(self) -> pd.DataFrame:
+        frames = [
+            pd.DataFrame({"sequence": number, "start_ns": one.start_ns, "dur_ns": one.end_ns - one.start_ns})
+            for number, one in enumerate(self.repeated)
+        ]
+        return _joined(frames, ["sequence", "start_ns", "dur_ns"])
 
 
 def _repeated(names: Sequence[str], of_row: Ints) -> pd.Series[Any]:

@@ -42,6 +42,16 @@ class Union:
         inside = np.minimum(self.end_ns[chosen], window[1]) - np.maximum(self.start_ns[chosen], window[0])
         return int(inside.sum())
 
+    def before(self, at_ns: Ints) -> Ints:
+        """Length of the part before each of some times, in any order."""
+        if not len(self.start_ns):
+            return np.zeros(len(at_ns), dtype=np.int64)
+        lengths = self.end_ns - self.start_ns
+        begun = np.searchsorted(self.start_ns, at_ns, "right") - 1
+        last = np.maximum(begun, 0)
+        whole = np.concatenate(([0], np.cumsum(lengths)))[last]
+        return np.where(begun >= 0, whole + np.minimum(at_ns - self.start_ns[last], lengths[last]), 0)
+
 
 def overlapping(start_ns: Ints, end_ns: Ints, window: tuple[int, int]) -> slice:
     """Which of the intervals overlap ``window``, where both starts and ends ascend."""

@@ -12,8 +12,10 @@ from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.collectives.model import Collective, CollectiveCost
 from overhead_lens.traces.counters.model import Counters
 from overhead_lens.traces.findings.model import Finding
+from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch
 from overhead_lens.traces.memory.model import DeviceMemory
 from overhead_lens.traces.modules.model import ModuleBudgets
+from overhead_lens.traces.sequences.model import RepeatedSequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,9 @@ class TraceAnalysis(Result):
         modules: The budget per module; None where the trace names no module.
         counters: What counters and arguments tell of device work.
         findings: Who bounds first, then what could be spared, the largest bound first; not to be added up.
+        launch_figures: Every device: time from calls to kernels, kernels per step, what bounds.
+        batch: The batch size that its shapes say; None for a trace without events.
+        sequences: What repeats in the same order on streams and threads, what could spare most first; not to be added up.
         issues: What was dropped, repaired or looks wrong, in events; no zeros.
         notes: What a reader of the numbers must know, one sentence each.
     """
@@ -211,6 +216,9 @@ class TraceAnalysis(Result):
     modules: ModuleBudgets | None = None
     counters: Counters = field(default_factory=Counters)
     findings: tuple[Finding, ...] = ()
+    launch_figures: tuple[DeviceLaunches, ...] = ()
+    batch: InputBatch | None = None
+    sequences: tuple[RepeatedSequence, ...] = ()
     issues: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

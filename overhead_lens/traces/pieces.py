@@ -26,6 +26,7 @@ class TracePieces:
         module_calls: ``pid``, ``tid``, ``start_ns``, ``dur_ns``, ``node``, ``phase``: every call of a module, and every node of a
             backward pass that belongs to one; ``node`` is its place in the tree of the analysis.
         tracks: Every counter.
+        repetitions: ``sequence`` (number in ``TraceAnalysis.sequences``), ``start_ns``, ``dur_ns``: every place of each.
     """
 
     host: pd.DataFrame
@@ -34,6 +35,7 @@ class TracePieces:
     memory: pd.DataFrame
     allocations: pd.DataFrame
     module_calls: pd.DataFrame
+    repetitions: pd.DataFrame
     tracks: Sequence[Track] = ()
 
 

@@ -21,6 +21,7 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.collectives.matching import Matched, matched
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.collectives.stragglers import Stragglers, stragglers
+from overhead_lens.traces.launch_figures.batches import Batches, compare_batches
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 
 _FEWEST = 2
@@ -102,11 +103,22 @@ class Job:
     """The traces of one command, in the order given, and the comparison of their ranks.
 
     Attributes:
-        ranks: None for a single trace.
+        ranks: None for a single trace, and for traces that are no ranks.
+        batches: Traces of one model at several batch sizes; None unless it was said that they are.
     """
 
     results: tuple[TraceAnalysis | TraceFailure, ...]
     ranks: RanksAnalysis | None
+    batches: Batches | None = None
+
+    @classmethod
+    def of_batches(cls, results: Sequence[TraceAnalysis | TraceFailure], sizes: Sequence[int] | None) -> Job:
+        """Compare traces of one model; ``sizes`` are the batch sizes of all results, None for what their shapes say."""
+        of_result = sizes if sizes is not None else [0] * len(results)
+        read = [pair for pair in zip(results, of_result, strict=True) if isinstance(pair[0], TraceAnalysis)]
+        analyses = [analysis for analysis, _ in read if isinstance(analysis, TraceAnalysis)]
+        given = None if sizes is None else [size for _, size in read]
+        return cls(tuple(results), None, compare_batches(analyses, given))
 
     @classmethod
     def of(cls, results: Sequence[TraceAnalysis | TraceFailure]) -> Job:

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 from overhead_lens.report.page.charts.bars import Bar, Stretch, bars_chart, bars_table, host_bar
 from overhead_lens.report.page.model import Block, Page, Section, Table, Text
 from overhead_lens.report.page.recorded.collectives import straggler_blocks
+from overhead_lens.report.page.recorded.launches import batch_sections
 from overhead_lens.report.page.trace import trace_page, trace_sections
 from overhead_lens.report.text import ranks as told
 from overhead_lens.report.text.plain import plain
+from overhead_lens.report.text.recorded.launches import batches_sentence
 from overhead_lens.taxonomy.categories import HATCHES, INKS
 from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.traces.launch_figures.batches import Batches
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.traces.ranks import Job, RanksAnalysis, RankTime
 from overhead_lens.units import format_ns
@@ -25,6 +28,8 @@ def traces_page(job: Job, _classifier: Classifier) -> Page:
     """The page of one trace or of several."""
     analyses = [result for result in job.results if isinstance(result, TraceAnalysis)]
     failures = [result for result in job.results if isinstance(result, TraceFailure)]
+    if job.batches is not None:
+        return _batches_page(job.batches, analyses, failures)
     if job.ranks is None:
         page = (
             trace_page(analyses[0], _classifier)
@@ -45,6 +50,20 @@ def traces_page(job: Job, _classifier: Classifier) -> Page:
     ]
     provenance = [(f"trace {at}", analysis.path) for at, analysis in enumerate(analyses[:_MOST_RANKS], 1)]
     return Page(f"{len(analyses)} traces", told.sentence(job.ranks), sections, provenance)
+
+
+def _batches_page(batches: Batches, analyses: Sequence[TraceAnalysis], failures: Sequence[TraceFailure]) -> Page:
+    """All batch sizes, then the trace of the largest."""
+    sections = [*batch_sections(batches), *_failures(failures)]
+    if batches.points:
+        largest = max(batches.points, key=lambda point: point.batch or 0)
+        drawn = next(one for one in analyses if one.path == largest.path)
+        sections += [
+            Section(f"{section.heading} of {plain(largest.path)}", section.blocks, section.is_open)
+            for section in trace_sections(drawn)
+        ]
+    provenance = [(f"trace {at}", analysis.path) for at, analysis in enumerate(analyses[:_MOST_RANKS], 1)]
+    return Page(f"{len(analyses)} traces", batches_sentence(batches), sections, provenance)
 
 
 def _ranks(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterator[Block]:

@@ -11,8 +11,10 @@ from overhead_lens.report.page.model import Block, Page, Section, Table, Text
 from overhead_lens.report.page.recorded.collectives import collective_sections
 from overhead_lens.report.page.recorded.counters import counter_sections
 from overhead_lens.report.page.recorded.findings import finding_sections
+from overhead_lens.report.page.recorded.launches import launch_sections
 from overhead_lens.report.page.recorded.memory import memory_sections
 from overhead_lens.report.page.recorded.modules import module_sections
+from overhead_lens.report.page.recorded.sequences import sequence_sections
 from overhead_lens.report.text import analysis as told
 from overhead_lens.taxonomy.categories import HATCHES, INKS, QUEUE
 from overhead_lens.taxonomy.classifier import Classifier
@@ -55,6 +57,8 @@ def trace_sections(analysis: TraceAnalysis) -> Iterator[Section]:
     yield from collective_sections(analysis.collective_costs)
     yield from counter_sections(analysis.counters)
     yield from memory_sections(analysis.memory)
+    yield from launch_sections(analysis.launch_figures)
+    yield from sequence_sections(analysis.sequences)
     yield from finding_sections(analysis.findings, analysis.window.wall_ns)
     if others := _others(analysis):
         yield Section("Other threads", others)

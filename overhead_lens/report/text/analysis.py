@@ -16,8 +16,10 @@ from overhead_lens.report.text.ranks import print_ranks
 from overhead_lens.report.text.recorded.collectives import collective_blocks
 from overhead_lens.report.text.recorded.counters import counter_blocks, counter_notes
 from overhead_lens.report.text.recorded.findings import finding_blocks
+from overhead_lens.report.text.recorded.launches import batch_blocks, launch_blocks
 from overhead_lens.report.text.recorded.memory import memory_blocks, memory_notes
 from overhead_lens.report.text.recorded.modules import module_blocks
+from overhead_lens.report.text.recorded.sequences import sequence_blocks
 from overhead_lens.taxonomy.categories import CATEGORIES, COLORS, QUEUE
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
@@ -79,6 +81,10 @@ def print_job(console: Console, job: Job) -> None:
             print_analysis(console, result)
     if job.ranks is not None:
         print_ranks(console, job.ranks)
+    if job.batches is not None:
+        console.print()
+        for block in batch_blocks(job.batches):
+            console.print(block)
 
 
 def print_failure(console: Console, failure: TraceFailure) -> None:
@@ -105,6 +111,8 @@ def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
         *counter_blocks(analysis.counters),
         *memory_blocks(analysis.memory),
         _steps(analysis.steps),
+        *launch_blocks(analysis.launch_figures),
+        *sequence_blocks(analysis.sequences, analysis.window.wall_ns),
         *finding_blocks(analysis.findings, analysis.window.wall_ns),
     ):
         if block is not None:

@@ -7,25 +7,24 @@ from collections.abc import Iterator
 import numpy as np
 
 from overhead_lens.stats.values import Ints
-from overhead_lens.taxonomy.categories import BLAME, QUEUE
+from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.model import Evidence, Finding
 from overhead_lens.traces.findings.recorded import Recorded, evidence
 from overhead_lens.traces.intervals import cut, union
+from overhead_lens.traces.launch_figures.bound import NOT_THE_HOST, bound_of, host_idle_ns
 
-_NOT_THE_HOST = ("wait", QUEUE, "unattributed")
-_OF_HOST = np.array([name not in _NOT_THE_HOST for name in BLAME])
-_BUSY_SHARE, _HOST_SHARE = 0.9, 0.5
+_OF_HOST = np.array([name not in NOT_THE_HOST for name in BLAME])
 
 
 def which_bounds(recorded: Recorded) -> Iterator[Finding]:
     """Whether the device or the host decides: the device is busy for nine tenths, or most of its idle time is the host's."""
     for device, timeline in zip(recorded.analysis.devices, recorded.devices, strict=True):
-        by_host = {name: ns for name, ns in device.idle_blame.items() if name not in _NOT_THE_HOST and ns}
+        bound = bound_of(device)
         idle = timeline.idle
         inside = (idle.start_ns >= timeline.span[0]) & (idle.start_ns < timeline.span[1])
         blamed = evidence(BLAME, idle.blame[inside], idle.dur_ns[inside])
-        if device.idle_ns and device.busy_ns >= _BUSY_SHARE * device.span_ns:
+        if bound == "device" and device.idle_ns:
             yield Finding(
                 "device_bound",
                 "compute",
@@ -36,13 +35,14 @@ def which_bounds(recorded: Recorded) -> Iterator[Finding]:
                 "",
                 "nothing on the host spares more than this: faster, fewer or lower-precision kernels",
             )
-        elif sum(by_host.values()) > _HOST_SHARE * device.idle_ns:
+        elif bound == "host":
+            by_host = {name: ns for name, ns in device.idle_blame.items() if name not in NOT_THE_HOST}
             yield Finding(
                 "host_bound",
                 max(by_host, key=lambda name: by_host[name]),
                 device.device,
                 "the device waits for the host to launch its work",
-                sum(by_host.values()),
+                host_idle_ns(device),
                 blamed,
                 "",
                 "fewer launches per step: torch.compile, larger batches, CUDA graphs",

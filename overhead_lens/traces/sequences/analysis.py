@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,14 +13,27 @@ import pandas as pd
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
+from overhead_lens.traces.intervals import union
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.memory.context import FUNCTION, MODULE_PREFIX, SCOPE
 from overhead_lens.traces.sequences.model import LAUNCHES, OPERATORS, RepeatedSequence
 from overhead_lens.traces.sequences.repeats import Repeat, repeats
 
-_MOST = 20
+_MOST = 10
 _MOST_NAMES = 16
 _MORE_OFTEN = 2
+_FEWEST = 4  # two, twice
+_MOST_SUM = 2.0**62
+_NO_CALL = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A sequence with the times of its repetitions: int64 arrays of shape ``(count,)``, lane after lane."""
+
+    sequence: RepeatedSequence
+    start_ns: Ints
+    end_ns: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +41,12 @@ class Items:
     """What may repeat, lane after lane, each in order of start; int64 arrays of shape ``(n,)``.
 
     Attributes:
-        name: Number in ``names``; one of its own for the end of a lane.
+        name: Number in ``names``.
         lane: Number in ``lanes``, ascending.
-        call_ns: Time of the launching calls.
+        call_ns: Time of the launching calls; -1 for an item that none belongs to.
+        gap_ns: Time from the end of it and all before it in its lane to the start of the next.
+        idle_ns: The part of it in which the whole device, or the thread, had nothing to do.
+        idle_from: Idle time of the device before that; gaps of two streams in which it idles once overlap on this axis.
         graph: 0 or 1: whether a graph launched it.
         thread, asked_ns: Host thread as a number in ``HostEvents.threads`` and time at which it was asked for; -1 where unknown.
     """
@@ -40,6 +57,9 @@ class Items:
     start_ns: Ints
     end_ns: Ints
     call_ns: Ints
+    gap_ns: Ints
+    idle_ns: Ints
+    idle_from: Ints
     graph: Ints
     thread: Ints
     asked_ns: Ints
@@ -47,104 +67,177 @@ class Items:
     lanes: Sequence[str]
 
 
-def sequences(events: pd.DataFrame, host: HostEvents, linked: Linked) -> tuple[RepeatedSequence, ...]:
-    """Of launches on streams and of operators on threads those that spare most, at most ``_MOST`` of each."""
-    found = [_repeated(items, host) for items in (_launches(events, host, linked), _operators(host))]
-    return tuple(sequence for several in found for sequence in several)
+def sequences(events: pd.DataFrame, host: HostEvents, linked: Linked) -> tuple[Repeated, ...]:
+    """Of launches on streams and of operators on threads those that spare most, at most ``_MOST`` of each, most first."""
+    found = [_repeated(items, host) for items in (_launches(events, host, linked), _operators(host, linked))]
+    return tuple(sorted((one for several in found for one in several), key=_rank))
+
+
+def _rank(repeated: Repeated) -> tuple[int, int, str, int, str]:
+    """The costliest first, of as costly ones the longest."""
+    told = repeated.sequence
+    return -told.spared_ns, -told.length, told.kind, told.start_ns, told.lane
 
 
 def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
     """Device events stream by stream."""
     start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
     device, stream = (events[name].to_numpy()[linked.rows] for name in ("device", "stream"))
-    order = np.lexsort((start_ns[linked.rows], stream, device))
-    rows, launch = linked.rows[order], linked.launch[order]
-    keys = list(zip(device[order].tolist(), stream[order].tolist(), strict=True))
-    lanes = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+    name = events["name"].cat
+    codes = name.codes.to_numpy()[linked.rows].astype(np.int64)
+    starts, durations = start_ns[linked.rows], dur_ns[linked.rows]
+    order = np.lexsort((_by_text(codes, list(name.categories)), durations, starts, stream, device))
+    launch, starts = linked.launch[order], starts[order]
+    ends = starts + durations[order]
+    lane, first = _lanes(device[order], stream[order])
     position = np.full(len(events), -1, dtype=np.int64)
     position[host.rows] = np.arange(len(host.rows))
-    asked = np.where(launch >= 0, position[launch], -1)
+    asked = np.where(launch >= 0, position[launch], -1) if len(events) else launch
     known = asked >= 0
     # A call that launched several events, a graph's, is paid for once.
-    first = known & ~pd.Series(launch).duplicated().to_numpy()
-    name = events["name"].cat
+    pays = known & ~pd.Series(launch).duplicated().to_numpy()
+    gap_ns = _gaps(lane, starts, ends)
+    # Within a graph the device goes from one event to the next by itself.
+    within = linked.is_graph[order][:-1] & (launch[1:] == launch[:-1])
+    gap_ns[:-1][within] = 0
+    idle_from, idle_ns = _idle(device[order], starts, ends, gap_ns)
     return Items(
         LAUNCHES,
-        name.codes.to_numpy()[rows].astype(np.int64),
-        np.array([lanes[key] for key in keys], dtype=np.int64),
-        start_ns[rows],
-        start_ns[rows] + dur_ns[rows],
-        np.where(first, dur_ns[launch], 0),
+        codes[order],
+        lane,
+        starts,
+        ends,
+        np.where(pays, dur_ns[launch], -1) if len(events) else launch,
+        gap_ns,
+        idle_ns,
+        idle_from,
         linked.is_graph[order].astype(np.int64),
         np.where(known, host.thread[asked], -1) if len(host.rows) else asked,
-        np.where(known, start_ns[launch], -1),
+        np.where(known, start_ns[launch], -1) if len(events) else launch,
         list(name.categories),
-        [f"device {device} stream {stream}" for device, stream in lanes],
+        [f"device {device[order][at]} stream {stream[order][at]}" for at in first.tolist()],
     )
 
 
-def _operators(host: HostEvents) -> Items:
+def _by_text(codes: Ints, names: Sequence[str]) -> Ints:
+    """The place of each name among those used, so that what starts together stands in one order in every file."""
+    used = np.unique(codes)
+    place = np.zeros(len(names) + 1, dtype=np.int64)
+    place[sorted(used.tolist(), key=lambda code: names[code])] = np.arange(len(used))
+    return place[codes]
+
+
+def _lanes(*keys: Ints) -> tuple[Ints, Ints]:
+    """Number of each run of equal keys, and where it begins."""
+    changes = np.zeros(len(keys[0]), dtype=bool)
+    for key in keys:
+        changes[1:] |= key[1:] != key[:-1]
+    changes[:1] = True
+    return np.cumsum(changes) - 1, np.flatnonzero(changes)
+
+
+def _gaps(lane: Ints, start_ns: Ints, end_ns: Ints) -> Ints:
+    """Time from the end of each and all before it in its lane to the start of the next; 0 at the end of a lane."""
+    gaps = np.zeros(len(lane), dtype=np.int64)
+    reached = _reached(lane, end_ns)
+    gaps[:-1] = np.where(lane[1:] == lane[:-1], np.maximum(start_ns[1:] - reached[:-1], 0), 0)
+    return gaps
+
+
+def _idle(device: Ints, start_ns: Ints, end_ns: Ints, gap_ns: Ints) -> tuple[Ints, Ints]:
+    """The idle time of its device before the gap after each, and in it; devices one after the other."""
+    before, idle_ns = np.zeros((2, len(device)), dtype=np.int64)
+    _, edges = _lanes(device)
+    passed = 0
+    for mine in map(slice, edges, [*edges[1:], len(device)]):
+        busy = union(start_ns[mine], end_ns[mine] - start_ns[mine])
+        ends = np.where(gap_ns[mine] > 0, np.append(start_ns[mine][1:], 0), start_ns[mine])
+        starts = ends - gap_ns[mine]
+        first = int(start_ns[mine].min())
+        before[mine] = passed + starts - first - busy.before(starts)
+        idle_ns[mine] = gap_ns[mine] - (busy.before(ends) - busy.before(starts))
+        passed += int(end_ns[mine].max()) - first
+    return before, idle_ns
+
+
+def _reached(lane: Ints, end_ns: Ints) -> Ints:
+    """Latest end so far within each lane."""
+    reached: Ints = end_ns.copy()
+    edges = [*_lanes(lane)[1].tolist(), len(lane)]
+    for first, last in pairwise(edges):
+        np.maximum.accumulate(reached[first:last], out=reached[first:last])
+    return reached
+
+
+def _operators(host: HostEvents, linked: Linked) -> Items:
     """Operators thread by thread that no other operator is around; what names no dispatcher's operator is passed over."""
     named = passing(host.names, lambda name: SCOPE.match(name) is not None)[host.name]
     able = np.flatnonzero(host.operator & named)
     end_ns = host.start_ns + host.dur_ns
-    able = able[np.lexsort((-end_ns[able], host.start_ns[able], host.thread[able]))]
+    text = _by_text(host.name[able], host.names)
+    able = able[np.lexsort((text, -end_ns[able], host.start_ns[able], host.thread[able]))]
     top = able[_outermost(host.thread[able], host.start_ns[able], end_ns[able])]
-    calls = np.flatnonzero(host.runtime)
-    calls = calls[np.lexsort((host.start_ns[calls], host.thread[calls]))]
+    calls = np.flatnonzero(np.isin(host.rows, linked.launch))
+    lane, first = _lanes(host.thread[top])
+    gap_ns = _gaps(lane, host.start_ns[top], end_ns[top])
     return Items(
         OPERATORS,
         host.name[top],
-        host.thread[top],
+        lane,
         host.start_ns[top],
         end_ns[top],
         _time_inside(host, top, calls),
+        gap_ns,
+        gap_ns,
+        np.cumsum(gap_ns) - gap_ns,
         np.zeros(len(top), dtype=np.int64),
         host.thread[top],
         host.start_ns[top],
         host.names,
-        [f"thread {tid}" for _, tid in host.threads],
+        [f"thread {host.threads[int(host.thread[top[at]])][1]}" for at in first.tolist()],
     )
 
 
 def _outermost(thread: Ints, start_ns: Ints, end_ns: Ints) -> Bools:
     """Which begin after all that began before them on their thread have ended."""
     outermost = np.ones(len(thread), dtype=bool)
-    for number in np.unique(thread):
-        mine = np.flatnonzero(thread == number)
-        reached = np.maximum.accumulate(end_ns[mine])
-        outermost[mine[1:]] = start_ns[mine][1:] >= reached[:-1]
+    reached = _reached(thread, end_ns)
+    outermost[1:] = (thread[1:] != thread[:-1]) | (start_ns[1:] >= reached[:-1])
     return outermost
 
 
 def _time_inside(host: HostEvents, operators: Ints, calls: Ints) -> Ints:
-    """Time of the runtime calls that begin inside each operator."""
-    inside = np.zeros(len(operators), dtype=np.int64)
-    for number in np.unique(host.thread[operators]):
-        mine = np.flatnonzero(host.thread[operators] == number)
-        own = calls[host.thread[calls] == number]
-        total = np.concatenate(([0], np.cumsum(host.dur_ns[own])))
-        starts = host.start_ns[operators[mine]]
-        first, last = (
-            np.searchsorted(host.start_ns[own], at) for at in (starts, starts + host.dur_ns[operators[mine]])
-        )
-        inside[mine] = total[last] - total[first]
-    return inside
+    """Time of the calls that begin inside each operator, of those that launched device work; -1 for none."""
+    calls = calls[np.lexsort((host.start_ns[calls], host.thread[calls]))]
+    # (thread, time) as one ascending number: times stand in the order of both.
+    times = np.concatenate((host.start_ns[calls], host.start_ns[operators], (host.start_ns + host.dur_ns)[operators]))
+    threads = np.concatenate((host.thread[calls], host.thread[operators], host.thread[operators]))
+    order = np.lexsort((np.arange(len(times)) < len(calls), times, threads))
+    before = np.empty(len(times), dtype=np.int64)
+    before[order] = np.cumsum(order < len(calls)) - (order < len(calls))
+    first, last = np.split(before[len(calls) :], 2)
+    total = np.concatenate(([0], np.cumsum(host.dur_ns[calls])))
+    return np.where(last > first, total[last] - total[first], -1)
 
 
-def _repeated(items: Items, host: HostEvents) -> list[RepeatedSequence]:
+def _repeated(items: Items, host: HostEvents) -> list[Repeated]:
     """The repeats that spare most, each told once: not also its parts that are there no more often."""
-    if len(items.name) < 4:
+    if len(items.name) < _FEWEST or _beyond_int64(items):
         return []
-    gap_ns = _gaps(items)
-    spared = np.maximum(gap_ns, items.call_ns)
     tokens = _rows_with_ends(items)
+    spared = _Spared(items, tokens)
     scored = sorted(
-        ((_bound(repeat, tokens, items, gap_ns), repeat) for repeat in repeats(_separated(items), spared[tokens])),
-        key=lambda pair: (-max(pair[0]), -pair[1].length, int(pair[1].places[0])),
+        ((spared.bound(repeat), repeat) for repeat in repeats(_separated(items), spared.weights)),
+        key=lambda pair: (-pair[0].most_ns, -pair[1].length, int(pair[1].places[0])),
     )
-    chosen = islice(_distinct(scored, len(tokens)), _MOST)
+    chosen = islice(_distinct(scored, _alone(items)[tokens]), _MOST)
     return [_told(repeat, tokens, bound, items, host) for bound, repeat in chosen]
+
+
+def _beyond_int64(items: Items) -> bool:
+    """Whether damaged times are too long to be added up."""
+    times = (items.end_ns - items.start_ns, items.call_ns, items.gap_ns)
+    return any(float(ns.sum(dtype=np.float64)) > _MOST_SUM for ns in times)
 
 
 def _rows_with_ends(items: Items) -> Ints:
@@ -159,41 +252,85 @@ def _separated(items: Items) -> Ints:
     return np.insert(items.name, last + 1, len(items.names) + np.arange(len(last)))
 
 
-def _gaps(items: Items) -> Ints:
-    """Time from the end of each and all before it in its lane to the start of the next; 0 at the end of a lane."""
-    gaps = np.zeros(len(items.name), dtype=np.int64)
-    for number in np.unique(items.lane):
-        mine = np.flatnonzero(items.lane == number)
-        reached = np.maximum.accumulate(items.end_ns[mine])
-        gaps[mine[:-1]] = np.maximum(items.start_ns[mine[1:]] - reached[:-1], 0)
-    return gaps
+def _alone(items: Items) -> Bools:
+    """Whether each has the same name as the one before it in its lane."""
+    same = np.zeros(len(items.name), dtype=bool)
+    same[1:] = (items.name[1:] == items.name[:-1]) & (items.lane[1:] == items.lane[:-1])
+    return same
 
 
-def _bound(repeat: Repeat, tokens: Ints, items: Items, gap_ns: Ints) -> tuple[int, int]:
-    """Launch time and gaps that are inside of all repetitions, but for the longest launch of each."""
-    at = tokens[repeat.places[:, None] + np.arange(repeat.length)]
-    calls = items.call_ns[at]
-    return int((calls.sum(axis=1) - calls.max(axis=1)).sum()), int(gap_ns[at[:, :-1]].sum())
+class _Bound(NamedTuple):
+    """What one repeat could spare in all of its repetitions."""
+
+    launch_ns: int
+    gap_ns: int
+    idle_ns: int
+
+    @property
+    def most_ns(self) -> int:
+        return max(self.launch_ns, self.idle_ns)
 
 
-def _distinct(scored: Sequence[tuple[tuple[int, int], Repeat]], count: int) -> Iterator[tuple[tuple[int, int], Repeat]]:
-    """Leave out what lies mostly in a sequence that was told and is there less than twice as often, and what spares nothing."""
-    often = np.zeros(count, dtype=np.int64)
+class _Spared:
+    """Sums over stretches of tokens of what could be spared."""
+
+    def __init__(self, items: Items, tokens: Ints) -> None:
+        self._items, self._tokens = items, tokens
+        calls, idle = items.call_ns[tokens], items.idle_ns[tokens]
+        self.weights = np.maximum(np.maximum(calls, 0), idle)
+        sums = (np.maximum(calls, 0), items.gap_ns[tokens], idle)
+        self._calls, self._gaps, self._idle = (np.concatenate(([0], np.cumsum(ns))) for ns in sums)
+        self._shortest = np.append(np.where(calls >= 0, calls, _NO_CALL), _NO_CALL)
+
+    def bound(self, repeat: Repeat) -> _Bound:
+        """Launch time and gaps that are inside of all repetitions, but for the shortest launch of each."""
+        starts, ends = repeat.places, repeat.places + repeat.length
+        shortest = np.minimum.reduceat(self._shortest, np.column_stack((starts, ends)).ravel())[::2]
+        kept = np.where(shortest == _NO_CALL, 0, shortest)
+        return _Bound(
+            int((self._calls[ends] - self._calls[starts] - kept).sum()),
+            int((self._gaps[ends - 1] - self._gaps[starts]).sum()),
+            self._idle_inside(repeat),
+        )
+
+    def _idle_inside(self, repeat: Repeat) -> int:
+        """Idle time in all gaps; what several streams wait through together once."""
+        starts, ends = repeat.places, repeat.places + repeat.length
+        lane = self._items.lane[self._tokens[starts]]
+        if lane[0] == lane[-1]:
+            return int((self._idle[ends - 1] - self._idle[starts]).sum())
+        inside = self._tokens[(starts[:, None] + np.arange(repeat.length - 1)).ravel()]
+        return union(self._items.idle_from[inside], self._items.idle_ns[inside]).total_ns
+
+
+def _distinct(scored: Sequence[tuple[_Bound, Repeat]], alike: Bools) -> Iterator[tuple[_Bound, Repeat]]:
+    """Leave out what spares nothing, and what lies mostly in a sequence that was told and is there less than twice as often.
+
+    Args:
+        scored: The most first.
+        alike: Whether each token has the name of the one before: a part of a run of one name is the same sequence, however often.
+    """
+    often = np.zeros(len(alike), dtype=np.int64)
     for bound, repeat in scored:
+        if bound.most_ns <= 0:
+            return
         inside = repeat.places[:, None] + np.arange(repeat.length)
-        is_new = 2 * int((len(repeat.places) >= _MORE_OFTEN * often[inside]).sum()) > inside.size
-        if max(bound) > 0 and is_new:
-            often[inside] = np.maximum(often[inside], len(repeat.places))
+        told = often[inside]
+        is_run = bool(alike[inside[0, 1:]].all())
+        new = (told == 0) if is_run else len(repeat.places) >= _MORE_OFTEN * told
+        if 2 * int(new.sum()) > inside.size:
+            often[inside] = np.maximum(told, len(repeat.places))
             yield bound, repeat
 
 
-def _told(repeat: Repeat, tokens: Ints, bound: tuple[int, int], items: Items, host: HostEvents) -> RepeatedSequence:
+def _told(repeat: Repeat, tokens: Ints, bound: _Bound, items: Items, host: HostEvents) -> Repeated:
     at = tokens[repeat.places[:, None] + np.arange(repeat.length)]
     first = int(at[0, 0])
     operator, module, line = _around(host, int(items.thread[first]), int(items.asked_ns[first]))
-    return RepeatedSequence(
+    sequence = RepeatedSequence(
         items.kind,
         items.lanes[items.lane[first]],
+        len(np.unique(items.lane[at[:, 0]])),
         tuple(items.names[code] for code in items.name[at[0, :_MOST_NAMES]].tolist()),
         repeat.length,
         len(repeat.places),
@@ -201,10 +338,11 @@ def _told(repeat: Repeat, tokens: Ints, bound: tuple[int, int], items: Items, ho
         int((items.end_ns[at] - items.start_ns[at]).sum()),
         *bound,
         int(items.graph[at].sum()),
-        operator,
+        "" if items.kind == OPERATORS else operator,
         module,
         line,
     )
+    return Repeated(sequence, items.start_ns[at[:, 0]], items.end_ns[at].max(axis=1))
 
 
 def _around(host: HostEvents, thread: int, at_ns: int) -> tuple[str, str, str]:

@@ -11,27 +11,31 @@ LAUNCHES, OPERATORS = "launches", "operators"
 
 @dataclass(frozen=True, slots=True)
 class RepeatedSequence:
-    """Names that follow one another in the same order several times, on one stream or thread.
+    """Names that follow one another in the same order several times, on one stream or thread each time.
 
     What joining or capturing it would spare at most is said twice and not to be added up: on a device the calls of launches run
     beside the gaps.
 
     Attributes:
-        kind: ``launches`` of device work, or ``operators`` of a host thread.
-        lane: ``device 0 stream 7`` or ``thread 123``.
+        kind: ``launches`` of device work, or ``operators`` of a host thread that no other operator is around.
+        lane: Where it is for the first time: ``device 0 stream 7`` or ``thread 123``.
+        lanes: Streams or threads on which it is.
         names: The first of its names.
         length: How many names it has.
         count: How often it is there without overlap.
         start_ns: Start of the first.
         busy_ns: Sum of the durations of its device events or operators.
-        launch_ns: Time of the launching calls in it, but for one of each repetition.
-        gap_ns: Time between its device events or operators.
+        launch_ns: Time of the launching calls in it, but for the shortest of each repetition.
+        gap_ns: Time between its device events or operators; none between two events of one graph.
+        idle_ns: Of the gaps between device events that in which the whole device had nothing to do, once for all streams; of
+            operators all.
         in_graph: Device events in it that a graph launched already.
         operator, module, line: Around the launch of its first; empty where the trace does not tell.
     """
 
     kind: str
     lane: str
+    lanes: int
     names: tuple[str, ...]
     length: int
     count: int
@@ -39,11 +43,19 @@ class RepeatedSequence:
     busy_ns: int
     launch_ns: int
     gap_ns: int
+    idle_ns: int
     in_graph: int
     operator: str
     module: str
     line: str
 
+    @property
+    def spared_ns(self) -> int:
+        """The larger of both bounds, by which sequences are ranked."""
+        return max(self.launch_ns, self.idle_ns)
+
     def __post_init__(self) -> None:
         require(min(self.length, self.count) > 1, "a sequence of one name, or one that does not repeat")
-        require(min(self.busy_ns, self.launch_ns, self.gap_ns) >= 0, "a sequence takes less than no time")
+        require(min(self.busy_ns, self.launch_ns) >= 0, "a sequence takes less than no time")
+        require(0 <= self.idle_ns <= self.gap_ns, "more of the gaps is idle than there is")
+        require(0 <= self.in_graph <= self.length * self.count, "more events of graphs than events")

@@ -9,7 +9,7 @@ repeats::
     length 2    0 1 2 3 0 1 4 5 0 1        "a b" three times, at 0, 4, 8
 
 Those that have the same number before them at every place are left out: a repeat that begins there is longer. The others are
-made longer as far as all places agree and none overlaps the next.
+made longer as far as all places agree and none overlaps the next. What follows itself at once is cut to its period.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def repeats(numbers: Ints, weights: Ints) -> Iterator[Repeat]:
     while True:
         half = 1 << (len(names) - 1)
         size = 2 * half
-        last = names[-1]
+        last = names[-1].astype(np.int64)
         if len(last) <= half:
             return
-        joined = _named(last[: len(last) - half] * (int(last.max()) + 1) + last[half:])
+        joined = _named(last[:-half] * (int(last.max()) + 1) + last[half:])
         counts = np.bincount(joined)
         if counts.max(initial=0) < 2:
             return
@@ -66,15 +66,15 @@ def repeats(numbers: Ints, weights: Ints) -> Iterator[Repeat]:
 
 
 def _named(values: Ints) -> Ints:
+    """The distinct values numbered in order of their first place; 32 bits, as one array is kept for each doubling."""
     codes, _ = pd.factorize(values)
-    return codes.astype(np.int64)
+    return codes.astype(np.int32)
 
 
 def _heaviest(names: Ints, counts: Ints, before: Ints, weights: Ints) -> Ints:
     """The names with the most weight of those that repeat and are not part of a longer repeat to the left."""
     heavy = np.bincount(names, weights=weights, minlength=len(counts))
-    able = (counts > 1) & ~_all_alike(names, before, len(counts))
-    chosen = np.flatnonzero(able)
+    chosen = np.flatnonzero((counts > 1) & ~_all_alike(names, before, len(counts)))
     return chosen[np.argsort(-heavy[chosen], kind="stable")[:_MOST_OF_A_LENGTH]]
 
 

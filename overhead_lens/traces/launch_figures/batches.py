@@ -1,0 +1,138 @@
+"""Traces of one model at several batch sizes: from which size on the device decides how long a step takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from overhead_lens.traces.launch_figures.model import Bound, DeviceLaunches, LaunchFigures
+from overhead_lens.traces.model import TraceAnalysis
+
+_SAME_MODEL = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPoint:
+    """One trace; the device with the most kernels.
+
+    Attributes:
+        batch: Its batch size; None where it cannot be told.
+        told_by: Who says so: ``given``, or the layer and shape, or why nobody does.
+        device: Number of the device as text; empty for a trace without device work, whose figures are then 0.
+        per: ``step``, or ``trace`` where it has none: what the figures are the median of.
+        kernels, tklqt_ns, queued_ns: As in ``LaunchFigures``.
+        bound: The verdict of more than half of the steps that have one, else ``neither``; None where none has.
+    """
+
+    path: str
+    batch: int | None
+    told_by: str
+    device: str
+    per: str
+    kernels: float
+    tklqt_ns: float
+    queued_ns: float
+    bound: Bound | None
+
+    @property
+    def queues(self) -> bool:
+        """Whether most of the time from call to kernel is spent behind a busy device."""
+        return 2 * self.queued_ns > self.tklqt_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """What several batch sizes tell.
+
+    Attributes:
+        points: By batch size; those without one last.
+        device_bound_from: Smallest batch size from which on every trace is bound by the device; None if the largest is not.
+        queued_from: Smallest from which on most of TKLQT is queuing behind a busy device: where it leaves its plateau, by
+            which Vellaisamy et al. (arXiv 2504.11750) tell a GPU-bound batch size. None if the largest does not queue.
+        notes: What a reader must know.
+    """
+
+    points: tuple[BatchPoint, ...]
+    device_bound_from: int | None
+    queued_from: int | None
+    notes: tuple[str, ...]
+
+
+def compare_batches(analyses: Sequence[TraceAnalysis], sizes: Sequence[int] | None = None) -> Batches:
+    """Compare traces of one model.
+
+    Args:
+        sizes: The batch size of each; None takes what the shapes in the traces say.
+
+    Raises:
+        ValueError: As many sizes as traces are needed.
+    """
+    if sizes is not None and len(sizes) != len(analyses):
+        raise ValueError("a batch size for every trace is needed")
+    given = list(sizes) if sizes is not None else [None] * len(analyses)
+    points = sorted(
+        (_point(analysis, size) for analysis, size in zip(analyses, given, strict=True)),
+        key=lambda point: (point.batch is None, point.batch or 0, point.path),
+    )
+    sized = [point for point in points if point.batch is not None]
+    return Batches(
+        tuple(points),
+        _from([(point.batch or 0, point.bound == "device") for point in sized]),
+        _from([(point.batch or 0, point.queues) for point in sized]),
+        tuple(_notes(points)),
+    )
+
+
+def _point(analysis: TraceAnalysis, given: int | None) -> BatchPoint:
+    batch = analysis.batch
+    size, told_by = (given, "given") if given is not None else (batch.size, batch.told_by) if batch else (None, "")
+    if not analysis.launch_figures:
+        return BatchPoint(analysis.path, size, told_by, "", "trace", 0.0, 0.0, 0.0, None)
+    device = max(analysis.launch_figures, key=lambda one: one.whole.kernels)
+    told = _figures(device)
+    return BatchPoint(
+        analysis.path,
+        size,
+        told_by,
+        device.device,
+        "step" if device.steps else "trace",
+        float(median(one.kernels for one in told)),
+        float(median(one.tklqt_ns for one in told)),
+        float(median(one.queued_ns for one in told)),
+        _verdict([one.bound for one in told if one.bound is not None]),
+    )
+
+
+def _figures(device: DeviceLaunches) -> list[LaunchFigures]:
+    return [step.figures for step in device.steps] or [device.whole]
+
+
+def _verdict(bounds: Sequence[Bound]) -> Bound | None:
+    if not bounds:
+        return None
+    most, count = Counter(bounds).most_common(1)[0]
+    return most if 2 * count > len(bounds) else "neither"
+
+
+def _from(told: Sequence[tuple[int, bool]]) -> int | None:
+    """The smallest size from which on all hold; ``told`` by size."""
+    no = [size for size, holds in told if not holds]
+    return min((size for size, _ in told if not no or size > max(no)), default=None)
+
+
+def _notes(points: Sequence[BatchPoint]) -> list[str]:
+    notes = [
+        f"the batch size of {point.path} is unknown: {point.told_by}; --batch-sizes N,N,... gives it"
+        for point in points
+        if point.batch is None
+    ]
+    kernels = [point.kernels for point in points if point.kernels]
+    if kernels and max(kernels) > _SAME_MODEL * min(kernels):
+        notes.append(
+            f"the traces have {min(kernels):,.0f} to {max(kernels):,.0f} kernels per step: are they of one model and one phase?"
+        )
+    if not all(point.device for point in points):
+        notes.append("traces without device work tell nothing of what bounds")
+    return notes
