@@ -1,9 +1,9 @@
 """Metrics of CUPTI's range profiler, joined to the kernels and operators that they were counted for.
 
 Kineto wrote one ``cuda_profiler_range`` a kernel, in the order in which they ran, and divided the time of the recording evenly
-among them (``CuptiRangeProfiler.cpp``, dropped in 2026: "the actual times do not really matter here"). So no time is taken from them: a
-range is joined by its correlation, where it has one, else by its place, if there are as many kernels of those names, or with no
-kernel in the trace as many launches.
+among them (``CuptiRangeProfiler.cpp``, dropped in 2026: "the actual times do not really matter here"). So no time is taken from
+them: a range is joined by its correlation, where it has one, else by its place, if there are as many kernels of those names, or
+with no kernel in the trace as many launches.
 """
 
 from __future__ import annotations
