@@ -254,7 +254,7 @@ class _Scan:
         asked[products[max(0, MOST_PRODUCTS - self._products) :]] = 0
         self._products += len(products)
         mine = mine[asked > 0]
-        text = memoryview(block.data)
+        text = memoryview(block.data.data)
         places = (numbers[scanner.ARGS_AT][mine].tolist(), numbers[scanner.ARGS_SIZE][mine].tolist())
         for row, at, size in zip((mine + self._full_rows).tolist(), *places, strict=True):
             if size > 0:
