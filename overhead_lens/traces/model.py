@@ -10,7 +10,7 @@ from overhead_lens.result import Result
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.collectives.model import Collective, CollectiveCost
-from overhead_lens.traces.counters.model import Counters
+from overhead_lens.traces.counters.model import NO_COUNTERS, Counters
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.memory.model import DeviceMemory
 
@@ -206,7 +206,7 @@ class TraceAnalysis(Result):
     collectives: tuple[Collective, ...] = ()
     collective_costs: tuple[CollectiveCost, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
-    counters: Counters = field(default_factory=Counters)
+    counters: Counters = NO_COUNTERS
     findings: tuple[Finding, ...] = ()
     issues: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
