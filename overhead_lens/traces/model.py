@@ -10,7 +10,7 @@ from overhead_lens.result import Result
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.collectives.model import Collective, CollectiveCost
-from overhead_lens.traces.counters.model import Counters
+from overhead_lens.traces.counters.model import NO_COUNTERS, Counters
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch
 from overhead_lens.traces.memory.model import DeviceMemory
@@ -214,7 +214,7 @@ class TraceAnalysis(Result):
     collective_costs: tuple[CollectiveCost, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
     modules: ModuleBudgets | None = None
-    counters: Counters = field(default_factory=Counters)
+    counters: Counters = NO_COUNTERS
     findings: tuple[Finding, ...] = ()
     launch_figures: tuple[DeviceLaunches, ...] = ()
     batch: InputBatch | None = None

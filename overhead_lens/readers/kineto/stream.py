@@ -256,10 +256,12 @@ class _Scan:
         products = np.flatnonzero(asked == _PRODUCT)
         asked[products[max(0, MOST_PRODUCTS - self._products) :]] = 0
         self._products += len(products)
-        for row in mine[asked > 0].tolist():
-            at, size = int(numbers[layout.ARGS_AT][row]), int(numbers[layout.ARGS_SIZE][row])
+        mine = mine[asked > 0]
+        text = memoryview(block.data.data)
+        places = (numbers[layout.ARGS_AT][mine].tolist(), numbers[layout.ARGS_SIZE][mine].tolist())
+        for row, at, size in zip((mine + self._full_rows).tolist(), *places, strict=True):
             if size > 0:
-                self._kept[self._full_rows + row] = block.data[at : at + size].tobytes()
+                self._kept[row] = bytes(text[at : at + size])
 
     def _settle_memory(self, block: _Block, first: int) -> None:
         """Decode what the memory events from ``first`` on say; those that say nothing are only counted."""

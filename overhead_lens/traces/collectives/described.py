@@ -35,7 +35,7 @@ _ARGUMENTS = "record_param_comms"
 _BASE = {"c10d::_allgather_base_", "c10d::_reduce_scatter_base_", "c10d::alltoall_base_"}
 """Operators whose first two arguments are output and input, one tensor each (torch/csrc/distributed/c10d/Ops.cpp)."""
 
-_MOST = 1 << 60
+_MOST = 1 << 50
 
 
 class Description(NamedTuple):
@@ -204,6 +204,7 @@ def _description(message: _Message, own: Mapping[str, Any], sizes: Mapping[str, 
     if not is_alone:
         return Description(message.kind, message.dtype, None, None, group_size)
     elements = size_in_elements(message.kind, message.received, message.sent, group_size)
+    elements = elements if elements is None or elements < _MOST else None
     size = element_bytes(message.dtype)
     total = None if elements is None or size is None else elements * size
     return Description(message.kind, message.dtype, elements, total, group_size)

@@ -241,19 +241,23 @@ class Counters:
         peaks: Why rates are not set against a peak of the device; empty where there are none.
     """
 
-    tracks: tuple[CounterTrack, ...] = ()
-    ranges: tuple[RangedKernel, ...] = ()
-    joined_by: str = ""
-    devices: tuple[DeviceOccupancy, ...] = ()
-    occupancy: tuple[KernelOccupancy, ...] = ()
-    copies: tuple[CopyRate, ...] = ()
-    products: tuple[ProductRate, ...] = ()
-    graphs: tuple[GraphWork, ...] = ()
-    notes: tuple[str, ...] = ()
-    peaks: str = ""
+    tracks: tuple[CounterTrack, ...]
+    ranges: tuple[RangedKernel, ...]
+    joined_by: str
+    devices: tuple[DeviceOccupancy, ...]
+    occupancy: tuple[KernelOccupancy, ...]
+    copies: tuple[CopyRate, ...]
+    products: tuple[ProductRate, ...]
+    graphs: tuple[GraphWork, ...]
+    notes: tuple[str, ...]
+    peaks: str
 
     @property
     def is_empty(self) -> bool:
         """Whether the trace has nothing of the kind."""
         parts = (self.tracks, self.ranges, self.devices, self.copies, self.products, self.graphs)
         return not any(parts)
+
+
+NO_COUNTERS = Counters((), (), "", (), (), (), (), (), (), "")
+"""Of a trace that has nothing of the kind."""

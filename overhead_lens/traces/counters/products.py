@@ -20,6 +20,7 @@ _FIRST = {"aten::mm": 0, "aten::bmm": 0, "aten::_scaled_mm": 0, "aten::addmm": 1
 """Place of the first of the two factors among the arguments."""
 
 _MOST = 30
+_MOST_FLOP = 1 << 62
 _MATRIX, _BATCH = 2, 3
 
 
@@ -59,7 +60,7 @@ def product_rates(trace: Trace, linked: Linked) -> tuple[tuple[ProductRate, ...]
     ):
         operator = str(name.categories[code])
         shape = _shape(arguments, _FIRST[operator])
-        if shape is not None:
+        if shape is not None and shape.flop < _MOST_FLOP:
             taken[operator, shape, _dtype(arguments, _FIRST[operator])].append(ns)
     made = [_rate(*key, times) for key, times in taken.items()]
     return tuple(sorted(made, key=lambda one: -one.device_ns)[:_MOST]), ""

@@ -26,6 +26,8 @@ from overhead_lens.traces.launches import Linked, launching_operators, runtime_r
 CATEGORY = "cuda_profiler_range"
 MISSING = "__missing__"
 _MOST_OPERATORS = 3
+_MOST = 1e100
+"""Values beyond, whose sums may not be finite, are none."""
 _NO_METRICS = frozenset({"correlation", "External id", "device", "stream"})
 
 
@@ -67,7 +69,10 @@ def _metrics(arguments: Mapping[str, Any]) -> dict[str, float]:
     return {
         name: float(value)
         for name, value in arguments.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and name not in _NO_METRICS
+        if isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and abs(value) < _MOST
+        and name not in _NO_METRICS
     }
 
 

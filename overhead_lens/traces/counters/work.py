@@ -20,6 +20,7 @@ _MOST_KERNELS = 50
 _MOST_GRAPHS = 20
 _MOST_NODES = 10
 _MILLION = 1_000_000
+_MOST_BYTES = 1 << 50
 
 
 class DeviceWork:
@@ -138,6 +139,7 @@ def _most_warps(properties: dict[str, Any]) -> int | None:
 def copy_rates(work: DeviceWork) -> tuple[CopyRate, ...]:
     """Copies and settings of memory by device and name, the longest first."""
     size = work.said("bytes")
+    size = np.where(size < _MOST_BYTES, size, -1)
     made = []
     for number, mine in work.groups(work.is_copy):
         for code in np.unique(work.name[mine]).tolist():
@@ -145,7 +147,7 @@ def copy_rates(work: DeviceWork) -> tuple[CopyRate, ...]:
             sized = own[size[own] >= 0]
             if not len(sized):
                 continue
-            bytes_, total_ns = int(size[sized].sum()), int(work.dur_ns[sized].sum())
+            bytes_, total_ns = sum(size[sized].tolist()), int(work.dur_ns[sized].sum())
             lasting = sized[work.dur_ns[sized] > 0]
             best = float((size[lasting] / work.dur_ns[lasting]).max()) if len(lasting) else None
             rate = bytes_ / total_ns if total_ns else None

@@ -63,7 +63,7 @@ def test_the_page_draws_counters_with_their_gaps_and_lists_the_rest() -> None:
     ]
     assert "nothing is known for 20 ns in 1 gaps" in " ".join(words(page, "Counters and rates"))
     rows = [row for table in tables(page, "Counters and rates") for row in table.rows]
-    assert any(row[1:] == ("16 ns", "100%", "4.5") for row in rows)
+    assert any(row[1:] == ("16 ns", "100%", "4.5 B") for row in rows)
     assert any("25 %" in row for row in rows)
     (listed,) = tables(page, "Collectives")
     assert listed.rows[0][0] == "10 ns"

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
+from overhead_lens.documents.analysis import trace_document
 from overhead_lens.export.query import run_query
 from overhead_lens.report.text.analysis import print_analysis
 from overhead_lens.traces.analyzer import Analyzer
@@ -14,8 +15,10 @@ from overhead_lens.traces.counters.metrics import adds_up, flop, unit_of
 from overhead_lens.traces.counters.model import Counters
 from overhead_lens.traces.counters.products import product_rates
 from overhead_lens.traces.pieces import Analyzed
+from tests.drawn.collectives import collective
 from tests.drawn.counters import counter, ranged, work
 from tests.drawn.timelines import CLASSIFIER, analyzer_of, timed, trace_of
+from tests.drawn.trace_text import Number
 
 OCCUPANCY, BLOCKS, WARPS = "est. achieved occupancy %", "blocks per SM", "warps per SM"
 A100 = {"deviceProperties": [{"id": 0, "numSms": 108, "maxThreadsPerMultiprocessor": 2048, "warpSize": 32}]}
@@ -184,6 +187,26 @@ def test_too_many_products_are_left_out_and_that_is_said(monkeypatch: Any) -> No
 def test_a_trace_without_any_of_it_says_nothing() -> None:
     assert of(work(1, 2)).is_empty
     assert analyzer_of().analysis().counters.is_empty
+
+
+def test_sizes_beyond_all_devices_are_none_and_break_nothing() -> None:
+    huge = 2**62
+    metrics = {"sm__warps__dot__avg": Number("1e308"), "dram__bytes__dot__sum": 10**400, "fine__dot__sum": 1}
+    trace = trace_of([
+        timed(0, 100, "all of it"), {**timed(0, 20, "aten::mm"), "args": {"Input Dims": [[2**30, 2**30], [2**30, 2**30]], "Input type": ["float"] * 2}},
+        launched(5, 1), work(30, 5, correlation=1), work(40, 5, "HtoD", "gpu_memcpy", bytes=huge),
+        counter(1, "c", _=Number("1e300")), counter(2, "c", _=1), counter(3, "c", _=huge), ranged(0, "k", **metrics), ranged(1, "k", **metrics),
+        collective(50, 5, elements=huge, size=huge),
+    ])  # fmt: skip
+    analyzer = Analyzer(trace, CLASSIFIER)
+    analysis = analyzer.analysis()
+    found = analysis.counters
+    assert (found.products, found.copies, dict(found.ranges[0].metrics)) == ((), (), {"fine.sum": 2.0})
+    assert [(track.samples, track.max) for track in found.tracks] == [(2, float(huge))]
+    assert [(one.elements, one.bytes, one.group_size) for one in analysis.collectives] == [(None, None, None)]
+    assert dict(trace.issues) == {"bad_counter_event": 1}
+    assert run_query("select count(*) from collectives", [Analyzed(trace, analysis, analyzer.pieces())]).rows == ((1,),)
+    assert "NaN" not in trace_document(analysis).to_json()
 
 
 def test_queries_have_every_value_and_every_argument() -> None:

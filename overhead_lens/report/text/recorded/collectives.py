@@ -126,7 +126,7 @@ def holder_cells(found: Stragglers, most: int) -> Cells:
         (plain(one.rank), f"{one.last:,}", *map(format_ns, (one.lost_ns, one.own_ns, one.passed_on_ns, one.lead_ns)))
         for one in found.holders[:most]
     ]
-    return ("rank", "last in", "others wait", "by its own work", "passed on", "ahead of the last but one"), rows
+    return ("rank", "last in", "others wait", "by its own work", "passed on", "later than the last but one"), rows
 
 
 def transfer_cells(transfers: Sequence[Transfer], most: int) -> Cells:

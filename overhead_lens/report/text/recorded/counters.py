@@ -20,12 +20,13 @@ from overhead_lens.traces.counters.model import (
     ProductRate,
     RangedKernel,
 )
-from overhead_lens.units import format_bytes, format_ns
+from overhead_lens.units import format_bytes, format_ns, format_rate
 
 _FEW = 2
 _NAME = 60
 _COSTLY_SHARE = 0.02
-_POWERS = ((1e6, "P"), (1e3, "T"), (1.0, "G"), (1e-3, "M"), (1e-6, "k"))
+_KILO = 1000
+_FLOP = "FLOP"
 
 
 def counter_blocks(counters: Counters) -> Iterator[RenderableType]:
@@ -89,9 +90,8 @@ def product(one: ProductRate) -> str:
 
 def tracked(track: CounterTrack) -> str:
     """A counter in words."""
-    unit = f" {track.unit}" if track.unit else ""
-    text = f"{named(track.name)}: mean {figure(track.mean)}{unit}, {figure(track.min)} .. {figure(track.max)}"
-    text += f", {track.samples:,} values"
+    mean, least, most = (quantity(value, track.unit) for value in (track.mean, track.min, track.max))
+    text = f"{named(track.name)}: mean {mean}, {least} .. {most}, {track.samples:,} values"
     if track.period_ns is not None:
         text += f" every {format_ns(track.period_ns)}"
     if track.gaps:
@@ -116,18 +116,24 @@ def ranged(counters: Counters) -> Iterator[str]:
 
 def graph(one: GraphWork) -> str:
     """A graph in words."""
-    text = f"graph {one.graph} on device {one.device}: {one.launches:,} launches, {one.nodes:,} nodes"
+    launches = f"{one.launches:,} launches" if one.launches else "its launches are not in the trace"
     first = one.costliest[0]
-    return f"{text}, {format_ns(one.total_ns)}; costliest: node {first.node}, {named(first.name)}, {format_ns(first.total_ns)}"
+    text = f"graph {one.graph} on device {one.device}: {launches}, {one.nodes:,} nodes, {format_ns(one.total_ns)}"
+    return f"{text}; costliest: node {first.node}, {named(first.name)}, {format_ns(first.total_ns)}"
 
 
 def track_rows(track: CounterTrack) -> Cells:
     """What a counter was while kernels ran."""
     rows = [
-        (named(one.name), format_ns(one.total_ns), f"{one.covered_ns / one.total_ns:.0%}", figure(one.mean))
+        (
+            named(one.name),
+            format_ns(one.total_ns),
+            f"{one.covered_ns / one.total_ns:.0%}",
+            quantity(one.mean, track.unit),
+        )
         for one in track.kernels
     ]
-    return ("kernel", "time", "with a value", f"mean{f' ({track.unit})' if track.unit else ''}"), rows
+    return ("kernel", "time", "with a value", "mean"), rows
 
 
 def occupancy_row(one: KernelOccupancy) -> tuple[str, ...]:
@@ -160,21 +166,23 @@ def figure(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
 
 
+def quantity(value: float, unit: str) -> str:
+    """A value of a counter with its unit."""
+    if unit in ("B", "B/s") and abs(value) >= _KILO:
+        return f"{format_bytes(value)}{unit[1:]}"
+    return f"{figure(value)} {unit}".strip()
+
+
 def bandwidth(gb_s: float | None) -> str:
     """A bandwidth with its unit, or a dash."""
-    return "-" if gb_s is None else f"{format_bytes(gb_s * 1e9)}/s"
+    return "-" if gb_s is None else format_rate(gb_s * 1e9)
 
 
 def flop_rate(gflop_s: float | None) -> str:
     """A rate of floating-point operations with its unit, or a dash."""
-    return "-" if gflop_s is None else f"{_scaled(gflop_s)}flop/s"
+    return "-" if gflop_s is None else format_rate(gflop_s * 1e9, _FLOP)
 
 
 def flop_count(flop: float) -> str:
     """Floating-point operations with their unit."""
-    return f"{_scaled(flop / 1e9)}flop"
-
-
-def _scaled(giga: float) -> str:
-    size, letter = next((pair for pair in _POWERS if giga >= pair[0]), _POWERS[-1])
-    return f"{giga / size:.3g} {letter}" if giga / size < 1000 else f"{giga / size:,.0f} {letter}"
+    return format_rate(flop, _FLOP).removesuffix("/s")
