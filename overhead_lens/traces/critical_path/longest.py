@@ -1,0 +1,158 @@
+"""The longest path through a window of the graph, evaluated as often as something is tried to be free.
+
+Nodes are in an order in which every dependency goes forward, so that one pass over the dependencies tells of every node the longest
+chain that leads to it. A dependency that enters from before the window counts with what of it lies inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableSequence, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.traces.loops import run
+
+SOURCE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class WindowGraph:
+    """The nodes of a window in order, and what leads to them; int64 arrays.
+
+    Attributes:
+        first: shape ``(n + 1,)``: ``first[v]:first[v + 1]`` are the dependencies that lead to node ``v``.
+        source: Per dependency: its earlier node; ``SOURCE`` before the window.
+        weight_ns: Per dependency: what it takes inside the window.
+        label: Per dependency: what that is.
+        delay_ns, delay_label: Per node: what is lost after the last dependency, and what that is.
+        last, last_weight_ns, last_label: Dependencies that lead to the window's end.
+    """
+
+    first: Ints
+    source: Ints
+    weight_ns: Ints
+    label: Ints
+    delay_ns: Ints
+    delay_label: Ints
+    last: Ints
+    last_weight_ns: Ints
+    last_label: Ints
+
+    def longest(self, free: Bools) -> Ints:
+        """Length of the longest path if some of the labels take no time.
+
+        Args:
+            free: shape ``(k, labels)``: one row for each of ``k`` trials.
+
+        Returns:
+            int64, shape ``(k,)``.
+        """
+        lengths = np.zeros(len(free), dtype=np.int64)
+        value = np.zeros(len(self.delay_ns), dtype=np.int64)
+        inputs = (*self._inputs, self.last, self.last_weight_ns, self.last_label, free.ravel().astype(np.int8), free.shape[1])
+        run(_lengths, inputs, (lengths, value), len(value) * len(free))
+        return lengths
+
+    def path(self) -> tuple[list[tuple[int, int]], int, Ints, Ints]:
+        """The longest path.
+
+        Returns:
+            Its nodes with the dependency that each was reached by (-1: from the window's start), in order; the place in ``last`` that
+            it ends with, -1 where the window holds nothing; for each node the longest chain up to it, and from it to the end (-1 where
+            nothing leads there).
+        """
+        count = len(self.delay_ns)
+        value, tail = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
+        choice = np.full(count, -1, dtype=np.int64)
+        run(_forward, self._inputs, (value, choice), count)
+        inside = self.last >= 0
+        np.maximum.at(tail, self.last[inside], self.last_weight_ns[inside])
+        run(_backward, self._inputs, (tail,), count)
+        ends = np.where(inside, value[self.last] if count else 0, 0) + self.last_weight_ns
+        if not len(ends):
+            return [], -1, value, tail
+        end = int(np.argmax(ends))
+        nodes, node = [], int(self.last[end])
+        while node >= 0:
+            via = int(choice[node])
+            nodes.append((node, via))
+            node = int(self.source[via]) if via >= 0 else SOURCE
+        return nodes[::-1], end, value, tail
+
+    @property
+    def _inputs(self) -> tuple[Ints, ...]:
+        return self.first, self.source, self.weight_ns, self.label, self.delay_ns, self.delay_label
+
+
+_In = Sequence[int]
+_Out = MutableSequence[int]
+
+
+def _forward(
+    first: _In, source: _In, weight: _In, label: _In, delay: _In, delay_label: _In, value: _Out, choice: _Out
+) -> int:
+    for node in range(len(delay)):
+        best = -1
+        for edge in range(first[node], first[node + 1]):
+            length = weight[edge] + (value[source[edge]] if source[edge] >= 0 else 0)
+            if length > best:
+                best = length
+                choice[node] = edge
+        value[node] = max(best, 0) + delay[node]
+    return len(delay)
+
+
+def _backward(first: _In, source: _In, weight: _In, label: _In, delay: _In, delay_label: _In, tail: _Out) -> int:
+    for node in range(len(delay) - 1, -1, -1):
+        if tail[node] >= 0:
+            for edge in range(first[node], first[node + 1]):
+                before = source[edge]
+                length = weight[edge] + delay[node] + tail[node]
+                if before >= 0 and length > tail[before]:
+                    tail[before] = length
+    return len(delay)
+
+
+def _lengths(
+    first: _In,
+    source: _In,
+    weight: _In,
+    label: _In,
+    delay: _In,
+    delay_label: _In,
+    last: _In,
+    last_weight: _In,
+    last_label: _In,
+    free: _In,
+    labels: int,
+    lengths: _Out,
+    value: _Out,
+) -> int:
+    for trial in range(len(lengths)):
+        base = trial * labels
+        for node in range(len(delay)):
+            best = 0
+            for edge in range(first[node], first[node + 1]):
+                length = 0
+                if free[base + label[edge]] == 0:
+                    length = weight[edge]
+                if source[edge] >= 0:
+                    length += value[source[edge]]
+                if length > best:
+                    best = length
+            if free[base + delay_label[node]] == 0:
+                best += delay[node]
+            value[node] = best
+        longest = 0
+        for at in range(len(last)):
+            length = 0
+            if free[base + last_label[at]] == 0:
+                length = last_weight[at]
+            if last[at] >= 0:
+                length += value[last[at]]
+            if length > longest:
+                longest = length
+        lengths[trial] = longest
+    return len(lengths)
