@@ -1,11 +1,11 @@
 """What the critical path of each step is made of, what lies beside it, and what a step would take if something were free.
 
 The path is the longest chain of the window: of all chains of dependencies from its start to its end the one whose work and known
-delays take most time. Where several are equally long the more certain dependency decides. The end is that of the busiest thread and
-of the devices; what another thread does counts where it leads there.
+delays take most time. Where several are equally long the more certain dependency decides. The end is that of the busiest
+thread and of the devices; what another thread does counts where it leads there.
 
-What is tried to be free takes no time on any thread and stream, and the graph is evaluated again: the longest chain of what is left,
-and the stretches of the path that nothing explains, which stay as they are.
+What is tried to be free takes no time on any thread and stream, and the graph is evaluated again: the longest chain of what
+is left, and the stretches of the path that nothing explains, which stay as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
-from overhead_lens.traces.critical_path.graph import ASSUMED_SYNC, ASSUMED_WAIT, EDGES, EVENT, LAUNCH, PROGRAM, Graph
+from overhead_lens.traces.critical_path.graph import ASSUMED_SYNC, ASSUMED_WAIT, EDGES, EVENT, PROGRAM, Graph
 from overhead_lens.traces.critical_path.longest import SOURCE, WindowGraph
 from overhead_lens.traces.critical_path.model import (
     DEVICE_KINDS,
@@ -38,7 +38,7 @@ _UNEXPLAINED = KINDS.index(UNEXPLAINED)
 _DEVICE = tuple(KINDS.index(kind) for kind in DEVICE_KINDS)
 _DELAYS = tuple(range(_DEVICE[-1] + 1, len(KINDS)))
 
-_LASTING = (PROGRAM, EVENT, LAUNCH)
+_LASTING = (PROGRAM, EVENT)
 
 PART_COLUMNS = ("step", "start_ns", "dur_ns", "lane", "kind", "name", "operator", "module", "reached_by")
 
@@ -145,14 +145,11 @@ class WindowAnalysis:
         label = np.where(led, made.label[via] if len(made.label) else 0, 0)
         kind = np.where(led, graph.kind[self._edges][via] if len(made.label) else -1, -1)
         delay_ns, delay_label = made.delay_ns[nodes], made.delay_label[nodes]
-        if self._end >= 0:
-            last = made.last_weight_ns[self._end], made.last_label[self._end]
-        else:
-            last = 0, 0
+        last = (made.last_weight_ns[self._end], made.last_label[self._end]) if self._end >= 0 else (0, 0)
         weight_ns, label = np.append(weight_ns, last[0]), np.append(label, last[1])
         delay_ns, delay_label = np.append(delay_ns, 0), np.append(delay_label, 0)
         kind = np.append(kind, -1)
-        # The work of an edge is that of the lane where it begins; what is lost, and what nothing explains, of the one where it ends.
+        # The work of an edge is on the lane where it begins; what is lost, and what nothing explains, on the one where it ends.
         own = lane[-1] if len(lane) else self._lane_of(self._whole)
         to = np.append(lane, own)
         begin = np.concatenate((to[:1], lane)) if len(lane) else to
@@ -184,7 +181,10 @@ class WindowAnalysis:
             self.window.wall_ns,
             tuple(
                 Share(name, *share)
-                for name, share in (*zip(KINDS, kinds, strict=False), (UNEXPLAINED, (unexplained_ns, unexplained_ns, None)))
+                for name, share in (
+                    *zip(KINDS, kinds, strict=False),
+                    (UNEXPLAINED, (unexplained_ns, unexplained_ns, None)),
+                )
                 if share[1]
             ),
             tuple(Share(labels.text(code), *next(named)) for code in operators),
@@ -204,15 +204,13 @@ class WindowAnalysis:
 
     @cached_property
     def _totals(self) -> Ints:
-        """Time per label in the window, on the path and beside it."""
+        """Time per label in the window, on the path and beside it; what is lost is known on the path only."""
         made, graph, count = self._made, self._graph, len(self._graph.labels.kind)
         edges = np.isin(graph.kind[self._edges], _LASTING)
-        sums = sum_by(made.label[edges], made.weight_ns[edges], count) + sum_by(made.delay_label, made.delay_ns, count)
+        sums = sum_by(made.label[edges], made.weight_ns[edges], count)
         # What leaves the window lasts in it as well, whoever it leads to.
         leaving = self._leaving[np.isin(graph.kind[self._leaving], _LASTING)]
-        weight_ns = np.minimum(
-            graph.weight_ns[leaving], self.window.bounds[1] - graph.time_ns[graph.source[leaving]]
-        )
+        weight_ns = np.minimum(graph.weight_ns[leaving], self.window.bounds[1] - graph.time_ns[graph.source[leaving]])
         return np.maximum(sums + sum_by(graph.label[leaving], weight_ns, count), self._own)
 
     @cached_property
@@ -304,9 +302,7 @@ def _joined(
     lanes = np.column_stack((lane[0], lane[1], lane[1])).ravel()
     edges = np.repeat(edge, 3)
     there = durations > 0
-    starts, durations, labels, lanes, edges = (
-        column[there] for column in (starts, durations, labels, lanes, edges)
-    )
+    starts, durations, labels, lanes, edges = (column[there] for column in (starts, durations, labels, lanes, edges))
     if not len(starts):
         return Parts(starts, durations, labels, lanes, edges)
     new = np.concatenate(([True], (labels[1:] != labels[:-1]) | (lanes[1:] != lanes[:-1])))
@@ -362,7 +358,9 @@ class PathAnalysis:
         if len(chosen) > MOST_WINDOWS:
             self._notes.append(f"of {len(chosen):,} steps the first {MOST_WINDOWS:,} have a critical path here")
         if overlapping := len(steps) - len(chosen):
-            self._notes.append(f"{overlapping:,} steps overlap an earlier one or take no time: they have no critical path here")
+            self._notes.append(
+                f"{overlapping:,} steps overlap an earlier one or take no time: they have no critical path here"
+            )
         return chosen[:MOST_WINDOWS] or ([(None, window)] if window.wall_ns else [])
 
     @cached_property
@@ -397,7 +395,7 @@ def _assumptions(graph: Graph) -> Iterator[str]:
     """What the graph assumes where the trace does not say."""
     waits, synchronizations = (graph.edge_counts.get(EDGES[kind], 0) for kind in (ASSUMED_WAIT, ASSUMED_SYNC))
     if (waits or synchronizations) and not graph.synchronization_events:
-        yield "the trace has no synchronization events (cuda_sync): who waited for what is assumed where the order of events leaves it open"
+        yield "the trace has no synchronization events (cuda_sync): who waited for what is partly assumed"
     if waits:
         yield (
             f"{waits:,} device events that start late are taken to have waited for what ended last before them on another stream"

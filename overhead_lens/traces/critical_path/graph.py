@@ -1,30 +1,34 @@
 """The graph of a trace over host and device: instants, and what has to pass between them.
 
-=====================  =====================  ==============================================================================
+=====================  =====================  =============================================================================
 dependency             takes                  from .. to
-=====================  =====================  ==============================================================================
+=====================  =====================  =============================================================================
 ``program_order``      the piece              one cut of a thread .. the next; nothing where the thread waits
 ``device_event``       the event              its start .. its end
-``stream_order``       nothing                end of the event before in its stream .. its start
-``stream_wait``        nothing                end of an event of another stream .. start of the event that waited for it
+``stream_order``       the usual gap          end of the event before in its stream .. its start
+``stream_wait``        the usual gap          end of an event of another stream .. start of the event that waited for it
 ``launch``             the usual latency      the launching call's return .. start of what it launched
 ``synchronization``    nothing                end of a device event .. where it let the blocked call go on
-``backward``           nothing                the calling thread .. the autograd threads, when the pass begins, and back at its end
-=====================  =====================  ==============================================================================
+``backward``           nothing                the calling thread .. the autograd threads, when a pass begins, and back at its end
+=====================  =====================  =============================================================================
 
-A launch is a call by its correlation, so a graph launch is that of all its events, whatever the call is called. What begins during
-the call depends on the instant of the call at which its first event began. The usual latency is the median, per device, of launches
-to a stream that had nothing to do. An event that starts later than all that leads to it explains keeps the rest as a delay of its own.
+A launch is a call by its correlation, so a graph launch is that of all its events, whatever the call is called. What begins
+during the call depends on the instant of the call at which its first event began.
 
-Every dependency goes forward in time. Two clocks that disagree would close cycles: a dependency that would go backward is left out
-and counted. Order on a thread and in a stream is of one clock; what is left out is between two. At one instant ends of device events
-come first, then the host, then starts.
+Latencies are those of launches to a stream that had nothing to do, gaps those behind events that ended after the next one was
+launched. Each counts as it was recorded, up to the 90th percentile of its device; where an event had something else to wait
+for, up to the median. What starts later than all that leads to it explains keeps the rest as a delay of its own.
+
+Every dependency goes forward in time. Two clocks that disagree would close cycles: a dependency that would go backward is left
+out and counted. Order on a thread and in a stream is of one clock and stays; what is left out is between two clocks. At one
+instant ends of device events come first, then the host, then starts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -33,8 +37,8 @@ from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.critical_path.lanes import Chain, Threads, chain, nearest, passes_of
-from overhead_lens.traces.critical_path.model import DEVICE_KINDS, GAP, KINDS, LATENCY, QUEUE, UNEXPLAINED
-from overhead_lens.traces.critical_path.waits import HostWaits, Waits
+from overhead_lens.traces.critical_path.model import GAP, KINDS, LATENCY, QUEUE, UNEXPLAINED
+from overhead_lens.traces.critical_path.waits import StreamWaits, Waits
 from overhead_lens.traces.critical_path.work import Work, device_work
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.host_budget import BackwardPasses
@@ -177,10 +181,10 @@ class _Builder:
         edges += [*self._launches(starts), *self._synchronizations(ends)]
         told = self._waits.stream_waits()
         self._break(STREAM_WAIT, told.contradicted)
-        edges.append(self._plain(STREAM_WAIT, ends[told.work], starts[told.waiting]))
+        edges.append(self._waited(STREAM_WAIT, told, starts, ends))
         if not self._waits.told.waits:
             assumed = self._waits.assumed_stream_waits(self._expected(edges, starts, time_ns))
-            edges.append(self._plain(ASSUMED_WAIT, ends[assumed.work], starts[assumed.waiting]))
+            edges.append(self._waited(ASSUMED_WAIT, assumed, starts, ends))
         return self._ordered(edges, time_ns, used, starts, ends)
 
     def _launch_points(self) -> Ints:
@@ -250,7 +254,9 @@ class _Builder:
         starts_ns, ends_ns = self._passes.start_ns, self._passes.end_ns
         for number, pieces in enumerate(self._threads.values()):
             if number and pieces.timeline.is_autograd and len(starts_ns):
-                main, other = (one.at(np.stack((starts_ns, ends_ns))) for one in (self._chains[0], self._chains[number]))
+                main, other = (
+                    one.at(np.stack((starts_ns, ends_ns))) for one in (self._chains[0], self._chains[number])
+                )
                 main, other = main + self._offsets[0], other + self._offsets[number]
                 edges.append(self._plain(BACKWARD, main[0], other[0]))
                 edges.append(self._plain(BACKWARD, other[1], main[1]))
@@ -287,8 +293,15 @@ class _Builder:
         before = work.before[mine]
         over = work.end_ns[before] <= work.start_ns[mine]
         source = np.where(over, ends[before], starts[before])
-        weight_ns = np.where(over, 0, work.start_ns[mine] - work.start_ns[before])
-        return _Edges(STREAM, source, starts[mine], weight_ns, self._what(before))
+        gap_ns = np.minimum(work.start_ns[mine] - work.end_ns[before], self._gap_ns[mine])
+        weight_ns = np.where(over, gap_ns, work.start_ns[mine] - work.start_ns[before])
+        what = np.where(over[:, None], self._lost(_GAP, mine), self._what(before))
+        return _Edges(STREAM, source, starts[mine], weight_ns, what)
+
+    def _waited(self, kind: int, waits: StreamWaits, starts: Ints, ends: Ints) -> _Edges:
+        work = self.work
+        gap_ns = np.minimum(work.start_ns[waits.waiting] - work.end_ns[waits.work], self._gap_ns[waits.waiting])
+        return _Edges(kind, ends[waits.work], starts[waits.waiting], gap_ns, self._lost(_GAP, waits.waiting))
 
     def _launches(self, starts: Ints) -> list[_Edges]:
         work = self.work
@@ -297,28 +310,50 @@ class _Builder:
         if not len(known) or not self._chains:
             return []
         latency_ns = work.start_ns[known] - self._launch_ns[known]
-        weight_ns = np.minimum(latency_ns, self._usual_latency_ns()[known])
-        what = np.column_stack(
-            (np.full(len(known), _LATENCY), work.name[known], np.full(len(known), -1), self._caller(known)[1])
-        )
+        weight_ns = np.minimum(latency_ns, self._latency_ns()[known])
         source = self._nodes_at(work.launch[known], self._launch_ns[known])
-        return [_Edges(LAUNCH, source, starts[known], weight_ns, what)]
+        return [_Edges(LAUNCH, source, starts[known], weight_ns, self._lost(_LATENCY, known))]
 
-    def _usual_latency_ns(self) -> Ints:
-        """For each event the median latency, on its device, of launches to a stream that had nothing to do."""
+    def _lost(self, kind: int, chosen: Ints) -> Ints:
+        """Rows for time that is lost before device events: it is of no operator."""
+        operator, module = self._caller(chosen)
+        operator = np.full_like(operator, -1)
+        return np.column_stack((np.full(len(chosen), kind), self.work.name[chosen], operator, module))
+
+    @cached_property
+    def _reached_ns(self) -> Ints:
+        """When the stream of each event had nothing left to do."""
         work = self.work
-        known = work.launch >= 0
-        reached_ns = np.where(work.before >= 0, work.end_ns[work.before], np.iinfo(np.int64).min)
-        free = known & (reached_ns <= self._launch_ns)
-        first = np.zeros(len(work), dtype=bool)
+        return np.where(work.before >= 0, work.end_ns[work.before], np.iinfo(np.int64).min)
+
+    def _latency_ns(self) -> Ints:
+        """For each event what is usual between a launch and the start."""
+        work = self.work
+        free = (work.launch >= 0) & (self._reached_ns <= self._launch_ns)
         by_launch = np.lexsort((work.start_ns, work.launch))
         launch = work.launch[by_launch]
+        first = np.zeros(len(work), dtype=bool)
         first[by_launch[np.concatenate(([True], launch[1:] != launch[:-1]))]] = True
+        return self._usual(work.start_ns - self._launch_ns, free & first, free)
+
+    @cached_property
+    def _gap_ns(self) -> Ints:
+        """For each event what is usual between the end of what was before it and its start."""
+        work = self.work
+        behind = (work.launch >= 0) & (self._reached_ns >= self._launch_ns) & (self._reached_ns <= work.start_ns)
+        waits = behind | (work.launch < 0)
+        return self._usual(work.start_ns - np.minimum(self._reached_ns, work.start_ns), behind, waits)
+
+    def _usual(self, ns: Ints, sample: Bools, full: Bools) -> Ints:
+        """Per event the 90th percentile of the sample of its device where ``full``, else its median; 0 without a sample."""
+        work = self.work
         usual_ns = np.zeros(len(work), dtype=np.int64)
         for device in np.unique(work.device).tolist():
             mine = work.device == device
-            latencies = np.sort((work.start_ns - self._launch_ns)[mine & free & first])
-            usual_ns[mine] = latencies[(len(latencies) - 1) // 2] if len(latencies) else 0
+            ordered = np.sort(ns[mine & sample])
+            if len(ordered):
+                high, middle = (int(ordered[(len(ordered) * share + 9) // 10 - 1]) for share in (9, 5))
+                usual_ns[mine] = np.where(full[mine], high, middle)
         return usual_ns
 
     def _synchronizations(self, ends: Ints) -> list[_Edges]:
@@ -372,16 +407,14 @@ class _Builder:
         forward = source < target
         for number in np.unique(kind[~forward]).tolist():
             self._break(number, int((kind[~forward] == number).sum()))
-        source, target, kind, weight_ns, what = (
-            column[forward] for column in (source, target, kind, weight_ns, what)
-        )
+        source, target, kind, weight_ns, what = (column[forward] for column in (source, target, kind, weight_ns, what))
         by_target = np.lexsort((source, kind, target))
         source, target, kind, weight_ns, what = (
             column[by_target] for column in (source, target, kind, weight_ns, what)
         )
         time_ns = time_ns[order]
         first = np.searchsorted(target, np.arange(len(order) + 1), "left")
-        delay_ns, delay_what = self._delays(time_ns, source, target, kind, weight_ns, place[starts], place[ends])
+        delay_ns, delay_what = self._delays(time_ns, source, target, weight_ns, place[starts])
         label, labels = self._labelled(np.concatenate((self._nothing(1), what, delay_what)))
         event = np.full(len(order), -1, dtype=np.int64)
         event[place[ends]] = np.arange(len(ends))
@@ -424,9 +457,7 @@ class _Builder:
         decides = np.concatenate((thread == 0, np.ones(2 * len(work), dtype=bool)))
         return rank, second, lane, decides
 
-    def _delays(
-        self, time_ns: Ints, source: Ints, target: Ints, kind: Ints, weight_ns: Ints, starts: Ints, ends: Ints
-    ) -> tuple[Ints, Ints]:
+    def _delays(self, time_ns: Ints, source: Ints, target: Ints, weight_ns: Ints, starts: Ints) -> tuple[Ints, Ints]:
         """Per node what of its time nothing that leads to it explains, where its launch is known, and what that is."""
         work = self.work
         delay_ns = np.zeros(len(time_ns), dtype=np.int64)
@@ -435,23 +466,12 @@ class _Builder:
         if not len(known):
             return delay_ns, what
         begins = np.full(len(time_ns), np.iinfo(np.int64).min)
-        after = begins.copy()
         np.maximum.at(begins, target, time_ns[source] + weight_ns)
-        other = kind != LAUNCH
-        np.maximum.at(after, target[other], (time_ns[source] + weight_ns)[other])
         node = starts[known]
         led = begins[node] > np.iinfo(np.int64).min
         known, node = known[led], node[led]
         delay_ns[node] = time_ns[node] - begins[node]
-        queued = after[node] < begins[node]
-        what[node] = np.column_stack(
-            (
-                np.where(queued, _QUEUE, _GAP),
-                work.name[known],
-                np.full(len(known), -1),
-                self._caller(known)[1],
-            )
-        )
+        what[node] = self._lost(_QUEUE, known)
         return delay_ns, what
 
     def _labelled(self, what: Ints) -> tuple[Ints, Labels]:

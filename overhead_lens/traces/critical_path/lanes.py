@@ -34,8 +34,8 @@ class Chain:
     Attributes:
         time_ns: int64, shape ``(n,)``, ascending: the nodes. The last is the window's end.
         weight_ns: int64, shape ``(n - 1,)``: from each node to the next.
-        kind, name, operator, module: int64, shape ``(n - 1,)``: what that is; the first a number in ``HOST_CATEGORIES``, the others
-            codes of names, -1 for none.
+        kind, name, operator, module: int64, shape ``(n - 1,)``: what that is; the first a number in ``HOST_CATEGORIES``, the
+            others codes of names, -1 for none.
     """
 
     time_ns: Ints

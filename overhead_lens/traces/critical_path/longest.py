@@ -1,7 +1,7 @@
 """The longest path through a window of the graph, evaluated as often as something is tried to be free.
 
-Nodes are in an order in which every dependency goes forward, so that one pass over the dependencies tells of every node the longest
-chain that leads to it. A dependency that enters from before the window counts with what of it lies inside.
+Nodes are in an order in which every dependency goes forward, so that one pass over the dependencies tells of every node the
+longest chain that leads to it. A dependency that enters from before the window counts with what of it lies inside.
 """
 
 from __future__ import annotations
@@ -51,7 +51,19 @@ class WindowGraph:
         """
         lengths = np.zeros(len(free), dtype=np.int64)
         value = np.zeros(len(self.delay_ns), dtype=np.int64)
-        inputs = (*self._inputs, self.last, self.last_weight_ns, self.last_label, free.ravel().astype(np.int8), free.shape[1])
+        inputs = (
+            self.first,
+            self.source,
+            self.weight_ns,
+            self.label,
+            self.delay_ns,
+            self.delay_label,
+            self.last,
+            self.last_weight_ns,
+            self.last_label,
+            free.ravel().astype(np.int8),
+            free.shape[1],
+        )
         run(_lengths, inputs, (lengths, value), len(value) * len(free))
         return lengths
 
@@ -59,17 +71,18 @@ class WindowGraph:
         """The longest path.
 
         Returns:
-            Its nodes with the dependency that each was reached by (-1: from the window's start), in order; the place in ``last`` that
-            it ends with, -1 where the window holds nothing; for each node the longest chain up to it, and from it to the end (-1 where
-            nothing leads there).
+            Its nodes with the dependency that each was reached by (-1: from the window's start), in order; the place in ``last``
+            that it ends with, -1 where the window holds nothing; for each node the longest chain up to it, and from it to the end
+            (-1 where nothing leads there).
         """
         count = len(self.delay_ns)
         value, tail = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
         choice = np.full(count, -1, dtype=np.int64)
-        run(_forward, self._inputs, (value, choice), count)
+        inputs = self.first, self.source, self.weight_ns, self.delay_ns
+        run(_forward, inputs, (value, choice), count)
         inside = self.last >= 0
         np.maximum.at(tail, self.last[inside], self.last_weight_ns[inside])
-        run(_backward, self._inputs, (tail,), count)
+        run(_backward, inputs, (tail,), count)
         ends = np.where(inside, value[self.last] if count else 0, 0) + self.last_weight_ns
         if not len(ends):
             return [], -1, value, tail
@@ -81,18 +94,12 @@ class WindowGraph:
             node = int(self.source[via]) if via >= 0 else SOURCE
         return nodes[::-1], end, value, tail
 
-    @property
-    def _inputs(self) -> tuple[Ints, ...]:
-        return self.first, self.source, self.weight_ns, self.label, self.delay_ns, self.delay_label
-
 
 _In = Sequence[int]
 _Out = MutableSequence[int]
 
 
-def _forward(
-    first: _In, source: _In, weight: _In, label: _In, delay: _In, delay_label: _In, value: _Out, choice: _Out
-) -> int:
+def _forward(first: _In, source: _In, weight: _In, delay: _In, value: _Out, choice: _Out) -> int:
     for node in range(len(delay)):
         best = -1
         for edge in range(first[node], first[node + 1]):
@@ -104,7 +111,7 @@ def _forward(
     return len(delay)
 
 
-def _backward(first: _In, source: _In, weight: _In, label: _In, delay: _In, delay_label: _In, tail: _Out) -> int:
+def _backward(first: _In, source: _In, weight: _In, delay: _In, tail: _Out) -> int:
     for node in range(len(delay) - 1, -1, -1):
         if tail[node] >= 0:
             for edge in range(first[node], first[node + 1]):
@@ -140,8 +147,7 @@ def _lengths(
                     length = weight[edge]
                 if source[edge] >= 0:
                     length += value[source[edge]]
-                if length > best:
-                    best = length
+                best = max(best, length)
             if free[base + delay_label[node]] == 0:
                 best += delay[node]
             value[node] = best
@@ -152,7 +158,6 @@ def _lengths(
                 length = last_weight[at]
             if last[at] >= 0:
                 length += value[last[at]]
-            if length > longest:
-                longest = length
+            longest = max(longest, length)
         lengths[trial] = longest
     return len(lengths)

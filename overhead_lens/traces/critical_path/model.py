@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from overhead_lens.errors import require
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 
-LATENCY, QUEUE, GAP, UNEXPLAINED = "launch_latency", "queue", "device_gap", "unexplained"
+LATENCY, GAP, QUEUE, UNEXPLAINED = "launch_latency", "device_gap", "queue", "unexplained"
 
 DEVICE_KINDS = ("compute", "communication", "copy")
 """In the order of ``traces.device.KINDS``."""
 
-KINDS = (*HOST_CATEGORIES, *DEVICE_KINDS, LATENCY, QUEUE, GAP, UNEXPLAINED)
+KINDS = (*HOST_CATEGORIES, *DEVICE_KINDS, LATENCY, GAP, QUEUE, UNEXPLAINED)
 """What a part of a path is.
 
 - a host category: work of a thread;
 - ``compute``, ``communication``, ``copy``: an event of a device;
-- ``launch_latency``: from a launch to the start on a device that was free, as long as usual in this trace;
-- ``queue``: the rest until the start, while nothing in the trace says what it waited for;
-- ``device_gap``: from the end of what a device event had to wait for to its start;
+- ``launch_latency``: from a launch to the start on a device that was free, as far as it is usual in this trace;
+- ``device_gap``: from the end of what a device event had to wait for to its start, as far as it is usual in this trace;
+- ``queue``: the rest until the start: launched, and nothing in the trace says what it waited for;
 - ``unexplained``: nothing that was recorded says what this stretch was spent on.
 """
 
@@ -32,7 +32,8 @@ class Share:
     Attributes:
         name: As the trace spells it; of a kind one of ``KINDS``.
         ns: Its time on the path.
-        total_ns: Its time in the window, also beside the path; of all its threads and streams together.
+        total_ns: Its time in the window, also beside the path, of all its threads and streams together; what is lost between
+            events is known on the path only.
         if_free_ns: What the window would take if all of it took no time; None where that was not evaluated.
     """
 
@@ -76,7 +77,7 @@ class WindowPath:
         kinds: All of ``KINDS`` that took time in the window, in that order; ``ns`` sums to the window.
         operators: The costliest of the window by their own host time, the calls in it and the device work that these launched.
         kernels: The costliest device events of the window by name.
-        modules: Innermost ``nn.Module`` of the host's pieces, and of the launch of device events; the most time on the path first.
+        modules: Innermost ``nn.Module`` of the host's pieces, and of the launch of device events; most time on the path first.
         slack: Device events beside the path by name and device, the least slack first.
         assumed: Steps of the path that rest on an assumption, by its name; no zeros.
     """

@@ -1,15 +1,16 @@
 """What waited for a device: calls of the host that block until work is done, and streams that wait for other streams.
 
-``cuda_sync`` events (third_party/kineto, CuptiActivity.cpp, ``CudaSyncActivity``) say which stream a call waited for, and of an event
-the call that recorded it. Most recordings have none. There it is assumed that
+``cuda_sync`` events (third_party/kineto, CuptiActivity.cpp, ``CudaSyncActivity``) say which stream a call waited for, and of an
+event the call that recorded it. Most recordings have none. There it is assumed that
 
 - a stream synchronization waits for the stream that its thread launched to last;
 - an event synchronization, and a release of device memory, waits for what ended last of all that was launched before;
-- a device event that starts later than its launch and its stream explain has waited for what ended last before it on another stream
-  of its device, if that was launched earlier and a wait for an event was called in between (in a trace that has no such calls at all,
-  or within one captured graph: without one).
+- a device event that starts later than its launch and its stream explain has waited for what ended last before it on another
+  stream of its device, if that is later than what is known to lead to it, was launched earlier, and a wait for an event was
+  called in between (in a trace that has no such calls at all, or within one captured graph: without one).
 
-A copy whose call returns at its end or after it has blocked the host.
+The call of a copy that begins before the call returns has waited for what was before the copy in its stream, and for the copy
+itself if that is over when it returns.
 """
 
 from __future__ import annotations
@@ -17,10 +18,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from overhead_lens.readers.kineto.event import integer
 from overhead_lens.readers.kineto.model import Trace
@@ -48,15 +47,13 @@ class HostWaits:
     Attributes:
         call: Row of the call.
         start_ns: From when on it waits.
-        end_ns: When it returns.
         work: The device event that it waits for.
         assumed: bool: the trace does not say which.
-        contradicted: Further ones, for which the clocks say that they returned before the device was done.
+        contradicted: Calls that by the clocks returned before what they wait for was done; what had ended by then stands for it.
     """
 
     call: Ints
     start_ns: Ints
-    end_ns: Ints
     work: Ints
     assumed: Bools
     contradicted: int
@@ -82,7 +79,7 @@ class Synchronizations:
     Attributes:
         count: Synchronization events.
         streams: Correlation of a stream's synchronization to (device, stream).
-        events: Correlation of a call that waits for an event to (device, stream that it was recorded on, correlation of the record).
+        events: Correlation of a call that waits for an event to (device, stream of the record, correlation of the record).
         waits: (correlation of the call, device, stream that waits) for each wait of a stream.
     """
 
@@ -130,14 +127,17 @@ class Waits:
 
     def host_waits(self) -> HostWaits:
         """Calls that block the host."""
-        parts = [*self._synchronizing(), self._copies()]
+        parts = [*self._synchronizing(), *self._copies()]
         call, start_ns, work, assumed = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        known = work >= 0
-        end_ns = self._start_ns[call] + self._dur_ns[call]
-        late = known.copy()
-        late[known] = self._work.end_ns[work[known]] > end_ns[known]
-        keep = known & ~late
-        return HostWaits(call[keep], start_ns[keep], end_ns[keep], work[keep], assumed[keep], int(late.sum()))
+        late = np.zeros(len(call), dtype=bool)
+        late[work >= 0] = self._work.end_ns[work[work >= 0]] > (self._start_ns + self._dur_ns)[call[work >= 0]]
+        # By a clock that is late the device still worked when the call returned: what was done by then let the call go on.
+        instead = self._ended_by(call[late])
+        same = instead >= 0
+        same[same] = self._work.group[instead[same]] == self._work.group[work[late][same]]
+        work[late] = np.where(same, instead, -1)
+        keep = work >= 0
+        return HostWaits(call[keep], start_ns[keep], work[keep], (assumed | late)[keep], int(late.sum()))
 
     def stream_waits(self) -> StreamWaits:
         """Waits of streams that the trace tells of."""
@@ -157,7 +157,9 @@ class Waits:
         work = self._work
         asking = np.flatnonzero((work.launch >= 0) & (work.start_ns > expected_ns))
         candidate = self._ended_elsewhere(asking)
-        asking, candidate = asking[candidate >= 0], candidate[candidate >= 0]
+        tells = candidate >= 0
+        tells[tells] = work.end_ns[candidate[tells]] > expected_ns[asking[tells]]
+        asking, candidate = asking[tells], candidate[tells]
         same_graph = work.is_graph[asking] & (work.launch[asking] == work.launch[candidate])
         earlier = work.called_ns[candidate] < work.called_ns[asking]
         keep = same_graph | (earlier & self._wait_called(asking))
@@ -184,7 +186,7 @@ class Waits:
         return found
 
     def _wait_called(self, asking: Ints) -> Bools:
-        """Whether a wait for an event was called since the launch before on the stream; True where the trace has no such calls."""
+        """Whether a wait for an event was called since the launch before on the stream; True in a trace without such calls."""
         times = np.sort(self._start_ns[self._named(_WAIT)])
         if not len(times):
             return np.ones(len(asking), dtype=bool)
@@ -210,19 +212,25 @@ class Waits:
 
     def _of_device(self, rows: Ints) -> tuple[Ints, Bools]:
         last = self._launched_last(rows)
-        device = self._work.device[last] if len(self._work) else last
-        latest = self._by_device.latest_before(np.where(last >= 0, device, -1), self._start_ns[rows])
+        device = self._place(self._work.device, last)
+        latest = self._by_device.latest_before(device, self._start_ns[rows])
         return latest, np.zeros(len(rows), dtype=bool)
 
     def _of_stream(self, rows: Ints) -> tuple[Ints, Bools]:
         last = self._launched_last(rows)
-        group = np.where(last >= 0, self._work.group[last] if len(self._work) else last, -1)
+        group = self._place(self._work.group, last)
         told = [self.told.streams.get(each) for each in self._correlations(rows)]
         known = np.array([each is not None for each in told], dtype=bool)
         if known.any():
             device, stream = np.array([each for each in told if each is not None], dtype=np.int64).reshape(-1, 2).T
             group[known] = self._group(device, stream)
         return self._by_stream.latest_before(group, self._start_ns[rows]), ~known
+
+    @staticmethod
+    def _place(number: Ints, last: Ints) -> Ints:
+        """The device or stream of some events, -1 for none; where there is only one, that one."""
+        only = number[0] if len(number) and (number == number[0]).all() else -1
+        return np.where(last >= 0, number[last], only) if len(number) else last
 
     def _of_event(self, rows: Ints) -> tuple[Ints, Bools]:
         correlation = np.array(self._correlations(rows), dtype=np.int64)
@@ -243,15 +251,20 @@ class Waits:
             found = np.where((at >= 0) & (work.called_ns[last] < self._start_ns[rows]), last, -1)
         return found
 
-    def _copies(self) -> tuple[Ints, Ints, Ints, Bools]:
-        """Copies that were over when their call returned."""
+    def _copies(self) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
+        """Copies that began during their call: it waited for what was before them, and for those that were over."""
         work = self._work
         copies = np.flatnonzero((work.kind == COPY) & (work.launch >= 0))
+        is_copy = where(self._events["name"], lambda name: _COPY.search(name) is not None)[work.launch[copies]]
+        copies = copies[is_copy & (work.end_ns[copies] > work.start_ns[copies])]
         call = work.launch[copies]
-        is_copy = where(self._events["name"], lambda name: _COPY.search(name) is not None)[call]
-        over = work.end_ns[copies] <= self._start_ns[call] + self._dur_ns[call]
-        copies = copies[is_copy & over & (work.end_ns[copies] > work.start_ns[copies])]
-        return work.launch[copies], work.start_ns[copies], copies, np.zeros(len(copies), dtype=bool)
+        start_ns, end_ns = self._start_ns[call], self._start_ns[call] + self._dur_ns[call]
+        before = work.before[copies]
+        behind = (before >= 0) & (work.start_ns[copies] <= end_ns)
+        behind &= (work.end_ns[before] > start_ns) & (work.end_ns[before] <= work.start_ns[copies])
+        over = work.end_ns[copies] <= end_ns
+        yield call[behind], start_ns[behind], before[behind], np.zeros(int(behind.sum()), dtype=bool)
+        yield call[over], work.start_ns[copies[over]], copies[over], np.zeros(int(over.sum()), dtype=bool)
 
     def _launched_last(self, rows: Ints) -> Ints:
         """The device event launched last before each call by its thread, else by any; -1 for none."""

@@ -14,6 +14,8 @@ from overhead_lens.traces.host import distinct
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.loops import run
 
+_LONG_AGO = -(2**62)
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -28,7 +30,8 @@ class Work:
         kind: Number in ``traces.device.KINDS``.
         launch: Row of the launching call, -1 where it is not in the trace or contradicts the clock.
         is_graph: bool: launched as part of a graph.
-        called_ns: Start of the launching call; the event's own start where it is unknown.
+        called_ns: Start of the launching call. Where that is unknown, the latest that it can be: the event's own start, or the
+            call of the next event in the stream that has one; before the recording for those that come before any with a call.
         before: The event of the same stream before it that ends last, as a position here; -1 for none.
         contradicted: Events that start before their launching call.
     """
@@ -64,12 +67,14 @@ def device_work(events: pd.DataFrame, linked: Linked) -> Work:
     contradicts = called_ns > start_ns
     launch = np.where(contradicts, -1, launch)
     called_ns = np.minimum(called_ns, start_ns)
+    known = launch >= 0
     order = np.lexsort((frame["correlation"][rows], called_ns, spelled[code], end_ns, start_ns, stream, device))
-    device_number, devices = distinct(device)
+    device_number = distinct(device)[0]
     stream_number, streams = distinct(stream)
     group = distinct(device_number * max(1, len(streams)) + stream_number)[0][order]
-    before = np.empty(len(rows), dtype=np.int64)
-    run(_before, (group, start_ns[order], end_ns[order]), (before,), len(rows))
+    before, called_ns = np.empty(len(rows), dtype=np.int64), called_ns[order]
+    run(_before, (group, end_ns[order]), (before,), len(rows))
+    run(_called, (group, known[order].astype(np.int64)), (called_ns,), len(rows))
     return Work(
         rows[order],
         start_ns[order],
@@ -81,7 +86,7 @@ def device_work(events: pd.DataFrame, linked: Linked) -> Work:
         device_kinds(events)[rows[order]],
         launch[order],
         linked.is_graph[order] & (launch[order] >= 0),
-        called_ns[order],
+        called_ns,
         before,
         int(contradicts.sum()),
     )
@@ -142,9 +147,7 @@ class LaunchOrder:
         return np.searchsorted(self._key, key, "left"), known
 
 
-def _before(
-    group: Sequence[int], start: Sequence[int], end: Sequence[int], before: MutableSequence[int]
-) -> int:
+def _before(group: Sequence[int], end: Sequence[int], before: MutableSequence[int]) -> int:
     """Of the events before each in its group the one that ends last, of several the last; -1 for none."""
     latest = -1
     for at in range(len(group)):
@@ -163,4 +166,20 @@ def _latest(group: Sequence[int], end: Sequence[int], latest: MutableSequence[in
         if best < 0 or group[best] != group[at] or end[at] >= end[best]:
             best = at
         latest[at] = best
+    return len(group)
+
+
+def _called(group: Sequence[int], known: Sequence[int], called: MutableSequence[int]) -> int:
+    """Lower the unknown times to that of the next known one in the group, and before the first known one to the lowest."""
+    for at in range(len(group) - 2, -1, -1):
+        if known[at] == 0 and group[at + 1] == group[at] and called[at + 1] < called[at]:
+            called[at] = called[at + 1]
+    led = 0
+    for at in range(len(group)):
+        if at == 0 or group[at] != group[at - 1]:
+            led = 0
+        if known[at] == 1:
+            led = 1
+        elif led == 0:
+            called[at] = _LONG_AGO
     return len(group)
