@@ -34,6 +34,9 @@ def analyze(
     query: Annotated[
         str | None, typer.Option(help="DuckDB SQL over tables events, kernels, launches, steps, host, ...")
     ] = None,
+    critical_path: Annotated[
+        bool, typer.Option("--critical-path", help="What decides how long each step takes, and what if that were free.")
+    ] = False,
     rules: Rules = None,
     html: Html = None,
     json_: Annotated[bool, json_option("analysis")] = False,
@@ -45,7 +48,8 @@ def analyze(
 
     classifier = default_classifier(rules)
     form = Format(json_, html, classifier)
-    _check_combination(diff=diff, query=query, pftrace=pftrace, dask=dask, parquet=parquet, html=html)
+    asked = {"critical-path": critical_path}
+    _check_combination(diff=diff, query=query, pftrace=pftrace, dask=dask, parquet=parquet, html=html, **asked)
     paths = find_traces(traces)
     if diff:
         if len(paths) != 2:
@@ -54,13 +58,14 @@ def analyze(
 
         show(compare_traces(paths[0], paths[1], classifier), form)
     elif query is not None:
-        _show_query(query, paths, rules, form=form)
+        _show_query(query, paths, rules, critical_path=critical_path, form=form)
     else:
         if parquet is not None:
             from overhead_lens.export.parquet import check_directory
 
             check_directory(parquet)
-        _show_analyses(_analyzed(paths, dask, pftrace, rules, quiet=quiet), parquet, form=form)
+        results = _analyzed(paths, dask, pftrace, rules, critical_path=critical_path, quiet=quiet)
+        _show_analyses(results, parquet, form=form)
 
 
 def find_traces(given: Sequence[Path]) -> list[Path]:
@@ -91,7 +96,7 @@ def _check_combination(**options: object) -> None:
     """Options that cannot go together."""
     given = {name for name, value in options.items() if value}
     for one, others in (
-        ("diff", {"query", "pftrace", "dask", "parquet"}),
+        ("diff", {"query", "pftrace", "dask", "parquet", "critical-path"}),
         ("query", {"pftrace", "dask", "parquet", "html"}),
         ("pftrace", {"dask"}),
     ):
@@ -101,7 +106,13 @@ def _check_combination(**options: object) -> None:
 
 
 def _analyzed(
-    paths: Sequence[Path], dask: str | None, pftrace: Path | None, rules: Path | None, *, quiet: bool
+    paths: Sequence[Path],
+    dask: str | None,
+    pftrace: Path | None,
+    rules: Path | None,
+    *,
+    critical_path: bool,
+    quiet: bool,
 ) -> list[TraceAnalysis | TraceFailure]:
     """The analyses in the order of the paths."""
     from overhead_lens.terminal.progress import progress
@@ -110,11 +121,15 @@ def _analyzed(
         if pftrace is not None:
             if len(paths) != 1:
                 raise UsageError(f"--pftrace draws one trace, not {len(paths)}")
-            return [_drawn(paths[0], pftrace, rules)]
+            return [_drawn(paths[0], pftrace, rules, critical_path=critical_path)]
         from overhead_lens.traces import cluster
 
         listener.begin(len(paths))
-        results = cluster.analyze_here(paths, rules) if dask is None else cluster.analyze_on(dask, paths, rules)
+        results = (
+            cluster.analyze_here(paths, rules, critical_path=critical_path)
+            if dask is None
+            else cluster.analyze_on(dask, paths, rules, critical_path=critical_path)
+        )
         by_path = {}
         for result in results:
             by_path[result.path] = result
@@ -122,7 +137,7 @@ def _analyzed(
     return [by_path[str(path)] for path in paths]
 
 
-def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
+def _drawn(path: Path, out: Path, rules: Path | None, *, critical_path: bool) -> TraceAnalysis:
     from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
     from overhead_lens.readers.recording import read_recording
     from overhead_lens.taxonomy.classifier import default_classifier
@@ -130,7 +145,7 @@ def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
 
     if out.exists():
         raise UsageError(f"{out} exists; name a new file")
-    analyzed = analyze_over_time(read_recording(path), default_classifier(rules))
+    analyzed = analyze_over_time(read_recording(path), default_classifier(rules), critical_path=critical_path)
     write_analysis_perfetto(out, analyzed)
     return analyzed.analysis
 
@@ -154,7 +169,7 @@ def _show_analyses(results: Sequence[TraceAnalysis | TraceFailure], parquet: Pat
         raise typer.Exit(EXIT_USAGE)
 
 
-def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, form: Format) -> None:
+def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, critical_path: bool, form: Format) -> None:
     from overhead_lens.export.query import run_query
     from overhead_lens.readers.recording import read_recording
     from overhead_lens.report.text.rows import print_rows
@@ -167,6 +182,8 @@ def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, form: 
             "--query needs SQL, for example: select name, sum(dur_ns) from kernels group by 1 order by 2 desc"
         )
     classifier = default_classifier(rules)
-    answer = run_query(query, [analyze_over_time(read_recording(path), classifier) for path in paths])
+    wanted = critical_path or "critical_path" in query.lower()
+    analyzed = [analyze_over_time(read_recording(path), classifier, critical_path=wanted) for path in paths]
+    answer = run_query(query, analyzed)
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
     show_rows(rows, form, lambda console: print_rows(console, answer.columns, answer.rows))

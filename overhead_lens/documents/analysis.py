@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from overhead_lens.documents.common import Document, Rounded, Row, fill
 from overhead_lens.taxonomy.host import Frame, HostCategory, Part
 from overhead_lens.traces import model, ranks
+from overhead_lens.traces.critical_path.model import CriticalPath, Share, Slack
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.memory.model import DeviceMemory
 from overhead_lens.traces.model import Cost, Kinds, Launches
@@ -73,6 +74,31 @@ class Step(Row, frozen=True):
     device: list[Device]
 
 
+class WindowPath(Row, frozen=True):
+    """What decides how long a step takes, or the window where ``step`` is null; ``kinds`` sum to it, ns."""
+
+    step: int | None
+    start_ns: int
+    wall_ns: int
+    length_ns: int
+    unexplained_ns: int
+    kinds: list[Share]
+    operators: list[Share]
+    kernels: list[Share]
+    modules: list[Share]
+    slack: list[Slack]
+    assumed: dict[str, int]
+
+
+class Path(Row, frozen=True):
+    """Critical paths; ``edges`` are dependencies by kind, ``broken`` those that contradict the clocks and were left out."""
+
+    windows: list[WindowPath]
+    edges: dict[str, int]
+    broken: dict[str, int]
+    assumptions: list[str]
+
+
 class Trace(Row, frozen=True, omit_defaults=False):
     """One trace. ``host`` is the busiest thread's; one that failed has its ``error`` and nothing else."""
 
@@ -90,6 +116,7 @@ class Trace(Row, frozen=True, omit_defaults=False):
     operators: list[Cost] | UnsetType = UNSET
     kernels: list[Cost] | UnsetType = UNSET
     memory: list[DeviceMemory] | UnsetType = UNSET
+    critical_path: Path | UnsetType = UNSET
     findings: list[Finding] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
 
@@ -130,6 +157,7 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
         Trace,
         result,
         error=None,
+        critical_path=_path(result.critical_path),
         issues={**dict.fromkeys(ISSUES, 0), **result.issues},
         window=fill(Window, result.window, steps=len(result.steps)),
         host=_host(result.host),
@@ -139,6 +167,10 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
             fill(Step, step.window, step=step.step, host=_host(step.host), device=step.devices) for step in result.steps
         ],
     )
+
+
+def _path(path: CriticalPath | None) -> Path | UnsetType:
+    return UNSET if path is None else fill(Path, path, windows=[fill(WindowPath, each) for each in path.windows])
 
 
 def _host(host: Sequence[HostCategory]) -> list[Category]:

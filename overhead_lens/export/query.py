@@ -12,6 +12,8 @@ Tables (times in integer ns since the earliest event of the trace):
 - ``memory``: ``trace``, ``device``, ``start_ns``, ``live_bytes``, ``reserved_bytes`` (-1 where unknown) after each memory event;
 - ``allocations``: ``trace``, ``device``, ``start_ns``, ``end_ns``, ``bytes``, ``kind``, ``operator``, ``module``, ``line``: every
   block of memory; -1 for a time beyond the recording;
+- ``critical_path``: ``trace``, ``step`` (-1 for none), ``start_ns``, ``dur_ns``, ``lane``, ``kind``, ``name``, ``operator``,
+  ``module``, ``reached_by``: the parts of every critical path in order; made for queries that name it;
 - ``steps``: ``trace``, ``step``, ``start_ns``, ``wall_ns``.
 """
 
@@ -35,9 +37,11 @@ from overhead_lens.traces.launches import link
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.pieces import Analyzed
 
-_TABLES = ("events", "launches", "host", "idle", "memory", "allocations", "steps")
+_TABLES = ("events", "launches", "host", "idle", "memory", "allocations", "critical_path", "steps")
 _MEMORY_TYPES = dict.fromkeys(("start_ns", "live_bytes", "reserved_bytes"), "int64")
 _ALLOCATION_TYPES = dict.fromkeys(("start_ns", "end_ns", "bytes"), "int64")
+
+_PATH_TYPES = dict.fromkeys(("step", "start_ns", "dur_ns"), "int64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,7 @@ def _tables(traces: Sequence[Analyzed]) -> dict[str, pa.Table]:
         parts["idle"].append(_numbered(number, idle))
         parts["memory"].append(_numbered(number, analyzed.pieces.memory.astype(_MEMORY_TYPES)))
         parts["allocations"].append(_numbered(number, analyzed.pieces.allocations.astype(_ALLOCATION_TYPES)))
+        parts["critical_path"].append(_numbered(number, analyzed.pieces.critical_path.astype(_PATH_TYPES)))
         parts["steps"].append(_steps(number, analyzed.analysis))
     return {
         name: pa.concat_tables(tables, promote_options="default").combine_chunks() for name, tables in parts.items()

@@ -18,6 +18,9 @@ from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.costs import collectives, kernel_costs, operator_costs
+from overhead_lens.traces.critical_path.analysis import PathAnalysis
+from overhead_lens.traces.critical_path.graph import graph_of
+from overhead_lens.traces.critical_path.model import PART_COLUMNS
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.find import findings
 from overhead_lens.traces.findings.recorded import Recorded
@@ -39,22 +42,23 @@ from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 
 
-def analyze_trace(trace: Trace, classifier: Classifier) -> TraceAnalysis:
-    """Everything ``overhead-lens analyze`` says of one trace."""
-    return Analyzer(trace, classifier).analysis()
+def analyze_trace(trace: Trace, classifier: Classifier, *, critical_path: bool = False) -> TraceAnalysis:
+    """Everything ``overhead-lens analyze`` says of one trace; its critical path where that is wanted."""
+    return Analyzer(trace, classifier, critical_path=critical_path).analysis()
 
 
-def analyze_over_time(trace: Trace, classifier: Classifier) -> Analyzed:
+def analyze_over_time(trace: Trace, classifier: Classifier, *, critical_path: bool = False) -> Analyzed:
     """The same, and what it looks like over time."""
-    analyzer = Analyzer(trace, classifier)
+    analyzer = Analyzer(trace, classifier, critical_path=critical_path)
     return Analyzed(trace, analyzer.analysis(), analyzer.pieces())
 
 
 class Analyzer:
     """The analysis of one trace in the making; its parts are made once, when they are first asked for."""
 
-    def __init__(self, trace: Trace, classifier: Classifier) -> None:
+    def __init__(self, trace: Trace, classifier: Classifier, *, critical_path: bool = False) -> None:
         self._trace = trace
+        self._asked_for_path = critical_path
         self._events = trace.events
         self._host = host_events(trace.events, classifier)
         self._linked = link(trace.events)
@@ -74,6 +78,7 @@ class Analyzer:
             kernels=kernel_costs(self._events),
             collectives=collectives(self._trace),
             memory=tuple(life.analysis(self._step_windows) for life in self.memory),
+            critical_path=self.paths.analysis() if self._asked_for_path else None,
         )
         return replace(
             analysis,
@@ -105,6 +110,7 @@ class Analyzer:
             self._queue_frame(),
             _joined([life.frame() for life in self.memory], ["device", "start_ns", "live_bytes", "reserved_bytes"]),
             _joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
+            self.paths.frame() if self._asked_for_path else pd.DataFrame(columns=list(PART_COLUMNS)),
         )
 
     @cached_property
@@ -150,6 +156,12 @@ class Analyzer:
         if not len(memory):
             return []
         return device_lives(memory, contexts(memory, self._host) if stacks is None else stack_contexts(memory, stacks))
+
+    @cached_property
+    def paths(self) -> PathAnalysis:
+        """The critical path of each step, or of the window."""
+        graph = graph_of(self._trace, self._host, self._linked, self.threads)
+        return PathAnalysis(graph, self.window, self._step_windows)
 
     @cached_property
     def _step_windows(self) -> list[tuple[int, Window]]:

@@ -9,6 +9,7 @@ from overhead_lens.errors import require
 from overhead_lens.result import Result
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.traces.critical_path.model import CriticalPath
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.memory.model import DeviceMemory
 
@@ -200,6 +201,7 @@ class TraceAnalysis(Result):
         operators, kernels: Costliest first.
         collectives: Communication kernels in order of start.
         memory: Every device whose allocations were recorded; the host last.
+        critical_path: Of each step, else of the window; None where it was not asked for.
         findings: Who bounds first, then what could be spared, the largest bound first; not to be added up.
         issues: What was dropped, repaired or looks wrong, in events; no zeros.
         notes: What a reader of the numbers must know, one sentence each.
@@ -217,6 +219,7 @@ class TraceAnalysis(Result):
     kernels: tuple[Cost, ...] = ()
     collectives: tuple[Collective, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
+    critical_path: CriticalPath | None = None
     findings: tuple[Finding, ...] = ()
     issues: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

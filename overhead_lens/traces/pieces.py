@@ -21,6 +21,7 @@ class TracePieces:
         memory: ``device``, ``start_ns``, ``live_bytes``, ``reserved_bytes`` (-1 where unknown): after each event.
         allocations: ``device``, ``start_ns``, ``end_ns``, ``bytes``, ``kind``, ``operator``, ``module``, ``line``: every block;
             -1 for a time beyond the recording.
+        critical_path: ``traces.critical_path.model.PART_COLUMNS``: the parts of every path; empty where it was not asked for.
     """
 
     host: pd.DataFrame
@@ -28,6 +29,7 @@ class TracePieces:
     queue: pd.DataFrame
     memory: pd.DataFrame
     allocations: pd.DataFrame
+    critical_path: pd.DataFrame
 
 
 @dataclass(frozen=True, slots=True)

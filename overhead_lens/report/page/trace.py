@@ -8,6 +8,7 @@ from overhead_lens.report.page.charts.axes import paled
 from overhead_lens.report.page.charts.bars import Bar, Stretch, bars_chart, bars_table, host_bar
 from overhead_lens.report.page.charts.steps import busy_steps, trace_steps
 from overhead_lens.report.page.model import Block, Page, Section, Table, Text
+from overhead_lens.report.page.recorded.critical_path import path_sections
 from overhead_lens.report.page.recorded.findings import finding_sections
 from overhead_lens.report.page.recorded.memory import memory_sections
 from overhead_lens.report.text import analysis as told
@@ -48,6 +49,7 @@ def trace_sections(analysis: TraceAnalysis) -> Iterator[Section]:
     costs = [*_costs("operator", analysis.operators, analysis), *_costs("kernel", analysis.kernels, analysis)]
     if costs:
         yield Section("Costliest operators and kernels", costs)
+    yield from path_sections(analysis.critical_path)
     yield from memory_sections(analysis.memory)
     yield from finding_sections(analysis.findings, analysis.window.wall_ns)
     if others := _others(analysis):

@@ -13,6 +13,7 @@ from overhead_lens.report.text.blocks import bar, bar_row, cut, print_footnotes,
 from overhead_lens.report.text.figures import plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.ranks import print_ranks
+from overhead_lens.report.text.recorded.critical_path import path_blocks, path_notes
 from overhead_lens.report.text.recorded.findings import finding_blocks
 from overhead_lens.report.text.recorded.memory import memory_blocks, memory_notes
 from overhead_lens.taxonomy.categories import CATEGORIES, COLORS, QUEUE
@@ -98,6 +99,7 @@ def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
         _costs("costliest kernels (of the window)", analysis.kernels, analysis.window.wall_ns, name_width),
         *memory_blocks(analysis.memory),
         _steps(analysis.steps),
+        *path_blocks(analysis.critical_path),
         *finding_blocks(analysis.findings, analysis.window.wall_ns),
     ):
         if block is not None:
@@ -135,7 +137,7 @@ def footnotes(analysis: TraceAnalysis) -> list[str]:
         _EXPLAINED.get(reason, reason.replace("_", " ") + ": {n} events").format(n=f"{count:,}", device_events=events)
         for reason, count in analysis.issues.items()
     ]
-    return [*explained, *memory_notes(analysis.memory), *analysis.notes]
+    return [*explained, *memory_notes(analysis.memory), *path_notes(analysis.critical_path), *analysis.notes]
 
 
 def title(analysis: TraceAnalysis) -> str:

@@ -13,16 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
-from overhead_lens.traces.critical_path.graph import ASSUMED_SYNC, ASSUMED_WAIT, EDGES, EVENT, PROGRAM, Graph
+from overhead_lens.traces.critical_path.graph import ASSUMED_SYNC, ASSUMED_WAIT, EDGES, EVENT, PROGRAM, Graph, Labels
 from overhead_lens.traces.critical_path.longest import SOURCE, WindowGraph
 from overhead_lens.traces.critical_path.model import (
     DEVICE_KINDS,
     KINDS,
+    PART_COLUMNS,
     UNEXPLAINED,
     CriticalPath,
     Share,
@@ -39,8 +41,6 @@ _DEVICE = tuple(KINDS.index(kind) for kind in DEVICE_KINDS)
 _DELAYS = tuple(range(_DEVICE[-1] + 1, len(KINDS)))
 
 _LASTING = (PROGRAM, EVENT)
-
-PART_COLUMNS = ("step", "start_ns", "dur_ns", "lane", "kind", "name", "operator", "module", "reached_by")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +76,7 @@ class WindowAnalysis:
         self._graph = graph
         self._step = step
         self.window = window
-        start_ns, end_ns = window.bounds
-        self._low, self._high = (
-            int(np.searchsorted(graph.time_ns, time, side)) for time, side in ((start_ns, "left"), (end_ns, "right"))
-        )
+        self._low, self._high = _inside(graph, window)
         self._edges = slice(int(graph.first[self._low]), int(graph.first[self._high]))
         self._leaving = leaving
         self._whole = whole
@@ -161,34 +158,25 @@ class WindowAnalysis:
     def _lane_of(self, edge: int) -> int:
         return int(self._graph.lane[self._graph.source[edge]]) if edge >= 0 else 0
 
-    def path(self) -> WindowPath:
-        """All that is said of it."""
-        labels, totals, own = self._graph.labels, self._totals, self._own
-        unexplained_ns = int(own[labels.kind == _UNEXPLAINED].sum())
+    def path(self, operators: Sequence[int], kernels: Sequence[int]) -> WindowPath:
+        """All that is said of it; of the operators and kernels by their names' codes."""
+        labels = self._graph.labels
+        unexplained_ns = int(self.own[labels.kind == _UNEXPLAINED].sum())
         groups = [
             *((labels.kind == kind) for kind in range(len(KINDS)) if kind != _UNEXPLAINED),
-            *(labels.operator == code for code in self._costliest(labels.operator, np.ones(len(totals), dtype=bool))),
-            *(self._is_kernel(code) for code in self._costliest(labels.name, np.isin(labels.kind, _DEVICE))),
+            *((labels.operator == code) & ~np.isin(labels.kind, _DELAYS) for code in operators),
+            *((labels.name == code) & np.isin(labels.kind, _DEVICE) for code in kernels),
         ]
-        shares = self._shares(groups, unexplained_ns)
-        kinds = shares[: len(KINDS) - 1]
-        operators = self._costliest(labels.operator, np.ones(len(totals), dtype=bool))
-        kernels = self._costliest(labels.name, np.isin(labels.kind, _DEVICE))
-        named = iter(shares[len(KINDS) - 1 :])
+        names = [*KINDS[:-1], *map(labels.text, (*operators, *kernels))]
+        shares = [Share(name, *share) for name, share in zip(names, self._shares(groups, unexplained_ns), strict=True)]
+        kinds, named = shares[: len(KINDS) - 1], shares[len(KINDS) - 1 :]
         return WindowPath(
             self._step,
             self.window.start_ns,
             self.window.wall_ns,
-            tuple(
-                Share(name, *share)
-                for name, share in (
-                    *zip(KINDS, kinds, strict=False),
-                    (UNEXPLAINED, (unexplained_ns, unexplained_ns, None)),
-                )
-                if share[1]
-            ),
-            tuple(Share(labels.text(code), *next(named)) for code in operators),
-            tuple(Share(labels.text(code), *next(named)) for code in kernels),
+            _there([*kinds, Share(UNEXPLAINED, unexplained_ns, unexplained_ns)]),
+            _there(named[: len(operators)]),
+            _there(named[len(operators) :]),
             tuple(self._modules()),
             tuple(self._slack()),
             self._assumed(),
@@ -198,12 +186,8 @@ class WindowAnalysis:
         """Length of the longest chain if nothing takes time."""
         return int(self._made.longest(np.ones((1, len(self._graph.labels.kind)), dtype=bool))[0])
 
-    def _is_kernel(self, code: int) -> Bools:
-        labels = self._graph.labels
-        return (labels.name == code) & np.isin(labels.kind, _DEVICE)
-
     @cached_property
-    def _totals(self) -> Ints:
+    def totals(self) -> Ints:
         """Time per label in the window, on the path and beside it; what is lost is known on the path only."""
         made, graph, count = self._made, self._graph, len(self._graph.labels.kind)
         edges = np.isin(graph.kind[self._edges], _LASTING)
@@ -211,36 +195,28 @@ class WindowAnalysis:
         # What leaves the window lasts in it as well, whoever it leads to.
         leaving = self._leaving[np.isin(graph.kind[self._leaving], _LASTING)]
         weight_ns = np.minimum(graph.weight_ns[leaving], self.window.bounds[1] - graph.time_ns[graph.source[leaving]])
-        return np.maximum(sums + sum_by(graph.label[leaving], weight_ns, count), self._own)
+        totals: Ints = np.maximum(sums + sum_by(graph.label[leaving], weight_ns, count), self.own)
+        return totals
 
     @cached_property
-    def _own(self) -> Ints:
+    def own(self) -> Ints:
         """Time per label on the path."""
         return sum_by(self.parts.label, self.parts.dur_ns, len(self._graph.labels.kind))
-
-    def _costliest(self, code: Ints, among: Bools) -> list[int]:
-        """The names that take most time in the window, delays apart."""
-        labels = self._graph.labels
-        chosen = np.flatnonzero(among & (code >= 0) & ~np.isin(labels.kind, _DELAYS) & (self._totals > 0))
-        used, number = np.unique(code[chosen], return_inverse=True)
-        sums = sum_by(number, self._totals[chosen], len(used))
-        order = sorted(range(len(used)), key=lambda at: (-int(sums[at]), labels.text(int(used[at]))))
-        return [int(used[at]) for at in order[:_MOST_NAMES]]
 
     def _shares(self, groups: Sequence[Bools], unexplained_ns: int) -> list[tuple[int, int, int | None]]:
         """For each group of labels its time on the path, in the window, and what the window would take if it were free."""
         free = np.array(groups)
         if_free = (self._made.longest(free) + unexplained_ns).tolist()
         return [
-            (int(self._own[group].sum()), int(self._totals[group].sum()), ns)
+            (int(self.own[group].sum()), int(self.totals[group].sum()), ns)
             for group, ns in zip(groups, if_free, strict=True)
         ]
 
     def _modules(self) -> Iterator[Share]:
         module, labels = self._graph.labels.module, self._graph.labels
-        used = np.unique(module[(self._totals > 0) & (module >= 0)]).tolist()
+        used = np.unique(module[(self.totals > 0) & (module >= 0)]).tolist()
         shares = [
-            Share(labels.text(code), int(self._own[module == code].sum()), int(self._totals[module == code].sum()))
+            Share(labels.text(code), int(self.own[module == code].sum()), int(self.totals[module == code].sum()))
             for code in used
         ]
         yield from sorted(shares, key=lambda share: (-share.ns, -share.total_ns, share.name))[:_MOST_NAMES]
@@ -248,7 +224,7 @@ class WindowAnalysis:
     def _slack(self) -> Iterator[Slack]:
         """By name and device; a chain through the event compared with the longest of all."""
         graph, work = self._graph, self._graph.work
-        length_ns = self.window.wall_ns - int(self._own[graph.labels.kind == _UNEXPLAINED].sum())
+        length_ns = self.window.wall_ns - int(self.own[graph.labels.kind == _UNEXPLAINED].sum())
         mine = np.flatnonzero((graph.event[self._low : self._high] >= 0) & (self._tail >= 0))
         event = graph.event[self._low + mine]
         slack_ns = length_ns - (self._value[mine] + self._tail[mine])
@@ -275,7 +251,7 @@ class WindowAnalysis:
         parts, labels = self.parts, self._graph.labels
         texts = np.array([*labels.names, ""], dtype=object)
         edges = np.array([*EDGES, ""], dtype=object)
-        columns = {
+        columns: dict[str, Any] = {
             "step": np.full(len(parts.label), -1 if self._step is None else self._step),
             "start_ns": parts.start_ns,
             "dur_ns": parts.dur_ns,
@@ -286,7 +262,13 @@ class WindowAnalysis:
             "module": texts[labels.module[parts.label]],
             "reached_by": edges[parts.edge],
         }
-        return pd.DataFrame(columns)
+        made: pd.DataFrame = pd.DataFrame(columns)
+        return made
+
+
+def _there(shares: Sequence[Share]) -> tuple[Share, ...]:
+    """Those that took time in the window."""
+    return tuple(share for share in shares if share.total_ns)
 
 
 def _joined(
@@ -327,8 +309,8 @@ class PathAnalysis:
 
     def over(self, window: Window, step: int | None = None) -> WindowAnalysis:
         """The path of any window of positive length."""
-        graph, bounds = self.graph, window.bounds
-        low, high = (int(np.searchsorted(graph.time_ns, time, side)) for time, side in zip(bounds, _SIDES, strict=True))
+        graph = self.graph
+        low, high = _inside(graph, window)
         by_source, source = self._lasting
         first, past = np.searchsorted(source, [low, high], "left")
         leaving = by_source[first:past]
@@ -339,14 +321,20 @@ class PathAnalysis:
 
     def analysis(self) -> CriticalPath:
         """What is said of them."""
-        graph = self.graph
-        windows = tuple(each.path() for each in self.windows)
+        graph, labels = self.graph, self.graph.labels
+        totals = sum((each.totals for each in self.windows), np.zeros(len(labels.kind), dtype=np.int64))
+        operators = _costliest(labels, labels.operator, totals * ~np.isin(labels.kind, _DELAYS))
+        kernels = _costliest(labels, labels.name, totals * np.isin(labels.kind, _DEVICE))
+        windows = tuple(each.path(operators, kernels) for each in self.windows)
         return CriticalPath(windows, graph.edge_counts, graph.broken, (*_assumptions(graph), *self._notes))
 
     def frame(self) -> pd.DataFrame:
         """Parts of all paths, in order."""
         frames = [each.frame() for each in self.windows]
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(PART_COLUMNS))
+        joined: pd.DataFrame = (
+            pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(PART_COLUMNS))
+        )
+        return joined
 
     def _chosen(self, window: Window, steps: Sequence[tuple[int, Window]]) -> list[tuple[int | None, Window]]:
         chosen: list[tuple[int | None, Window]] = []
@@ -388,7 +376,19 @@ class PathAnalysis:
         return edges[np.maximum.accumulate(np.where(new, np.arange(len(edges)), 0))] if len(edges) else edges
 
 
-_SIDES = ("left", "right")
+def _costliest(labels: Labels, code: Ints, totals_ns: Ints) -> list[int]:
+    """The names that take most time."""
+    chosen = np.flatnonzero((code >= 0) & (totals_ns > 0))
+    used, number = np.unique(code[chosen], return_inverse=True)
+    sums = sum_by(number, totals_ns[chosen], len(used))
+    order = sorted(range(len(used)), key=lambda at: (-int(sums[at]), labels.text(int(used[at]))))
+    return [int(used[at]) for at in order[:_MOST_NAMES]]
+
+
+def _inside(graph: Graph, window: Window) -> tuple[int, int]:
+    """The first node of a window, and the first one after it."""
+    start_ns, end_ns = window.bounds
+    return int(np.searchsorted(graph.time_ns, start_ns, "left")), int(np.searchsorted(graph.time_ns, end_ns, "right"))
 
 
 def _assumptions(graph: Graph) -> Iterator[str]:

@@ -193,7 +193,7 @@ class _Builder:
         call = np.maximum(work.launch, 0)
         known = work.launch >= 0
         if not known.any():
-            return work.start_ns.copy()
+            return work.start_ns
         first = pd.Series(work.start_ns[known]).groupby(work.launch[known]).min()
         first_ns = first.reindex(call, fill_value=0).to_numpy()
         lasting = pd.Series((work.end_ns > work.start_ns)[known]).groupby(work.launch[known]).min()
@@ -201,7 +201,8 @@ class _Builder:
         # At one instant a node that is start and end of an event comes before the host's.
         short = ~lasting.reindex(call, fill_value=True).to_numpy(dtype=bool)
         point_ns = np.where(short & (point_ns == first_ns), self._start_ns[call], point_ns)
-        return np.where(known, point_ns, work.start_ns)
+        points: Ints = np.where(known, point_ns, work.start_ns)
+        return points
 
     def _made_chains(self) -> list[Chain]:
         host, waits, work = self._host, self._host_waits, self.work
@@ -481,7 +482,8 @@ class _Builder:
             codes, found = pd.factorize(what[:, column])
             number = pd.factorize(number * max(1, len(found)) + codes)[0]
         distinct = np.unique(number, return_index=True)[1]
-        return number, Labels(*what[distinct].T, self._names)
+        kind, name, operator, module = what[distinct].T
+        return number, Labels(kind, name, operator, module, self._names)
 
     def _lane_names(self) -> list[str]:
         work = self.work

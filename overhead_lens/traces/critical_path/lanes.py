@@ -94,13 +94,14 @@ def chain(
 def _waits(pieces: ThreadPieces, kind: Ints, passes: BackwardPasses, *, is_busiest: bool) -> Bools:
     """Pieces in which the thread waits for another one, or nobody knows for whom."""
     gap = passing(pieces.names, (BACKWARD, ENGINE).__contains__)[pieces.name]
-    backward = passing(pieces.names, BACKWARD.__eq__)[pieces.name] & (pieces.owner < 0)
     if is_busiest:
+        backward: Bools = passing(pieces.names, (BACKWARD,).__contains__)[pieces.name] & (pieces.owner < 0)
         return backward
     # Of several autograd threads one may begin later than the pass, or be done earlier.
     ends_ns = pieces.start_ns + pieces.dur_ns
     outer = gap & (np.isin(pieces.start_ns, passes.start_ns) | np.isin(ends_ns, passes.end_ns))
-    return (kind == _WAIT) | (outer & (pieces.owner < 0))
+    waiting: Bools = (kind == _WAIT) | (outer & (pieces.owner < 0))
+    return waiting
 
 
 def nearest(host: HostEvents) -> tuple[Ints, Ints]:

@@ -24,6 +24,9 @@ KINDS = (*HOST_CATEGORIES, *DEVICE_KINDS, LATENCY, GAP, QUEUE, UNEXPLAINED)
 - ``unexplained``: nothing that was recorded says what this stretch was spent on.
 """
 
+PART_COLUMNS = ("step", "start_ns", "dur_ns", "lane", "kind", "name", "operator", "module", "reached_by")
+"""Columns of the frame of all parts: ``step`` is -1 where there are no steps; the others are texts and int64."""
+
 
 @dataclass(frozen=True, slots=True)
 class Share:
@@ -75,8 +78,8 @@ class WindowPath:
         step: Its number; None for the whole window.
         start_ns, wall_ns: The window.
         kinds: All of ``KINDS`` that took time in the window, in that order; ``ns`` sums to the window.
-        operators: The costliest of the window by their own host time, the calls in it and the device work that these launched.
-        kernels: The costliest device events of the window by name.
+        operators: The costliest of all windows by their own host time, the calls in it and the device work that these launched.
+        kernels: The costliest device events of all windows by name.
         modules: Innermost ``nn.Module`` of the host's pieces, and of the launch of device events; most time on the path first.
         slack: Device events beside the path by name and device, the least slack first.
         assumed: Steps of the path that rest on an assumption, by its name; no zeros.
