@@ -51,7 +51,7 @@ class Parts:
         start_ns, dur_ns: They sum to the window; ``dur_ns`` > 0.
         label: Number in the graph's labels.
         lane: Number in the graph's lanes.
-        edge: Kind of the edge that it begins with, a number in ``EDGES``; -1 at the start of the window.
+        edge: Kind of the edge that led to it, where the lane changes of that which led there; a number in ``EDGES``, -1 for none.
     """
 
     start_ns: Ints
@@ -153,7 +153,9 @@ class WindowAnalysis:
         entering = np.flatnonzero(led & (made.source[via] < 0)) if len(made.source) else np.zeros(0, dtype=np.int64)
         if len(entering):
             begin[entering] = graph.lane[graph.source[self._edges][via[entering]]]
-        return _joined(begins, ends, (weight_ns, delay_ns), (label, delay_label), (begin, to), kind)
+        arrival = _arrivals(kind, begin != to)
+        begin = np.where(np.isin(graph.labels.kind[label], _DELAYS), to, begin)
+        return _joined(begins, ends, (weight_ns, delay_ns), (label, delay_label), (begin, to), (kind, arrival))
 
     def _lane_of(self, edge: int) -> int:
         return int(self._graph.lane[self._graph.source[edge]]) if edge >= 0 else 0
@@ -271,24 +273,37 @@ def _there(shares: Sequence[Share]) -> tuple[Share, ...]:
     return tuple(share for share in shares if share.total_ns)
 
 
+def _arrivals(kind: Ints, crosses: Bools) -> Ints:
+    """Per edge of a path the kind of the latest edge that led to its lane; its own where the path has always been on it."""
+    latest = np.maximum.accumulate(np.where(crosses, np.arange(len(kind)), -1))
+    return np.where(latest >= 0, kind[np.maximum(latest, 0)], kind)
+
+
 def _joined(
-    begins: Ints, ends: Ints, ns: tuple[Ints, Ints], label: tuple[Ints, Ints], lane: tuple[Ints, Ints], edge: Ints
+    begins: Ints,
+    ends: Ints,
+    ns: tuple[Ints, Ints],
+    label: tuple[Ints, Ints],
+    lane: tuple[Ints, Ints],
+    edge: tuple[Ints, Ints],
 ) -> Parts:
     """Work, what nothing explains, and delay of each stretch, without what is empty; neighbours alike are one part."""
     work_ns, delay_ns = ns
     rest_ns = ends - begins - work_ns - delay_ns
-    none = np.zeros_like(edge)
+    none = np.zeros_like(edge[0])
     starts = np.column_stack((begins, begins + work_ns, ends - delay_ns)).ravel()
     durations = np.column_stack((work_ns, rest_ns, delay_ns)).ravel()
     labels = np.column_stack((label[0], none, label[1])).ravel()
     lanes = np.column_stack((lane[0], lane[1], lane[1])).ravel()
-    edges = np.repeat(edge, 3)
+    edges, arrivals = (np.repeat(one, 3) for one in edge)
     there = durations > 0
-    starts, durations, labels, lanes, edges = (column[there] for column in (starts, durations, labels, lanes, edges))
+    columns = (starts, durations, labels, lanes, edges, arrivals)
+    starts, durations, labels, lanes, edges, arrivals = (column[there] for column in columns)
     if not len(starts):
         return Parts(starts, durations, labels, lanes, edges)
-    new = np.concatenate(([True], (labels[1:] != labels[:-1]) | (lanes[1:] != lanes[:-1])))
-    at = np.flatnonzero(new)
+    moves = np.concatenate(([False], lanes[1:] != lanes[:-1]))
+    edges = np.where(moves, arrivals, edges)
+    at = np.flatnonzero(moves | np.concatenate(([True], labels[1:] != labels[:-1])))
     return Parts(starts[at], np.add.reduceat(durations, at), labels[at], lanes[at], edges[at])
 
 

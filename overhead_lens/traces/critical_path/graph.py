@@ -15,7 +15,7 @@ dependency             takes                  from .. to
 A launch is a call by its correlation, so a graph launch is that of all its events, whatever the call is called. What begins
 during the call depends on the instant of the call at which its first event began.
 
-Latencies are those of launches to a stream that had nothing to do, gaps those behind events that ended after the next one was
+Latencies are those of launches to a device that had nothing to do, gaps those behind events that ended after the next one was
 launched. Each counts as it was recorded, up to the 90th percentile of its device; where an event had something else to wait
 for, up to the median. What starts later than all that leads to it explains keeps the rest as a delay of its own.
 
@@ -330,12 +330,24 @@ class _Builder:
     def _latency_ns(self) -> Ints:
         """For each event what is usual between a launch and the start."""
         work = self.work
-        free = (work.launch >= 0) & (self._reached_ns <= self._launch_ns)
+        free = (work.launch >= 0) & self._idle_at_launch()
         by_launch = np.lexsort((work.start_ns, work.launch))
         launch = work.launch[by_launch]
         first = np.zeros(len(work), dtype=bool)
         first[by_launch[np.concatenate(([True], launch[1:] != launch[:-1]))]] = True
         return self._usual(work.start_ns - self._launch_ns, free & first, free)
+
+    def _idle_at_launch(self) -> Bools:
+        """Whether the device of each event had nothing to do when its launch let it go."""
+        work = self.work
+        idle = np.zeros(len(work), dtype=bool)
+        for device in np.unique(work.device).tolist():
+            mine = np.flatnonzero(work.device == device)
+            by_start = mine[np.argsort(work.start_ns[mine], kind="stable")]
+            reached_ns = np.maximum.accumulate(work.end_ns[by_start])
+            before = np.searchsorted(work.start_ns[by_start], self._launch_ns[mine], "left") - 1
+            idle[mine] = (before < 0) | (reached_ns[before] <= self._launch_ns[mine])
+        return idle
 
     @cached_property
     def _gap_ns(self) -> Ints:
