@@ -100,7 +100,10 @@ class Path(Row, frozen=True):
 
 
 class Trace(Row, frozen=True, omit_defaults=False):
-    """One trace. ``host`` is the busiest thread's; one that failed has its ``error`` and nothing else."""
+    """One trace. ``host`` is the busiest thread's; one that failed has its ``error`` and nothing else.
+
+    ``critical_path`` is null where it was not asked for.
+    """
 
     path: str
     rank: int | None
@@ -116,7 +119,7 @@ class Trace(Row, frozen=True, omit_defaults=False):
     operators: list[Cost] | UnsetType = UNSET
     kernels: list[Cost] | UnsetType = UNSET
     memory: list[DeviceMemory] | UnsetType = UNSET
-    critical_path: Path | UnsetType = UNSET
+    critical_path: Path | None = None
     findings: list[Finding] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
 
@@ -169,8 +172,8 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
     )
 
 
-def _path(path: CriticalPath | None) -> Path | UnsetType:
-    return UNSET if path is None else fill(Path, path, windows=[fill(WindowPath, each) for each in path.windows])
+def _path(path: CriticalPath | None) -> Path | None:
+    return None if path is None else fill(Path, path, windows=[fill(WindowPath, each) for each in path.windows])
 
 
 def _host(host: Sequence[HostCategory]) -> list[Category]:

@@ -15,9 +15,9 @@ dependency             takes                  from .. to
 A launch is a call by its correlation, so a graph launch is that of all its events, whatever the call is called. What begins
 during the call depends on the instant of the call at which its first event began.
 
-Latencies are those of launches to a device that had nothing to do, gaps those behind events that ended after the next one was
-launched. Each counts as it was recorded, up to the 90th percentile of its device; where an event had something else to wait
-for, up to the median. What starts later than all that leads to it explains keeps the rest as a delay of its own.
+Latencies are those of launches to a stream and a device that had nothing to do, gaps those behind events that ended after the
+next one was launched. Each counts as it was recorded, up to the 90th percentile of its device; where an event had something
+else to wait for, up to the median. What starts later than all that leads to it explains keeps the rest as a delay of its own.
 
 Every dependency goes forward in time. Two clocks that disagree would close cycles: a dependency that would go backward is left
 out and counted. Order on a thread and in a stream is of one clock and stays; what is left out is between two clocks. At one
@@ -330,7 +330,7 @@ class _Builder:
     def _latency_ns(self) -> Ints:
         """For each event what is usual between a launch and the start."""
         work = self.work
-        free = (work.launch >= 0) & self._idle_at_launch()
+        free = (work.launch >= 0) & (self._reached_ns <= self._launch_ns) & self._idle_at_launch()
         by_launch = np.lexsort((work.start_ns, work.launch))
         launch = work.launch[by_launch]
         first = np.zeros(len(work), dtype=bool)
@@ -338,7 +338,7 @@ class _Builder:
         return self._usual(work.start_ns - self._launch_ns, free & first, free)
 
     def _idle_at_launch(self) -> Bools:
-        """Whether the device of each event had nothing to do when its launch let it go."""
+        """Whether the device of each event was at work on nothing when its launch let it go."""
         work = self.work
         idle = np.zeros(len(work), dtype=bool)
         for device in np.unique(work.device).tolist():

@@ -387,3 +387,19 @@ def test_nothing_recorded_has_no_path() -> None:
 
 def test_it_is_only_made_when_it_is_asked_for() -> None:
     assert analyzer_of(*BLOCKED).analysis().critical_path is None
+
+
+def test_latencies_are_those_of_launches_that_had_nothing_to_wait_for() -> None:
+    entries = (
+        drawn("[----------------------------)", "f.py(1): f", "python_function"),
+        call("[)", 1),
+        call(" [)", 2),
+        kernel("   [---------)", 1, "first"),
+        kernel("             [-----)", 2, "second"),
+        call("  [----------------------)", 3, "cudaDeviceSynchronize"),
+    )
+    path = window(*entries)
+    # Two from the first launch; the second waited for its stream, which tells nothing of latencies.
+    assert on_path(path) == {"launch": 1, "launch_latency": 2, "compute": 16, "wait": 6, "python": 4}
+    # Without kernels: the second launch, two until its kernel, and what comes after the synchronization.
+    assert if_free(path.kinds)["compute"] == 2 + 2 + 6 + 4
