@@ -11,6 +11,7 @@ import pandas as pd
 
 from overhead_lens.export.lanes.model import Lane, Section, Slice
 from overhead_lens.export.names import readable
+from overhead_lens.traces.critical_path.model import GAP, LATENCY, QUEUE
 
 PATH = "critical path"
 
@@ -43,11 +44,13 @@ def _slices(parts: pd.DataFrame) -> Iterator[Slice]:
     columns = (parts[name].tolist() for name in ("step", "start_ns", "dur_ns", "lane", "kind", "name", "operator"))
     rows = list(zip(*columns, parts["reached_by"].tolist(), strict=True))
     for place, (step, start_ns, dur_ns, lane, kind, name, operator, reached_by) in enumerate(rows):
+        lost = kind in (LATENCY, GAP, QUEUE)
         arguments = {"kind": kind, "operator": readable(operator), "reached by": reached_by}
+        arguments |= {"before": readable(name)} if lost else {}
         yield Slice(
             start_ns,
             start_ns + dur_ns,
-            readable(name) or kind,
+            kind.replace("_", " ") if lost else readable(name) or kind,
             PATH,
             {key: value for key, value in arguments.items() if value},
             flows_out=(_FIRST_ARROW + place,) if _goes_on(rows[place + 1 : place + 2], step, lane) else (),
