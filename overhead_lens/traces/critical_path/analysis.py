@@ -81,7 +81,7 @@ class WindowAnalysis:
         self._leaving = leaving
         self._whole = whole
         self._made = self._window_graph()
-        self._nodes, self._end, self._value, self._tail = self._made.path()
+        self._path = self._made.path()
 
     def _window_graph(self) -> WindowGraph:
         graph, start_ns = self._graph, self.window.start_ns
@@ -131,8 +131,7 @@ class WindowAnalysis:
     def parts(self) -> Parts:
         """What the path is made of, in order."""
         made, graph, (start_ns, end_ns) = self._made, self._graph, self.window.bounds
-        nodes = np.array([node for node, _ in self._nodes], dtype=np.int64)
-        via = np.array([edge for _, edge in self._nodes], dtype=np.int64)
+        nodes, via, end = self._path.nodes, self._path.via, self._path.end
         time_ns = graph.time_ns[self._low + nodes]
         lane = graph.lane[self._low + nodes]
         begins = np.concatenate(([start_ns], time_ns)).astype(np.int64)
@@ -142,7 +141,7 @@ class WindowAnalysis:
         label = np.where(led, made.label[via] if len(made.label) else 0, 0)
         kind = np.where(led, graph.kind[self._edges][via] if len(made.label) else -1, -1)
         delay_ns, delay_label = made.delay_ns[nodes], made.delay_label[nodes]
-        last = (made.last_weight_ns[self._end], made.last_label[self._end]) if self._end >= 0 else (0, 0)
+        last = (made.last_weight_ns[end], made.last_label[end]) if end >= 0 else (0, 0)
         weight_ns, label = np.append(weight_ns, last[0]), np.append(label, last[1])
         delay_ns, delay_label = np.append(delay_ns, 0), np.append(delay_label, 0)
         kind = np.append(kind, -1)
@@ -227,10 +226,10 @@ class WindowAnalysis:
         """By name and device; a chain through the event compared with the longest of all."""
         graph, work = self._graph, self._graph.work
         length_ns = self.window.wall_ns - int(self.own[graph.labels.kind == _UNEXPLAINED].sum())
-        mine = np.flatnonzero((graph.event[self._low : self._high] >= 0) & (self._tail >= 0))
+        mine = np.flatnonzero((graph.event[self._low : self._high] >= 0) & (self._path.tail_ns >= 0))
         event = graph.event[self._low + mine]
-        slack_ns = length_ns - (self._value[mine] + self._tail[mine])
-        on_path = np.isin(mine, np.array([node for node, _ in self._nodes], dtype=np.int64))
+        slack_ns = length_ns - (self._path.value_ns[mine] + self._path.tail_ns[mine])
+        on_path = np.isin(mine, self._path.nodes)
         frame = pd.DataFrame({"name": work.name[event], "device": work.device[event], "on": on_path, "ns": slack_ns})
         found = []
         for (name, device), group in frame.groupby(["name", "device"], sort=False):
@@ -244,8 +243,7 @@ class WindowAnalysis:
 
     def _assumed(self) -> Mapping[str, int]:
         kinds = self._graph.kind[self._edges]
-        via = [edge for _, edge in self._nodes if edge >= 0]
-        counts = np.bincount(kinds[via], minlength=len(EDGES)) if via else np.zeros(len(EDGES), dtype=np.int64)
+        counts = np.bincount(kinds[self._path.via[self._path.via >= 0]], minlength=len(EDGES))
         return {EDGES[kind]: int(counts[kind]) for kind in (ASSUMED_WAIT, ASSUMED_SYNC) if counts[kind]}
 
     def frame(self) -> pd.DataFrame:

@@ -416,19 +416,19 @@ class _Builder:
             np.concatenate(column).astype(np.int64) if columns else np.zeros(0, dtype=np.int64)
             for column in (zip(*columns, strict=True) if columns else [()] * 4)
         )
-        what = np.concatenate([one.what for one in edges])
         forward = source < target
         for number in np.unique(kind[~forward]).tolist():
             self._break(number, int((kind[~forward] == number).sum()))
-        source, target, kind, weight_ns, what = (column[forward] for column in (source, target, kind, weight_ns, what))
-        by_target = np.lexsort((source, kind, target))
-        source, target, kind, weight_ns, what = (
-            column[by_target] for column in (source, target, kind, weight_ns, what)
-        )
+        by_target = np.flatnonzero(forward)
+        by_target = by_target[np.lexsort((source[by_target], kind[by_target], target[by_target]))]
+        source, target, kind, weight_ns = (column[by_target] for column in (source, target, kind, weight_ns))
         time_ns = time_ns[order]
         first = np.searchsorted(target, np.arange(len(order) + 1), "left")
-        delay_ns, delay_what = self._delays(time_ns, source, target, weight_ns, place[starts])
-        label, labels = self._labelled(np.concatenate((self._nothing(1), what, delay_what)))
+        delayed, delay_ns = self._delays(time_ns, source, target, weight_ns, place[starts])
+        what = [self._nothing(1), self._lost(_QUEUE, delayed), *(one.what for one in edges)]
+        label, labels = self._labelled(np.concatenate(what))
+        delay_label = np.zeros(len(order), dtype=np.int64)
+        delay_label[place[starts[delayed]]] = label[1 : len(delayed) + 1]
         event = np.full(len(order), -1, dtype=np.int64)
         event[place[ends]] = np.arange(len(ends))
         counts = np.bincount(kind, minlength=len(EDGES)).tolist()
@@ -441,9 +441,9 @@ class _Builder:
             source,
             kind,
             weight_ns,
-            label[1 : len(what) + 1],
+            label[len(delayed) + 1 :][by_target],
             delay_ns,
-            label[len(what) + 1 :],
+            delay_label,
             labels,
             self._lane_names(),
             self.work,
@@ -471,21 +471,14 @@ class _Builder:
         return rank, second, lane, decides
 
     def _delays(self, time_ns: Ints, source: Ints, target: Ints, weight_ns: Ints, starts: Ints) -> tuple[Ints, Ints]:
-        """Per node what of its time nothing that leads to it explains, where its launch is known, and what that is."""
-        work = self.work
+        """Device events that start later than what leads to them explains, where the launch is known; that time per node."""
         delay_ns = np.zeros(len(time_ns), dtype=np.int64)
-        what = self._nothing(len(time_ns))
-        known = np.flatnonzero(work.launch >= 0)
-        if not len(known):
-            return delay_ns, what
         begins = np.full(len(time_ns), np.iinfo(np.int64).min)
         np.maximum.at(begins, target, time_ns[source] + weight_ns)
-        node = starts[known]
-        led = begins[node] > np.iinfo(np.int64).min
-        known, node = known[led], node[led]
-        delay_ns[node] = time_ns[node] - begins[node]
-        what[node] = self._lost(_QUEUE, known)
-        return delay_ns, what
+        late = (self.work.launch >= 0) & (begins[starts] > np.iinfo(np.int64).min) & (begins[starts] < time_ns[starts])
+        delayed = np.flatnonzero(late)
+        delay_ns[starts[delayed]] = time_ns[starts[delayed]] - begins[starts[delayed]]
+        return delayed, delay_ns
 
     def _labelled(self, what: Ints) -> tuple[Ints, Labels]:
         """The distinct rows, and the number of each; the first row is number 0."""

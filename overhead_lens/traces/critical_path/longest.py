@@ -67,14 +67,8 @@ class WindowGraph:
         run(_lengths, inputs, (lengths, value), len(value) * len(free))
         return lengths
 
-    def path(self) -> tuple[list[tuple[int, int]], int, Ints, Ints]:
-        """The longest path.
-
-        Returns:
-            Its nodes with the dependency that each was reached by (-1: from the window's start), in order; the place in ``last``
-            that it ends with, -1 where the window holds nothing; for each node the longest chain up to it, and from it to the end
-            (-1 where nothing leads there).
-        """
+    def path(self) -> Path:
+        """The longest path."""
         count = len(self.delay_ns)
         value, tail = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
         choice = np.full(count, -1, dtype=np.int64)
@@ -84,15 +78,31 @@ class WindowGraph:
         np.maximum.at(tail, self.last[inside], self.last_weight_ns[inside])
         run(_backward, inputs, (tail,), count)
         ends = np.where(inside, value[self.last] if count else 0, 0) + self.last_weight_ns
-        if not len(ends):
-            return [], -1, value, tail
-        end = int(np.argmax(ends))
-        nodes, node = [], int(self.last[end])
-        while node >= 0:
-            via = int(choice[node])
-            nodes.append((node, via))
-            node = int(self.source[via]) if via >= 0 else SOURCE
-        return nodes[::-1], end, value, tail
+        end = int(np.argmax(ends)) if len(ends) else -1
+        nodes = np.empty(count, dtype=np.int64)
+        start = int(self.last[end]) if end >= 0 else SOURCE
+        found = run(_walk, (choice, self.source, start), (nodes,), count)
+        nodes = nodes[:found][::-1]
+        return Path(nodes, choice[nodes], end, value, tail)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A longest path; int64 arrays.
+
+    Attributes:
+        nodes: In order.
+        via: The dependency that each was reached by; -1 from the window's start.
+        end: The place in ``last`` that it ends with; -1 where the window holds nothing.
+        value_ns: Per node of the graph the longest chain up to it.
+        tail_ns: Per node the longest chain from it to the end; -1 where nothing leads there.
+    """
+
+    nodes: Ints
+    via: Ints
+    end: int
+    value_ns: Ints
+    tail_ns: Ints
 
 
 _In = Sequence[int]
@@ -109,6 +119,17 @@ def _forward(first: _In, source: _In, weight: _In, delay: _In, value: _Out, choi
                 choice[node] = edge
         value[node] = max(best, 0) + delay[node]
     return len(delay)
+
+
+def _walk(choice: _In, source: _In, start: int, nodes: _Out) -> int:
+    """The nodes from the last one back."""
+    count = 0
+    node = start
+    while node >= 0:
+        nodes[count] = node
+        count += 1
+        node = source[choice[node]] if choice[node] >= 0 else -1
+    return count
 
 
 def _backward(first: _In, source: _In, weight: _In, delay: _In, tail: _Out) -> int:

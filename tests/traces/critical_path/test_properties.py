@@ -141,7 +141,7 @@ def test_the_path_is_at_least_as_long_as_the_busiest_thread_works(entries: list[
 def test_what_is_not_on_the_path_can_be_free_and_changes_nothing(entries: list[dict]) -> None:
     for window in paths(entries).windows:
         graph = made(window)
-        used = {via for _, via in window._nodes if via >= 0}
+        used = set(window._path.via.tolist())
         for edge in set(range(len(graph.weight_ns))) - used:
             weights = graph.weight_ns.copy()
             weights[edge] = 0
@@ -169,13 +169,13 @@ def test_slack_is_what_an_event_could_be_longer(entries: list[dict]) -> None:
     for window in paths(entries).windows:
         graph, trace = made(window), window._graph
         least = {(each.kernel, each.device): each.least_ns for each in window.path([], []).slack}
-        on_path = {node for node, _ in window._nodes}
+        on_path = set(window._path.nodes.tolist())
         event = trace.event[window._low : window._high]
-        for node in np.flatnonzero((event >= 0) & (window._tail >= 0)).tolist():
+        for node in np.flatnonzero((event >= 0) & (window._path.tail_ns >= 0)).tolist():
             work = trace.work
             key = trace.labels.names[work.name[event[node]]], str(work.device[event[node]])
             longer = graph.delay_ns.copy()
-            slack_ns = length(window) - int(window._value[node] + window._tail[node])
+            slack_ns = length(window) - int(window._path.value_ns[node] + window._path.tail_ns[node])
             longer[node] += slack_ns
             assert replace(graph, delay_ns=longer).longest(nothing_free(window))[0] == length(window)
             longer[node] += 1
