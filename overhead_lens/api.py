@@ -244,8 +244,12 @@ def advise(fn: Callable[..., Any], /, *args: Any, compile: bool = False, quick: 
         return advice_of(record_advice(request, None, default_classifier(), listener), default_classifier())
 
 
-def analyze(path: str | os.PathLike[str]) -> TraceAnalysis:
+def analyze(path: str | os.PathLike[str], *, critical_path: bool = False) -> TraceAnalysis:
     """Analyze a trace that torch.profiler exported, plain or gzipped.
+
+    Args:
+        path: The trace.
+        critical_path: Also find what decides how long each step takes.
 
     Raises:
         UsageError: The file is no trace.
@@ -256,7 +260,7 @@ def analyze(path: str | os.PathLike[str]) -> TraceAnalysis:
         >>> sum(each.ns for each in analysis.host) == analysis.window.wall_ns
         True
     """
-    return analyze_trace(read_recording(Path(path)), default_classifier())
+    return analyze_trace(read_recording(Path(path)), default_classifier(), critical_path=critical_path)
 
 
 def attach(pid: int, seconds: float = 20.0, *, subprocesses: bool = False) -> ProcessBudget:

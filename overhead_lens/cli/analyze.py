@@ -48,6 +48,9 @@ def analyze(
     tokens_per_step: Annotated[
         int | None, typer.Option(help="Tokens that a step makes of each sequence: gives kernels per token.", min=1)
     ] = None,
+    critical_path: Annotated[
+        bool, typer.Option("--critical-path", help="What decides how long each step takes, and what if that were free.")
+    ] = False,
     rules: Rules = None,
     html: Html = None,
     json_: Annotated[bool, json_option("analysis")] = False,
@@ -65,6 +68,7 @@ def analyze(
         dask=dask,
         parquet=parquet,
         html=html,
+        critical_path=critical_path,
     )
     paths = find_traces(traces)
     sizes = _batch_sizes(batch_sizes, len(paths))
@@ -82,13 +86,13 @@ def analyze(
 
         show(compare_traces(paths[0], paths[1], classifier), form)
     elif query is not None:
-        _show_query(query, paths, rules, form=form)
+        _show_query(query, paths, rules, critical_path=critical_path, form=form)
     else:
         if parquet is not None:
             from overhead_lens.export.parquet import check_directory
 
             check_directory(parquet)
-        results = _analyzed(paths, dask, pftrace, rules, begun, quiet=quiet)
+        results = _analyzed(paths, dask, pftrace, rules, begun, critical_path=critical_path, quiet=quiet)
         if tokens_per_step is not None:
             results = [_with_tokens(result, tokens_per_step) for result in results]
         _show_analyses(results, parquet, sizes, form=form)
@@ -152,7 +156,7 @@ def _check_combination(**options: object) -> None:
     """Options that cannot go together."""
     given = {name for name, value in options.items() if value}
     for one, others in (
-        ("diff", {"query", "pftrace", "dask", "parquet", "batch_sizes", "tokens_per_step"}),
+        ("diff", {"query", "pftrace", "dask", "parquet", "batch_sizes", "tokens_per_step", "critical_path"}),
         ("query", {"pftrace", "dask", "parquet", "html", "batch_sizes", "tokens_per_step"}),
         ("pftrace", {"dask"}),
     ):
@@ -168,6 +172,7 @@ def _analyzed(
     rules: Path | None,
     begun: Mapping[Path, Reading],
     *,
+    critical_path: bool,
     quiet: bool,
 ) -> list[TraceAnalysis | TraceFailure]:
     """The analyses in the order of the paths."""
@@ -177,11 +182,15 @@ def _analyzed(
         if pftrace is not None:
             if len(paths) != 1:
                 raise UsageError(f"--pftrace draws one trace, not {len(paths)}")
-            return [_drawn(paths[0], pftrace, rules)]
+            return [_drawn(paths[0], pftrace, rules, critical_path=critical_path)]
         from overhead_lens.traces import cluster
 
         listener.begin(len(paths))
-        results = cluster.analyze_here(paths, rules, begun) if dask is None else cluster.analyze_on(dask, paths, rules)
+        results = (
+            cluster.analyze_here(paths, rules, begun, critical_path=critical_path)
+            if dask is None
+            else cluster.analyze_on(dask, paths, rules, critical_path=critical_path)
+        )
         by_path = {}
         for result in results:
             by_path[result.path] = result
@@ -189,7 +198,7 @@ def _analyzed(
     return [by_path[str(path)] for path in paths]
 
 
-def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
+def _drawn(path: Path, out: Path, rules: Path | None, *, critical_path: bool) -> TraceAnalysis:
     from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
     from overhead_lens.readers.recording import read_recording
     from overhead_lens.taxonomy.classifier import default_classifier
@@ -197,7 +206,7 @@ def _drawn(path: Path, out: Path, rules: Path | None) -> TraceAnalysis:
 
     if out.exists():
         raise UsageError(f"{out} exists; name a new file")
-    analyzed = analyze_over_time(read_recording(path), default_classifier(rules))
+    analyzed = analyze_over_time(read_recording(path), default_classifier(rules), critical_path=critical_path)
     write_analysis_perfetto(out, analyzed)
     return analyzed.analysis
 
@@ -230,7 +239,7 @@ def _show_analyses(
         raise typer.Exit(EXIT_USAGE)
 
 
-def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, form: Format) -> None:
+def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, critical_path: bool, form: Format) -> None:
     from overhead_lens.export.query import run_query
     from overhead_lens.readers.recording import read_recording
     from overhead_lens.report.text.rows import print_rows
@@ -243,6 +252,8 @@ def _show_query(query: str, paths: Sequence[Path], rules: Path | None, *, form: 
             "--query needs SQL, for example: select name, sum(dur_ns) from kernels group by 1 order by 2 desc"
         )
     classifier = default_classifier(rules)
-    answer = run_query(query, [analyze_over_time(read_recording(path), classifier) for path in paths])
+    wanted = critical_path or "critical_path" in query.lower()
+    analyzed = [analyze_over_time(read_recording(path), classifier, critical_path=wanted) for path in paths]
+    answer = run_query(query, analyzed)
     rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
     show_rows(rows, form, lambda console: print_rows(console, answer.columns, answer.rows))

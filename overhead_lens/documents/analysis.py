@@ -14,6 +14,7 @@ from overhead_lens.traces import model, ranks
 from overhead_lens.traces.collectives.model import CollectiveCost
 from overhead_lens.traces.collectives.stragglers import Stragglers
 from overhead_lens.traces.counters.model import Counters
+from overhead_lens.traces.critical_path.model import CriticalPath, Share, Slack
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.launch_figures.batches import BatchPoint
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch
@@ -80,8 +81,36 @@ class Step(Row, frozen=True):
     device: list[Device]
 
 
+class WindowPath(Row, frozen=True):
+    """What decides how long a step takes, or the window where ``step`` is null; ``kinds`` sum to it, ns."""
+
+    step: int | None
+    start_ns: int
+    wall_ns: int
+    length_ns: int
+    unexplained_ns: int
+    kinds: list[Share]
+    operators: list[Share]
+    kernels: list[Share]
+    modules: list[Share]
+    slack: list[Slack]
+    assumed: dict[str, int]
+
+
+class Path(Row, frozen=True):
+    """Critical paths; ``edges`` are dependencies by kind, ``broken`` those that contradict the clocks and were left out."""
+
+    windows: list[WindowPath]
+    edges: dict[str, int]
+    broken: dict[str, int]
+    assumptions: list[str]
+
+
 class Trace(Row, frozen=True, omit_defaults=False):
-    """One trace. ``host`` is the busiest thread's; one that failed has its ``error`` and nothing else."""
+    """One trace. ``host`` is the busiest thread's; one that failed has its ``error`` and nothing else.
+
+    ``critical_path`` is null where it was not asked for.
+    """
 
     path: str
     rank: int | None
@@ -100,6 +129,7 @@ class Trace(Row, frozen=True, omit_defaults=False):
     modules: Modules | None = None
     collectives: list[CollectiveCost] | UnsetType = UNSET
     counters: Counters | UnsetType = UNSET
+    critical_path: Path | None = None
     findings: list[Finding] | UnsetType = UNSET
     launch_figures: list[DeviceLaunches] | UnsetType = UNSET
     batch: InputBatch | UnsetType | None = UNSET
@@ -157,6 +187,7 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
         Trace,
         result,
         error=None,
+        critical_path=_path(result.critical_path),
         issues={**dict.fromkeys(ISSUES, 0), **result.issues},
         window=fill(Window, result.window, steps=len(result.steps)),
         host=_host(result.host),
@@ -168,6 +199,10 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
             fill(Step, step.window, step=step.step, host=_host(step.host), device=step.devices) for step in result.steps
         ],
     )
+
+
+def _path(path: CriticalPath | None) -> Path | None:
+    return None if path is None else fill(Path, path, windows=[fill(WindowPath, each) for each in path.windows])
 
 
 def _host(host: Sequence[HostCategory]) -> list[Category]:

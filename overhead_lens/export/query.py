@@ -31,7 +31,9 @@ Tables (times in integer ns since the earliest event of the trace):
 - ``launch_figures``: ``trace``, ``device``, ``step`` (null for the whole), ``least_ns`` (null where unknown) and all of
   ``LaunchFigures``: kernels, launches, ``tklqt_ns`` and its parts, ``bound``;
 - ``sequences``: ``trace``, ``sequence`` (number, from 0) and all of ``RepeatedSequence`` but its names, which ``names`` joins;
-- ``repetitions``: ``trace``, ``sequence``, ``start_ns``, ``dur_ns``: every place of each sequence.
+- ``repetitions``: ``trace``, ``sequence``, ``start_ns``, ``dur_ns``: every place of each sequence;
+- ``critical_path``: ``trace``, ``step`` (-1 for none), ``start_ns``, ``dur_ns``, ``lane``, ``kind``, ``name``, ``operator``,
+  ``module``, ``reached_by``: the parts of every critical path in order; made for queries that name it.
 """
 
 from __future__ import annotations
@@ -61,13 +63,15 @@ from overhead_lens.traces.sequences.model import RepeatedSequence
 
 _TABLES = (
     "events", "launches", "host", "idle", "memory", "allocations", "modules", "module_calls", "launch_figures", "sequences",
-    "repetitions", "steps", "counters", "metrics", "work", "collectives",
+    "repetitions", "steps", "counters", "metrics", "work", "collectives", "critical_path",
 )  # fmt: skip
 _MEMORY_TYPES = dict.fromkeys(("start_ns", "live_bytes", "reserved_bytes"), "int64")
 _TIME_TYPES = dict.fromkeys(("start_ns", "dur_ns"), "int64")
 _CALL_TYPES = {**_TIME_TYPES, "node": "int64"}
 _REPETITION_TYPES = {"sequence": "int64", **_TIME_TYPES}
 _ALLOCATION_TYPES = dict.fromkeys(("start_ns", "end_ns", "bytes"), "int64")
+
+_PATH_TYPES = dict.fromkeys(("step", "start_ns", "dur_ns"), "int64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,7 @@ def _tables(traces: Sequence[Analyzed]) -> dict[str, pa.Table]:
         parts["sequences"].append(_sequences(number, analyzed.analysis))
         repetitions = analyzed.pieces.repetitions.astype(_REPETITION_TYPES)
         parts["repetitions"].append(_numbered(number, repetitions))
+        parts["critical_path"].append(_numbered(number, analyzed.pieces.critical_path.astype(_PATH_TYPES)))
         parts["steps"].append(_steps(number, analyzed.analysis))
         for name, table in (
             ("counters", counter_table(analyzed.pieces.tracks)),

@@ -21,6 +21,9 @@ from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.costs import kernel_costs, operator_costs
 from overhead_lens.traces.counters.analysis import Counted, counted
+from overhead_lens.traces.critical_path.analysis import PathAnalysis
+from overhead_lens.traces.critical_path.graph import graph_of
+from overhead_lens.traces.critical_path.model import PART_COLUMNS
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.find import findings
 from overhead_lens.traces.findings.recorded import Recorded
@@ -49,22 +52,23 @@ from overhead_lens.traces.pieces import Analyzed, TracePieces
 from overhead_lens.traces.sequences.analysis import Repeated, sequences
 
 
-def analyze_trace(trace: Trace, classifier: Classifier) -> TraceAnalysis:
-    """Everything ``overhead-lens analyze`` says of one trace."""
-    return Analyzer(trace, classifier).analysis()
+def analyze_trace(trace: Trace, classifier: Classifier, *, critical_path: bool = False) -> TraceAnalysis:
+    """Everything ``overhead-lens analyze`` says of one trace; its critical path where that is wanted."""
+    return Analyzer(trace, classifier, critical_path=critical_path).analysis()
 
 
-def analyze_over_time(trace: Trace, classifier: Classifier) -> Analyzed:
+def analyze_over_time(trace: Trace, classifier: Classifier, *, critical_path: bool = False) -> Analyzed:
     """The same, and what it looks like over time."""
-    analyzer = Analyzer(trace, classifier)
+    analyzer = Analyzer(trace, classifier, critical_path=critical_path)
     return Analyzed(trace, analyzer.analysis(), analyzer.pieces())
 
 
 class Analyzer:
     """The analysis of one trace in the making; its parts are made once, when they are first asked for."""
 
-    def __init__(self, trace: Trace, classifier: Classifier) -> None:
+    def __init__(self, trace: Trace, classifier: Classifier, *, critical_path: bool = False) -> None:
         self._trace = trace
+        self._asked_for_path = critical_path
         self._events = trace.events
         self._host = host_events(trace.events, classifier)
         self._linked = link(trace.events)
@@ -87,6 +91,7 @@ class Analyzer:
             counters=self.counted.counters,
             memory=tuple(life.analysis(self._step_windows) for life in self.memory),
             modules=self.modules,
+            critical_path=self.paths.analysis() if self._asked_for_path else None,
         )
         return replace(
             analysis,
@@ -123,6 +128,7 @@ class Analyzer:
             _joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
             self._module_calls(),
             self._repetitions_frame(),
+            self.paths.frame() if self._asked_for_path else pd.DataFrame(columns=list(PART_COLUMNS)),
             self.counted.tracks,
         )
 
@@ -200,6 +206,12 @@ class Analyzer:
     def repeated(self) -> tuple[Repeated, ...]:
         """Sequences of launches and operators that repeat."""
         return sequences(self._events, self._host, self._linked)
+
+    @cached_property
+    def paths(self) -> PathAnalysis:
+        """The critical path of each step, or of the window."""
+        graph = graph_of(self._trace, self._host, self._linked, self.threads)
+        return PathAnalysis(graph, self.window, self._step_windows)
 
     @cached_property
     def _step_windows(self) -> list[tuple[int, Window]]:

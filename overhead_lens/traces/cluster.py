@@ -30,7 +30,11 @@ _QUIET = {"logging": {"distributed": "critical", "distributed.nanny": "critical"
 
 
 def analyze_here(
-    paths: Sequence[Path], rules: Path | None = None, begun: Mapping[Path, Reading] | None = None
+    paths: Sequence[Path],
+    rules: Path | None = None,
+    begun: Mapping[Path, Reading] | None = None,
+    *,
+    critical_path: bool = False,
 ) -> Iterator[Result]:
     """The analyses one after another, in this process.
 
@@ -38,19 +42,23 @@ def analyze_here(
         paths: The traces.
         rules: A file of rules.
         begun: Traces that are being read already.
+        critical_path: Whether critical paths are wanted, which cost about as much as all else.
     """
     loaded, begun = _all_rules(rules), dict(begun or {})
     for path in paths:
-        yield analyze_file(str(path), loaded, begun.pop(path, None))
+        yield analyze_file(str(path), loaded, begun.pop(path, None), critical_path=critical_path)
 
 
-def analyze_on(scheduler: str, paths: Sequence[Path], rules: Path | None = None) -> Iterator[Result]:
+def analyze_on(
+    scheduler: str, paths: Sequence[Path], rules: Path | None = None, *, critical_path: bool = False
+) -> Iterator[Result]:
     """The analyses on a Dask cluster, in the order in which they are done.
 
     Args:
         scheduler: ``local`` for one worker process per core of this machine, or the address of a scheduler whose workers
             see the same files under the same paths.
         rules: A file of rules; it is read here and sent along.
+        critical_path: Whether critical paths are wanted.
 
     Raises:
         UsageError: dask.distributed is not installed, or the scheduler does not answer.
@@ -58,15 +66,17 @@ def analyze_on(scheduler: str, paths: Sequence[Path], rules: Path | None = None)
     loaded = _all_rules(rules)
     absolute = {str(path.absolute()): str(path) for path in paths}  # not resolved: two names of one file are two traces
     with _client(scheduler) as client:
-        for result in _computed(client, list(absolute), loaded):
+        for result in _computed(client, list(absolute), loaded, critical_path=critical_path):
             yield replace(result, path=absolute[result.path])
 
 
-def analyze_file(path: str, rules: tuple[Rule, ...], begun: Reading | None = None) -> Result:
+def analyze_file(
+    path: str, rules: tuple[Rule, ...], begun: Reading | None = None, *, critical_path: bool = False
+) -> Result:
     """The analysis of one file; anything that goes wrong is a failure with its reason."""
     try:
         trace = read_recording(Path(path)) if begun is None else begun()
-        return analyze_trace(trace, Classifier(rules))
+        return analyze_trace(trace, Classifier(rules), critical_path=critical_path)
     except OverheadLensError as error:
         return TraceFailure(path, str(error))
     except MemoryError:
@@ -79,7 +89,7 @@ def _all_rules(path: Path | None) -> tuple[Rule, ...]:
     return (*(load_rules(path) if path else ()), *load_rules())
 
 
-def _computed(client: Any, paths: list[str], rules: tuple[Rule, ...]) -> Iterator[Result]:
+def _computed(client: Any, paths: list[str], rules: tuple[Rule, ...], *, critical_path: bool) -> Iterator[Result]:
     """Results as they come, with a bounded number of tasks in flight."""
     from distributed import as_completed
 
@@ -92,7 +102,7 @@ def _computed(client: Any, paths: list[str], rules: tuple[Rule, ...]) -> Iterato
     def submit_next() -> None:
         path = next(waiting, None)
         if path is not None:
-            future = client.submit(analyze_file, path, shared, pure=False, retries=0)
+            future = client.submit(analyze_file, path, shared, critical_path=critical_path, pure=False, retries=0)
             path_of[future.key] = path
             running.add(future)
 
@@ -106,12 +116,12 @@ def _computed(client: Any, paths: list[str], rules: tuple[Rule, ...]) -> Iterato
             suspects.append(path)
         future.release()
         submit_next()
-    yield from (_alone(client, path, rules) for path in suspects)
+    yield from (_alone(client, path, rules, critical_path=critical_path) for path in suspects)
 
 
-def _alone(client: Any, path: str, rules: tuple[Rule, ...]) -> Result:
+def _alone(client: Any, path: str, rules: tuple[Rule, ...], *, critical_path: bool) -> Result:
     try:
-        result: Result = client.submit(analyze_file, path, rules, pure=False).result()
+        result: Result = client.submit(analyze_file, path, rules, critical_path=critical_path, pure=False).result()
     except Exception as error:
         return TraceFailure(path, _lost(path, error))
     return result

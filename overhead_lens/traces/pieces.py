@@ -27,6 +27,7 @@ class TracePieces:
             backward pass that belongs to one; ``node`` is its place in the tree of the analysis.
         tracks: Every counter.
         repetitions: ``sequence`` (number in ``TraceAnalysis.sequences``), ``start_ns``, ``dur_ns``: every place of each.
+        critical_path: ``traces.critical_path.model.PART_COLUMNS``: the parts of every path; empty where it was not asked for.
     """
 
     host: pd.DataFrame
@@ -36,6 +37,7 @@ class TracePieces:
     allocations: pd.DataFrame
     module_calls: pd.DataFrame
     repetitions: pd.DataFrame
+    critical_path: pd.DataFrame
     tracks: Sequence[Track] = ()
 
 

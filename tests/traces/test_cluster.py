@@ -92,7 +92,7 @@ def test_a_trace_that_kills_its_workers_stops_no_other(
     assert found == {str(path): TraceFailure(str(path), "survived") for path in paths[1:]}
 
 
-def _deadly(path: str, _rules: Any) -> TraceAnalysis | TraceFailure:
+def _deadly(path: str, _rules: Any, **_options: Any) -> TraceAnalysis | TraceFailure:
     if path.endswith("0.json"):
         os.kill(os.getpid(), signal.SIGKILL)
     return TraceFailure(path, "survived")

@@ -14,6 +14,7 @@ import pandas as pd
 
 from overhead_lens.export.lanes.budget import busy_slice, host_slices, idle_slice
 from overhead_lens.export.lanes.counters import counter_sections
+from overhead_lens.export.lanes.critical_path import path_sections
 from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.lanes.events import event_lanes
 from overhead_lens.export.lanes.memory import memory_sections
@@ -45,6 +46,7 @@ def write_analysis_perfetto(path: Path, analyzed: Analyzed) -> None:
     analysis = analyzed.analysis
     sections = [Section(_budget_lane(analysis))] if analysis.threads else []
     sections += [Section(_steps_lane(analysis))] if analysis.steps else []
+    sections += path_sections(analyzed.pieces.critical_path)
     over_time, lanes = time_sections(analyzed)
     start_ns, end_ns = analysis.window.bounds
     view = start_ns, max(start_ns + 1, end_ns)

@@ -10,6 +10,7 @@ from overhead_lens.report.page.charts.steps import busy_steps, trace_steps
 from overhead_lens.report.page.model import Block, Page, Section, Table, Text
 from overhead_lens.report.page.recorded.collectives import collective_sections
 from overhead_lens.report.page.recorded.counters import counter_sections
+from overhead_lens.report.page.recorded.critical_path import path_sections
 from overhead_lens.report.page.recorded.findings import finding_sections
 from overhead_lens.report.page.recorded.launches import launch_sections
 from overhead_lens.report.page.recorded.memory import memory_sections
@@ -56,6 +57,7 @@ def trace_sections(analysis: TraceAnalysis) -> Iterator[Section]:
     yield from module_sections(analysis.modules)
     yield from collective_sections(analysis.collective_costs)
     yield from counter_sections(analysis.counters)
+    yield from path_sections(analysis.critical_path)
     yield from memory_sections(analysis.memory)
     yield from launch_sections(analysis.launch_figures)
     yield from sequence_sections(analysis.sequences)

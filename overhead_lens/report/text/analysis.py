@@ -15,6 +15,7 @@ from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.ranks import print_ranks
 from overhead_lens.report.text.recorded.collectives import collective_blocks
 from overhead_lens.report.text.recorded.counters import counter_blocks, counter_notes
+from overhead_lens.report.text.recorded.critical_path import path_blocks, path_notes
 from overhead_lens.report.text.recorded.findings import finding_blocks
 from overhead_lens.report.text.recorded.launches import batch_blocks, launch_blocks
 from overhead_lens.report.text.recorded.memory import memory_blocks, memory_notes
@@ -113,6 +114,7 @@ def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
         _steps(analysis.steps),
         *launch_blocks(analysis.launch_figures),
         *sequence_blocks(analysis.sequences, analysis.window.wall_ns),
+        *path_blocks(analysis.critical_path),
         *finding_blocks(analysis.findings, analysis.window.wall_ns),
     ):
         if block is not None:
@@ -150,7 +152,13 @@ def footnotes(analysis: TraceAnalysis) -> list[str]:
         _EXPLAINED.get(reason, reason.replace("_", " ") + ": {n} events").format(n=f"{count:,}", device_events=events)
         for reason, count in analysis.issues.items()
     ]
-    return [*explained, *memory_notes(analysis.memory), *counter_notes(analysis.counters), *analysis.notes]
+    return [
+        *explained,
+        *memory_notes(analysis.memory),
+        *counter_notes(analysis.counters),
+        *path_notes(analysis.critical_path),
+        *analysis.notes,
+    ]
 
 
 def title(analysis: TraceAnalysis) -> str:

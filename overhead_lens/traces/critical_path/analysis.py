@@ -1,0 +1,422 @@
+"""What the critical path of each step is made of, what lies beside it, and what a step would take if something were free.
+
+The path is the longest chain of the window: of all chains of dependencies from its start to its end the one whose work and known
+delays take most time. Where several are equally long the more certain dependency decides. The end is that of the busiest
+thread and of the devices; what another thread does counts where it leads there.
+
+What is tried to be free takes no time on any thread and stream, and the graph is evaluated again: the longest chain of what
+is left, and the stretches of the path that nothing explains, which stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.traces.critical_path.graph import ASSUMED_SYNC, ASSUMED_WAIT, EDGES, EVENT, PROGRAM, Graph, Labels
+from overhead_lens.traces.critical_path.longest import SOURCE, WindowGraph
+from overhead_lens.traces.critical_path.model import (
+    DEVICE_KINDS,
+    KINDS,
+    PART_COLUMNS,
+    UNEXPLAINED,
+    CriticalPath,
+    Share,
+    Slack,
+    WindowPath,
+)
+from overhead_lens.traces.model import Window
+from overhead_lens.traces.timeline import sum_by
+
+MOST_WINDOWS = 1000
+_MOST_NAMES = 10
+_UNEXPLAINED = KINDS.index(UNEXPLAINED)
+_DEVICE = tuple(KINDS.index(kind) for kind in DEVICE_KINDS)
+_DELAYS = tuple(range(_DEVICE[-1] + 1, len(KINDS)))
+
+_LASTING = (PROGRAM, EVENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a path, one behind the other; int64 arrays of shape ``(n,)``.
+
+    Attributes:
+        start_ns, dur_ns: They sum to the window; ``dur_ns`` > 0.
+        label: Number in the graph's labels.
+        lane: Number in the graph's lanes.
+        edge: Kind of the edge that led to it, where the lane changes of that which led there; a number in ``EDGES``, -1 for none.
+    """
+
+    start_ns: Ints
+    dur_ns: Ints
+    label: Ints
+    lane: Ints
+    edge: Ints
+
+
+class WindowAnalysis:
+    """The critical path of one window.
+
+    Args:
+        graph: Of the trace.
+        step: Number of the step; None for the whole window.
+        window: Of positive length.
+        leaving: Edges whose earlier node is in the window and whose later one is behind it.
+        whole: An edge that lasts over all of the window; -1 for none.
+    """
+
+    def __init__(self, graph: Graph, step: int | None, window: Window, leaving: Ints, whole: int) -> None:
+        self._graph = graph
+        self._step = step
+        self.window = window
+        self._low, self._high = _inside(graph, window)
+        self._edges = slice(int(graph.first[self._low]), int(graph.first[self._high]))
+        self._leaving = leaving
+        self._whole = whole
+        self._made = self._window_graph()
+        self._path = self._made.path()
+
+    def _window_graph(self) -> WindowGraph:
+        graph, start_ns = self._graph, self.window.start_ns
+        low, high, edges = self._low, self._high, self._edges
+        source = graph.source[edges]
+        before = source < low
+        weight_ns = graph.weight_ns[edges].copy()
+        # Of what began before the window only that which lies in it.
+        reach_ns = graph.time_ns[source[before]] + weight_ns[before] - start_ns
+        weight_ns[before] = np.clip(reach_ns, 0, weight_ns[before])
+        delay_ns = np.minimum(graph.delay_ns[low:high], graph.time_ns[low:high] - start_ns)
+        last, last_weight_ns, last_label = self._lasts()
+        return WindowGraph(
+            graph.first[low : high + 1] - self._edges.start,
+            np.where(before, SOURCE, source - low),
+            weight_ns,
+            graph.label[edges],
+            delay_ns,
+            graph.delay_label[low:high],
+            last,
+            last_weight_ns,
+            last_label,
+        )
+
+    def _lasts(self) -> tuple[Ints, Ints, Ints]:
+        """What leads to the window's end; of equally long chains the first is the path: the busiest thread's, the latest."""
+        graph, (start_ns, end_ns), low = self._graph, self.window.bounds, self._low
+        nodes = low + np.flatnonzero(graph.decides[low : self._high])
+        leaving = self._leaving
+        source = graph.source[leaving]
+        whole = np.array([self._whole] if self._whole >= 0 else [], dtype=np.int64)
+        lane = graph.lane[np.concatenate((source, nodes, graph.source[whole]))]
+        order = np.lexsort((-np.concatenate((source, nodes, graph.source[whole])), lane))
+        columns = (
+            (source - low, nodes - low, np.full(len(whole), SOURCE)),
+            (
+                np.minimum(graph.weight_ns[leaving], end_ns - graph.time_ns[source]),
+                np.zeros_like(nodes),
+                np.full(len(whole), end_ns - start_ns),
+            ),
+            (graph.label[leaving], np.zeros_like(nodes), graph.label[whole]),
+        )
+        last, weight_ns, label = (np.concatenate(column).astype(np.int64)[order] for column in columns)
+        return last, weight_ns, label
+
+    @cached_property
+    def parts(self) -> Parts:
+        """What the path is made of, in order."""
+        made, graph, (start_ns, end_ns) = self._made, self._graph, self.window.bounds
+        nodes, via, end = self._path.nodes, self._path.via, self._path.end
+        time_ns = graph.time_ns[self._low + nodes]
+        lane = graph.lane[self._low + nodes]
+        begins = np.concatenate(([start_ns], time_ns)).astype(np.int64)
+        ends = np.append(time_ns, end_ns)
+        led = via >= 0
+        weight_ns = np.where(led, made.weight_ns[via] if len(made.weight_ns) else 0, 0)
+        label = np.where(led, made.label[via] if len(made.label) else 0, 0)
+        kind = np.where(led, graph.kind[self._edges][via] if len(made.label) else -1, -1)
+        delay_ns, delay_label = made.delay_ns[nodes], made.delay_label[nodes]
+        last = (made.last_weight_ns[end], made.last_label[end]) if end >= 0 else (0, 0)
+        weight_ns, label = np.append(weight_ns, last[0]), np.append(label, last[1])
+        delay_ns, delay_label = np.append(delay_ns, 0), np.append(delay_label, 0)
+        kind = np.append(kind, -1)
+        # The work of an edge is on the lane where it begins; what is lost, and what nothing explains, on the one where it ends.
+        own = lane[-1] if len(lane) else self._lane_of(self._whole)
+        to = np.append(lane, own)
+        begin = np.concatenate((to[:1], lane)) if len(lane) else to
+        entering = np.flatnonzero(led & (made.source[via] < 0)) if len(made.source) else np.zeros(0, dtype=np.int64)
+        if len(entering):
+            begin[entering] = graph.lane[graph.source[self._edges][via[entering]]]
+        arrival = _arrivals(kind, begin != to)
+        begin = np.where(np.isin(graph.labels.kind[label], _DELAYS), to, begin)
+        return _joined(begins, ends, (weight_ns, delay_ns), (label, delay_label), (begin, to), (kind, arrival))
+
+    def _lane_of(self, edge: int) -> int:
+        return int(self._graph.lane[self._graph.source[edge]]) if edge >= 0 else 0
+
+    def path(self, operators: Sequence[int], kernels: Sequence[int]) -> WindowPath:
+        """All that is said of it; of the operators and kernels by their names' codes."""
+        labels = self._graph.labels
+        unexplained_ns = int(self.own[labels.kind == _UNEXPLAINED].sum())
+        groups = [
+            *((labels.kind == kind) for kind in range(len(KINDS)) if kind != _UNEXPLAINED),
+            *((labels.operator == code) & ~np.isin(labels.kind, _DELAYS) for code in operators),
+            *((labels.name == code) & np.isin(labels.kind, _DEVICE) for code in kernels),
+        ]
+        names = [*KINDS[:-1], *map(labels.text, (*operators, *kernels))]
+        shares = [Share(name, *share) for name, share in zip(names, self._shares(groups, unexplained_ns), strict=True)]
+        kinds, named = shares[: len(KINDS) - 1], shares[len(KINDS) - 1 :]
+        return WindowPath(
+            self._step,
+            self.window.start_ns,
+            self.window.wall_ns,
+            _there([*kinds, Share(UNEXPLAINED, unexplained_ns, unexplained_ns)]),
+            _there(named[: len(operators)]),
+            _there(named[len(operators) :]),
+            tuple(self._modules()),
+            tuple(self._slack()),
+            self._assumed(),
+        )
+
+    def everything_free_ns(self) -> int:
+        """Length of the longest chain if nothing takes time."""
+        return int(self._made.longest(np.ones((1, len(self._graph.labels.kind)), dtype=bool))[0])
+
+    @cached_property
+    def totals(self) -> Ints:
+        """Time per label in the window, on the path and beside it; what is lost is known on the path only."""
+        made, graph, count = self._made, self._graph, len(self._graph.labels.kind)
+        edges = np.isin(graph.kind[self._edges], _LASTING)
+        sums = sum_by(made.label[edges], made.weight_ns[edges], count)
+        # What leaves the window lasts in it as well, whoever it leads to.
+        leaving = self._leaving[np.isin(graph.kind[self._leaving], _LASTING)]
+        weight_ns = np.minimum(graph.weight_ns[leaving], self.window.bounds[1] - graph.time_ns[graph.source[leaving]])
+        totals: Ints = np.maximum(sums + sum_by(graph.label[leaving], weight_ns, count), self.own)
+        return totals
+
+    @cached_property
+    def own(self) -> Ints:
+        """Time per label on the path."""
+        return sum_by(self.parts.label, self.parts.dur_ns, len(self._graph.labels.kind))
+
+    def _shares(self, groups: Sequence[Bools], unexplained_ns: int) -> list[tuple[int, int, int | None]]:
+        """For each group of labels its time on the path, in the window, and what the window would take if it were free."""
+        free = np.array(groups)
+        if_free = (self._made.longest(free) + unexplained_ns).tolist()
+        return [
+            (int(self.own[group].sum()), int(self.totals[group].sum()), ns)
+            for group, ns in zip(groups, if_free, strict=True)
+        ]
+
+    def _modules(self) -> Iterator[Share]:
+        module, labels = self._graph.labels.module, self._graph.labels
+        used = np.unique(module[(self.totals > 0) & (module >= 0)]).tolist()
+        shares = [
+            Share(labels.text(code), int(self.own[module == code].sum()), int(self.totals[module == code].sum()))
+            for code in used
+        ]
+        yield from sorted(shares, key=lambda share: (-share.ns, -share.total_ns, share.name))[:_MOST_NAMES]
+
+    def _slack(self) -> Iterator[Slack]:
+        """By name and device; a chain through the event compared with the longest of all."""
+        graph, work = self._graph, self._graph.work
+        length_ns = self.window.wall_ns - int(self.own[graph.labels.kind == _UNEXPLAINED].sum())
+        mine = np.flatnonzero((graph.event[self._low : self._high] >= 0) & (self._path.tail_ns >= 0))
+        event = graph.event[self._low + mine]
+        slack_ns = length_ns - (self._path.value_ns[mine] + self._path.tail_ns[mine])
+        on_path = np.isin(mine, self._path.nodes)
+        frame = pd.DataFrame({"name": work.name[event], "device": work.device[event], "on": on_path, "ns": slack_ns})
+        found = []
+        for (name, device), group in frame.groupby(["name", "device"], sort=False):
+            beside = group["ns"][~group["on"]]
+            if len(beside):
+                counts = len(beside), int(group["on"].sum())
+                found.append(
+                    Slack(graph.labels.names[name], str(device), *counts, int(beside.min()), sum(beside.tolist()))
+                )
+        yield from sorted(found, key=lambda slack: (slack.least_ns, slack.total_ns, slack.kernel, slack.device))
+
+    def _assumed(self) -> Mapping[str, int]:
+        kinds = self._graph.kind[self._edges]
+        counts = np.bincount(kinds[self._path.via[self._path.via >= 0]], minlength=len(EDGES))
+        return {EDGES[kind]: int(counts[kind]) for kind in (ASSUMED_WAIT, ASSUMED_SYNC) if counts[kind]}
+
+    def frame(self) -> pd.DataFrame:
+        """The parts as ``PART_COLUMNS``."""
+        parts, labels = self.parts, self._graph.labels
+        texts = np.array([*labels.names, ""], dtype=object)
+        edges = np.array([*EDGES, ""], dtype=object)
+        columns: dict[str, Any] = {
+            "step": np.full(len(parts.label), -1 if self._step is None else self._step),
+            "start_ns": parts.start_ns,
+            "dur_ns": parts.dur_ns,
+            "lane": np.array([*self._graph.lanes, ""], dtype=object)[parts.lane],
+            "kind": np.array(KINDS, dtype=object)[labels.kind[parts.label]],
+            "name": texts[labels.name[parts.label]],
+            "operator": texts[labels.operator[parts.label]],
+            "module": texts[labels.module[parts.label]],
+            "reached_by": edges[parts.edge],
+        }
+        made: pd.DataFrame = pd.DataFrame(columns)
+        return made
+
+
+def _there(shares: Sequence[Share]) -> tuple[Share, ...]:
+    """Those that took time in the window."""
+    return tuple(share for share in shares if share.total_ns)
+
+
+def _arrivals(kind: Ints, crosses: Bools) -> Ints:
+    """Per edge of a path the kind of the latest edge that led to its lane; its own where the path has always been on it."""
+    latest = np.maximum.accumulate(np.where(crosses, np.arange(len(kind)), -1))
+    return np.where(latest >= 0, kind[np.maximum(latest, 0)], kind)
+
+
+def _joined(
+    begins: Ints,
+    ends: Ints,
+    ns: tuple[Ints, Ints],
+    label: tuple[Ints, Ints],
+    lane: tuple[Ints, Ints],
+    edge: tuple[Ints, Ints],
+) -> Parts:
+    """Work, what nothing explains, and delay of each stretch, without what is empty; neighbours alike are one part."""
+    work_ns, delay_ns = ns
+    rest_ns = ends - begins - work_ns - delay_ns
+    none = np.zeros_like(edge[0])
+    starts = np.column_stack((begins, begins + work_ns, ends - delay_ns)).ravel()
+    durations = np.column_stack((work_ns, rest_ns, delay_ns)).ravel()
+    labels = np.column_stack((label[0], none, label[1])).ravel()
+    lanes = np.column_stack((lane[0], lane[1], lane[1])).ravel()
+    edges, arrivals = (np.repeat(one, 3) for one in edge)
+    there = durations > 0
+    columns = (starts, durations, labels, lanes, edges, arrivals)
+    starts, durations, labels, lanes, edges, arrivals = (column[there] for column in columns)
+    if not len(starts):
+        return Parts(starts, durations, labels, lanes, edges)
+    moves = np.concatenate(([False], lanes[1:] != lanes[:-1]))
+    edges = np.where(moves, arrivals, edges)
+    at = np.flatnonzero(moves | np.concatenate(([True], labels[1:] != labels[:-1])))
+    return Parts(starts[at], np.add.reduceat(durations, at), labels[at], lanes[at], edges[at])
+
+
+class PathAnalysis:
+    """The critical paths of a trace.
+
+    Args:
+        graph: Of the trace.
+        window: The whole trace's.
+        steps: Number and window of each step; those that overlap an earlier one are left out.
+    """
+
+    def __init__(self, graph: Graph, window: Window, steps: Sequence[tuple[int, Window]]) -> None:
+        self.graph = graph
+        self._notes: list[str] = []
+        chosen = self._chosen(window, steps)
+        self.windows = [self.over(each, step) for step, each in chosen]
+
+    def over(self, window: Window, step: int | None = None) -> WindowAnalysis:
+        """The path of any window of positive length."""
+        graph = self.graph
+        low, high = _inside(graph, window)
+        by_source, source = self._lasting
+        first, past = np.searchsorted(source, [low, high], "left")
+        leaving = by_source[first:past]
+        leaving = leaving[self._target[leaving] >= high]
+        whole = int(self._reaches_furthest[first - 1]) if first else -1
+        spans = whole >= 0 and self._target[whole] >= high
+        return WindowAnalysis(graph, step, window, leaving, whole if spans else -1)
+
+    def analysis(self) -> CriticalPath:
+        """What is said of them."""
+        graph, labels = self.graph, self.graph.labels
+        totals = sum((each.totals for each in self.windows), np.zeros(len(labels.kind), dtype=np.int64))
+        operators = _costliest(labels, labels.operator, totals * ~np.isin(labels.kind, _DELAYS))
+        kernels = _costliest(labels, labels.name, totals * np.isin(labels.kind, _DEVICE))
+        windows = tuple(each.path(operators, kernels) for each in self.windows)
+        return CriticalPath(windows, graph.edge_counts, graph.broken, (*_assumptions(graph), *self._notes))
+
+    def frame(self) -> pd.DataFrame:
+        """Parts of all paths, in order."""
+        frames = [each.frame() for each in self.windows]
+        joined: pd.DataFrame = (
+            pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(PART_COLUMNS))
+        )
+        return joined
+
+    def _chosen(self, window: Window, steps: Sequence[tuple[int, Window]]) -> list[tuple[int | None, Window]]:
+        chosen: list[tuple[int | None, Window]] = []
+        reached_ns = None
+        for step, each in sorted(steps, key=lambda one: (one[1].bounds, one[0])):
+            if each.wall_ns and (reached_ns is None or each.start_ns >= reached_ns):
+                chosen.append((step, each))
+                reached_ns = each.bounds[1]
+        if len(chosen) > MOST_WINDOWS:
+            self._notes.append(f"of {len(chosen):,} steps the first {MOST_WINDOWS:,} have a critical path here")
+        if overlapping := len(steps) - len(chosen):
+            self._notes.append(
+                f"{overlapping:,} steps overlap an earlier one or take no time: they have no critical path here"
+            )
+        return chosen[:MOST_WINDOWS] or ([(None, window)] if window.wall_ns else [])
+
+    @cached_property
+    def _target(self) -> Ints:
+        graph = self.graph
+        return np.repeat(np.arange(len(graph.time_ns)), np.diff(graph.first))
+
+    @cached_property
+    def _lasting(self) -> tuple[Ints, Ints]:
+        """Edges of the busiest thread and the devices that take all of their time, by their earlier node, and these nodes."""
+        graph = self.graph
+        spans = graph.weight_ns == graph.time_ns[self._target] - graph.time_ns[graph.source]
+        edges = np.flatnonzero(spans & (graph.weight_ns > 0) & graph.decides[graph.source])
+        edges = edges[np.isin(graph.kind[edges], (PROGRAM, EVENT))]
+        edges = edges[np.argsort(graph.source[edges], kind="stable")]
+        return edges, graph.source[edges]
+
+    @cached_property
+    def _reaches_furthest(self) -> Ints:
+        """Of the lasting edges up to each the one with the latest end."""
+        edges, _ = self._lasting
+        target = self._target[edges]
+        reached = np.maximum.accumulate(target) if len(target) else target
+        new = np.concatenate(([True], reached[1:] > reached[:-1])) if len(target) else np.zeros(0, dtype=bool)
+        return edges[np.maximum.accumulate(np.where(new, np.arange(len(edges)), 0))] if len(edges) else edges
+
+
+def _costliest(labels: Labels, code: Ints, totals_ns: Ints) -> list[int]:
+    """The names that take most time."""
+    chosen = np.flatnonzero((code >= 0) & (totals_ns > 0))
+    used, number = np.unique(code[chosen], return_inverse=True)
+    sums = sum_by(number, totals_ns[chosen], len(used))
+    order = sorted(range(len(used)), key=lambda at: (-int(sums[at]), labels.text(int(used[at]))))
+    return [int(used[at]) for at in order[:_MOST_NAMES]]
+
+
+def _inside(graph: Graph, window: Window) -> tuple[int, int]:
+    """The first node of a window, and the first one after it."""
+    start_ns, end_ns = window.bounds
+    return int(np.searchsorted(graph.time_ns, start_ns, "left")), int(np.searchsorted(graph.time_ns, end_ns, "right"))
+
+
+def _assumptions(graph: Graph) -> Iterator[str]:
+    """What the graph assumes where the trace does not say."""
+    waits, synchronizations = (graph.edge_counts.get(EDGES[kind], 0) for kind in (ASSUMED_WAIT, ASSUMED_SYNC))
+    if (waits or synchronizations) and not graph.synchronization_events:
+        yield "the trace has no synchronization events (cuda_sync): who waited for what is partly assumed"
+    if waits:
+        yield (
+            f"{waits:,} device events that start late are taken to have waited for what ended last before them on another stream"
+        )
+    if synchronizations:
+        yield (
+            f"{synchronizations:,} calls that block are taken to wait for the stream that their thread launched to last, "
+            "or for what ended last of all that was launched before"
+        )
+    for kind, count in graph.broken.items():
+        yield f"{count:,} dependencies ({kind.replace('_', ' ')}) contradict the clocks, which disagree, and were left out"

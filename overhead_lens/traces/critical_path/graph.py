@@ -1,0 +1,497 @@
+"""The graph of a trace over host and device: instants, and what has to pass between them.
+
+=====================  =====================  =============================================================================
+dependency             takes                  from .. to
+=====================  =====================  =============================================================================
+``program_order``      the piece              one cut of a thread .. the next; nothing where the thread waits
+``device_event``       the event              its start .. its end
+``stream_order``       the usual gap          end of the event before in its stream .. its start
+``stream_wait``        the usual gap          end of an event of another stream .. start of the event that waited for it
+``launch``             the usual latency      the launching call's return .. start of what it launched
+``synchronization``    nothing                end of a device event .. where it let the blocked call go on
+``backward``           nothing                the calling thread .. the autograd threads, when a pass begins, and back at its end
+=====================  =====================  =============================================================================
+
+A launch is a call by its correlation, so a graph launch is that of all its events, whatever the call is called. What begins
+during the call depends on the instant of the call at which its first event began.
+
+Latencies are those of launches to a stream and a device that had nothing to do, gaps those behind events that ended after the
+next one was launched. Each counts as it was recorded, up to the 90th percentile of its device; where an event had something
+else to wait for, up to the median. What starts later than all that leads to it explains keeps the rest as a delay of its own.
+
+Every dependency goes forward in time. Two clocks that disagree would close cycles: a dependency that would go backward is left
+out and counted. Order on a thread and in a stream is of one clock and stays; what is left out is between two clocks. At one
+instant ends of device events come first, then the host, then starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.traces.critical_path.lanes import Chain, Threads, chain, nearest, passes_of
+from overhead_lens.traces.critical_path.model import GAP, KINDS, LATENCY, QUEUE, UNEXPLAINED
+from overhead_lens.traces.critical_path.waits import StreamWaits, Waits
+from overhead_lens.traces.critical_path.work import Work, device_work
+from overhead_lens.traces.host import HostEvents
+from overhead_lens.traces.host_budget import BackwardPasses
+from overhead_lens.traces.launches import Linked
+
+EDGES = (
+    "program_order",
+    "device_event",
+    "stream_order",
+    "stream_wait",
+    "launch",
+    "synchronization",
+    "backward",
+    "assumed_stream_wait",
+    "assumed_synchronization",
+)
+"""From the most to the least certain."""
+
+PROGRAM, EVENT, STREAM, STREAM_WAIT, LAUNCH, SYNC, BACKWARD, ASSUMED_WAIT, ASSUMED_SYNC = range(len(EDGES))
+
+_LATENCY, _QUEUE, _GAP, _UNEXPLAINED = (KINDS.index(kind) for kind in (LATENCY, QUEUE, GAP, UNEXPLAINED))
+_FIRST_DEVICE_KIND = len(HOST_CATEGORIES)
+_NO_LABEL = 0
+_ENDS, _AUTOGRAD, _HOST, _AUTOGRAD_BEGINS, _STARTS = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What takes time, told apart; int64 arrays of one length. Number 0 is what nothing explains.
+
+    Attributes:
+        kind: Number in ``KINDS``.
+        name, operator, module: Numbers in ``names``; -1 for none.
+        names: Names of events and gaps.
+    """
+
+    kind: Ints
+    name: Ints
+    operator: Ints
+    module: Ints
+    names: Sequence[str]
+
+    def text(self, code: int) -> str:
+        """A name; empty for none."""
+        return self.names[code] if code >= 0 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Nodes in an order in which every edge goes forward; int64 arrays.
+
+    Attributes:
+        time_ns: Per node, ascending.
+        lane: Per node: number in ``lanes``.
+        decides: Per node, bool: the window's end waits for it: the busiest thread and the devices.
+        event: Per node: position in ``work`` of the event that ends there; -1 for others.
+        first: ``first[v]:first[v + 1]`` are the edges that lead to node ``v``.
+        source: Per edge: its earlier node.
+        kind: Per edge: number in ``EDGES``.
+        weight_ns: Per edge: what of the time between its nodes it takes; from the earlier node on.
+        label: Per edge: number in ``labels``.
+        delay_ns, delay_label: Per node: what is lost before it after all that leads to it.
+        lanes: Threads and streams by name.
+        edge_counts, broken: Edges by kind; those left out, since the clocks contradict them.
+        synchronization_events: How many the trace has.
+    """
+
+    time_ns: Ints
+    lane: Ints
+    decides: Bools
+    event: Ints
+    first: Ints
+    source: Ints
+    kind: Ints
+    weight_ns: Ints
+    label: Ints
+    delay_ns: Ints
+    delay_label: Ints
+    labels: Labels
+    lanes: Sequence[str]
+    work: Work
+    edge_counts: Mapping[str, int]
+    broken: Mapping[str, int]
+    synchronization_events: int
+
+
+def graph_of(trace: Trace, host: HostEvents, linked: Linked, threads: Threads) -> Graph:
+    """The graph of a trace.
+
+    Args:
+        trace: The trace.
+        host: Its host events.
+        linked: Its device events with their launches.
+        threads: What every thread did, the busiest first.
+    """
+    return _Builder(trace, host, linked, threads).graph()
+
+
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """Edges of one kind between nodes by number; weights and labels as rows (kind, name, operator, module)."""
+
+    kind: int
+    source: Ints
+    target: Ints
+    weight_ns: Ints
+    what: Ints
+
+
+class _Builder:
+    """A graph in the making: nodes of the threads first, then starts and ends of device events."""
+
+    def __init__(self, trace: Trace, host: HostEvents, linked: Linked, threads: Threads) -> None:
+        self._events = trace.events
+        self._threads = threads
+        self._host = host
+        self.work = device_work(trace.events, linked)
+        self._waits = Waits(trace, self.work)
+        self._host_waits = self._waits.host_waits()
+        self._start_ns, self._dur_ns = trace.events["start_ns"].to_numpy(), trace.events["dur_ns"].to_numpy()
+        self._launch_ns = self._launch_points()
+        self._passes = passes_of(threads) if threads else BackwardPasses(*(np.zeros(0, dtype=np.int64),) * 2)
+        self._around = nearest(host)
+        self._chains = self._made_chains()
+        lengths = [len(one.time_ns) for one in self._chains]
+        self._offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        self._broken: dict[str, int] = {}
+        self._names = [*next(iter(threads.values())).names] if threads else [*trace.events["name"].cat.categories]
+
+    def graph(self) -> Graph:
+        work, hosts = self.work, int(self._offsets[-1])
+        lasting = work.end_ns > work.start_ns
+        starts = hosts + np.arange(len(work))
+        # An event without length is one node.
+        ends = np.where(lasting, hosts + len(work) + np.arange(len(work)), starts)
+        time_ns = np.concatenate([*(one.time_ns for one in self._chains), work.start_ns, work.end_ns]).astype(np.int64)
+        used = np.ones(len(time_ns), dtype=bool)
+        used[hosts + len(work) :] = lasting
+        edges = [*self._program(), *self._backward(), self._device(starts, ends), self._stream(starts, ends)]
+        edges += [*self._launches(starts), *self._synchronizations(ends)]
+        told = self._waits.stream_waits()
+        self._break(STREAM_WAIT, told.contradicted)
+        edges.append(self._waited(STREAM_WAIT, told, starts, ends))
+        if not self._waits.told.waits:
+            assumed = self._waits.assumed_stream_waits(self._expected(edges, starts, time_ns))
+            edges.append(self._waited(ASSUMED_WAIT, assumed, starts, ends))
+        return self._ordered(edges, time_ns, used, starts, ends)
+
+    def _launch_points(self) -> Ints:
+        """For each device event when its launch let it go: the call's return, or the start of its first event before that."""
+        work = self.work
+        call = np.maximum(work.launch, 0)
+        known = work.launch >= 0
+        if not known.any():
+            return work.start_ns
+        first = pd.Series(work.start_ns[known]).groupby(work.launch[known]).min()
+        first_ns = first.reindex(call, fill_value=0).to_numpy()
+        lasting = pd.Series((work.end_ns > work.start_ns)[known]).groupby(work.launch[known]).min()
+        point_ns = np.minimum(self._start_ns[call] + self._dur_ns[call], first_ns)
+        # At one instant a node that is start and end of an event comes before the host's.
+        short = ~lasting.reindex(call, fill_value=True).to_numpy(dtype=bool)
+        point_ns = np.where(short & (point_ns == first_ns), self._start_ns[call], point_ns)
+        points: Ints = np.where(known, point_ns, work.start_ns)
+        return points
+
+    def _made_chains(self) -> list[Chain]:
+        host, waits, work = self._host, self._host_waits, self.work
+        let_go_ns = np.maximum(work.end_ns[waits.work], waits.start_ns)
+        launched = work.launch >= 0
+        rows = np.concatenate((work.launch[launched], waits.call, waits.call))
+        times = np.concatenate((self._launch_ns[launched], waits.start_ns, let_go_ns))
+        thread = self._thread_of(rows)
+        waiting = self._thread_of(waits.call)
+        chains = []
+        for number, (key, pieces) in enumerate(self._threads.items()):
+            code = list(host.threads).index(key)
+            cuts = [times[thread == code]]
+            if len(self._passes.start_ns) and (number == 0 or pieces.timeline.is_autograd):
+                cuts += [self._passes.start_ns, self._passes.end_ns]
+            bounds = pieces.start_ns[:1], pieces.start_ns[-1:] + pieces.dur_ns[-1:]
+            inside = np.unique(np.concatenate(cuts))
+            inside = inside[(inside >= bounds[0]) & (inside <= bounds[1])] if len(bounds[0]) else inside[:0]
+            mine = waiting == code
+            blocked = waits.start_ns[mine], let_go_ns[mine]
+            if len(pieces.start_ns):
+                chains.append(chain(pieces, self._around, inside, blocked, self._passes, is_busiest=number == 0))
+        return chains
+
+    def _thread_of(self, rows: Ints) -> Ints:
+        """Number of the thread of host events by their rows."""
+        host = self._host
+        return host.thread[np.searchsorted(host.rows, rows)] if len(host.rows) else rows[:0]
+
+    def _nodes_at(self, rows: Ints, time_ns: Ints) -> Ints:
+        """Nodes on the threads of some host events; each is a cut of its thread."""
+        thread = self._thread_of(rows)
+        nodes = np.zeros(len(rows), dtype=np.int64)
+        for number, key in enumerate(self._threads):
+            mine = np.flatnonzero(thread == list(self._host.threads).index(key))
+            if len(mine):
+                nodes[mine] = self._offsets[number] + self._chains[number].at(time_ns[mine])
+        return nodes
+
+    def _program(self) -> list[_Edges]:
+        edges = []
+        for offset, one in zip(self._offsets.tolist(), self._chains, strict=False):
+            source = offset + np.arange(len(one.weight_ns))
+            what = np.column_stack((one.kind, one.name, one.operator, one.module))
+            edges.append(_Edges(PROGRAM, source, source + 1, one.weight_ns, what))
+        return edges
+
+    def _backward(self) -> list[_Edges]:
+        edges = []
+        starts_ns, ends_ns = self._passes.start_ns, self._passes.end_ns
+        for number, pieces in enumerate(self._threads.values()):
+            if number and pieces.timeline.is_autograd and len(starts_ns):
+                main, other = (
+                    one.at(np.stack((starts_ns, ends_ns))) for one in (self._chains[0], self._chains[number])
+                )
+                main, other = main + self._offsets[0], other + self._offsets[number]
+                edges.append(self._plain(BACKWARD, main[0], other[0]))
+                edges.append(self._plain(BACKWARD, other[1], main[1]))
+        return edges
+
+    def _device(self, starts: Ints, ends: Ints) -> _Edges:
+        work = self.work
+        lasting = np.flatnonzero(work.end_ns > work.start_ns)
+        return _Edges(
+            EVENT, starts[lasting], ends[lasting], (work.end_ns - work.start_ns)[lasting], self._what(lasting)
+        )
+
+    def _what(self, chosen: Ints) -> Ints:
+        """Kind, name, operator and module of device events."""
+        work = self.work
+        kind = _FIRST_DEVICE_KIND + work.kind[chosen]
+        return np.column_stack((kind, work.name[chosen], *self._caller(chosen)))
+
+    def _caller(self, chosen: Ints) -> tuple[Ints, Ints]:
+        """Innermost operator and module around the launches of device events."""
+        launch = self.work.launch[chosen]
+        none = np.full(len(chosen), -1, dtype=np.int64)
+        if not len(self._host.rows):
+            return none, none
+        event = np.searchsorted(self._host.rows, np.maximum(launch, 0))
+        event = np.minimum(event, len(self._host.rows) - 1)
+        operator, module = (np.where(launch >= 0, codes[event], -1) for codes in self._around)
+        return operator, module
+
+    def _stream(self, starts: Ints, ends: Ints) -> _Edges:
+        """From the event before; one that is still running then is half of it on the way: so far it has come."""
+        work = self.work
+        mine = np.flatnonzero(work.before >= 0)
+        before = work.before[mine]
+        over = work.end_ns[before] <= work.start_ns[mine]
+        source = np.where(over, ends[before], starts[before])
+        gap_ns = np.minimum(work.start_ns[mine] - work.end_ns[before], self._gap_ns[mine])
+        weight_ns = np.where(over, gap_ns, work.start_ns[mine] - work.start_ns[before])
+        what = np.where(over[:, None], self._lost(_GAP, mine), self._what(before))
+        return _Edges(STREAM, source, starts[mine], weight_ns, what)
+
+    def _waited(self, kind: int, waits: StreamWaits, starts: Ints, ends: Ints) -> _Edges:
+        work = self.work
+        gap_ns = np.minimum(work.start_ns[waits.waiting] - work.end_ns[waits.work], self._gap_ns[waits.waiting])
+        return _Edges(kind, ends[waits.work], starts[waits.waiting], gap_ns, self._lost(_GAP, waits.waiting))
+
+    def _launches(self, starts: Ints) -> list[_Edges]:
+        work = self.work
+        self._break(LAUNCH, work.contradicted)
+        known = np.flatnonzero(work.launch >= 0)
+        if not len(known) or not self._chains:
+            return []
+        latency_ns = work.start_ns[known] - self._launch_ns[known]
+        weight_ns = np.minimum(latency_ns, self._latency_ns()[known])
+        source = self._nodes_at(work.launch[known], self._launch_ns[known])
+        return [_Edges(LAUNCH, source, starts[known], weight_ns, self._lost(_LATENCY, known))]
+
+    def _lost(self, kind: int, chosen: Ints) -> Ints:
+        """Rows for time that is lost before device events: it is of no operator."""
+        operator, module = self._caller(chosen)
+        operator = np.full_like(operator, -1)
+        return np.column_stack((np.full(len(chosen), kind), self.work.name[chosen], operator, module))
+
+    @cached_property
+    def _reached_ns(self) -> Ints:
+        """When the stream of each event had nothing left to do."""
+        work = self.work
+        return np.where(work.before >= 0, work.end_ns[work.before], np.iinfo(np.int64).min)
+
+    def _latency_ns(self) -> Ints:
+        """For each event what is usual between a launch and the start."""
+        work = self.work
+        free = (work.launch >= 0) & (self._reached_ns <= self._launch_ns) & self._idle_at_launch()
+        by_launch = np.lexsort((work.start_ns, work.launch))
+        launch = work.launch[by_launch]
+        first = np.zeros(len(work), dtype=bool)
+        first[by_launch[np.concatenate(([True], launch[1:] != launch[:-1]))]] = True
+        return self._usual(work.start_ns - self._launch_ns, free & first, free)
+
+    def _idle_at_launch(self) -> Bools:
+        """Whether the device of each event was at work on nothing when its launch let it go."""
+        work = self.work
+        idle = np.zeros(len(work), dtype=bool)
+        for device in np.unique(work.device).tolist():
+            mine = np.flatnonzero(work.device == device)
+            by_start = mine[np.argsort(work.start_ns[mine], kind="stable")]
+            reached_ns = np.maximum.accumulate(work.end_ns[by_start])
+            before = np.searchsorted(work.start_ns[by_start], self._launch_ns[mine], "left") - 1
+            idle[mine] = (before < 0) | (reached_ns[before] <= self._launch_ns[mine])
+        return idle
+
+    @cached_property
+    def _gap_ns(self) -> Ints:
+        """For each event what is usual between the end of what was before it and its start."""
+        work = self.work
+        behind = (work.launch >= 0) & (self._reached_ns >= self._launch_ns) & (self._reached_ns <= work.start_ns)
+        waits = behind | (work.launch < 0)
+        return self._usual(work.start_ns - np.minimum(self._reached_ns, work.start_ns), behind, waits)
+
+    def _usual(self, ns: Ints, sample: Bools, full: Bools) -> Ints:
+        """Per event the 90th percentile of the sample of its device where ``full``, else its median; 0 without a sample."""
+        work = self.work
+        usual_ns = np.zeros(len(work), dtype=np.int64)
+        for device in np.unique(work.device).tolist():
+            mine = work.device == device
+            ordered = np.sort(ns[mine & sample])
+            if len(ordered):
+                high, middle = (int(ordered[(len(ordered) * share + 9) // 10 - 1]) for share in (9, 5))
+                usual_ns[mine] = np.where(full[mine], high, middle)
+        return usual_ns
+
+    def _synchronizations(self, ends: Ints) -> list[_Edges]:
+        waits, work = self._host_waits, self.work
+        self._break(SYNC, waits.contradicted)
+        if not len(waits.call):
+            return []
+        target = self._nodes_at(waits.call, np.maximum(work.end_ns[waits.work], waits.start_ns))
+        source = ends[waits.work]
+        return [
+            self._plain(kind, source[chosen], target[chosen])
+            for kind, chosen in ((SYNC, ~waits.assumed), (ASSUMED_SYNC, waits.assumed))
+        ]
+
+    def _plain(self, kind: int, source: Ints, target: Ints) -> _Edges:
+        """Edges that take no time of their own."""
+        return _Edges(kind, source, target, np.zeros(len(source), dtype=np.int64), self._nothing(len(source)))
+
+    @staticmethod
+    def _nothing(count: int) -> Ints:
+        return np.tile(np.array([[_UNEXPLAINED, -1, -1, -1]]), (count, 1))
+
+    def _break(self, kind: int, count: int) -> None:
+        if count:
+            self._broken[EDGES[kind]] = self._broken.get(EDGES[kind], 0) + count
+
+    def _expected(self, edges: Sequence[_Edges], starts: Ints, time_ns: Ints) -> Ints:
+        """When each device event would have started by what leads to it."""
+        expected = np.full(len(starts), np.iinfo(np.int64).min)
+        if len(starts):
+            for one in edges:
+                mine = (one.target >= starts[0]) & (one.target <= starts[-1])
+                np.maximum.at(expected, one.target[mine] - starts[0], (time_ns[one.source] + one.weight_ns)[mine])
+        return expected
+
+    def _ordered(self, edges: Sequence[_Edges], time_ns: Ints, used: Bools, starts: Ints, ends: Ints) -> Graph:
+        """The graph with its nodes in order, and without edges that would go backward."""
+        rank, second, lane, decides = self._ranks(time_ns)
+        order = np.lexsort((second, rank, time_ns))
+        order = order[used[order]]
+        place = np.full(len(time_ns), -1, dtype=np.int64)
+        place[order] = np.arange(len(order))
+        columns = [
+            (place[one.source], place[one.target], np.full(len(one.source), one.kind), one.weight_ns) for one in edges
+        ]
+        source, target, kind, weight_ns = (
+            np.concatenate(column).astype(np.int64) if columns else np.zeros(0, dtype=np.int64)
+            for column in (zip(*columns, strict=True) if columns else [()] * 4)
+        )
+        forward = source < target
+        for number in np.unique(kind[~forward]).tolist():
+            self._break(number, int((kind[~forward] == number).sum()))
+        by_target = np.flatnonzero(forward)
+        by_target = by_target[np.lexsort((source[by_target], kind[by_target], target[by_target]))]
+        source, target, kind, weight_ns = (column[by_target] for column in (source, target, kind, weight_ns))
+        time_ns = time_ns[order]
+        first = np.searchsorted(target, np.arange(len(order) + 1), "left")
+        delayed, delay_ns = self._delays(time_ns, source, target, weight_ns, place[starts])
+        what = [self._nothing(1), self._lost(_QUEUE, delayed), *(one.what for one in edges)]
+        label, labels = self._labelled(np.concatenate(what))
+        delay_label = np.zeros(len(order), dtype=np.int64)
+        delay_label[place[starts[delayed]]] = label[1 : len(delayed) + 1]
+        event = np.full(len(order), -1, dtype=np.int64)
+        event[place[ends]] = np.arange(len(ends))
+        counts = np.bincount(kind, minlength=len(EDGES)).tolist()
+        return Graph(
+            time_ns,
+            lane[order],
+            decides[order],
+            event,
+            first,
+            source,
+            kind,
+            weight_ns,
+            label[len(delayed) + 1 :][by_target],
+            delay_ns,
+            delay_label,
+            labels,
+            self._lane_names(),
+            self.work,
+            {name: count for name, count in zip(EDGES, counts, strict=True) if count},
+            dict(sorted(self._broken.items())),
+            self._waits.told.count,
+        )
+
+    def _ranks(self, time_ns: Ints) -> tuple[Ints, Ints, Ints, Bools]:
+        """Per node: its place among those of one instant (two keys), its lane, whether the window's end waits for it."""
+        work, hosts = self.work, int(self._offsets[-1])
+        lasting = work.end_ns > work.start_ns
+        position = np.arange(len(work))
+        keys = list(self._threads)
+        spelled = np.argsort(np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64))
+        thread = np.repeat(np.arange(len(self._chains)), np.diff(self._offsets))
+        autograd = np.array([pieces.timeline.is_autograd for pieces in self._threads.values()] or [False])
+        autograd[0] = False
+        begins = np.isin(time_ns[:hosts], self._passes.start_ns)
+        host = np.where(autograd[thread], np.where(begins, _AUTOGRAD_BEGINS, _AUTOGRAD), _HOST) if hosts else thread
+        rank = np.concatenate((host, np.where(lasting, _STARTS, _ENDS), np.full(len(work), _ENDS)))
+        second = np.concatenate((spelled[thread] if hosts else thread, position, position))
+        lane = np.concatenate((thread, *(len(self._chains) + work.group,) * 2))
+        decides = np.concatenate((thread == 0, np.ones(2 * len(work), dtype=bool)))
+        return rank, second, lane, decides
+
+    def _delays(self, time_ns: Ints, source: Ints, target: Ints, weight_ns: Ints, starts: Ints) -> tuple[Ints, Ints]:
+        """Device events that start later than what leads to them explains, where the launch is known; that time per node."""
+        delay_ns = np.zeros(len(time_ns), dtype=np.int64)
+        begins = np.full(len(time_ns), np.iinfo(np.int64).min)
+        np.maximum.at(begins, target, time_ns[source] + weight_ns)
+        late = (self.work.launch >= 0) & (begins[starts] > np.iinfo(np.int64).min) & (begins[starts] < time_ns[starts])
+        delayed = np.flatnonzero(late)
+        delay_ns[starts[delayed]] = time_ns[starts[delayed]] - begins[starts[delayed]]
+        return delayed, delay_ns
+
+    def _labelled(self, what: Ints) -> tuple[Ints, Labels]:
+        """The distinct rows, and the number of each; the first row is number 0."""
+        number = np.zeros(len(what), dtype=np.int64)
+        for column in range(what.shape[1]):
+            codes, found = pd.factorize(what[:, column])
+            number = pd.factorize(number * max(1, len(found)) + codes)[0]
+        distinct = np.unique(number, return_index=True)[1]
+        kind, name, operator, module = what[distinct].T
+        return number, Labels(kind, name, operator, module, self._names)
+
+    def _lane_names(self) -> list[str]:
+        work = self.work
+        first = np.unique(work.group, return_index=True)[1].tolist()
+        streams = [f"device {work.device[at]} stream {work.stream[at]}" for at in first]
+        return [*(f"thread {tid}" if tid else "thread" for _, tid in self._threads), *streams]

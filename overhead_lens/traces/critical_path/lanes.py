@@ -1,0 +1,135 @@
+"""The host's part of the graph: every thread as a chain of consecutive pieces, cut where something else meets it.
+
+A piece takes the time that it took, or none: where the thread waited for a device, for a backward pass on another thread or for
+work, and where nothing says what it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableSequence, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy import torch_names
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.traces.columns import passing
+from overhead_lens.traces.host import HostEvents
+from overhead_lens.traces.host_budget import BACKWARD, ENGINE, BackwardPasses, ThreadPieces, backward_passes
+from overhead_lens.traces.intervals import merged
+from overhead_lens.traces.loops import run
+from overhead_lens.traces.memory.context import MODULE_PREFIX
+from overhead_lens.traces.timeline import nesting_order, parents
+
+_WAIT = HOST_CATEGORIES.index("wait")
+
+Threads = Mapping[tuple[str, str], ThreadPieces]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """One thread of the graph.
+
+    Attributes:
+        time_ns: int64, shape ``(n,)``, ascending: the nodes. The last is the window's end.
+        weight_ns: int64, shape ``(n - 1,)``: from each node to the next.
+        kind, name, operator, module: int64, shape ``(n - 1,)``: what that is; the first a number in ``HOST_CATEGORIES``, the
+            others codes of names, -1 for none.
+    """
+
+    time_ns: Ints
+    weight_ns: Ints
+    kind: Ints
+    name: Ints
+    operator: Ints
+    module: Ints
+
+    def at(self, time_ns: Ints) -> Ints:
+        """The node at each time."""
+        return np.searchsorted(self.time_ns, time_ns, "left")
+
+
+def passes_of(threads: Threads) -> BackwardPasses:
+    """When the busiest thread waited for the autograd threads."""
+    lines = [pieces.timeline for pieces in threads.values()]
+    return backward_passes(lines[0], [line for line in lines[1:] if line.is_autograd])
+
+
+def chain(
+    pieces: ThreadPieces,
+    around: tuple[Ints, Ints],
+    cuts_ns: Ints,
+    blocked: tuple[Ints, Ints],
+    passes: BackwardPasses,
+    *,
+    is_busiest: bool,
+) -> Chain:
+    """The chain of a thread.
+
+    Args:
+        pieces: What it did.
+        around: Codes of the innermost operator and module of each host event (``nearest``).
+        cuts_ns: Where it is cut beside the ends of pieces, ascending and inside the window.
+        blocked: Starts and ends of stretches in which it waits for a device.
+        passes: Backward passes.
+        is_busiest: Whether it is the thread whose end is that of the window: what it waits for beyond devices counts.
+    """
+    end_ns = pieces.start_ns[-1:] + pieces.dur_ns[-1:]
+    time_ns = merged(merged(pieces.start_ns, cuts_ns), end_ns)
+    piece = np.searchsorted(pieces.start_ns, time_ns[:-1], "right") - 1
+    kind = pieces.categories()
+    known = ~pieces.is_idle & ~_waits(pieces, kind, passes, is_busiest=is_busiest)
+    change = np.zeros(len(time_ns) + 1, dtype=np.int64)
+    for edges, step in zip(blocked, (1, -1), strict=True):
+        np.add.at(change, np.searchsorted(time_ns, edges, "left"), step)
+    is_open = np.cumsum(change)[: len(time_ns) - 1] == 0
+    owner = pieces.owner[piece]
+    event = pieces.timeline.events[np.maximum(owner, 0)] if len(pieces.timeline.events) else owner
+    operator, module = (np.where(owner >= 0, codes[event], -1) if len(codes) else owner for codes in around)
+    weight_ns = np.where(known[piece] & is_open, np.diff(time_ns), 0)
+    return Chain(time_ns, weight_ns, kind[piece], pieces.name[piece], operator, module)
+
+
+def _waits(pieces: ThreadPieces, kind: Ints, passes: BackwardPasses, *, is_busiest: bool) -> Bools:
+    """Pieces in which the thread waits for another one, or nobody knows for whom."""
+    gap = passing(pieces.names, (BACKWARD, ENGINE).__contains__)[pieces.name]
+    if is_busiest:
+        backward: Bools = passing(pieces.names, (BACKWARD,).__contains__)[pieces.name] & (pieces.owner < 0)
+        return backward
+    # Of several autograd threads one may begin later than the pass, or be done earlier.
+    ends_ns = pieces.start_ns + pieces.dur_ns
+    outer = gap & (np.isin(pieces.start_ns, passes.start_ns) | np.isin(ends_ns, passes.end_ns))
+    waiting: Bools = (kind == _WAIT) | (outer & (pieces.owner < 0))
+    return waiting
+
+
+def nearest(host: HostEvents) -> tuple[Ints, Ints]:
+    """Codes of the innermost operator and the innermost module at or around each host event, -1 for none."""
+    step = passing(host.names, lambda name: torch_names.PROFILER_STEP.match(name) is not None)
+    module = passing(host.names, lambda name: name.startswith(MODULE_PREFIX))
+    marks = (host.operator & ~step[host.name], module[host.name]) if len(host.name) else (host.operator, host.operator)
+    found = []
+    for mark in marks:
+        codes = np.full(len(host.name), -1, dtype=np.int64)
+        if mark.any():
+            for number in range(len(host.threads)):
+                events = np.flatnonzero(host.thread == number)
+                codes[events] = _innermost(host.start_ns[events], host.dur_ns[events], host.name[events], mark[events])
+        found.append(codes)
+    return found[0], found[1]
+
+
+def _innermost(start_ns: Ints, dur_ns: Ints, name: Ints, mark: Bools) -> Ints:
+    order = nesting_order(start_ns, start_ns + dur_ns)
+    order = np.arange(len(start_ns)) if order is None else order
+    codes = np.where(mark, name, -1)
+    run(_inherit, (order, parents(start_ns, dur_ns)), (codes,), len(codes))
+    return codes
+
+
+def _inherit(order: Sequence[int], parent: Sequence[int], codes: MutableSequence[int]) -> int:
+    for row in order:
+        if codes[row] < 0 and parent[row] >= 0:
+            codes[row] = codes[parent[row]]
+    return len(order)

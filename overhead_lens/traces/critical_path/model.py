@@ -1,0 +1,126 @@
+"""The critical path of a recorded window: the chain of work that decides how long it takes. Durations are integer ns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from overhead_lens.errors import require
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+
+LATENCY, GAP, QUEUE, UNEXPLAINED = "launch_latency", "device_gap", "queue", "unexplained"
+
+DEVICE_KINDS = ("compute", "communication", "copy")
+"""In the order of ``traces.device.KINDS``."""
+
+KINDS = (*HOST_CATEGORIES, *DEVICE_KINDS, LATENCY, GAP, QUEUE, UNEXPLAINED)
+"""What a part of a path is.
+
+- a host category: work of a thread;
+- ``compute``, ``communication``, ``copy``: an event of a device;
+- ``launch_latency``: from a launch to the start on a device that was free, as far as it is usual in this trace;
+- ``device_gap``: from the end of what a device event had to wait for to its start, as far as it is usual in this trace;
+- ``queue``: the rest until the start: launched, and nothing in the trace says what it waited for;
+- ``unexplained``: nothing that was recorded says what this stretch was spent on.
+"""
+
+PART_COLUMNS = ("step", "start_ns", "dur_ns", "lane", "kind", "name", "operator", "module", "reached_by")
+"""Columns of the frame of all parts: ``step`` is -1 where there are no steps; the others are texts and int64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One kind, operator, kernel or module on the path.
+
+    Attributes:
+        name: As the trace spells it; of a kind one of ``KINDS``.
+        ns: Its time on the path.
+        total_ns: Its time in the window, also beside the path, of all its threads and streams together; what is lost between
+            events is known on the path only.
+        if_free_ns: What the window would take if all of it took no time; None where that was not evaluated.
+    """
+
+    name: str
+    ns: int
+    total_ns: int
+    if_free_ns: int | None = None
+
+    def __post_init__(self) -> None:
+        require(0 <= self.ns <= self.total_ns, f"{self.name} is longer on the path than in the window")
+
+
+@dataclass(frozen=True, slots=True)
+class Slack:
+    """Device events of one name beside the path: by how much they could be longer without making the path longer.
+
+    Attributes:
+        count: Those beside the path that end in the window.
+        on_path: Further ones on the path.
+        least_ns, total_ns: Of the slacks of the ``count`` events.
+    """
+
+    kernel: str
+    device: str
+    count: int
+    on_path: int
+    least_ns: int
+    total_ns: int
+
+    def __post_init__(self) -> None:
+        require(0 <= self.least_ns * self.count <= self.total_ns, f"the slack of {self.kernel} is negative")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPath:
+    """The critical path of one step, or of the whole window.
+
+    Attributes:
+        step: Its number; None for the whole window.
+        start_ns, wall_ns: The window.
+        kinds: All of ``KINDS`` that took time in the window, in that order; ``ns`` sums to the window.
+        operators: The costliest of all windows by their own host time, the calls in it and the device work that these launched.
+        kernels: The costliest device events of all windows by name.
+        modules: Innermost ``nn.Module`` of the host's pieces, and of the launch of device events; most time on the path first.
+        slack: Device events beside the path by name and device, the least slack first.
+        assumed: Steps of the path that rest on an assumption, by its name; no zeros.
+    """
+
+    step: int | None
+    start_ns: int
+    wall_ns: int
+    kinds: tuple[Share, ...]
+    operators: tuple[Share, ...] = ()
+    kernels: tuple[Share, ...] = ()
+    modules: tuple[Share, ...] = ()
+    slack: tuple[Slack, ...] = ()
+    assumed: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require(sum(kind.ns for kind in self.kinds) == self.wall_ns, "the parts of a path do not sum to its window")
+
+    @property
+    def length_ns(self) -> int:
+        """The part of the window that recorded work and known delays on the path explain."""
+        return self.wall_ns - self.unexplained_ns
+
+    @property
+    def unexplained_ns(self) -> int:
+        """The rest of the window."""
+        return sum(kind.ns for kind in self.kinds if kind.name == UNEXPLAINED)
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalPath:
+    """The critical paths of a trace: one for each step, or one of the whole window where there are no steps.
+
+    Attributes:
+        windows: In order of start.
+        edges: Dependencies of the graph by kind.
+        broken: Dependencies that the clocks contradict (the later end is before the earlier), by kind; left out of the graph.
+        assumptions: What the paths assume where the trace does not say, one sentence each.
+    """
+
+    windows: tuple[WindowPath, ...]
+    edges: Mapping[str, int] = field(default_factory=dict)
+    broken: Mapping[str, int] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()

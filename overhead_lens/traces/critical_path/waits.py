@@ -1,0 +1,318 @@
+"""What waited for a device: calls of the host that block until work is done, and streams that wait for other streams.
+
+``cuda_sync`` events (third_party/kineto, CuptiActivity.cpp, ``CudaSyncActivity``) say which stream a call waited for, and of an
+event the call that recorded it. Most recordings have none. There it is assumed that
+
+- a stream synchronization waits for the stream that its thread launched to last;
+- an event synchronization, and a release of device memory, waits for what ended last of all that was launched before;
+- a device event that starts later than its launch and its stream explain has waited for what ended last before it on another
+  stream of its device, if that is later than what is known to lead to it, was launched earlier, and a wait for an event was
+  called in between (in a trace that has no such calls at all, or within one captured graph: without one).
+
+The call of a copy that begins before the call returns has waited for what was before the copy in its stream, and for the copy
+itself if that is over when it returns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from overhead_lens.readers.kineto.event import integer
+from overhead_lens.readers.kineto.model import Trace
+from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.traces.columns import where
+from overhead_lens.traces.critical_path.work import LaunchOrder, Work
+from overhead_lens.traces.device import COPY
+from overhead_lens.traces.host import distinct, threads_of
+from overhead_lens.traces.launches import runtime_rows
+
+_SYNC = "cuda_sync"
+_DEVICE = re.compile(r"(Device|Ctx|Context)Synchronize")
+_STREAM = re.compile(r"StreamSynchronize")
+_EVENT = re.compile(r"EventSynchronize")
+_RELEASE = re.compile(r"(cuda|hip)Free$|cuMemFree(_v2)?$")
+_WAIT = re.compile(r"StreamWaitEvent")
+_COPY = re.compile(r"[mM]emcpy")
+_KIND, _ON_STREAM, _RECORD = "cuda_sync_kind", "wait_on_stream", "wait_on_cuda_event_record_corr_id"
+
+
+@dataclass(frozen=True, slots=True)
+class HostWaits:
+    """Calls that wait for device events; int64 arrays of shape ``(n,)``.
+
+    Attributes:
+        call: Row of the call.
+        start_ns: From when on it waits.
+        work: The device event that it waits for.
+        assumed: bool: the trace does not say which.
+        contradicted: Calls that by the clocks returned before what they wait for was done; what had ended by then stands for it.
+    """
+
+    call: Ints
+    start_ns: Ints
+    work: Ints
+    assumed: Bools
+    contradicted: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamWaits:
+    """Device events (``waiting``) that wait for one of another stream (``work``); positions in the device work, int64.
+
+    Attributes:
+        contradicted: Further ones that began before the other was done.
+    """
+
+    waiting: Ints
+    work: Ints
+    contradicted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Synchronizations:
+    """What the trace's synchronization events say, by the correlation of the call that each is of.
+
+    Attributes:
+        count: Synchronization events.
+        streams: Correlation of a stream's synchronization to (device, stream).
+        events: Correlation of a call that waits for an event to (device, stream of the record, correlation of the record).
+        waits: (correlation of the call, device, stream that waits) for each wait of a stream.
+    """
+
+    count: int
+    streams: Mapping[int, tuple[int, int]]
+    events: Mapping[int, tuple[int, int, int]]
+    waits: tuple[tuple[int, int, int], ...]
+
+
+def synchronizations(trace: Trace) -> Synchronizations:
+    """Read the synchronization events of a trace."""
+    rows = np.flatnonzero(where(trace.events["cat"], lambda cat: cat == _SYNC))
+    streams, events, waits = {}, {}, []
+    names = trace.events["name"].cat.categories[trace.events["name"].cat.codes.to_numpy()[rows]]
+    for name, arguments in zip(names, trace.arguments(rows.tolist()), strict=True):
+        kind = str(arguments.get(_KIND, name))
+        device, stream, correlation = (integer(arguments.get(key)) for key in ("device", "stream", "correlation"))
+        if kind == "Stream Sync":
+            streams[correlation] = (device, stream)
+        elif kind in ("Event Sync", "Stream Wait Event"):
+            recorded = integer(arguments.get(_ON_STREAM)), integer(arguments.get(_RECORD))
+            events[correlation] = (device, *recorded)
+            if kind == "Stream Wait Event":
+                waits.append((correlation, device, stream))
+    return Synchronizations(len(rows), streams, events, tuple(sorted(waits)))
+
+
+class Waits:
+    """Finds what waited for device work.
+
+    Args:
+        trace: The trace.
+        work: Its device work.
+    """
+
+    def __init__(self, trace: Trace, work: Work) -> None:
+        self._events = trace.events
+        self._work = work
+        self.told = synchronizations(trace)
+        frame = trace.events
+        self._start_ns, self._dur_ns = frame["start_ns"].to_numpy(), frame["dur_ns"].to_numpy()
+        self._calls = runtime_rows(frame)
+        self._by_stream = LaunchOrder(work, work.group)
+        self._by_device = LaunchOrder(work, work.device)
+
+    def host_waits(self) -> HostWaits:
+        """Calls that block the host."""
+        parts = [*self._synchronizing(), *self._copies()]
+        call, start_ns, work, assumed = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        late = np.zeros(len(call), dtype=bool)
+        late[work >= 0] = self._work.end_ns[work[work >= 0]] > (self._start_ns + self._dur_ns)[call[work >= 0]]
+        # By a clock that is late the device still worked when the call returned: what was done by then let the call go on.
+        instead = self._ended_by(call[late])
+        same = instead >= 0
+        same[same] = self._work.group[instead[same]] == self._work.group[work[late][same]]
+        work[late] = np.where(same, instead, -1)
+        keep = work >= 0
+        return HostWaits(call[keep], start_ns[keep], work[keep], (assumed | late)[keep], int(late.sum()))
+
+    def stream_waits(self) -> StreamWaits:
+        """Waits of streams that the trace tells of."""
+        correlation, device, stream = np.array(self.told.waits, dtype=np.int64).reshape(-1, 3).T
+        rows = self._rows_of(correlation)
+        time_ns = self._start_ns[rows]
+        waiting = self._by_stream.first_from(self._group(device, stream), time_ns)
+        work = self._recorded(correlation, time_ns)
+        known = (rows >= 0) & (waiting >= 0) & (work >= 0)
+        known[known] = self._work.group[waiting[known]] != self._work.group[work[known]]
+        waiting, work = waiting[known], work[known]
+        late = self._work.end_ns[work] > self._work.start_ns[waiting]
+        return StreamWaits(waiting[~late], work[~late], int(late.sum()))
+
+    def assumed_stream_waits(self, expected_ns: Ints) -> StreamWaits:
+        """Waits that would explain why events start later than ``expected_ns`` (int64 per event)."""
+        work = self._work
+        asking = np.flatnonzero((work.launch >= 0) & (work.start_ns > expected_ns))
+        candidate = self._ended_elsewhere(asking)
+        tells = candidate >= 0
+        tells[tells] = work.end_ns[candidate[tells]] > expected_ns[asking[tells]]
+        asking, candidate = asking[tells], candidate[tells]
+        same_graph = work.is_graph[asking] & (work.launch[asking] == work.launch[candidate])
+        earlier = work.called_ns[candidate] < work.called_ns[asking]
+        keep = same_graph | (earlier & self._wait_called(asking))
+        return StreamWaits(asking[keep], candidate[keep], 0)
+
+    def _ended_elsewhere(self, asking: Ints) -> Ints:
+        """The event that ended last before each started, on another stream of its device; -1 for none."""
+        work = self._work
+        order = np.lexsort((np.arange(len(work)), work.end_ns, work.device))
+        device, group = work.device[order], work.group[order]
+        place = np.arange(len(order))
+        differs = np.append([False], (group[1:] != group[:-1]))[: len(order)]
+        # What is before a run of one stream in this order.
+        elsewhere = np.maximum.accumulate(np.where(differs, place - 1, -1))
+        found = np.full(len(asking), -1, dtype=np.int64)
+        for number in np.unique(work.device[asking]).tolist():
+            first, past = np.searchsorted(device, [number, number], "left")[0], np.searchsorted(device, number, "right")
+            mine = np.flatnonzero(work.device[asking] == number)
+            at = first + np.searchsorted(work.end_ns[order[first:past]], work.start_ns[asking[mine]], "right") - 1
+            inside = at >= first
+            same = inside & (group[np.maximum(at, 0)] == work.group[asking[mine]])
+            at = np.where(same, elsewhere[np.maximum(at, 0)], at)
+            found[mine] = np.where(inside & (at >= first), order[np.maximum(at, 0)], -1)
+        return found
+
+    def _wait_called(self, asking: Ints) -> Bools:
+        """Whether a wait for an event was called since the launch before on the stream; True in a trace without such calls."""
+        times = np.sort(self._start_ns[self._named(_WAIT)])
+        if not len(times):
+            return np.ones(len(asking), dtype=bool)
+        called_ns = self._work.called_ns
+        before = self._by_stream.last_before(self._work.group[asking], called_ns[asking])
+        since = np.where(before >= 0, np.searchsorted(times, called_ns[before], "right"), 0) if len(before) else before
+        return np.searchsorted(times, called_ns[asking], "right") > since
+
+    def _named(self, pattern: re.Pattern[str]) -> Ints:
+        """Rows of the runtime and driver calls of some names."""
+        return self._calls[where(self._events["name"], lambda name: pattern.search(name) is not None)[self._calls]]
+
+    def _synchronizing(self) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
+        for pattern, find in ((_DEVICE, self._of_device), (_STREAM, self._of_stream), (_EVENT, self._of_event)):
+            rows = self._named(pattern)
+            yield (rows, self._start_ns[rows], *find(rows))
+        rows = self._named(_RELEASE)
+        found = self._ended_by(rows)
+        # One that returns at once did not wait.
+        waited = found >= 0
+        waited[waited] = self._work.end_ns[found[waited]] > self._start_ns[rows[waited]]
+        yield rows, self._start_ns[rows], np.where(waited, found, -1), np.ones(len(rows), dtype=bool)
+
+    def _of_device(self, rows: Ints) -> tuple[Ints, Bools]:
+        last = self._launched_last(rows)
+        device = self._place(self._work.device, last)
+        latest = self._by_device.latest_before(device, self._start_ns[rows])
+        return latest, np.zeros(len(rows), dtype=bool)
+
+    def _of_stream(self, rows: Ints) -> tuple[Ints, Bools]:
+        last = self._launched_last(rows)
+        group = self._place(self._work.group, last)
+        told = [self.told.streams.get(each) for each in self._correlations(rows)]
+        known = np.array([each is not None for each in told], dtype=bool)
+        if known.any():
+            device, stream = np.array([each for each in told if each is not None], dtype=np.int64).reshape(-1, 2).T
+            group[known] = self._group(device, stream)
+        return self._by_stream.latest_before(group, self._start_ns[rows]), ~known
+
+    @staticmethod
+    def _place(number: Ints, last: Ints) -> Ints:
+        """The device or stream of some events, -1 for none; where there is only one, that one."""
+        only = number[0] if len(number) and (number == number[0]).all() else -1
+        return np.where(last >= 0, number[last], only) if len(number) else last
+
+    def _of_event(self, rows: Ints) -> tuple[Ints, Bools]:
+        correlation = np.array(self._correlations(rows), dtype=np.int64)
+        known = np.array([each in self.told.events for each in correlation.tolist()], dtype=bool)
+        found = self._ended_by(rows)
+        if known.any():
+            found[known] = self._recorded(correlation[known], self._start_ns[rows[known]])
+        return found, ~known
+
+    def _ended_by(self, rows: Ints) -> Ints:
+        """The event that ended last before each call returned, if it was launched before the call; -1 for none."""
+        work = self._work
+        found = np.full(len(rows), -1, dtype=np.int64)
+        if len(work) and len(rows):
+            order = np.lexsort((np.arange(len(work)), work.end_ns))
+            at = np.searchsorted(work.end_ns[order], self._start_ns[rows] + self._dur_ns[rows], "right") - 1
+            last = order[np.maximum(at, 0)]
+            found = np.where((at >= 0) & (work.called_ns[last] < self._start_ns[rows]), last, -1)
+        return found
+
+    def _copies(self) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
+        """Copies that began during their call: it waited for what was before them, and for those that were over."""
+        work = self._work
+        copies = np.flatnonzero((work.kind == COPY) & (work.launch >= 0))
+        is_copy = where(self._events["name"], lambda name: _COPY.search(name) is not None)[work.launch[copies]]
+        copies = copies[is_copy & (work.end_ns[copies] > work.start_ns[copies])]
+        call = work.launch[copies]
+        start_ns, end_ns = self._start_ns[call], self._start_ns[call] + self._dur_ns[call]
+        before = work.before[copies]
+        behind = (before >= 0) & (work.start_ns[copies] <= end_ns)
+        behind &= (work.end_ns[before] > start_ns) & (work.end_ns[before] <= work.start_ns[copies])
+        over = work.end_ns[copies] <= end_ns
+        yield call[behind], start_ns[behind], before[behind], np.zeros(int(behind.sum()), dtype=bool)
+        yield call[over], work.start_ns[copies[over]], copies[over], np.zeros(int(over.sum()), dtype=bool)
+
+    def _launched_last(self, rows: Ints) -> Ints:
+        """The device event launched last before each call by its thread, else by any; -1 for none."""
+        work = self._work
+        launched = np.flatnonzero(work.launch >= 0)
+        if not len(launched) or not len(rows):
+            return np.full(len(rows), -1, dtype=np.int64)
+        number, _ = threads_of(self._events, np.concatenate((work.launch[launched], rows)))
+        order = np.lexsort((launched, work.called_ns[launched], number[: len(launched)]))
+        launched = launched[order]
+        # A position in (thread, time): of the pairs before the call's own the last, if it is of its thread.
+        both = distinct(np.concatenate((work.called_ns[launched], self._start_ns[rows])))[0]
+        width = int(both.max()) + 1
+        key = number[: len(order)][order] * width + both[: len(order)]
+        own = number[len(order) :]
+        at = np.searchsorted(key, own * width + both[len(order) :], "left") - 1
+        mine = (at >= 0) & (key[np.maximum(at, 0)] // width == own)
+        everywhere = np.argsort(work.called_ns[launched], kind="stable")
+        latest = np.searchsorted(work.called_ns[launched][everywhere], self._start_ns[rows], "left") - 1
+        any_thread = np.where(latest >= 0, launched[everywhere[np.maximum(latest, 0)]], -1)
+        return np.where(mine, launched[np.maximum(at, 0)], any_thread)
+
+    def _recorded(self, correlation: Ints, else_ns: Ints) -> Ints:
+        """The last event launched to the stream that an event was recorded on, before it was recorded; -1 for none."""
+        told = [self.told.events[each] for each in correlation.tolist()]
+        device, stream, record = np.array(told, dtype=np.int64).reshape(-1, 3).T
+        rows = self._rows_of(record)
+        time_ns = np.where(rows >= 0, self._start_ns[rows], else_ns) if len(rows) else else_ns
+        return self._by_stream.latest_before(self._group(device, stream), time_ns)
+
+    def _rows_of(self, correlation: Ints) -> Ints:
+        """The first call with each correlation; -1 for none."""
+        calls, key = self._calls, self._events["correlation"].to_numpy()
+        calls = calls[np.lexsort((self._start_ns[calls], key[calls]))]
+        if not len(calls):
+            return np.full(len(correlation), -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(key[calls], correlation, "left"), len(calls) - 1)
+        return np.where((key[calls[at]] == correlation) & (correlation >= 0), calls[at], -1)
+
+    def _correlations(self, rows: Ints) -> list[int]:
+        correlations: list[int] = self._events["correlation"].to_numpy()[rows].tolist()
+        return correlations
+
+    def _group(self, device: Ints, stream: Ints) -> Ints:
+        """Number of the work's group; -1 where nothing ran there."""
+        first = np.unique(self._work.group, return_index=True)[1]
+        number = {
+            (int(self._work.device[at]), int(self._work.stream[at])): int(self._work.group[at]) for at in first.tolist()
+        }
+        pairs = zip(device.tolist(), stream.tolist(), strict=True)
+        return np.array([number.get(pair, -1) for pair in pairs], dtype=np.int64)

@@ -1,0 +1,185 @@
+"""Device events in an order that does not depend on the file, with their launches and who was before them in their stream."""
+
+from __future__ import annotations
+
+from collections.abc import MutableSequence, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.traces.device import device_kinds
+from overhead_lens.traces.host import distinct
+from overhead_lens.traces.launches import Linked
+from overhead_lens.traces.loops import run
+
+_LONG_AGO = -(2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Device events by device, stream and start; int64 arrays of shape ``(n,)``.
+
+    Attributes:
+        rows: In the event frame.
+        start_ns, end_ns: When they ran.
+        device, stream: As the trace numbers them.
+        group: Number of device and stream together.
+        name: Code of the frame's ``name``.
+        kind: Number in ``traces.device.KINDS``.
+        launch: Row of the launching call, -1 where it is not in the trace or contradicts the clock.
+        is_graph: bool: launched as part of a graph.
+        called_ns: Start of the launching call. Where that is unknown, the latest that it can be: the event's own start, or the
+            call of the next event in the stream that has one; before the recording for those that come before any with a call.
+        before: The event of the same stream before it that ends last, as a position here; -1 for none.
+        contradicted: Events that start before their launching call.
+    """
+
+    rows: Ints
+    start_ns: Ints
+    end_ns: Ints
+    device: Ints
+    stream: Ints
+    group: Ints
+    name: Ints
+    kind: Ints
+    launch: Ints
+    is_graph: Bools
+    called_ns: Ints
+    before: Ints
+    contradicted: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def device_work(events: pd.DataFrame, linked: Linked) -> Work:
+    """All device events of a trace."""
+    frame = {name: events[name].to_numpy() for name in ("start_ns", "dur_ns", "device", "stream", "correlation")}
+    rows, launch = linked.rows, linked.launch
+    code = events["name"].cat.codes.to_numpy()[rows].astype(np.int64)
+    spelled = np.argsort(np.argsort(np.array([str(text) for text in events["name"].cat.categories] or [""])))
+    start_ns = frame["start_ns"][rows]
+    end_ns = start_ns + frame["dur_ns"][rows]
+    device, stream = frame["device"][rows], frame["stream"][rows]
+    called_ns = np.where(launch >= 0, frame["start_ns"][launch], start_ns) if len(rows) else start_ns
+    contradicts = called_ns > start_ns
+    launch = np.where(contradicts, -1, launch)
+    called_ns = np.minimum(called_ns, start_ns)
+    known = launch >= 0
+    order = np.lexsort((frame["correlation"][rows], called_ns, spelled[code], end_ns, start_ns, stream, device))
+    device_number = distinct(device)[0]
+    stream_number, streams = distinct(stream)
+    group = distinct(device_number * max(1, len(streams)) + stream_number)[0][order]
+    before, called_ns = np.empty(len(rows), dtype=np.int64), called_ns[order]
+    run(_before, (group, end_ns[order]), (before,), len(rows))
+    run(_called, (group, known[order].astype(np.int64)), (called_ns,), len(rows))
+    return Work(
+        rows[order],
+        start_ns[order],
+        end_ns[order],
+        device[order],
+        stream[order],
+        group,
+        code[order],
+        device_kinds(events)[rows[order]],
+        launch[order],
+        linked.is_graph[order] & (launch[order] >= 0),
+        called_ns,
+        before,
+        int(contradicts.sum()),
+    )
+
+
+class LaunchOrder:
+    """Device events in the order in which they were launched, within groups.
+
+    Args:
+        work: The device events.
+        group: int64 per event: only events of one group are ordered.
+    """
+
+    def __init__(self, work: Work, group: Ints) -> None:
+        self._times = np.unique(work.called_ns)
+        self._width = len(self._times) + 1
+        self._groups = np.unique(group)
+        key = np.searchsorted(self._groups, group) * self._width + np.searchsorted(self._times, work.called_ns)
+        self._order = np.argsort(key, kind="stable")
+        self._key = key[self._order]
+        self._latest = np.empty(len(work), dtype=np.int64)
+        run(_latest, (self._key // self._width, work.end_ns[self._order]), (self._latest,), len(work))
+
+    def last_before(self, group: Ints, time_ns: Ints) -> Ints:
+        """The event launched last in a group before a time; -1 for none."""
+        at, known = self._at(group, time_ns)
+        inside = known & (at > 0)
+        inside[inside] = self._key[at[inside] - 1] // self._width == self._number(group[inside])
+        last = np.full(len(at), -1, dtype=np.int64)
+        last[inside] = self._order[at[inside] - 1]
+        return last
+
+    def latest_before(self, group: Ints, time_ns: Ints) -> Ints:
+        """The event that ends last of those launched in a group before a time; -1 for none."""
+        at, known = self._at(group, time_ns)
+        inside = known & (at > 0)
+        inside[inside] = self._key[at[inside] - 1] // self._width == self._number(group[inside])
+        latest = np.full(len(at), -1, dtype=np.int64)
+        latest[inside] = self._order[self._latest[at[inside] - 1]]
+        return latest
+
+    def first_from(self, group: Ints, time_ns: Ints) -> Ints:
+        """The event launched first in a group at a time or after it; -1 for none."""
+        at, known = self._at(group, time_ns)
+        inside = known & (at < len(self._order))
+        inside[inside] = self._key[at[inside]] // self._width == self._number(group[inside])
+        first = np.full(len(at), -1, dtype=np.int64)
+        first[inside] = self._order[at[inside]]
+        return first
+
+    def _number(self, group: Ints) -> Ints:
+        return np.searchsorted(self._groups, group)
+
+    def _at(self, group: Ints, time_ns: Ints) -> tuple[Ints, Bools]:
+        number = np.minimum(self._number(group), max(0, len(self._groups) - 1))
+        known = self._groups[number] == group if len(self._groups) else np.zeros(len(group), dtype=bool)
+        key = number * self._width + np.searchsorted(self._times, time_ns, "left")
+        return np.searchsorted(self._key, key, "left"), known
+
+
+def _before(group: Sequence[int], end: Sequence[int], before: MutableSequence[int]) -> int:
+    """Of the events before each in its group the one that ends last, of several the last; -1 for none."""
+    latest = -1
+    for at in range(len(group)):
+        if latest >= 0 and group[latest] != group[at]:
+            latest = -1
+        before[at] = latest
+        if latest < 0 or end[at] >= end[latest]:
+            latest = at
+    return len(group)
+
+
+def _latest(group: Sequence[int], end: Sequence[int], latest: MutableSequence[int]) -> int:
+    """The event that ends last up to each in its group, of several the last."""
+    best = -1
+    for at in range(len(group)):
+        if best < 0 or group[best] != group[at] or end[at] >= end[best]:
+            best = at
+        latest[at] = best
+    return len(group)
+
+
+def _called(group: Sequence[int], known: Sequence[int], called: MutableSequence[int]) -> int:
+    """Lower the unknown times to that of the next known one in the group, and before the first known one to the lowest."""
+    for at in range(len(group) - 2, -1, -1):
+        if known[at] == 0 and group[at + 1] == group[at] and called[at + 1] < called[at]:
+            called[at] = called[at + 1]
+    led = 0
+    for at in range(len(group)):
+        if at == 0 or group[at] != group[at - 1]:
+            led = 0
+        if known[at] == 1:
+            led = 1
+        elif led == 0:
+            called[at] = _LONG_AGO
+    return len(group)

@@ -1,0 +1,405 @@
+"""Critical paths of drawn traces: each part to the nanosecond, what a step takes without it, and what is assumed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from overhead_lens.traces.critical_path.model import CriticalPath, Share, Slack, WindowPath
+from tests.drawn.timelines import AUTOGRAD, WORKER, analyzer_of, call, drawn, kernel, timed
+
+SYNCHRONIZE = "cudaStreamSynchronize"
+STEP = "ProfilerStep#1"
+
+
+def critical_path(*entries: dict) -> CriticalPath:
+    return analyzer_of(*entries).paths.analysis()
+
+
+def window(*entries: dict) -> WindowPath:
+    (found,) = critical_path(*entries).windows
+    return found
+
+
+def on_path(path: WindowPath) -> dict[str, int]:
+    return {share.name: share.ns for share in path.kinds if share.ns}
+
+
+def if_free(shares: tuple[Share, ...]) -> dict[str, int | None]:
+    return {share.name: share.if_free_ns for share in shares}
+
+
+def parts(*entries: dict) -> list[tuple[Any, ...]]:
+    frame = analyzer_of(*entries).paths.frame()
+    columns = ("lane", "kind", "start_ns", "dur_ns", "reached_by")
+    return list(zip(*(frame[name].tolist() for name in columns), strict=True))
+
+
+def sync_event(start: int, dur: int, name: str, correlation: int, **args: Any) -> dict:
+    """A synchronization event of CUPTI."""
+    return timed(start, dur, name, "cuda_sync", (0, 7), cuda_sync_kind=name, correlation=correlation, device=0, **args)
+
+
+BLOCKED = (
+    drawn("[-----------------------------)", "train.py(1): step", "python_function"),
+    call("  [-)", 1),
+    kernel("     [--------------)", 1),
+    call("      [----------------)", 2, SYNCHRONIZE),
+)
+
+
+def test_the_host_waits_for_the_device() -> None:
+    assert parts(*BLOCKED) == [
+        ("thread 10", "python", 0, 2, "program_order"),
+        ("thread 10", "launch", 2, 2, "program_order"),
+        ("device 0 stream 7", "launch_latency", 4, 1, "launch"),
+        ("device 0 stream 7", "compute", 5, 15, "device_event"),
+        ("thread 10", "wait", 20, 3, "assumed_synchronization"),
+        ("thread 10", "python", 23, 7, "program_order"),
+    ]
+
+
+def test_what_would_be_free_is_evaluated_again() -> None:
+    path = window(*BLOCKED)
+    assert (path.wall_ns, path.length_ns, path.unexplained_ns) == (30, 30, 0)
+    assert if_free(path.kinds) == {
+        "python": 30 - 9,
+        "launch": 30 - 2,
+        "wait": 30 - 3,
+        # Without the kernel the host goes on at once: two of Python before it has called, which no longer hide behind it.
+        "compute": 30 - 15 + 1,
+        "launch_latency": 30 - 1,
+    }
+    assert if_free(path.kernels) == {"gemm": 16}
+
+
+def test_a_host_that_is_slower_than_the_device() -> None:
+    path = window(
+        drawn("[-------------)", "aten::mm"),
+        call("    [--)", 1),
+        kernel("       [)", 1),
+    )
+    assert on_path(path) == {"dispatcher": 14 - 3, "launch": 3}
+    assert if_free(path.kinds) == {"dispatcher": 3 + 1, "launch": 11, "compute": 14}
+    # It may end with the operator, seven later.
+    assert path.slack == (Slack("gemm", "0", 1, 0, 6, 6),)
+
+
+def test_an_operator_is_its_own_time_the_calls_in_it_and_what_these_launched() -> None:
+    path = window(
+        drawn("[---------)", "aten::linear"),
+        drawn("  [------)", "aten::mm"),
+        call("    [--)", 1),
+        kernel("       [----------)", 1),
+    )
+    assert [(share.name, share.ns, share.total_ns) for share in path.operators] == [
+        ("aten::mm", 2 + 3 + 11, 2 + 3 + 2 + 11),
+        ("aten::linear", 2, 2 + 1),
+    ]
+    # The operator's last and what surrounds it are left: 2 + 1 of linear, in the order of the thread.
+    assert if_free(path.operators) == {"aten::mm": 3, "aten::linear": 16}
+
+
+def test_a_graph_launch_stands_for_all_of_its_events_by_its_correlation() -> None:
+    entries = (
+        call("[---)", 1, "someVendorReplay"),
+        kernel("  [---)", 1, "first"),
+        kernel("      [---)", 1, "second"),
+        kernel("           [---)", 1, "third"),
+    )
+    found = critical_path(*entries)
+    assert found.edges["launch"] == 3
+    assert parts(*entries) == [
+        ("thread 10", "launch", 0, 2, "program_order"),
+        ("device 0 stream 7", "compute", 2, 4, "launch"),
+        ("device 0 stream 7", "compute", 6, 4, "device_event"),
+        ("device 0 stream 7", "device_gap", 10, 1, "stream_order"),
+        ("device 0 stream 7", "compute", 11, 4, "device_event"),
+    ]
+
+
+def test_one_graph_on_two_streams_goes_on_where_the_other_stream_ended() -> None:
+    found = critical_path(
+        call("[-)", 1, "cudaGraphLaunch"),
+        kernel("  [-------)", 1, "first"),
+        kernel("           [--)", 1, "second", stream=9),
+    )
+    assert found.edges["assumed_stream_wait"] == 1
+    (path,) = found.windows
+    assert on_path(path) == {"launch": 2, "compute": 8 + 3, "queue": 1}
+    assert path.assumed == {"assumed_stream_wait": 1}
+
+
+def test_synchronization_events_tell_which_stream_waited_for_which() -> None:
+    entries = (
+        call("[)", 1),
+        call(" [)", 2),
+        call("  [)", 3, "cudaEventRecord"),
+        # Launched after the record: nobody waits for it.
+        call("   [)", 4),
+        call("    [)", 5, "cudaStreamWaitEvent"),
+        call("     [)", 6),
+        kernel("  [----)", 1, "early"),
+        kernel("       [----)", 2, "recorded"),
+        kernel("            [------------)", 4, "later"),
+        kernel("              [-------------)", 6, "waiting", stream=9),
+        sync_event(4, 1, "Stream Wait Event", 5, stream=9, wait_on_stream=7, wait_on_cuda_event_record_corr_id=3),
+    )
+    found = critical_path(*entries)
+    assert found.edges["stream_wait"] == 1
+    assert "assumed_stream_wait" not in found.edges
+    assert found.assumptions == ()
+    assert parts(*entries)[-2:] == [
+        ("device 0 stream 9", "queue", 12, 2, "stream_wait"),
+        ("device 0 stream 9", "compute", 14, 14, "device_event"),
+    ]
+
+
+def test_a_stream_is_assumed_to_have_waited_only_where_a_wait_was_called() -> None:
+    entries = [
+        call("[)", 1),
+        kernel(" [---------)", 1, "first"),
+        call("   [)", 2),
+        kernel("             [----)", 2, "second", stream=9),
+        call("                    [)", 7, "cudaStreamWaitEvent"),
+    ]
+    late = critical_path(*entries)
+    assert "assumed_stream_wait" not in late.edges
+    # The call that launched, and nothing until the start.
+    assert on_path(late.windows[0]) == {"launch": 2, "queue": 9, "compute": 5, "unexplained": 5}
+    before = critical_path(*entries, drawn(" [)", "cudaStreamWaitEvent", "cuda_runtime", WORKER, correlation=8))
+    assert on_path(before.windows[0]) == {"launch": 1, "compute": 10 + 5, "queue": 2, "unexplained": 3}
+    assert before.edges["assumed_stream_wait"] == 1
+    assert [line for line in before.assumptions if "on another stream" in line] == [
+        "1 device events that start late are taken to have waited for what ended last before them on another stream"
+    ]
+
+
+def test_what_ended_before_the_stream_was_free_tells_nothing() -> None:
+    assert (
+        "assumed_stream_wait"
+        not in critical_path(
+            call("[)", 1),
+            call(" [)", 2),
+            call("  [)", 3),
+            kernel(" [--)", 1, stream=9),
+            kernel("   [-------)", 2),
+            kernel("             [--)", 3),
+        ).edges
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "kind", "waited"),
+    [
+        ((), "assumed_synchronization", 9),
+        ((sync_event(7, 16, "Stream Sync", 3, stream=7),), "synchronization", 12),
+        ((sync_event(7, 16, "Stream Sync", 3, stream=9),), "synchronization", 9),
+    ],
+)
+def test_a_stream_synchronization_waits_for_the_stream_of_its_event(told: tuple, kind: str, waited: int) -> None:
+    found = critical_path(
+        call("[)", 1),
+        call(" [)", 2),
+        kernel("  [-----------------)", 1),
+        kernel("   [--------------)", 2, stream=9),
+        call("       [---------------)", 3, SYNCHRONIZE),
+        *told,
+    )
+    assert found.edges[kind] == 1
+    wait_ns = sum(share.total_ns for share in found.windows[0].kinds if share.name == "wait")
+    # The call returns at 23, the streams are done at 20 and at 18.
+    assert wait_ns == {9: 23 - 18, 12: 23 - 20}[waited]
+
+
+def test_an_event_synchronization_waits_for_what_was_recorded() -> None:
+    entries = (
+        call("[)", 1),
+        call(" [)", 2, "cudaEventRecord"),
+        call("  [)", 3),
+        kernel("   [----)", 1, "recorded"),
+        kernel("        [--)", 3, "later"),
+        call("    [-----------)", 4, "cudaEventSynchronize"),
+    )
+    told = sync_event(4, 12, "Event Sync", 4, stream=7, wait_on_stream=7, wait_on_cuda_event_record_corr_id=2)
+    assert [share.total_ns for share in window(*entries).kinds if share.name == "wait"] == [16 - 11]
+    assert [share.total_ns for share in window(*entries, told).kinds if share.name == "wait"] == [16 - 8]
+
+
+def test_a_device_that_is_done_early_leaves_the_call_its_own_time() -> None:
+    path = window(
+        call("[)", 1),
+        kernel(" [-)", 1),
+        call("      [---)", 2, "cudaDeviceSynchronize"),
+        drawn("[---------)", "f.py(1): f", "python_function"),
+    )
+    assert on_path(path) == {"launch": 1, "python": 5, "wait": 4}
+    # But it cannot return before the device is done.
+    assert if_free(path.kinds)["python"] == 1 + 2 + 4
+
+
+def test_a_blocking_copy_waits_for_its_stream_and_for_itself() -> None:
+    entries = (
+        call("[)", 1),
+        kernel(" [----------)", 1),
+        call("   [---------------)", 2, "cudaMemcpyAsync"),
+        kernel("             [--)", 2, "Memcpy DtoH (Device -> Pageable)", "gpu_memcpy"),
+    )
+    assert parts(*entries) == [
+        ("thread 10", "launch", 0, 1, "program_order"),
+        ("device 0 stream 7", "compute", 1, 11, "launch"),
+        ("thread 10", "launch", 12, 1, "synchronization"),
+        ("device 0 stream 7", "copy", 13, 3, "launch"),
+        ("thread 10", "launch", 16, 3, "synchronization"),
+    ]
+
+
+def test_the_caller_waits_for_the_backward_pass() -> None:
+    backward = "autograd::engine::evaluate_function: AddBackward0"
+    entries = (
+        drawn("[--)", "aten::add"),
+        drawn("     [-----)", backward, thread=AUTOGRAD),
+        drawn("              [---)", "aten::sub"),
+        drawn("           [-)", backward, thread=AUTOGRAD),
+    )
+    assert parts(*entries) == [
+        ("thread 10", "dispatcher", 0, 3, "program_order"),
+        ("thread 10", "python", 3, 2, "program_order"),
+        ("thread 11", "dispatcher", 5, 8, "backward"),
+        ("thread 10", "python", 13, 1, "backward"),
+        ("thread 10", "dispatcher", 14, 4, "program_order"),
+    ]
+
+
+def test_work_of_another_thread_counts_where_it_launches() -> None:
+    entries = (
+        drawn("[------------------)", "aten::add"),
+        drawn("[-------------------------)", "loop.py(1): run", "python_function", thread=WORKER),
+        call("  [)", 1, thread=WORKER),
+        kernel("   [------------------)", 1),
+    )
+    path = window(*entries)
+    assert path.wall_ns == 26
+    # The other thread's own end is nobody's: the path ends with the device, and nothing says what the rest was for.
+    assert on_path(path) == {"python": 2, "launch": 1, "compute": 19, "unexplained": 4}
+
+
+def test_each_step_has_its_path() -> None:
+    entries = (
+        drawn("[--------------)", STEP, "user_annotation"),
+        drawn("               [--------------)", "ProfilerStep#2", "user_annotation"),
+        drawn("[-----------------------------)", "f.py(1): f", "python_function"),
+        call("  [)", 1),
+        kernel("   [--------------------)", 1),
+        call("    [-------------------)", 2, "cudaDeviceSynchronize"),
+    )
+    first, second = critical_path(*entries).windows
+    assert (first.step, first.start_ns, first.wall_ns, on_path(first)) == (
+        1,
+        0,
+        15,
+        {"python": 2, "launch": 1, "compute": 12},
+    )
+    # The kernel began in the step before: eight of it lie in this one, and what follows.
+    assert (second.step, second.start_ns, second.wall_ns) == (2, 15, 15)
+    assert on_path(second) == {"python": 6, "compute": 9}
+    assert if_free(second.kinds) == {"python": 9, "compute": 6}
+
+
+def test_a_kernel_that_lasts_over_all_of_a_step() -> None:
+    entries = (
+        drawn("     [------)", STEP, "user_annotation"),
+        call("[)", 1),
+        kernel(" [-----------------)", 1),
+        call("  [-----------------)", 2, "cudaDeviceSynchronize"),
+    )
+    path = window(*entries)
+    assert (path.wall_ns, on_path(path), if_free(path.kernels)) == (7, {"compute": 7}, {"gemm": 0})
+
+
+def test_steps_that_overlap_have_one_path() -> None:
+    found = critical_path(
+        drawn("[--------)", STEP, "user_annotation"),
+        drawn("     [---------)", "ProfilerStep#2", "user_annotation"),
+        drawn("[-------------)", "f.py(1): f", "python_function"),
+    )
+    assert [each.step for each in found.windows] == [1]
+    assert found.assumptions == ("1 steps overlap an earlier one or take no time: they have no critical path here",)
+
+
+def test_clocks_that_disagree_are_broken_between_host_and_device() -> None:
+    found = critical_path(
+        kernel(" [---)", 1),
+        call("   [--)", 1),
+        kernel("         [-----)", 2),
+        call("       [)", 2),
+        call("        [---)", 3, "cudaDeviceSynchronize"),
+        drawn("[---------------)", "f.py(1): f", "python_function"),
+    )
+    assert found.broken == {"launch": 1, "synchronization": 1}
+    assert found.edges["stream_order"] == 1
+    assert "1 dependencies (launch) contradict the clocks, which disagree, and were left out" in found.assumptions
+    assert found.windows[0].length_ns == 16
+
+
+def test_events_of_one_stream_that_overlap() -> None:
+    path = window(
+        call("[)", 1),
+        call(" [)", 2),
+        kernel(" [-----)", 1, "a"),
+        kernel("    [------)", 2, "b"),
+    )
+    assert [(share.name, share.ns) for share in path.kernels] == [("b", 7), ("a", 3)]
+    assert on_path(path) == {"launch": 1, "compute": 10}
+
+
+def test_modules_of_the_host_and_of_what_it_launched() -> None:
+    path = window(
+        drawn("[--------------)", "nn.Module: Model_0", "python_function"),
+        drawn("  [------)", "nn.Module: Linear_0", "python_function"),
+        call("    [)", 1),
+        kernel("     [-----------)", 1),
+    )
+    assert [(share.name, share.ns, share.total_ns) for share in path.modules] == [
+        ("nn.Module: Linear_0", 2 + 1 + 12, 2 + 1 + 4 + 12),
+        ("nn.Module: Model_0", 2, 2 + 6),
+    ]
+
+
+def test_a_trace_without_host_events_is_its_busiest_stream() -> None:
+    path = window(
+        kernel("[----)", 1, "a"),
+        kernel("       [--)", 2, "b"),
+        kernel("  [-----)", 3, "c", stream=9),
+    )
+    assert (path.wall_ns, on_path(path)) == (10, {"compute": 5 + 3, "unexplained": 2})
+
+
+def test_nothing_recorded_has_no_path() -> None:
+    assert critical_path() == CriticalPath(())
+    assert critical_path(drawn("[)", "ProfilerStep#1", "user_annotation")).windows[0].kinds == (
+        Share("python", 1, 1, 0),
+    )
+    instant = timed(0, 0, "aten::add")
+    assert critical_path(instant) == CriticalPath(())
+
+
+def test_it_is_only_made_when_it_is_asked_for() -> None:
+    assert analyzer_of(*BLOCKED).analysis().critical_path is None
+
+
+def test_latencies_are_those_of_launches_that_had_nothing_to_wait_for() -> None:
+    entries = (
+        drawn("[----------------------------)", "f.py(1): f", "python_function"),
+        call("[)", 1),
+        call(" [)", 2),
+        kernel("   [---------)", 1, "first"),
+        kernel("             [-----)", 2, "second"),
+        call("  [----------------------)", 3, "cudaDeviceSynchronize"),
+    )
+    path = window(*entries)
+    # Two from the first launch; the second waited for its stream, which tells nothing of latencies.
+    assert on_path(path) == {"launch": 1, "launch_latency": 2, "compute": 16, "wait": 6, "python": 4}
+    # Without kernels: the second launch, two until its kernel, and what comes after the synchronization.
+    assert if_free(path.kinds)["compute"] == 2 + 2 + 6 + 4
