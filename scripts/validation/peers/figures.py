@@ -11,6 +11,7 @@ import pandas as pd
 
 from overhead_lens.traces.host import HOST_EVENTS, OPERATORS, RUNTIME
 from scripts.validation.peers.readings import COMMUNICATION, COMPUTE, COPY, NEITHER, Read
+from scripts.validation.peers.recording import chosen
 
 
 class Between(NamedTuple):
@@ -131,7 +132,7 @@ def _while_running(read: Read, *kinds: str) -> float:
 
 
 def _of_kind(read: Read, *kinds: str) -> pd.DataFrame:
-    return read.work[read.work["kind"].isin(kinds)]
+    return chosen(read.work, read.work["kind"].isin(kinds))
 
 
 def _covered(read: Read, events: pd.DataFrame) -> float | None:
@@ -206,7 +207,8 @@ def _gaps(work: pd.DataFrame, *, one_by_one: bool) -> tuple[Any, Any, Any]:
 # ---------------------------------------------------------------- launches
 def launch_count(read: Read) -> Figure:
     """Launches with their device event."""
-    return None if _latencies(read) is None else len(_latencies(read))
+    latencies = _latencies(read)
+    return 0 if latencies is None else len(latencies)
 
 
 def launch_median(read: Read) -> Figure:
@@ -237,10 +239,11 @@ def _latencies(read: Read) -> Any:
     if not len(work) and "each_pair" not in read.readings:
         return None
     pairs = _pairs(read, names)
-    latency = np.maximum(pairs["start_work"] - pairs["start_call"], 0)
+    called, returned, started = (pairs[column].to_numpy() for column in ("start_call", "end_call", "start_work"))
+    latency = np.maximum(started - called, 0)
     if "after_return" in read.readings:
-        latency = np.maximum(latency, pairs["end_call"] - pairs["start_call"])
-    return latency.to_numpy() * read.unit_ns
+        latency = np.maximum(latency, returned - called)
+    return latency * read.unit_ns
 
 
 def queue_max(read: Read) -> Figure:
@@ -279,13 +282,18 @@ def _pairs(read: Read, names: set[str] | None) -> pd.DataFrame:
         elif keys is not None:
             hosts, work = hosts[hosts["key"].isin(keys)], work[work["key"].isin(keys)]
         calls = hosts[["key", "start", "end"]].rename(columns={"start": "start_call", "end": "end_call"})
-        return calls.merge(work[["key", *columns]].rename(columns=renamed), on="key", how="inner")
+        return _joined(calls, work[["key", *columns]].rename(columns=renamed), "key")
     calls = events[events["cat"].isin(RUNTIME)]
     if names is not None:
         calls = calls[calls["key"].isin(keys)]
     calls = calls[["row", "start", "end"]].rename(columns={"row": "launch", "start": "start_call", "end": "end_call"})
     first = work.sort_values("start", kind="stable").drop_duplicates("launch")
-    return calls.merge(first[["launch", *columns]].rename(columns=renamed), on="launch", how="inner")
+    return _joined(calls, first[["launch", *columns]].rename(columns=renamed), "launch")
+
+
+def _joined(calls: pd.DataFrame, work: pd.DataFrame, on: str) -> pd.DataFrame:
+    pairs: pd.DataFrame = calls.merge(work, on=on, how="inner")
+    return pairs
 
 
 # ---------------------------------------------------------------- by name
@@ -326,13 +334,13 @@ def collective_sum(read: Read) -> Figure:
 
 
 def _operators(read: Read) -> pd.DataFrame:
-    return read.events[read.events["cat"].isin(OPERATORS)]
+    return chosen(read.events, read.events["cat"].isin(OPERATORS))
 
 
 def _kernels(read: Read) -> pd.DataFrame:
     if "tl_kernels" in read.readings:
-        return read.work[read.work["cat"] == "kernel"]
-    return read.work[read.work["kind"] != NEITHER] if "hta_types" in read.readings else read.work
+        return chosen(read.work, read.work["cat"] == "kernel")
+    return chosen(read.work, read.work["kind"] != NEITHER) if "hta_types" in read.readings else read.work
 
 
 def _collectives(read: Read) -> pd.DataFrame:
@@ -340,7 +348,9 @@ def _collectives(read: Read) -> pd.DataFrame:
         return _of_kind(read, COMMUNICATION)
     kernels = read.work[read.work["cat"] == "kernel"]
     has_link = kernels["correlation"].notna() | kernels["external"].notna()
-    return kernels[has_link & np.array([bool(_TL_COLLECTIVE.search(name)) for name in kernels["name"]], dtype=bool)]
+    return chosen(
+        kernels, has_link & np.array([bool(_TL_COLLECTIVE.search(name)) for name in kernels["name"]], dtype=bool)
+    )
 
 
 def _by_name(events: pd.DataFrame, what: str, unit_ns: int) -> Mapping[str, float]:
@@ -361,5 +371,3 @@ def duration(read: Read) -> Figure:
         return _ns(read, events["start"].max() - events["start"].min())
     chosen = events[events["cat"].isin(HOST_EVENTS) | events["device"].to_numpy(dtype=bool)]
     return _ns(read, chosen["end"].max() - chosen["start"].min()) if len(chosen) else 0
-
-

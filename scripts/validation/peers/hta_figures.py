@@ -11,10 +11,9 @@ import io
 import json
 import logging
 import math
-import os
 import sys
 import warnings
-from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -36,8 +35,8 @@ def figures(path: str) -> dict[str, Any]:
     from hta.trace_analysis import TraceAnalysis
 
     try:
-        job = TraceAnalysis(trace_files={0: os.path.basename(path)}, trace_dir=os.path.dirname(path))
-    except BaseException as error:
+        job = TraceAnalysis(trace_files={0: Path(path).name}, trace_dir=str(Path(path).parent))
+    except Exception as error:
         return {"failed": first_line(error)}
     said: dict[str, Any] = {}
     errors: dict[str, str] = {}
@@ -46,7 +45,7 @@ def figures(path: str) -> dict[str, Any]:
     ):  # fmt: skip
         try:
             said |= ask(job)
-        except BaseException as error:
+        except Exception as error:  # noqa: PERF203
             errors[ask.__name__] = first_line(error)
     return {"figures": finite(said), "errors": errors}
 

@@ -18,6 +18,10 @@ _EVENTS = ("stream_argument", "last_step", "twice")
 _TIMES = ("whole_us", *_EVENTS)
 _TL = ("float64", "tl_categories", "tl_flows")
 
+_Ours = Callable[[DeviceBudget], float | None]
+_Plain = Callable[[Read], Figure]
+_Says = Callable[[Said], Any]
+
 _US, _MS = 1_000, 1_000_000
 
 
@@ -36,6 +40,11 @@ class Told:
     of: Callable[[Said], Figure]
     readings: tuple[str, ...]
     rounding: float = 0.0
+
+    @property
+    def exact(self) -> float:
+        """What floating point may cost it: 1 ns of a time, nothing of a count; of a percentage all of its last digit."""
+        return min(self.rounding, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +87,16 @@ def _device() -> Iterable[Quantity]:
             TRACELENS: Told("device_events", lambda said: said["linked"], ("tl_categories", "tl_flows")),
         },
     )  # fmt: skip
-    for name, ours, figure, hta, tracelens in (
+    times: tuple[tuple[str, _Ours, _Plain, _Says, str], ...] = (
         ("device span", lambda it: it.span_ns, figures.span, lambda said: said["kernel"], "total_time"),
         ("device busy", lambda it: it.busy_ns, figures.busy, lambda said: said["kernel"] - said["idle"], "busy_time"),
         ("device idle", lambda it: it.idle_ns, figures.idle, lambda said: said["idle"], "idle_time"),
-    ):
-        yield Quantity(
-            name, "ns", _of_device(ours), figure, {HTA: _hta_time("temporal", hta, _TIMES), TRACELENS: _timeline(tracelens, _TL)}
-        )
-    for name, ours, figure, hta, tracelens in (
+    )
+    for name, ours, plain, says, key in times:
+        told = {HTA: _hta_time("temporal", says, _TIMES), TRACELENS: _timeline(key, _TL)}
+        yield Quantity(name, "ns", _of_device(ours), plain, told)
+    # What TraceLens says of the last is the difference of two.
+    kinds: tuple[tuple[str, _Ours, _Plain, tuple[str, ...], str | None], ...] = (
         ("compute", lambda it: it.kinds.compute_ns, figures.compute, ("COMPUTATION",), "computation_time"),
         (
             "communication", lambda it: it.kinds.communication_ns, figures.communication, ("COMMUNICATION",),
@@ -97,14 +107,13 @@ def _device() -> Iterable[Quantity]:
             "compute beside communication", lambda it: it.kinds.overlap_ns, figures.overlap,
             ("COMPUTATION", "COMMUNICATION"), None,
         ),
-    ):  # fmt: skip
-        yield Quantity(
-            name, "ns", _of_device(ours), figure,
-            {
-                HTA: _hta_time("kernels", _of_types(hta), (*_TIMES, "hta_types", "hta_states")),
-                TRACELENS: _timeline(tracelens, (*_TL, "tl_types")),
-            },
-        )  # fmt: skip
+    )  # fmt: skip
+    for name, ours, plain, types, part in kinds:
+        told = {
+            HTA: _hta_time("kernels", _of_types(types), (*_TIMES, "hta_types", "hta_states")),
+            TRACELENS: _timeline(part, (*_TL, "tl_types")),
+        }
+        yield Quantity(name, "ns", _of_device(ours), plain, told)
     yield Quantity(
         "copies beside nothing", "ns",
         _of_device(lambda it: it.busy_ns - it.kinds.compute_ns - it.kinds.communication_ns + it.kinds.overlap_ns),
@@ -122,7 +131,12 @@ def _idle() -> Iterable[Quantity]:
     readings = (*_TIMES, "hta_links", "each_stream", "whole_gap")
     for name, ours, figure, keys in (
         ("idle until launched", lambda it: it.idle_ns - it.idle_blame["queue"], figures.waits_for_host, ("host_wait",)),
-        ("idle after the launch", lambda it: it.idle_blame["queue"], figures.waits_for_device, ("kernel_wait", "other")),
+        (
+            "idle after the launch",
+            lambda it: it.idle_blame["queue"],
+            figures.waits_for_device,
+            ("kernel_wait", "other"),
+        ),
     ):
         yield Quantity(name, "ns", _of_device(ours), figure, {HTA: _hta_time("idle", _idle_keys(keys), readings)})
 
@@ -130,11 +144,16 @@ def _idle() -> Iterable[Quantity]:
 def _launches() -> Iterable[Quantity]:
     readings = (*_TIMES, "launch_names", "each_pair", "after_return")
     yield Quantity(
-        "launches", "", _of_device(lambda it: it.launch.count), figures.launch_count,
+        "launches", "", lambda analysis: sum(device.launch.count for device in analysis.devices), figures.launch_count,
         {HTA: Told("launches", lambda said: len(said["launches"]), readings[:-1])},
     )  # fmt: skip
     for name, ours, figure, share in (
-        ("launch latency, median", lambda it: it.launch.median_ns if it.launch.count else None, figures.launch_median, 0.5),
+        (
+            "launch latency, median",
+            lambda it: it.launch.median_ns if it.launch.count else None,
+            figures.launch_median,
+            0.5,
+        ),
         ("launch latency, p99", lambda it: it.launch.p99_ns if it.launch.count else None, figures.launch_p99, 0.99),
         ("launch latency, most", lambda it: it.launch.max_ns if it.launch.count else None, figures.launch_max, 1.0),
     ):
@@ -223,7 +242,9 @@ def _timeline(key: str | None, readings: tuple[str, ...]) -> Told:
 def _of_types(types: Sequence[str]) -> Callable[[Said], Any]:
     def of(said: Said) -> Any:
         told = said["kernel_types"]
-        return sum(time for name, time in told.items() if set(types) <= set(name.split(" overlapping "))) if told else None
+        return (
+            sum(time for name, time in told.items() if set(types) <= set(name.split(" overlapping "))) if told else None
+        )
 
     return of
 

@@ -18,14 +18,14 @@ import pandas as pd
 from overhead_lens.readers.kineto.model import COPY_CATEGORIES, DEVICE_CATEGORIES
 from overhead_lens.traces.device import KINDS, device_kinds
 from overhead_lens.traces.host import RUNTIME
-from scripts.validation.peers.recording import ABSENT, Recording
+from scripts.validation.peers.recording import ABSENT, Recording, chosen
 
 COMPUTE, COMMUNICATION, COPY, NEITHER = (*KINDS, "other")
 
 REASONS = {
     "whole_us": "HTA rounds starts up and ends down to whole µs, so that every event is shorter, some of them below zero.",
-    "stream_argument": "HTA takes every event with an integer stream argument for device work, and no other: host calls and "
-    "synchronizations that carry one, MTIA's control events, but no kernel that names no stream.",
+    "stream_argument": "HTA takes what has an integer stream argument for device work: also host calls and synchronizations that "
+    "carry one, and MTIA's control events, never a kernel without one.",
     "last_step": "HTA drops the last profiler step, and all device work that no earlier call launched.",
     "twice": "HTA counts a device event once for each host event of its correlation.",
     "hta_types": "HTA tells types by name: nccl...Kernel is communication, Memcpy, Memset and dma are memory, and *Sync is none.",
@@ -39,10 +39,11 @@ REASONS = {
     "no other launch: no driver's, no graph's, none of HIP.",
     "queue_names": "HTA's queue knows eleven launch calls by name, and no graph launch.",
     "each_pair": "HTA pairs every host event with every device event of its correlation, here a launch counts once.",
-    "after_return": "HTA counts from the return of the call and at least 0: a kernel that starts while its call runs seems later.",
+    "after_return": "HTA counts from the return of the call and at least 0: a kernel that starts sooner seems later.",
     "any_order": "HTA sorts equal times in no particular order: a launch may come before or after the kernel that starts then.",
     "last_start": "HTA's trace is from the first to the last start of any event, here to the last end of host or device work.",
-    "float64": "TraceLens adds times up as float64 µs since 1970, which hold 1/8 to 1/4 of a µs, or 1/2048 of one since boot.",
+    "float64": "TraceLens adds up float64 µs, which hold quarters of a µs where a trace counts from 1970, 1/2048 of one from a later "
+    "base.",
     "tl_categories": "TraceLens knows kernel, gpu_memcpy and gpu_memset, not the older Kernel, Memcpy and Memset.",
     "tl_flows": "TraceLens leaves out device work whose arrow from the host is not in the trace: one arrow is one device event.",
     "tl_types": "TraceLens counts memory sets as compute, and ROCm's copy kernels as copies; rccl, nccl and cross_device_reduce "
@@ -70,8 +71,8 @@ class Read:
 
     Attributes:
         readings: The set.
-        events: Those of the recording that remain, with ``device`` (bool), ``kind`` and ``launch`` (``row`` of the launching call,
-            -1 for none) added.
+        events: Those of the recording that remain, with ``device`` (bool), ``kind`` and ``launch`` (``row`` of the launching
+            call, -1 for none) added.
         unit_ns: What their times count in.
     """
 
@@ -94,7 +95,7 @@ class Read:
     @cached_property
     def work(self) -> pd.DataFrame:
         """The device's events."""
-        return self.events[self.events["device"].to_numpy(dtype=bool)]
+        return chosen(self.events, self.events["device"])
 
     def _on_device(self, events: pd.DataFrame) -> Any:
         if "stream_argument" in self.readings:
@@ -187,14 +188,14 @@ def _step_numbers(events: pd.DataFrame) -> list[str]:
 def _before_last_step(events: pd.DataFrame, *, twice: bool) -> pd.DataFrame:
     """What HTA keeps of a trace of several steps."""
     steps = {name for name in events["name"].cat.categories if _STEP in name}
-    if len(steps) < 2:  # noqa: PLR2004
+    if len(steps) < 2:
         return events
     on_gpu = _on_gpu(events)
     hosts, gpu = events[~on_gpu], events[on_gpu]
     hosts = hosts[hosts["start"] < hosts.loc[hosts["name"].isin(steps), "start"].max()]
-    if not twice:
-        return pd.concat([gpu[gpu["key"].isin(hosts["key"])], hosts])
-    return pd.concat([gpu.merge(hosts["key"], on="key", how="inner"), hosts])
+    gpu = gpu.merge(hosts["key"], on="key", how="inner") if twice else chosen(gpu, gpu["key"].isin(hosts["key"]))
+    kept: pd.DataFrame = pd.concat([gpu, hosts])
+    return kept
 
 
 @lru_cache(maxsize=1)

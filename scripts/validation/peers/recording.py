@@ -22,8 +22,8 @@ class Recording:
 
     Attributes:
         events: ``row`` (place in ``traceEvents``), ``name``, ``cat``, ``pid``, ``tid``, ``start`` and ``end`` in units of
-            ``unit_ns``, ``ts_us`` and ``dur_us`` (float64, as a JSON parser has them), ``stream``, ``correlation``, ``external`` as
-            in ``args`` (None where absent); ``stream_number``, ``key`` and ``external_key`` as integers, -1 where they are none.
+            ``unit_ns``, ``ts_us`` and ``dur_us`` (float64, as a JSON parser has them), ``stream``, ``correlation``, ``external``
+            as in ``args`` (None where absent); ``stream_number``, ``key`` and ``external_key`` as integers, -1 for none.
         unit_ns: What ``start`` and ``end`` count in.
         has_decimals: Whether any time of the file is no whole number of µs.
         flow_starts: Ids at which an arrow from host to device begins.
@@ -102,3 +102,9 @@ def number(value: Any) -> int:
         return int(value)
     except (TypeError, ValueError):
         return ABSENT
+
+
+def chosen(events: pd.DataFrame, which: Any) -> pd.DataFrame:
+    """The events of a mask."""
+    some: pd.DataFrame = events[np.asarray(which, dtype=bool)]
+    return some
