@@ -42,8 +42,8 @@ REASONS = {
     "after_return": "HTA counts from the return of the call and at least 0: a kernel that starts sooner seems later.",
     "any_order": "HTA sorts equal times in no particular order: a launch may come before or after the kernel that starts then.",
     "last_start": "HTA's trace is from the first to the last start of any event, here to the last end of host or device work.",
-    "float64": "TraceLens adds up float64 µs, which hold quarters of a µs where a trace counts from 1970, 1/2048 of one from a later "
-    "base.",
+    "float64": "TraceLens adds up float64 µs, which hold quarters of a µs where a trace counts from 1970, 1/2048 of one from "
+    "a later base.",
     "tl_categories": "TraceLens knows kernel, gpu_memcpy and gpu_memset, not the older Kernel, Memcpy and Memset.",
     "tl_flows": "TraceLens leaves out device work whose arrow from the host is not in the trace: one arrow is one device event.",
     "tl_types": "TraceLens counts memory sets as compute, and ROCm's copy kernels as copies; rccl, nccl and cross_device_reduce "
