@@ -53,7 +53,12 @@ def test_plain_code_says_what_the_analysis_says(tmp_path: Path, entries: list[di
 
 @pytest.mark.parametrize(
     "name",
-    ["hta_amd_mi250_minitoy", "hta_gpu_user_annotation", "hta_old_cats_inference_rank1", "tl_mi300_sglang_decode_graph"],
+    [
+        "hta_amd_mi250_minitoy",
+        "hta_gpu_user_annotation",
+        "hta_old_cats_inference_rank1",
+        "tl_mi300_sglang_decode_graph",
+    ],
 )
 def test_plain_code_says_what_the_analysis_says_of_public_traces(name: str) -> None:
     path = public_trace(name)
@@ -160,7 +165,9 @@ def test_rows_count_what_came_of_each_quantity() -> None:
 
     @cache
     def of(trace: str, theirs: float) -> Compared:
-        verdict = compared(10, theirs, figure_of(last_step=2, whole_us=0), ("last_step", "whole_us"), rounding=0, exact=0)
+        verdict = compared(
+            10, theirs, figure_of(last_step=2, whole_us=0), ("last_step", "whole_us"), rounding=0, exact=0
+        )
         return Compared(trace, quantity, HTA, verdict)
 
     found = [of("one", 10), of("two", 12), of("three", 13)]

@@ -106,7 +106,9 @@ def exposed_copies(read: Read) -> Figure:
 
 def overlap_percent(read: Read) -> Figure:
     """Overlap as a share of communication."""
-    whole = communication(read)
+    whole = _covered(read, _of_kind(read, COMMUNICATION))
+    if whole and "hta_states" in read.readings:
+        return 100 * _while_running(read, COMMUNICATION, COMPUTE, kinds=(COMMUNICATION, COMPUTE)) / whole
     return 100 * overlap(read) / whole if whole else None  # type: ignore[operator]
 
 
@@ -116,17 +118,17 @@ def _of_type(read: Read, kind: str) -> Figure:
     return _covered(read, _of_kind(read, kind))
 
 
-def _while_running(read: Read, *kinds: str) -> float:
-    """Time in which all the kinds run, by a sum that each start adds a kind's bit to and each end takes it off."""
+def _while_running(read: Read, *wanted: str, kinds: tuple[str, ...] = (COMPUTE, COMMUNICATION, COPY)) -> float:
+    """Time in which all that is wanted runs, by a sum that each start adds a kind's bit to and each end takes it off."""
     times, changes = [], []
-    for bit, kind in enumerate((COMPUTE, COMMUNICATION, COPY)):
+    for bit, kind in enumerate(kinds):
         starts, ends = _merged(_of_kind(read, kind))
         times += [starts, ends]
         changes += [np.full(len(starts), 1 << bit), np.full(len(ends), -(1 << bit))]
     time, change = np.concatenate(times), np.concatenate(changes)
     order = np.argsort(time, kind="stable")
     time, running = time[order], np.cumsum(change[order])[:-1]
-    mask = sum(1 << bit for bit, kind in enumerate((COMPUTE, COMMUNICATION, COPY)) if kind in kinds)
+    mask = sum(1 << bit for bit, kind in enumerate(kinds) if kind in wanted)
     runs = (running > 0) & (running & mask == mask)
     return _ns(read, np.diff(time)[runs].sum())
 

@@ -123,7 +123,7 @@ def _device() -> Iterable[Quantity]:
         "compute beside communication", "%",
         _of_device(lambda it: 100 * it.kinds.overlap_ns / it.kinds.communication_ns if it.kinds.communication_ns else None),
         figures.overlap_percent,
-        {HTA: Told("overlap", lambda said: said["overlap_percent"], (*_TIMES, "hta_types"), 0.005)},
+        {HTA: Told("overlap", lambda said: said["overlap_percent"], (*_TIMES, "hta_types", "hta_states"), 0.005)},
     )  # fmt: skip
 
 
