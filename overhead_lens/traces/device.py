@@ -40,6 +40,9 @@ _COMMUNICATION = re.compile(
 )
 """Kernels of NCCL, RCCL and MSCCL, and the custom all-reduces of torch's symmetric memory, vLLM and SGLang."""
 
+_COPY = re.compile(r"__amd_rocclr_(copyBuffer|fillBuffer)|MEMORY_COPY_(HOST|DEVICE)_TO_(HOST|DEVICE)(\.kd)?$")
+"""Copies and fills that older ROCm records among the kernels (ROCm/clr, rocclr/device: blit kernels; TraceLens, util.py)."""
+
 _QUEUE, _LAUNCH, _UNKNOWN = (BLAME.index(name) for name in (QUEUE, "launch", "unattributed"))
 _BLAME_OF_CATEGORY = np.array([BLAME.index(name) for name in BLAMED_AS])
 
@@ -180,11 +183,17 @@ class DeviceTimeline:
 def device_kinds(events: pd.DataFrame) -> Ints:
     """Number in ``KINDS`` per row of the event frame, by name and category; meaningless for host events."""
     name = events["name"].cat
-    communicates = np.zeros(max(1, len(name.categories)), dtype=bool)
+    kinds = np.full(max(1, len(name.categories)), COMPUTE)
     used = np.unique(name.codes.to_numpy()[events["device"].to_numpy() >= 0])
-    communicates[used] = [_COMMUNICATION.search(name.categories[code]) is not None for code in used]
-    kind = np.where(communicates[name.codes.to_numpy()], COMMUNICATION, COMPUTE)
+    kinds[used] = [_kind_by_name(name.categories[code]) for code in used]
+    kind = kinds[name.codes.to_numpy()]
     return np.where(where(events["cat"], COPY_CATEGORIES.__contains__), COPY, kind)
+
+
+def _kind_by_name(name: str) -> int:
+    if _COPY.match(name):
+        return COPY
+    return COMMUNICATION if _COMMUNICATION.search(name) else COMPUTE
 
 
 _Part = tuple[Ints, Ints, Ints]

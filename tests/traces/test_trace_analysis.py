@@ -15,6 +15,7 @@ from overhead_lens.traces import loops as kernels
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.intervals import cut, merged, union
 from overhead_lens.traces.launches import launching_operators, link
+from overhead_lens.traces.model import Kinds
 from tests.drawn.timelines import (
     AUTOGRAD,
     CLASSIFIER,
@@ -396,6 +397,16 @@ def test_costs_by_name() -> None:
     assert [(each.name, each.category, each.count, each.self_ns) for each in analysis.kernels] == [
         ("gemm", "compute", 2, 5)
     ]
+
+
+def test_copies_that_rocm_records_as_kernels_are_copies() -> None:
+    (device,) = analyzer_of(
+        kernel("[---)", 1, "__amd_rocclr_copyBufferAligned.kd"),
+        kernel("    [-)", 2, "__amd_rocclr_fillBufferAligned"),
+        kernel("      [)", 3, "MEMORY_COPY_DEVICE_TO_HOST"),
+        kernel("       [--)", 4, "copyBuffer_of_mine"),
+    ).analysis().devices  # fmt: skip
+    assert device.kinds == Kinds(compute_ns=3, copy_ns=7)
 
 
 def test_collectives_are_numbered_within_their_group() -> None:
