@@ -318,3 +318,13 @@ def test_public_traces(path: Path, tmp_path: Path) -> None:
         assert sum(device["idle_blame"].values()) == device["idle_ns"] == device["span_ns"] - device["busy_ns"]
     for step in trace["steps"]:
         assert sum(each["ns"] for each in step["host"]) == (step["wall_ns"] if step["host"] else 0)
+
+
+def test_the_critical_path_is_there_where_it_is_asked_for(tmp_path: Path) -> None:
+    trace = job(tmp_path)
+    assert analyzed(trace, cwd=tmp_path)["traces"][0]["critical_path"] is None
+    (path,) = analyzed(trace, "--critical-path", cwd=tmp_path)["traces"][0]["critical_path"]["windows"]
+    assert (path["step"], path["wall_ns"], path["length_ns"], path["unexplained_ns"]) == (0, 100, 100, 0)
+    assert sum(kind["ns"] for kind in path["kinds"]) == 100
+    refused = lens("analyze", "--diff", trace, trace, "--critical-path", cwd=tmp_path)
+    assert error_line(refused) == "--diff and --critical-path do not go together"

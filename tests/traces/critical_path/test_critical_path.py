@@ -403,3 +403,20 @@ def test_latencies_are_those_of_launches_that_had_nothing_to_wait_for() -> None:
     assert on_path(path) == {"launch": 1, "launch_latency": 2, "compute": 16, "wait": 6, "python": 4}
     # Without kernels: the second launch, two until its kernel, and what comes after the synchronization.
     assert if_free(path.kinds)["compute"] == 2 + 2 + 6 + 4
+
+
+def test_what_had_ended_stands_for_what_ended_too_late_by_the_clock() -> None:
+    entries = (
+        drawn("[--------------)", "f.py(1): f", "python_function"),
+        call("[)", 1),
+        call(" [)", 2),
+        kernel("  [-----)", 1, "first"),
+        kernel("        [-----)", 2, "second"),
+        call("   [--------)", 3, "cudaDeviceSynchronize"),
+    )
+    found = critical_path(*entries)
+    assert (found.broken, found.edges["assumed_synchronization"]) == ({"synchronization": 1}, 1)
+    (path,) = found.windows
+    # The call returns at 12; the first kernel is done at 8, the second at 14.
+    assert [share.total_ns for share in path.kinds if share.name == "wait"] == [4]
+    assert on_path(path) == {"launch": 1, "launch_latency": 1, "compute": 6, "wait": 4, "python": 3}

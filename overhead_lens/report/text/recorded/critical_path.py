@@ -14,10 +14,10 @@ from overhead_lens.traces.critical_path.model import GAP, LATENCY, CriticalPath,
 from overhead_lens.units import format_ns
 
 _TOP = 4
-_TOP_NAMES = 2
+_TOP_NAMES = {"operators": 2, "kernels": 1}
 _LEAST_SHARE = 0.001
 _MOST_NAME = 60
-_SHORT_NAME = 36
+_SHORT_NAME = 28
 
 
 def path_blocks(path: CriticalPath | None) -> Iterator[RenderableType]:
@@ -90,7 +90,7 @@ def _costliest(path: CriticalPath) -> Iterator[str]:
         able.sort(key=lambda share: (share.if_free_ns or 0, share.name))
         named = [
             f"{cut(plain(kernel_name(share.name)), _SHORT_NAME)} {format_ns(share.if_free_ns or 0)}"
-            for share in able[:_TOP_NAMES]
+            for share in able[: _TOP_NAMES[which]]
         ]
         told += [f"{which}: {', '.join(named)}"] if named else []
     if told:
