@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from overhead_lens.readers.kineto.model import COPY_CATEGORIES, DEVICE_CATEGORIES
+from overhead_lens.readers.kineto.event import COPY_CATEGORIES, DEVICE_CATEGORIES
 from overhead_lens.traces.device import KINDS, device_kinds
 from overhead_lens.traces.host import RUNTIME
 from scripts.validation.peers.recording import ABSENT, Recording, chosen
