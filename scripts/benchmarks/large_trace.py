@@ -1,9 +1,10 @@
 """Writes a drawn trace of as many events as asked for: a training job on a device, step after step.
 
-    python -m scripts.benchmarks.large_trace FILE.json.gz [--events N]
+    python -m scripts.benchmarks.large_trace FILE.json.gz [--events N] [--rich]
 
 A step is a forward pass on the main thread, a backward pass on autograd's, and the kernels of both on one stream. One step in
-fifty waits for the device. Times follow a fixed seed.
+fifty waits for the device. Times follow a fixed seed. A rich trace has a module around each forward operator, the sequence
+numbers that join the two passes, and an allocation and its release for each of them.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--events", type=int, default=10_000_000)
+    parser.add_argument("--rich", action="store_true", help="modules, sequence numbers and allocations, too")
     options = parser.parse_args()
-    print(f"{write_trace(options.file, options.events):,} events in {options.file}")
+    print(f"{write_trace(options.file, options.events, rich=options.rich):,} events in {options.file}")
 
 
-def write_trace(path: Path, events: int) -> int:
+def write_trace(path: Path, events: int, *, rich: bool = False) -> int:
     """Write at least ``events`` events, whole steps of them; returns their number."""
-    drawn = _Drawn()
+    drawn = _Drawn(rich)
     with igzip.open(path, "wt", compresslevel=1, encoding="utf-8") as file:
         file.write('{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Drawn GPU"}], "traceEvents": [\n')
         file.write(",\n".join(_names()))
@@ -64,6 +66,7 @@ def _names() -> Iterator[str]:
 class _Drawn:
     """What has been drawn so far: the clocks of host and device in ns, and how many events."""
 
+    rich: bool = False
     now_ns: int = 0
     device_ns: int = 0
     count: int = 0
@@ -74,7 +77,10 @@ class _Drawn:
         begin_ns, lines = self.now_ns, []
         for thread, prefix in ((_MAIN, "aten::"), (_AUTOGRAD, "autograd::engine::evaluate_function: ")):
             for layer in range(_LAYERS):
-                lines += self._operator(thread, f"{prefix}{_OPERATORS[layer % len(_OPERATORS)]}", layer)
+                begun_ns, number_of_pass = self.now_ns, number * _LAYERS + layer
+                name = f"{prefix}{_OPERATORS[layer % len(_OPERATORS)]}"
+                drawn = self._operator(thread, name, layer, number_of_pass)
+                lines += self._around(thread, layer, begun_ns, drawn) if self.rich else drawn
         if number % _STALL == _STALL - 1:
             lines.append(self._event("cudaDeviceSynchronize", "cuda_runtime", self.now_ns, 5_000_000))
             self.now_ns += 5_000_000
@@ -82,7 +88,23 @@ class _Drawn:
         self.now_ns += 10_000
         return lines
 
-    def _operator(self, thread: int, name: str, layer: int) -> list[str]:
+    def _around(self, thread: int, layer: int, begun_ns: int, drawn: list[str]) -> list[str]:
+        """The module around a forward operator; memory that it allocates and the backward operator releases."""
+        sign, at_ns = (1, begun_ns + 100) if thread == _MAIN else (-1, self.now_ns - 100)
+        self.count += 1
+        memory = (
+            f'{{"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": {_PID}, "tid": {thread}, "s": "t", '
+            f'"ts": {at_ns / 1_000:.3f}, "args": {{"Addr": {(layer + 1) << 20}, "Bytes": {sign << 20}, '
+            f'"Device Type": 1, "Device Id": {_DEVICE}, "Total Allocated": {(layer + 1) << 20}}}}}'
+        )
+        if thread != _MAIN:
+            return [*drawn, memory]
+        dur_ns = self.now_ns - begun_ns
+        self.now_ns += 100
+        module = self._event(f"nn.Module: Layer_{layer}", "python_function", begun_ns, dur_ns, thread)
+        return [module, *drawn, memory]
+
+    def _operator(self, thread: int, name: str, layer: int, number_of_pass: int) -> list[str]:
         """An operator with its parts, its launch, and its kernel."""
         begin_ns = self.now_ns
         self.now_ns += 2_000
@@ -93,7 +115,8 @@ class _Drawn:
             self.now_ns += dur_ns + 300
         lines += self._launch(thread, f"void kernel_{layer}<float, {layer}>(int, float*)")
         self.now_ns += 1_000
-        return [self._event(name, "cpu_op", begin_ns, self.now_ns - begin_ns, thread), *lines]
+        sequence = number_of_pass if self.rich else None
+        return [self._event(name, "cpu_op", begin_ns, self.now_ns - begin_ns, thread, sequence=sequence), *lines]
 
     def _launch(self, thread: int, kernel: str) -> list[str]:
         called_ns, dur_ns = self.now_ns, self.random.randrange(2_000, 20_000)
@@ -114,10 +137,13 @@ class _Drawn:
         thread: int = _MAIN,
         correlation: int | None = None,
         process: int = _PID,
+        sequence: int | None = None,
     ) -> str:
         self.count += 1
         place = f', "device": {_DEVICE}, "stream": {_STREAM}' if category == "kernel" else ""
         args = "" if correlation is None else f', "args": {{"correlation": {correlation}{place}}}'
+        if sequence is not None:
+            args = f', "args": {{"Sequence number": {sequence}}}'
         return (
             f'{{"ph": "X", "cat": "{category}", "name": "{name}", "pid": {process}, "tid": {thread}, '
             f'"ts": {start_ns / 1_000:.3f}, "dur": {dur_ns / 1_000:.3f}{args}}}'

@@ -5,9 +5,10 @@ python -m scripts.validation.advise_programs [--only NAME ...]
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.results import RESULTS, Cell, Claim, Column, print_heading, print_row, read_result, write_result
 from scripts.validation.advising import ADVISED, Advised, advice
 
 CLAIM = Claim(
@@ -103,15 +104,26 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="default: all")
     options = parser.parse_args()
     print_heading(CLAIM.columns)
-    rows: list[list[Cell]] = []
+    rows = stored_rows()
     for flawed in PROGRAMS:
         if not options.only or flawed.program in options.only:
             target, *more = flawed.options
-            rows.append(row_of(flawed, advice(target, *more, "--quick")))
-            print_row(rows[-1])
-    notes = [f"{sum(bool(row[-1]) for row in rows)} of {len(rows)} are right."]
-    print("", *notes, sep="\n")
-    write_result(options.result, CLAIM.answered(rows, notes))
+            rows[flawed.program] = row_of(flawed, advice(target, *more, "--quick"))
+            print_row(rows[flawed.program])
+            write_result(options.result, CLAIM.answered(list(rows.values()), [summary(rows)]))
+    print("", summary(rows), sep="\n")
+
+
+def stored_rows() -> dict[str, list[Cell]]:
+    """The rows of the stored result, by program, in the order of the programs."""
+    path = RESULTS / f"{CLAIM.claim}.json"
+    known = {str(row[0]): list(row) for row in read_result(path).rows} if path.exists() else {}
+    return {flawed.program: known[flawed.program] for flawed in PROGRAMS if flawed.program in known}
+
+
+def summary(rows: Mapping[str, Sequence[Cell]]) -> str:
+    """How many are right."""
+    return f"{sum(bool(row[-1]) for row in rows.values())} of {len(rows)} are right."
 
 
 def row_of(flawed: Flawed, advised: Advised) -> list[Cell]:

@@ -58,7 +58,7 @@ _ROUNDS = 15
 _SCREENING_NS = 8_000_000_000
 _BASE_PROCESSES = 3
 _OWN_ROUND = 1_000
-_MOST_CAPTURES = 4
+_MOST_CAPTURES = 3
 # What workers leave for each other.
 _SHARED = ("outcomes.pt", "aot_inductor.pt2")
 
