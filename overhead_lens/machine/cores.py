@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 _PROCESSES = Path("/proc")
 _STAT = _PROCESSES / "stat"
@@ -67,14 +68,29 @@ def _threads_of(pid: int) -> list[int]:
     return []
 
 
-def wait_until_idle(pids: Sequence[int]) -> None:
-    """Wait until no thread of these processes runs, for a quarter of a second at most.
+class Stoppable(Protocol):
+    """A process that can be stopped until it is asked for something."""
 
-    OpenMP's threads spin for some time after a call. Those of another process that is called meanwhile do not get their core.
+    @property
+    def pid(self) -> int:
+        """Process id."""
+
+    def stop(self) -> None:
+        """Stop it."""
+
+
+def wait_until_idle(processes: Sequence[Stoppable]) -> None:
+    """Wait until no thread of these processes runs, for a quarter of a second at most; one that still runs then is stopped.
+
+    OpenMP's threads spin for some time after a call, with ``OMP_WAIT_POLICY=active`` without end. Those of another process that is
+    called meanwhile do not get their core.
     """
     until_s = time.monotonic() + _SPIN_AT_MOST_S
-    while any(map(_runs, pids)) and time.monotonic() < until_s:
+    while any(_runs(process.pid) for process in processes) and time.monotonic() < until_s:
         time.sleep(_LOOK_S)
+    for process in processes:
+        if _runs(process.pid):
+            process.stop()
 
 
 def _runs(pid: int) -> bool:

@@ -111,6 +111,7 @@ class Worker(Process):
         self._log = log
         self._timeout_s = timeout_s
         self._replies: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._is_stopped = False
         with log.open("wb") as output:
             try:
                 self._process = subprocess.Popen(
@@ -144,14 +145,27 @@ class Worker(Process):
         self.end()
 
     def send(self, operation: Operation[Any], **arguments: Any) -> None:
-        """Write the request."""
+        """Write the request; a worker that was stopped goes on."""
         stdin = self._process.stdin
         assert stdin is not None
+        if self._is_stopped:
+            self._signal(signal.SIGCONT)
+            self._is_stopped = False
         try:
             stdin.write(json.dumps({"do": operation.name, **arguments}) + "\n")
             stdin.flush()
         except (BrokenPipeError, ValueError):
             raise MeasurementError(self._death(operation)) from None
+
+    def stop(self) -> None:
+        """Keep its threads from running until it is sent something."""
+        if hasattr(signal, "SIGSTOP"):
+            self._signal(signal.SIGSTOP)
+            self._is_stopped = True
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
 
     def next_reply(self, operation: Operation[Any]) -> str:
         """The next reply; a worker that takes longer than the limit is ended."""

@@ -264,14 +264,14 @@ class _Block:
 
 def _pairs_of_blocks(turns: Sequence[tuple[Side, Worker]], lot: random.Random) -> Iterator[list[_Block]]:
     """Blocks of both sides without end; which side goes first is drawn by lot."""
-    pids = [worker.pid for _, worker in turns]
+    workers = [worker for _, worker in turns]
     threads = False
     while True:
         pair = []
         for side, worker in lot.sample(turns, len(turns)):
             started_ns = time.monotonic_ns()
             if threads:
-                wait_until_idle(pids)
+                wait_until_idle(workers)
             waited_ns = time.monotonic_ns() - started_ns
             timed = worker.ask(TIME_BLOCKS, block_ns=BLOCK_NS, blocks=1, budget_ns=0, piece_ns=_PIECE_NS)
             threads = timed.use_threads

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,17 @@ def states(folder: Path, *texts: str) -> None:
         (folder / "5" / "task" / str(number) / "stat").write_text(text, encoding="utf-8")
 
 
+@dataclass
+class Stopped:
+    """A process that counts how often it was stopped."""
+
+    pid: int
+    stops: int = 0
+
+    def stop(self) -> None:
+        self.stops += 1
+
+
 def test_waiting_ends_once_no_thread_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "_PROCESSES", tmp_path)
     slept: list[float] = []
@@ -83,10 +95,12 @@ def test_waiting_ends_once_no_thread_runs(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(cores.time, "sleep", sleep)
     states(tmp_path, "5 (a) R (b) S 1", "6 (c) R 1")
     # A name may hold anything; a process that is not there does not run.
-    cores.wait_until_idle([4, 5])
+    processes = [Stopped(4), Stopped(5)]
+    cores.wait_until_idle(processes)
     assert len(slept) == 3
-    cores.wait_until_idle([4, 5])
+    cores.wait_until_idle(processes)
     assert len(slept) == 3
+    assert [process.stops for process in processes] == [0, 0]
 
 
 def test_waiting_does_not_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,5 +109,8 @@ def test_waiting_does_not_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(cores.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(cores.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     states(tmp_path, "5 (a) R 1")
-    cores.wait_until_idle([5])
+    busy, idle = Stopped(5), Stopped(4)
+    cores.wait_until_idle([idle, busy])
     assert now[0] == pytest.approx(7.25, abs=0.0015)
+    # OMP_WAIT_POLICY=active spins without end: what still runs is stopped, and nothing else.
+    assert (busy.stops, idle.stops) == (1, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.machine import process
+from overhead_lens.machine.cores import wait_until_idle
 from overhead_lens.machine.operations import LOAD, Operation
 from overhead_lens.machine.process import Worker, in_batches
 from overhead_lens.target import Target
@@ -30,6 +32,10 @@ for line in sys.stdin:
         reply(ok={"value": 2 * request["value"]})
     elif step in ("usage", "measurement"):
         reply(error={"kind": step, "message": "said so"})
+    elif step == "spin":
+        import threading
+        threading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()
+        reply(ok={"value": 0})
     elif step == "sleep":
         time.sleep(600)
     elif step == "exit":
@@ -62,6 +68,34 @@ def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
     while (left := group_of(found.pid)) and time.monotonic() < end:
         time.sleep(0.01)
     assert not left
+
+
+def state_of(pid: int) -> str:
+    """The state of a process (proc(5), ``stat``): ``T`` where it is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+
+
+def wait_for_state(pid: int, states: str) -> None:
+    for _ in range(1_000):
+        if state_of(pid) in states:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{pid} is {state_of(pid)}, not one of {states}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_one_whose_threads_do_not_rest_is_stopped_until_it_is_asked(worker: Worker) -> None:
+    assert worker.ask(said("double"), value=1) == {"value": 2}
+    assert worker.ask(said("spin")) == {"value": 0}
+    wait_until_idle([worker])
+    wait_for_state(worker.pid, "T")
+    # It answers, and goes on.
+    assert worker.ask(said("double"), value=21) == {"value": 42}
+    wait_for_state(worker.pid, "RS")
+    worker.stop()
+    worker.end()
+    assert not Path(f"/proc/{worker.pid}").exists()
+
 
 
 def said(name: str) -> Operation[dict[str, Any]]:

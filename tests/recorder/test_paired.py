@@ -316,7 +316,7 @@ def test_a_block_waits_for_the_threads_of_the_one_before(
 ) -> None:
     monkeypatch.setattr(Spinning, "others", property(lambda worker: others if worker.pid == 9 else (0, 0)))
     log: list[Any] = []
-    monkeypatch.setattr(record_pair, "wait_until_idle", log.append)
+    monkeypatch.setattr(record_pair, "wait_until_idle", lambda workers: log.append([worker.pid for worker in workers]))
     ask = Spinning.ask
 
     def logged(worker: Spinning, operation: Operation[Any], **how: Any) -> Any:

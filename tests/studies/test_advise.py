@@ -67,7 +67,12 @@ BASES = [1_000.0, 1_100.0, 900.0, 1_050.0, 950.0]
 
 
 def near(values: Sequence[float], *changes: float) -> list[float]:
-    return [value + change for value, change in zip(values, changes, strict=True)]
+    """Times changed by thousandths, which are ns at a call of 1000 ns."""
+    return [value * (1 + change / 1_000) for value, change in zip(values, changes, strict=True)]
+
+
+def times_of(values: Sequence[float], *factors: float) -> list[float]:
+    return [value * factor for value, factor in zip(values, factors, strict=True)]
 
 
 def by_name(found: Sequence[TriedRemedy]) -> dict[str, TriedRemedy]:
@@ -75,12 +80,14 @@ def by_name(found: Sequence[TriedRemedy]) -> dict[str, TriedRemedy]:
 
 
 def test_a_saving_is_paired() -> None:
-    table = rows({BASE: BASES, "a": near(BASES, -200, -210, -190, -205, -195), "b": near(BASES, 1, -2, 3, -1, 0)})
+    faster, same = (0.8, 0.79, 0.81, 0.795, 0.805), (1.001, 0.998, 1.003, 0.999, 1.0)
+    table = rows({BASE: BASES, "a": times_of(BASES, *faster), "b": times_of(BASES, *same)})
     found = by_name(tried_remedies([tried("a"), tried("b")], table))
     wall = found["a"].wall
     assert wall is not None
-    assert (wall.base_ns, wall.delta_ns, wall.new_ns, wall.ratio) == (1_000, -200, 800, 0.8)
-    # Student's t with four degrees of freedom on the differences' standard error.
+    assert (wall.base_ns, wall.delta_ns) == (1_000, pytest.approx(-200))
+    assert (wall.new_ns, wall.ratio) == (pytest.approx(800), pytest.approx(0.8))
+    # Student's t with four degrees of freedom on the standard error of shares, at the median call as it is.
     half = 2.776 * (250 / 4 / 5) ** 0.5
     assert wall.ci95_ns == (pytest.approx(-200 - half, rel=1e-3), pytest.approx(-200 + half, rel=1e-3))
     assert (found["a"].verdict, found["b"].verdict) == ("faster", "same")
@@ -95,7 +102,16 @@ def test_one_needs_two_processes_and_the_call_as_it_is_beside_it() -> None:
     both = pd.concat([table, rows({BASE: [2_000.0, 2_010.0, 1_990.0]}, first=1_000)], ignore_index=True)
     wall = by_name(tried_remedies([tried("own")], both))["own"].wall
     assert wall is not None
-    assert (wall.base_ns, wall.delta_ns) == (2_005, -1_500)
+    assert wall.base_ns == 2_005
+    assert wall.delta_ns == pytest.approx(-2_005 * (1_500 / 2_000 + 1_500 / 2_010) / 2)
+
+
+def test_three_processes_of_different_speed_tell_a_large_saving() -> None:
+    bases = [300_000.0, 366_000.0, 330_000.0]
+    useless = {f"r{number}": times_of(bases, 1.01, 0.98, 1.0) for number in range(15)}
+    table = rows({BASE: bases, "at_once": times_of(bases, 0.0131, 0.0129, 0.013), **useless})
+    found = tried_remedies([tried(name) for name in ("at_once", *useless)], table)
+    assert [each.remedy for each in found if each.helps] == ["at_once"]
 
 
 def test_useless_remedies_are_seldom_called_faster() -> None:

@@ -1,8 +1,8 @@
 """From tried remedies to advice: what saves how much, how sure that is, what goes together (pure but for reading).
 
 A remedy is held against the call as it is in the same processes, or in processes of the same round where it needs one of its own.
-Each process gives one difference; Holm's procedure over all remedies keeps the chance that any useless one is called faster
-below 2.5 %.
+Each process gives one difference as a share of its own call as it is, since a process that is slow is slow with a remedy, too;
+Holm's procedure over all remedies keeps the chance that any useless one is called faster below 2.5 %.
 """
 
 from __future__ import annotations
@@ -188,10 +188,15 @@ def tried_remedies(tried: Sequence[Tried], rows: pd.DataFrame) -> list[TriedReme
     medians = per_call.groupby([kept["rung"], kept["process"]]).median()
     walls = {str(name): values.droplevel(0) for name, values in medians.groupby(level=0)}
     pairs = {each.remedy.name: _pairs(walls, each.remedy.name) for each in tried if each.trial.status == "measured"}
-    shifts = {name: paired_shift(new - base) for name, (base, new) in pairs.items() if len(base) > 1}
+    shifts = {name: _shift(base, new) for name, (base, new) in pairs.items() if len(base) > 1}
     base_ns = float(np.median(walls[BASE])) if BASE in walls else 0.0
     verdicts = dict(zip(shifts, category_verdicts(list(shifts.values()), MARGIN_SHARE * base_ns), strict=True))
     return [_tried(each, pairs, shifts, verdicts) for each in tried]
+
+
+def _shift(base: Floats, new: Floats) -> Shift:
+    """Difference in ns at the median of ``base``, from the differences as shares of each process's own call as it is."""
+    return paired_shift((new / base - 1) * np.median(base))
 
 
 def _pairs(walls: Mapping[str, pd.Series[float]], name: str) -> tuple[Floats, Floats]:

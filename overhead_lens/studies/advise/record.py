@@ -336,12 +336,11 @@ class _Recording:
 
     def _time_round(self, number: int, workers: Mapping[str, Worker]) -> None:
         draw = random.Random(number)  # noqa: S311 (an order, no secret)
-        pids = [worker.pid for worker in workers.values()]
         threads = False
         for block in range(_ROUNDS):
             for name in draw.sample(list(workers), len(workers)):
                 if threads:
-                    wait_until_idle(pids)
+                    wait_until_idle(list(workers.values()))
                 timed = workers[name].ask(TIME_BLOCKS, block_ns=BLOCK_NS, blocks=1, budget_ns=0)
                 threads = timed.use_threads
                 row = timed.rows[0]
