@@ -1,13 +1,12 @@
 """Is a known cost in the step of a script given to the right category? The same script is run without it and with it, in turns.
 
-    python -m scripts.validation.known_steps [--rounds N] [--steps N] [--sites NAME ...]
+    python -m scripts.validation.known_steps [--pairs N] [--steps N] [--sites NAME ...]
 
 The script is ``scripts/validation/laboratory/stepped.py``. The cost is a share of its bare step, which is timed first.
 """
 
 from __future__ import annotations
 
-import random
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ CLAIM = Claim(
     question="Is a known cost in a script's step given to the right category?",
     method=(
         "A cost of 5 or 20 % of a training step is burnt in Python, a kernel, the allocator or the dispatcher. "
-        "`overhead-lens run` measures the script without it and with it, in rounds of processes with one layout of memory. "
+        "`overhead-lens run` measures the script without it and with it, in turns. "
         "The category that grew most must be that of the place."
     ),
     command="python -m scripts.validation.known_steps",
@@ -49,7 +48,7 @@ _STEPS_TO_TIME = 3000
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What the step and each of its categories grew by, ns, median over rounds."""
+    """What the step and each of its categories grew by, ns, mean over pairs of runs."""
 
     wall_ns: float
     categories_ns: Mapping[str, float]
@@ -72,47 +71,44 @@ class Growth:
 def main() -> None:
     """Measure every place and cost, print the table and write the result."""
     parser = CLAIM.parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=7, help="runs without and with each cost")
+    parser.add_argument("--pairs", type=int, default=3, help="runs without and with each cost")
     parser.add_argument("--steps", type=int, default=40_000, help="steps of a run")
     parser.add_argument("--sites", nargs="+", choices=SITES, default=SITES)
     options = parser.parse_args()
     print_heading(CLAIM.columns)
     rows: list[list[Cell]] = []
     for site in options.sites:
-        for row in rows_of(site, options.rounds, options.steps):
+        for row in rows_of(site, options.pairs, options.steps):
             rows.append(row)
             print_row(row)
     notes = [
-        f"{sum(bool(row[-1]) for row in rows)} of {len(rows)} are right; each is the median of {options.rounds} rounds."
+        f"{sum(bool(row[-1]) for row in rows)} of {len(rows)} are right; each is the mean of {options.pairs} pairs."
     ]
     print("", *notes, sep="\n")
     write_result(options.result, CLAIM.answered(rows, notes))
 
 
-def rows_of(site: str, rounds: int, steps: int) -> Iterator[list[Cell]]:
-    """A row for each cost at one place; every round runs the script without a cost and with each."""
+def rows_of(site: str, pairs: int, steps: int) -> Iterator[list[Cell]]:
+    """A row for each cost at one place."""
     step_ns = statistics.median(step_times_ns("--site", site, "--steps", _STEPS_TO_TIME))
-    costs_ns = {share: round(share * step_ns) for share in SHARES}
-    lot = random.Random(site)
-    documents: list[dict[int, dict[str, Any]]] = []
-    for number in range(rounds):
-        order = lot.sample([0, *costs_ns.values()], k=1 + len(costs_ns))
-        documents.append({cost_ns: _run(site, cost_ns, steps, number) for cost_ns in order})
-    for share, cost_ns in costs_ns.items():
-        yield row_of(site, share, cost_ns, growth([(round_[0], round_[cost_ns]) for round_ in documents]))
+    for share in SHARES:
+        cost_ns = round(share * step_ns)
+        found = growth(
+            [tuple(_run(site, cost, steps) for cost in (0, cost_ns)) for _ in range(pairs)]  # type: ignore[misc]
+        )
+        yield row_of(site, share, cost_ns, found)
 
 
-def _run(site: str, cost_ns: int, steps: int, layout: int) -> dict[str, Any]:
-    options = ("--rules", RULES)
-    return document_of(STEPPED, "--site", site, "--cost", cost_ns, "--steps", steps, options=options, layout=layout)
+def _run(site: str, cost_ns: int, steps: int) -> dict[str, Any]:
+    return document_of(STEPPED, "--site", site, "--cost", cost_ns, "--steps", steps, options=("--rules", RULES))
 
 
 def growth(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Growth:
     """How much longer a step takes by the second document of each pair."""
     return Growth(
-        statistics.median(new["wall"]["ns"] - base["wall"]["ns"] for base, new in pairs),
+        statistics.fmean(new["wall"]["ns"] - base["wall"]["ns"] for base, new in pairs),
         {
-            name: statistics.median(category_ns(new, name) - category_ns(base, name) for base, new in pairs)
+            name: statistics.fmean(category_ns(new, name) - category_ns(base, name) for base, new in pairs)
             for name in HOST_CATEGORIES
         },
     )

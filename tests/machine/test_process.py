@@ -97,7 +97,6 @@ def test_one_whose_threads_do_not_rest_is_stopped_until_it_is_asked(worker: Work
     assert not Path(f"/proc/{worker.pid}").exists()
 
 
-
 def said(name: str) -> Operation[dict[str, Any]]:
     """An operation of that name, whatever it replies."""
     return Operation(name, dict[str, Any])

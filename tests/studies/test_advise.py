@@ -224,7 +224,7 @@ def test_the_forms_of_advice() -> None:
         "ratio": 0.7,
     }
     assert (document["verdict"], document["overhead_share"], document["together"]) == ("overhead", 0.9, None)
-    assert to_pandas(made).loc["a", "delta_ns"] == -300
+    assert to_pandas(made).loc["a", "delta_ns"] == pytest.approx(-300)
     text = to_text(made)
     assert "+300 ns" in text
     assert "\x1b" not in text

@@ -101,7 +101,8 @@ def test_a_run_without_steps_says_nothing_of_slow_ones() -> None:
 def test_text_and_page() -> None:
     found = real_life(with_host({"wait": {"data": 200}, "python": {"gc": 100}}, python=500, wait=500))
     expect("run_missed.txt", printed(print_real_life, found, width=120))
-    rows = next(iter(tables(real_life_page(found, CLASSIFIER)))).rows
+    (table,) = tables(real_life_page(found, CLASSIFIER), "What a hot loop would have missed")
+    rows = table.rows
     assert [row[0] for row in rows] == ["wait/data", "python/gc"]
 
 

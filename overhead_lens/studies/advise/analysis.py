@@ -196,7 +196,7 @@ def tried_remedies(tried: Sequence[Tried], rows: pd.DataFrame) -> list[TriedReme
 
 def _shift(base: Floats, new: Floats) -> Shift:
     """Difference in ns at the median of ``base``, from the differences as shares of each process's own call as it is."""
-    return paired_shift((new / base - 1) * np.median(base))
+    return paired_shift((new / base - 1) * float(np.median(base)))
 
 
 def _pairs(walls: Mapping[str, pd.Series[float]], name: str) -> tuple[Floats, Floats]:
