@@ -82,8 +82,8 @@ class Stoppable(Protocol):
 def wait_until_idle(processes: Sequence[Stoppable]) -> None:
     """Wait until no thread of these processes runs, for a quarter of a second at most; one that still runs then is stopped.
 
-    OpenMP's threads spin for some time after a call, with ``OMP_WAIT_POLICY=active`` without end. Those of another process that is
-    called meanwhile do not get their core.
+    OpenMP's threads spin for some time after a call, with ``OMP_WAIT_POLICY=active`` without end. Those of another process that
+    is called meanwhile do not get their core.
     """
     until_s = time.monotonic() + _SPIN_AT_MOST_S
     while any(_runs(process.pid) for process in processes) and time.monotonic() < until_s:
