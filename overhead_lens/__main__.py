@@ -94,10 +94,16 @@ def _options(
     raise typer.Exit
 
 
+def _listen_for_the_end() -> None:
+    """End on SIGINT and SIGTERM; what a shell ignores for a job in the background stays ignored, by programs that are run, too."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
 def main() -> None:
     """Run the program; never returns normally."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    _listen_for_the_end()
     _complete_standard_streams()
     try:
         code = _run()

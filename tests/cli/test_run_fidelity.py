@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -65,6 +66,16 @@ def ended(*words: object) -> Ended:
 def by_the_tool(folder: Path, *words: object) -> Ended:
     files = ("--html", folder / "page.html", "--json", folder / "run.json")
     return ended("-m", "overhead_lens", "run", "--output", folder / "capture", *files, *words)
+
+
+def test_a_signal_that_is_ignored_in_the_background_stays_ignored(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        expected = ended(*PROGRAMS["signals"])
+        assert by_the_tool(tmp_path, *PROGRAMS["signals"]) == expected
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert expected != ended(*PROGRAMS["signals"])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
