@@ -95,7 +95,7 @@ def _options(
 
 
 def _listen_for_the_end() -> None:
-    """End on SIGINT and SIGTERM; what a shell ignores for a job in the background stays ignored, by programs that are run, too."""
+    """End on SIGINT and SIGTERM; what a shell ignores for a job in the background stays ignored, by run programs too."""
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
