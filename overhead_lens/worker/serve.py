@@ -64,10 +64,27 @@ def _fix_layout() -> None:
         os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606
 
 
+def free_children() -> None:
+    """Let the processes that a call forks, as those of a DataLoader, run where this one may now.
+
+    The recorder keeps this one on a core of its own while it is timed, which they would inherit.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return
+    cores = os.sched_getaffinity(0)
+
+    def spread() -> None:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, cores)
+
+    os.register_at_fork(after_in_child=spread)
+
+
 def main(parent_pid: int) -> None:
     """Serve requests until stdin closes."""
     _die_with_parent(parent_pid)
     _fix_layout()
+    free_children()
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     requests = os.fdopen(os.dup(0), "r", encoding="utf-8", buffering=1)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from overhead_lens.readers.kineto.counters import Values
-from overhead_lens.readers.kineto.memory import Numbers
+from overhead_lens.readers.kineto.memory import NUMBERS as MEMORY_NUMBERS
 from overhead_lens.readers.kineto.work import COLUMNS as WORK_COLUMNS
 
 CODES = ("name", "cat", "pid", "tid")
@@ -28,7 +28,7 @@ class Columns:
         values: For each name of ``CODES`` int32 indices into ``strings``, for each name of ``NUMBERS`` int64; all of shape
             ``(n,)``. In a label's row ``name`` is the thread's name.
         strings: Strings by index; duplicates become one category.
-        memory: What the rows of kind ``MEMORY`` say, in their order.
+        memory: int64 ``(m, len(memory.NUMBERS))``: what the rows of kind ``MEMORY`` say, in their order.
         counters: What the rows of kind ``COUNTER`` say, in their order.
         work: int64 ``(m, 1 + len(WORK_COLUMNS))``: a row, ascending, and what its arguments say of device work.
     """
@@ -36,6 +36,6 @@ class Columns:
     kind: Ints
     values: MutableMapping[str, Ints]
     strings: Sequence[str]
-    memory: Sequence[Numbers] = ()
+    memory: Ints = field(default_factory=lambda: np.zeros((0, len(MEMORY_NUMBERS)), dtype=np.int64))
     counters: Sequence[Values] = ()
     work: Ints = field(default_factory=lambda: np.zeros((0, 1 + len(WORK_COLUMNS)), dtype=np.int64))

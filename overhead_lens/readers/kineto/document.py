@@ -31,6 +31,7 @@ from overhead_lens.readers.kineto.event import (
     memory_row,
     other_row,
 )
+from overhead_lens.readers.kineto.memory import NUMBERS as MEMORY_NUMBERS
 from overhead_lens.readers.kineto.memory import Numbers, memory_numbers
 from overhead_lens.readers.kineto.work import COLUMNS as WORK_COLUMNS
 from overhead_lens.readers.kineto.work import NONE, millionths, whole
@@ -126,7 +127,8 @@ class _Reading:
         values = {name: table[:, 1 + at].astype(np.int32) for at, name in enumerate(CODES)}
         values |= {name: table[:, 1 + len(CODES) + at].copy() for at, name in enumerate(NUMBERS)}
         work = np.array(self._work, dtype=np.int64).reshape(-1, 1 + len(WORK_COLUMNS))
-        columns = Columns(table[:, 0].astype(np.int8), values, list(self._codes), self._memory, self._counters, work)
+        memory = np.array(self._memory, dtype=np.int64).reshape(-1, len(MEMORY_NUMBERS))
+        columns = Columns(table[:, 0].astype(np.int8), values, list(self._codes), memory, self._counters, work)
         return Document(columns, len(entries), dict(self._issues), metadata, self._arguments)
 
     def _add(self, entry: _Event, read: Row, work: WorkNumbers) -> None:

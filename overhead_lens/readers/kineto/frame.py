@@ -23,7 +23,6 @@ from overhead_lens.readers.kineto.event import (
     integer,
 )
 from overhead_lens.readers.kineto.memory import NUMBERS as MEMORY_NUMBERS
-from overhead_lens.readers.kineto.memory import Numbers
 from overhead_lens.readers.kineto.work import COLUMNS as WORK_COLUMNS
 
 _INT64_MAX = 2**63 - 1
@@ -164,18 +163,18 @@ def _thread_names(columns: Columns) -> dict[tuple[str, str], str]:
 
 def no_memory() -> pd.DataFrame:
     """The memory frame of a trace without such events."""
-    return memory_frame({name: np.zeros(0, dtype=np.int64) for name in ("pid", "tid", "start_ns")}, [], [])
+    none = np.zeros(0, dtype=np.int64)
+    return memory_frame(dict.fromkeys(("pid", "tid", "start_ns"), none), none.reshape(0, len(MEMORY_NUMBERS)), [])
 
 
-def memory_frame(placed: Mapping[str, Ints], numbers: Sequence[Numbers], strings: Sequence[str]) -> pd.DataFrame:
+def memory_frame(placed: Mapping[str, Ints], table: Ints, strings: Sequence[str]) -> pd.DataFrame:
     """The memory frame.
 
     Args:
         placed: ``pid`` and ``tid`` as indices into ``strings``, and ``start_ns``.
-        numbers: One for each event.
+        table: int64 ``(n, len(MEMORY_NUMBERS))``.
         strings: Distinct texts.
     """
-    table = np.array(numbers, dtype=np.int64).reshape(-1, len(MEMORY_NUMBERS))
     columns: dict[str, Any] = {name: named(placed[name], strings) for name in ("pid", "tid")}
     columns["start_ns"] = placed["start_ns"].astype(np.int64)
     columns |= {name: table[:, at].copy() for at, name in enumerate(MEMORY_NUMBERS)}

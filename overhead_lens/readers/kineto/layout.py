@@ -11,6 +11,7 @@ import numpy as np
 
 from overhead_lens.machine_code import MachineCode
 from overhead_lens.readers.kineto.event import MEMORY_EVENT
+from overhead_lens.readers.kineto.memory import ARGUMENTS as MEMORY
 from overhead_lens.readers.kineto.work import DECIMAL, WHOLE
 
 DEFERRED = 3
@@ -22,7 +23,7 @@ END_OF_ARRAY, NEED_TEXT, NEED_ROWS, NEED_TABLE = 0, 1, 2, 3
 ENTRIES, DAMAGED, NO_PHASE, BEGIN_END, MISSING_DURATION, NEGATIVE_DURATION, STRAY_COMMA, CUT_OFF, LOST, COMMA = range(
     10
 )
-WORK = 10  # rows of device work in use
+SAID = 10  # rows of what arguments say in use
 COUNTER_COUNT = 11
 
 # Numbers of a row, one column each.
@@ -32,11 +33,11 @@ NUMBER_COUNT = 9
 NAME, CAT, PID, TID = range(4)
 CODE_COUNT = 4
 
-FIELD_COUNT = 31
+FIELD_COUNT = 39
 """Fields of the entry being scanned; ``scanner.py`` names them."""
 
-WORK_COUNT = 6
-"""What device work says of itself."""
+SAID_COUNT = 6
+"""What device work says of itself, and as much an allocation."""
 
 _DEPENDS = (__name__, "overhead_lens.readers.kineto.event")
 scan = MachineCode("overhead_lens.readers.kineto.scanner:scan", results=3, depends=_DEPENDS)
@@ -47,5 +48,5 @@ intern = MachineCode("overhead_lens.readers.kineto.scanner:intern", depends=_DEP
 def scratch() -> tuple[Any, tuple[Any, ...]]:
     """Scratch space for the fields of an entry, and the names that ``scan`` looks for."""
     arguments = ("correlation", "Sequence number", "device", "stream", "External id", "external id", "name")
-    names = (*arguments, "thread_name", MEMORY_EVENT, *WHOLE, *DECIMAL)
+    names = (*arguments, "thread_name", MEMORY_EVENT, *WHOLE, *DECIMAL, *MEMORY)
     return np.zeros(FIELD_COUNT, dtype=np.int64), tuple(np.frombuffer(name.encode(), dtype=np.uint8) for name in names)

@@ -8,8 +8,17 @@ import msgspec
 
 from overhead_lens.readers.kineto.event import ABSENT, integer
 
-NUMBERS = ("address", "bytes", "allocated_bytes", "reserved_bytes", "device_type", "device")
-"""Columns that come from the arguments."""
+ARGUMENTS = {
+    "Addr": "address",
+    "Bytes": "bytes",
+    "Total Allocated": "allocated_bytes",
+    "Total Reserved": "reserved_bytes",
+    "Device Type": "device_type",
+    "Device Id": "device",
+}
+"""Arguments, and their columns."""
+
+NUMBERS = tuple(ARGUMENTS.values())
 
 COLUMNS = ("pid", "tid", "start_ns", *NUMBERS)
 

@@ -46,13 +46,13 @@ from overhead_lens.readers.kineto.layout import (
     NO_PHASE,
     NUMBER_COUNT,
     PID,
+    SAID,
+    SAID_COUNT,
     SEQUENCE,
     START,
     STRAY_COMMA,
     STREAM,
     TID,
-    WORK,
-    WORK_COUNT,
 )
 
 # Fields of the entry being scanned: begin and end of strings, and integers.
@@ -63,6 +63,9 @@ _HAS_EXTERNAL = 23
 _HAS_WORK = 24
 _WORK = 25  # what device work says of itself
 _BYTES, _GRAPH, _GRAPH_NODE, _OCCUPANCY, _BLOCKS, _WARPS = range(6)
+_HAS_SIZE, _DEFER_MEMORY = 31, 32
+_MEMORY = 33  # what an allocation or release says
+_ADDRESS, _SIZE, _ALLOCATED, _RESERVED, _DEVICE_TYPE, _DEVICE_ID = range(6)
 
 _MORE, _BROKEN = -1, -2
 _QUOTE, _BACKSLASH, _COMMA, _COLON, _MINUS, _POINT = 34, 92, 44, 58, 45, 46
@@ -73,6 +76,7 @@ _HEX_DIGITS = 15
 _DECIMAL_DIGITS = 18
 _MILLIONTHS_DIGITS = 12
 _MOST_DEPTH = 60
+_MOST_SIZE = 1 << 50
 
 _LOW = np.uint64(0x0101010101010101)
 _HIGH = np.uint64(0x8080808080808080)
@@ -337,6 +341,31 @@ def _read_work(text, value, at, field, which):
 
 
 @_jit
+def _memory_number(text, key, key_end, memory_keys):
+    """Which number of an allocation a key names; -1 for none."""
+    letter = text[key]
+    if letter == 65 or letter == 66 or letter == 84 or letter == 68:  # A, B, T, D
+        for which in range(SAID_COUNT):
+            if _is_word(text, key, key_end, memory_keys[which]):
+                return which
+    return -1
+
+
+@_jit
+def _read_memory(text, value, at, field, which):
+    """Enter a number of an allocation or release; an unusual one is left to ``memory.py``."""
+    understood, number = _integer(text, value, at)
+    is_size = which == _SIZE
+    if not understood or (is_size and (text[value] == _QUOTE or abs(number) >= _MOST_SIZE)):
+        field[_DEFER_MEMORY] = 1
+    if is_size:
+        field[_HAS_SIZE] = 1
+    elif (which == _ALLOCATED or which == _RESERVED) and not 0 <= number < _MOST_SIZE:
+        number = ABSENT
+    field[_MEMORY + which] = number
+
+
+@_jit
 def _is_minus_zero(text, begin, end):
     return end - begin == 2 and text[begin] == _MINUS and text[begin + 1] == _ZERO
 
@@ -355,6 +384,7 @@ def _read_arguments(
     key_old,
     key_name,
     work_keys,
+    memory_keys,
 ):
     """Scan the object ``args`` into ``field``; return the position behind it."""
     at = _skip_blank(text, at + 1, end)
@@ -415,6 +445,9 @@ def _read_arguments(
                 field[_DEFER] = 1
         if work >= 0:
             _read_work(text, value, at, field, work)
+        memory = _memory_number(text, key, key_end, memory_keys)
+        if memory >= 0:
+            _read_memory(text, value, at, field, memory)
         if number >= 0:
             understood, integer = _integer(text, value, at)
             field[_NUMBER + number] = integer
@@ -439,8 +472,9 @@ def _read_entry(text, at, end, field, keys):
         field[index] = 0
     for index in range(CORRELATION, EXTERNAL + 1):
         field[_NUMBER + index] = ABSENT
-    for index in range(WORK_COUNT):
+    for index in range(SAID_COUNT):
         field[_WORK + index] = ABSENT
+        field[_MEMORY + index] = ABSENT
     at = _skip_blank(text, at + 1, end)
     if at < end and text[at] == _CLOSE:
         return at + 1
@@ -479,7 +513,8 @@ def _read_entry(text, at, end, field, keys):
                     keys[4],
                     keys[5],
                     keys[6],
-                    keys[9:],
+                    keys[9:15],
+                    keys[15:],
                 )
                 field[_NUMBER + ARGS_AT], field[_NUMBER + ARGS_SIZE] = value, at - value
             else:
@@ -614,8 +649,21 @@ def _next_entry(text, at, end):
 
 
 @_jit
+def _say(said, counters, row, field, first):
+    """Enter what a row says beside its own numbers, unless that is nothing."""
+    place = counters[SAID]
+    said[place, 0] = row
+    most = ABSENT
+    for which in range(SAID_COUNT):
+        said[place, 1 + which] = field[first + which]
+        most = max(most, field[first + which])
+    if most != ABSENT or first == _MEMORY:
+        counters[SAID] += 1
+
+
+@_jit
 def scan(
-    text, at, end, final, kind, codes, numbers, work, row, field, keys, slots, hashes, places, arena, used, counters
+    text, at, end, final, kind, codes, numbers, said, row, field, keys, slots, hashes, places, arena, used, counters
 ):
     """Scan entries of the array from ``at`` on.
 
@@ -624,7 +672,8 @@ def scan(
         final: Whether no text follows.
         kind, codes, numbers: int8 ``(n,)``, four of int32 ``(n,)``, nine of int64 ``(n,)``. Rows are written from ``row`` on;
             ``ARGS_AT`` counts from the start of ``text``.
-        work: int64 ``(n, 1 + WORK_COUNT)``: a row, and what its arguments say of device work; ``counters[WORK]`` are in use.
+        said: int64 ``(n, 1 + SAID_COUNT)``: a row, and what its arguments say of device work or, of kind ``MEMORY``, of an
+            allocation; ``counters[SAID]`` are in use.
         field, keys: Scratch space and names of arguments, from ``layout.scratch()``.
         slots, hashes, places, arena, used: The string table.
         counters: int64 ``(COUNTER_COUNT,)``.
@@ -677,6 +726,7 @@ def scan(
         phase = field[_PH]
         unread = phase == 77 and _holds_escape(text, field[_TEXT], field[_TEXT + 1])
         memory = phase == 105 and _is_word(text, field[_TEXT], field[_TEXT + 1], keys[8])
+        unread |= memory and (field[_DEFER_MEMORY] or not field[_HAS_SIZE])
         if field[_DEFER] or unread or ((phase == 88 or phase == 67 or memory) and not field[_HAS_TS]):
             kind[row] = DEFERRED
             numbers[ARGS_AT][row], numbers[ARGS_SIZE][row] = entry, entry - at
@@ -695,14 +745,7 @@ def scan(
             for which in range(NUMBER_COUNT):
                 numbers[which][row] = field[_NUMBER + which]
             if field[_HAS_WORK]:
-                at_work = counters[WORK]
-                work[at_work, 0] = row
-                most = ABSENT
-                for which in range(WORK_COUNT):
-                    work[at_work, 1 + which] = field[_WORK + which]
-                    most = max(most, field[_WORK + which])
-                if most != ABSENT:
-                    counters[WORK] += 1
+                _say(said, counters, row, field, _WORK)
             row += 1
         elif phase == 77:  # M
             if _is_word(text, field[_TEXT], field[_TEXT + 1], keys[7]):
@@ -726,6 +769,7 @@ def scan(
                 )
             for which in range(NUMBER_COUNT):
                 numbers[which][row] = field[_NUMBER + which]
+            _say(said, counters, row, field, _MEMORY)
             row += 1
         elif phase == 67:  # C
             kind[row] = COUNTER

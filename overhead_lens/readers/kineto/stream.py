@@ -33,7 +33,7 @@ from overhead_lens.readers.kineto.event import (
     from_json,
     parse_row,
 )
-from overhead_lens.readers.kineto.memory import Numbers, memory_numbers
+from overhead_lens.readers.kineto.memory import memory_numbers
 from overhead_lens.readers.kineto.products import MOST_PRODUCTS, PRODUCTS
 from overhead_lens.readers.kineto.source import Source, opened
 from overhead_lens.readers.kineto.string_table import StringTable
@@ -142,10 +142,9 @@ class _Scan:
         self._rows = _new_rows()
         self._row = 0
         self._kept: dict[int, bytes] = {}
-        self._memory: list[Numbers] = []
         self._values: list[Values] = []
-        self._work = _new_work()
-        self._full_work: list[Ints] = []
+        self._said = _new_said()
+        self._full_said: list[Ints] = []
         self._asked_for = np.zeros(0, dtype=np.int8)
         self._products = 0
         self._full_rows = 0
@@ -160,7 +159,7 @@ class _Scan:
 
     def _passed(self, text: Ints, at: int, end: int, *, final: bool) -> tuple[Any, ...]:
         """What the scanner is given."""
-        rows, table = (*self._rows, self._work, self._row), self._strings.table
+        rows, table = (*self._rows, self._said, self._row), self._strings.table
         return text, at, end, final, *rows, self._field, self._keys, *table, self._counters
 
     def run(self, source: Source, head: list[Ints]) -> Streamed:
@@ -212,7 +211,7 @@ class _Scan:
             self._settle(block, first)
             if status == layout.NEED_ROWS:
                 self._full.append((self._rows, self._row))
-                self._close_work()
+                self._close_said()
                 self._full_rows += self._row
                 self._rows, self._row = _new_rows(), 0
             elif status == layout.NEED_TABLE:
@@ -235,10 +234,9 @@ class _Scan:
                     column[row] = self._strings.number(getattr(read, name))
                 for column, name in zip(numbers, NUMBERS, strict=False):
                     column[row] = getattr(read, name)
-            if read.kind == COMPLETE:
-                self._settle_work(block.data[at : at - int(numbers[layout.ARGS_SIZE][row])].tobytes(), row)
+            if read.kind in (COMPLETE, MEMORY):
+                self._settle_said(block.data[at : at - int(numbers[layout.ARGS_SIZE][row])].tobytes(), row)
         self._keep(block, first)
-        self._settle_memory(block, first)
         self._settle_counters(block, first)
         numbers[layout.ARGS_AT][first : self._row] += block.offset - block.start
 
@@ -263,17 +261,6 @@ class _Scan:
             if size > 0:
                 self._kept[row] = bytes(text[at : at + size])
 
-    def _settle_memory(self, block: _Block, first: int) -> None:
-        """Decode what the memory events from ``first`` on say; those that say nothing are only counted."""
-        kind, _, numbers = self._rows
-        for row in (first + np.flatnonzero(kind[first : self._row] == MEMORY)).tolist():
-            read = memory_numbers(_arguments_text(block, numbers, row))
-            if read is None:
-                kind[row] = OTHER
-                self._issues[BAD_MEMORY] = self._issues.get(BAD_MEMORY, 0) + 1
-            else:
-                self._memory.append(read)
-
     def _settle_counters(self, block: _Block, first: int) -> None:
         """Decode the values of the counters from ``first`` on; events without any are only counted."""
         kind, _, numbers = self._rows
@@ -285,25 +272,27 @@ class _Scan:
             else:
                 self._values.append(read)
 
-    def _settle_work(self, entry: bytes, row: int) -> None:
-        """Enter what a deferred row says of itself as device work."""
-        read = work_numbers(_arguments(entry, is_entry=True, parse_float=str))
-        if read != NONE:
-            count = self._counters[layout.WORK]
-            self._work[count] = (row, *read)
-            self._counters[layout.WORK] += 1
+    def _settle_said(self, entry: bytes, row: int) -> None:
+        """Enter what a deferred row says of device work or of an allocation; an allocation that says nothing is only counted."""
+        kind = self._rows[0]
+        said = _said_of_memory(entry) if kind[row] == MEMORY else _said_of_work(entry)
+        if said is not None:
+            self._said[self._counters[layout.SAID]] = (row, *said)
+            self._counters[layout.SAID] += 1
+        elif kind[row] == MEMORY:
+            kind[row] = OTHER
+            self._issues[BAD_MEMORY] = self._issues.get(BAD_MEMORY, 0) + 1
 
-    def _close_work(self) -> None:
-        """Keep the rows of device work of a full chunk."""
-        count = int(self._counters[layout.WORK])
-        part = self._work[:count].copy()
+    def _close_said(self) -> None:
+        """Keep what the rows of a full chunk say."""
+        part = self._said[: int(self._counters[layout.SAID])].copy()
         part[:, 0] += self._full_rows
-        self._full_work.append(part[np.argsort(part[:, 0], kind="stable")])
-        self._counters[layout.WORK] = 0
+        self._full_said.append(part[np.argsort(part[:, 0], kind="stable")])
+        self._counters[layout.SAID] = 0
 
     def _result(self, raw_bytes: int, *, cut_off: bool) -> Streamed:
         self._full.append((self._rows, self._row))
-        self._close_work()
+        self._close_said()
         columns: list[list[Ints]] = [[] for _ in range(1 + layout.CODE_COUNT + layout.NUMBER_COUNT)]
         for (kind, codes, numbers), count in self._full:
             for column, part in zip(columns, (kind, *codes, *numbers), strict=True):
@@ -321,8 +310,9 @@ class _Scan:
         if cut_off:
             self._issues[TRUNCATED] = 1
         places = values.pop("arguments_at"), values.pop("arguments_size")
-        work = np.concatenate(self._full_work)
-        made = Columns(joined[0], values, self._strings.decoded(), self._memory, self._values, work)
+        said = np.concatenate(self._full_said)
+        of_memory = joined[0][said[:, 0]] == MEMORY
+        made = Columns(joined[0], values, self._strings.decoded(), said[of_memory, 1:], self._values, said[~of_memory])
         entries = int(self._counters[layout.ENTRIES])
         return Streamed(made, entries, raw_bytes, self._issues, self._metadata(), *places, self._kept)
 
@@ -355,8 +345,8 @@ def _new_rows(count: int = _CHUNK_ROWS) -> _Rows:
     )
 
 
-def _new_work(count: int = _CHUNK_ROWS) -> Ints:
-    return np.empty((count, 1 + layout.WORK_COUNT), dtype=np.int64)
+def _new_said(count: int = _CHUNK_ROWS) -> Ints:
+    return np.empty((count, 1 + layout.SAID_COUNT), dtype=np.int64)
 
 
 def _joined(block: _Block, rest: Ints) -> _Block:
@@ -474,6 +464,15 @@ def _arguments_text(block: _Block, numbers: tuple[Ints, ...], row: int) -> bytes
     at, size = int(numbers[layout.ARGS_AT][row]), int(numbers[layout.ARGS_SIZE][row])
     text = block.data[at : at + abs(size)].tobytes()
     return text if size >= 0 else json.dumps(_arguments(text, is_entry=True)).encode()
+
+
+def _said_of_memory(entry: bytes) -> Sequence[int] | None:
+    return memory_numbers(json.dumps(_arguments(entry, is_entry=True)).encode())
+
+
+def _said_of_work(entry: bytes) -> Sequence[int] | None:
+    read = work_numbers(_arguments(entry, is_entry=True, parse_float=str))
+    return None if read == NONE else read
 
 
 def _arguments(text: bytes, *, is_entry: bool, parse_float: Callable[[str], Any] = float) -> Mapping[str, Any]:
