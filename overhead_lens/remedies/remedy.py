@@ -101,6 +101,7 @@ class Remedy:
         apply: Returns the changed call; raises ``NotApplicableError``.
         group: Remedies of one group exclude each other; empty for one that goes with all others.
         variables: Environment variables that do it; such a remedy needs a process of its own.
+        own_process: Whether it needs one without any, since what it does to the process outlasts a call.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Remedy:
     apply: Callable[[Call], Call] = lambda call: call
     group: str = ""
     variables: Callable[[], Mapping[str, str]] = dict
+    own_process: bool = False
 
 
 _numbers = itertools.count(1)

@@ -244,13 +244,16 @@ def _kernel_estimate(
 
 
 def _categories(sums: dict[tuple[Attribution, str], int], wall_ns: int, *, estimated: bool) -> tuple[HostCategory, ...]:
+    by_category: dict[str, list[tuple[Attribution, str, int]]] = {category: [] for category in HOST_CATEGORIES}
+    for (attribution, name), ns in sums.items():
+        if ns:
+            by_category[attribution.category].append((attribution, name, ns))
     budget = []
-    for category in HOST_CATEGORIES:
-        mine = {key: ns for key, ns in sums.items() if key[0].category == category and ns}
-        ns = sum(mine.values())
+    for category, mine in by_category.items():
+        ns = sum(part_ns for _, _, part_ns in mine)
         own: Counter[Attribution] = Counter()
         frames: Counter[str] = Counter()
-        for (attribution, name), part_ns in mine.items():
+        for attribution, name, part_ns in mine:
             own[attribution] += part_ns
             frames[name] += part_ns
         top = sorted(frames.items(), key=lambda item: (-item[1], item[0]))[:_MOST_FRAMES]

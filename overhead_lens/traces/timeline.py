@@ -27,6 +27,8 @@ from overhead_lens.traces.loops import run
 _Input: TypeAlias = Sequence[int]
 _Output: TypeAlias = MutableSequence[int]
 
+_EXACT = 2.0**52
+
 
 @dataclass(frozen=True, slots=True)
 class Segments:
@@ -53,7 +55,10 @@ class Segments:
 
 def sum_by(group: Ints, values: Ints, group_count: int) -> Ints:
     """Exact sums of int64 ``values`` per group number, shape ``(group_count,)``."""
-    # bincount adds float64, which holds integers below 2**53: 134 million values of the low half, all of real durations.
+    # bincount adds float64, which holds integers below 2**53.
+    if np.abs(values).sum(dtype=np.float64) < _EXACT:
+        return np.bincount(group, weights=values, minlength=group_count).astype(np.int64)
+    # In halves: 134 million values of the low one, all of real durations.
     high, low = values >> 26, values & ((1 << 26) - 1)
     sums = [np.bincount(group, weights=half, minlength=group_count).astype(np.int64) for half in (high, low)]
     return (sums[0] << 26) + sums[1]

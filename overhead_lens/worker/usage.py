@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import mmap
 import sys
 import time
@@ -18,6 +19,31 @@ PAGES = 480
 def other_threads_ns() -> int:
     """CPU time of all other threads of this process since it began."""
     return time.process_time_ns() - time.thread_time_ns()
+
+
+class _Collections:
+    """A callback of the garbage collector that adds up its time, ns."""
+
+    ns = 0
+    _begun_ns = 0
+
+    def __call__(self, phase: str, _info: object) -> None:
+        now_ns = time.perf_counter_ns()
+        if phase == "start":
+            self._begun_ns = now_ns
+        else:
+            self.ns += now_ns - self._begun_ns
+
+
+def watch_collections() -> None:
+    """Time garbage collections from now on; a collection costs about 0.3 us more."""
+    if collected_ns() is None:
+        gc.callbacks.append(_Collections())
+
+
+def collected_ns() -> int | None:
+    """Time that the garbage collector took since it is watched; None where it is not."""
+    return next((callback.ns for callback in gc.callbacks if isinstance(callback, _Collections)), None)
 
 
 def usage_of_thread() -> tuple[int, int]:

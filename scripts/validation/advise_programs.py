@@ -66,7 +66,10 @@ PROGRAMS = (
     Flawed("transformer", "small operators", _function("train_transformer", "make_transformer"), COMPILING),
     Flawed("decode", "batch 1: small operators", _function("decode", "make_decode"), COMPILING),
     Flawed(
-        "starved_loader", "samples decoded in the loop", _function("train_epoch", "make_loader"), ("loader_workers",)
+        "starved_loader",
+        "a loop that waits for a DataLoader's process",
+        _function("train_epoch", "make_loader"),
+        ("loader_workers", "no_loader_workers"),
     ),
     Flawed("collected", "many live objects", _function("learn", "make_collected"), ("gc_rarely",)),
     Flawed(

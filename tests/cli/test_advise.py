@@ -73,10 +73,16 @@ REMEDIES = [
 def test_remedies_of_ones_own(tmp_path: Path) -> None:
     (tmp_path / "call.py").write_text(CALL)
     (tmp_path / "mine.py").write_text(REMEDIES)
+    (tmp_path / "bin").mkdir()
     done = lens(
-        *("advise", "call.py:work", "--inputs", "call.py:inputs", "--remedies", "mine.py", "--quick", "--timeout", 25),
+        *("advise", "call.py:work", "--inputs", "call.py:inputs", "--remedies", "mine.py", "--quick", "--timeout", 15),
         *("--json", "--markdown", "summary.md", "--html", "page.html", "-o", "kept", "-q"),
         cwd=tmp_path,
+        env={
+            "PATH": str(tmp_path / "bin"),
+            "CXX": "/nonexistent/g++",
+            "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"),
+        },
     )
     assert (done.returncode, done.stderr) == (0, "")
     document = validated(done.stdout)
@@ -91,8 +97,9 @@ def test_remedies_of_ones_own(tmp_path: Path) -> None:
         found["fewer"]["wall"]["delta_ns"], abs=1
     )
     assert (found["wrong"]["output"], found["wrong"]["safety"]) == ("differs", "changes_semantics")
-    states = {name: (found[name]["status"], found[name]["reason"]) for name in ("refuses", "fails", "far")}
+    states = {name: (found[name]["status"], found[name]["reason"]) for name in ("refuses", "fails", "far", "compile")}
     assert states == {
+        "compile": ("failed", "torch.compile found no working C++ compiler; install g++ or clang++ (or set CXX)"),
         "refuses": ("not_applicable", "it is not for this call"),
         "fails": ("failed", "ValueError: no luck"),
         "far": ("not_applicable", "launch takes 0.0% of the call"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,31 @@ def test_data_loaders_get_workers() -> None:
         return loader.num_workers
 
     assert (inside("loader_workers", batches) > 0, loader.num_workers) == (True, 0)
+    with pytest.raises(NotApplicableError, match="there are no workers"):
+        remedied(workload(batches), [REMEDIES["no_loader_workers"]], Path())
+
+
+class Pids(torch.utils.data.Dataset[int]):
+    """Eight samples, each the process that makes it."""
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> int:
+        return os.getpid()
+
+
+def test_data_loaders_do_without_workers_and_get_them_back() -> None:
+    loader = torch.utils.data.DataLoader(Pids(), batch_size=4, num_workers=1, persistent_workers=True)
+
+    def epoch() -> list[int]:
+        return torch.cat(list(loader)).tolist()
+
+    makers, iterator = epoch(), loader._iterator
+    assert os.getpid() not in makers
+    assert inside("no_loader_workers", epoch) == [os.getpid()] * 8
+    assert (loader._iterator, loader.num_workers, loader.persistent_workers) == (iterator, 1, True)
+    assert epoch() == makers
 
 
 # ---------------------------------------------------------------- outputs

@@ -114,6 +114,20 @@ def test_three_processes_of_different_speed_tell_a_large_saving() -> None:
     assert [each.remedy for each in found if each.helps] == ["at_once"]
 
 
+def test_a_rare_collection_of_garbage_counts_as_its_mean() -> None:
+    told = rows({"base": BASES, "gc_rarely": BASES})
+    at = (told["rung"] == "base") & (told["block"] == 1)
+    told["collected_ns"] = 0
+    told.loc[at, ["wall_ns", "collected_ns"]] += 3 * 10 * 250
+    told.loc[told["rung"] == "gc_rarely", ["wall_ns", "collected_ns"]] += 3
+    one = by_name(tried_remedies([tried("gc_rarely")], told))["gc_rarely"]
+    assert one.wall is not None
+    assert one.wall.base_ns == 1_000 + 250
+    shares = [(base + 0.3) / (base + 250) - 1 for base in BASES]
+    assert one.wall.delta_ns == pytest.approx(sum(shares) / 5 * 1_250)
+    assert one.verdict == "faster"
+
+
 def test_useless_remedies_are_seldom_called_faster() -> None:
     draw = random.Random(20_260_104)
     called = 0
@@ -240,7 +254,8 @@ def test_a_call_whose_graph_breaks_shares_no_process(
     monkeypatch.setattr(recorded, "budget_of", lambda *_: SimpleNamespace(breakdown=CALL))
     environment = msgspec.structs.replace(listed("threads"), variables={"OMP_NUM_THREADS": "1"})
     kernels = msgspec.structs.replace(listed("kernels"), shrinks=["wait"])
-    remedies = [listed("one"), environment, kernels, listed("other")]
+    outlasting = msgspec.structs.replace(listed("outlasting"), own_process=True)
+    remedies = [listed("one"), environment, outlasting, kernels, listed("other")]
     worker = SimpleNamespace(ask=lambda _, name: Trial("not_applicable" if name == "other" else "measured", name))
     request = Request(
         target=parse_target("add1", None),
@@ -254,6 +269,6 @@ def test_a_call_whose_graph_breaks_shares_no_process(
     recording = recorded._Recording(request, None, tmp_path, CLASSIFIER, SILENT)
     recording.catalog = recorded.Catalog(remedies, True, "", graph_breaks)
     recording._choose(worker)  # type: ignore[arg-type]
-    assert recording.own == (["one", "threads"] if graph_breaks else ["threads"])
+    assert recording.own == (["one", "threads", "outlasting"] if graph_breaks else ["threads", "outlasting"])
     assert recording.trials["kernels"].status == "not_applicable"
     assert recording._shared() == ([] if graph_breaks else ["one", "other"])

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.traces.timeline import Segments, parents, sweep
+from overhead_lens.traces.timeline import Segments, parents, sum_by, sweep
 
 
 def drawn(*rows: str) -> tuple[np.ndarray, np.ndarray]:
@@ -105,3 +105,10 @@ def test_a_shift_of_the_clock_changes_nothing(events: list[tuple[int, int]], shi
     here, there = segments_of(events, (0, 60)), segments_of(moved, (shift, 60 + shift))
     assert here.owner.tolist() == there.owner.tolist()
     assert here.dur_ns.tolist() == there.dur_ns.tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-(2**40), 2**53)), max_size=12))
+def test_sums_are_exact(drawn: list[tuple[int, int]]) -> None:
+    group, values = np.array(drawn, dtype=np.int64).reshape(-1, 2).T
+    expected = [sum(value for at, value in drawn if at == number) for number in range(4)]
+    assert sum_by(group, values, 4).tolist() == expected

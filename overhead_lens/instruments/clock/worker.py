@@ -8,7 +8,7 @@ from typing import Any
 
 from overhead_lens.worker.loop import reference_ns
 from overhead_lens.worker.session import Session, operation
-from overhead_lens.worker.usage import other_threads_ns, usage_of_thread
+from overhead_lens.worker.usage import collected_ns, other_threads_ns, usage_of_thread, watch_collections
 from overhead_lens.worker.workload import Workload
 
 _RESIZED_AT_MOST = 5
@@ -47,7 +47,8 @@ def measure_blocks(
     Returns:
         A row per block: ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``compiles``, and of the calling thread
         ``minor_faults``, ``system_ns`` (in the operating system's kernel) and ``cpu_ns``; of a block in pieces also
-        ``steady_ns``, the median piece times their number. And the expected time of a call, updated.
+        ``steady_ns``, the median piece times their number; where collections are watched also ``collected_ns``, the time
+        that the garbage collector took. And the expected time of a call, updated.
     """
     rows: list[dict[str, int]] = []
     started = time.perf_counter_ns()
@@ -79,12 +80,15 @@ def measure_block(workload: Workload, count: int, pieces: int | None = None) -> 
     """Time one block after a run of the reference loop; returns a row without its number."""
     yardstick_ns = reference_ns()
     compiles = workload.compile_count()
+    collected = collected_ns()
     faults, system_ns = usage_of_thread()
     cpu_ns = time.thread_time_ns()
     walls_ns = [workload.run(count) for _ in range(pieces or 1)]
     cpu_after_ns = time.thread_time_ns()
     faults_after, system_after_ns = usage_of_thread()
-    steady = {} if pieces is None else {"steady_ns": round(statistics.median(walls_ns) * pieces)}
+    more = {} if pieces is None else {"steady_ns": round(statistics.median(walls_ns) * pieces)}
+    if collected is not None:
+        more["collected_ns"] = (collected_ns() or 0) - collected
     return {
         "calls": count * len(walls_ns),
         "wall_ns": sum(walls_ns),
@@ -93,15 +97,26 @@ def measure_block(workload: Workload, count: int, pieces: int | None = None) -> 
         "system_ns": system_after_ns - system_ns,
         "cpu_ns": cpu_after_ns - cpu_ns,
         "compiles": workload.compile_count() - compiles,
-        **steady,
+        **more,
     }
 
 
 @operation
 def time_blocks(
-    session: Session, block_ns: int, blocks: int, budget_ns: int, piece_ns: int | None = None
+    session: Session,
+    block_ns: int,
+    blocks: int,
+    budget_ns: int,
+    piece_ns: int | None = None,
+    collections: bool = False,
 ) -> dict[str, Any]:
-    """Time blocks of the bare loop, and the other threads of this process meanwhile."""
+    """Time blocks of the bare loop, and the other threads of this process meanwhile.
+
+    Args:
+        collections: Whether to time what the garbage collector takes, too, from now on.
+    """
+    if collections:
+        watch_collections()
     before_ns = other_threads_ns()
     rows, session.call_ns = measure_blocks(session.workload, session.call_ns, block_ns, blocks, budget_ns, piece_ns)
     return {"rows": rows, "others_ns": other_threads_ns() - before_ns}

@@ -33,4 +33,5 @@ REMEDY = Remedy(
     source="https://docs.python.org/3/library/gc.html#gc.set_threshold",
     apply=_apply,
     group="garbage",
+    own_process=True,
 )

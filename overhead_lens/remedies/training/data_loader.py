@@ -19,15 +19,17 @@ def _loaders(call: Call) -> list[Any]:
 
 @contextmanager
 def _set(loaders: list[Any], changes: dict[str, Any]) -> Iterator[None]:
+    # With its processes, where they are to stay for the next epoch.
+    changes = {**changes, "_iterator": None}
     before = [{name: getattr(loader, name) for name in changes} for loader in loaders]
     for loader in loaders:
         # DataLoader refuses to have some of these changed by assignment.
-        loader.__dict__.update(changes, _iterator=None)
+        loader.__dict__.update(changes)
     try:
         yield
     finally:
         for loader, values in zip(loaders, before, strict=True):
-            loader.__dict__.update(values, _iterator=None)
+            loader.__dict__.update(values)
 
 
 def _workers(call: Call) -> Call:
@@ -38,6 +40,15 @@ def _workers(call: Call) -> Call:
         raise NotApplicableError("the loader has a timeout of its own")
     changes = {"num_workers": count, "prefetch_factor": 2, "persistent_workers": True}
     return call.inside(partial(_set, loaders, changes))
+
+
+def _in_the_loop(call: Call) -> Call:
+    loaders = _found(call)
+    if not any(loader.num_workers for loader in loaders):
+        raise NotApplicableError("there are no workers")
+    if any(loader.timeout for loader in loaders):
+        raise NotApplicableError("the loader has a timeout of its own")
+    return call.inside(partial(_set, loaders, {"num_workers": 0, "prefetch_factor": None, "persistent_workers": False}))
 
 
 def _pinned(call: Call) -> Call:
@@ -66,6 +77,16 @@ REMEDIES = (
         shrinks=("wait", "python", "kernel", "dispatcher", "allocation"),
         source=_SOURCE,
         apply=_workers,
+        group="workers",
+    ),
+    Remedy(
+        name="no_loader_workers",
+        summary="batches are prepared in the loop itself: what a process saves may be less than what its batches cost to receive",
+        how="DataLoader(dataset, num_workers=0)",
+        shrinks=("wait", "python", "kernel", "dispatcher", "allocation"),
+        source=_SOURCE,
+        apply=_in_the_loop,
+        group="workers",
     ),
     Remedy(
         name="pin_memory",

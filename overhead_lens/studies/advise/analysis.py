@@ -145,7 +145,12 @@ def make_advice(
     together: Together | None,
     directory: str,
 ) -> Advice:
-    """Advice from timed blocks (``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``) and budgets."""
+    """Advice from budgets and timed blocks.
+
+    Args:
+        rows: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns`` and, where it was measured,
+            ``collected_ns``.
+    """
     tried = _ranked(tried_remedies(meta.tried, rows))
     tried = [replace(each, host=_moved(each, base, captured.get(each.remedy))) for each in tried]
     verdict, share = verdict_of(base)
@@ -183,15 +188,24 @@ def not_worth_it(shrinks: Sequence[str], base: Breakdown) -> str:
 
 def tried_remedies(tried: Sequence[Tried], rows: pd.DataFrame) -> list[TriedRemedy]:
     """Every remedy with its saving and verdict, in the order in which they were tried."""
-    kept = undisturbed(rows, ("process", "rung")) if len(rows) else rows
-    per_call = kept["wall_ns"] / kept["calls"]
-    medians = per_call.groupby([kept["rung"], kept["process"]]).median()
-    walls = {str(name): values.droplevel(0) for name, values in medians.groupby(level=0)}
+    per_call = _per_call(undisturbed(rows, ("process", "rung")) if len(rows) else rows)
+    walls = {str(name): values.droplevel(0) for name, values in per_call.groupby(level=0)}
     pairs = {each.remedy.name: _pairs(walls, each.remedy.name) for each in tried if each.trial.status == "measured"}
     shifts = {name: _shift(base, new) for name, (base, new) in pairs.items() if len(base) > 1}
     base_ns = float(np.median(walls[BASE])) if BASE in walls else 0.0
     verdicts = dict(zip(shifts, category_verdicts(list(shifts.values()), MARGIN_SHARE * base_ns), strict=True))
     return [_tried(each, pairs, shifts, verdicts) for each in tried]
+
+
+def _per_call(rows: pd.DataFrame) -> pd.Series[float]:
+    """Time of a call by rung and process, ns: the median block, and the mean of what garbage collections took.
+
+    A full collection is rare and long: it falls into few blocks, which a median leaves out.
+    """
+    collected_ns = rows["collected_ns"] if "collected_ns" in rows else 0 * rows["wall_ns"]
+    by = [rows["rung"], rows["process"]]
+    steady = ((rows["wall_ns"] - collected_ns) / rows["calls"]).groupby(by).median()
+    return steady + collected_ns.groupby(by).sum() / rows["calls"].groupby(by).sum()
 
 
 def _shift(base: Floats, new: Floats) -> Shift:

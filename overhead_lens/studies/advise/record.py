@@ -168,13 +168,17 @@ class _Recording:
         )
         for each in helping[:_MOST_CAPTURES]:
             self._capture(each.remedy)
-        self._confirm(go_together(found, {name: listed.group for name, listed in self._listed.items()}))
+        self._confirm(go_together([each for each in found if not self._listed[each.remedy].own_process], self._groups))
         for name in _SHARED:
             (self.folder / name).unlink(missing_ok=True)
 
     @property
     def _listed(self) -> Mapping[str, Listed]:
         return {} if self.catalog is None else {listed.name: listed for listed in self.catalog.remedies}
+
+    @property
+    def _groups(self) -> Mapping[str, str]:
+        return {name: listed.group for name, listed in self._listed.items()}
 
     def _check_file(self) -> None:
         """A wrong file of remedies is refused before anything is measured."""
@@ -226,7 +230,7 @@ class _Recording:
             reason = not_worth_it(listed.shrinks, base)
             if reason:
                 self.trials[listed.name] = Trial("not_applicable", reason)
-            elif listed.variables or catalog.graph_breaks:
+            elif listed.variables or listed.own_process or catalog.graph_breaks:
                 self.trials[listed.name] = worker.ask(CHECK, name=listed.name)
                 self.own += [] if self._is_out(listed.name) else [listed.name]
 
@@ -272,7 +276,7 @@ class _Recording:
     def _time_in(self, worker: Worker, number: int) -> None:
         self.listener.step(f"timing {len(self._shared())} remedies: {worker.name}{self._best()}")
         timed = worker.ask(TIME, block_ns=BLOCK_NS, rounds=_ROUNDS, budget_ns=_SCREENING_NS, seed=number)
-        self.rows += [{"process": number, **row} for row in timed.rows]
+        self.rows += [{"process": number, "collected_ns": 0, **row} for row in timed.rows]
         for name, reason in timed.reasons.items():
             if reason is not None and name in self.trials:
                 self.trials[name] = Trial("failed", reason)
@@ -341,10 +345,10 @@ class _Recording:
             for name in draw.sample(list(workers), len(workers)):
                 if threads:
                     wait_until_idle(list(workers.values()))
-                timed = workers[name].ask(TIME_BLOCKS, block_ns=BLOCK_NS, blocks=1, budget_ns=0)
+                timed = workers[name].ask(TIME_BLOCKS, block_ns=BLOCK_NS, blocks=1, budget_ns=0, collections=True)
                 threads = timed.use_threads
                 row = timed.rows[0]
-                kept = {key: row[key] for key in ("calls", "wall_ns", "reference_ns", "minor_faults")}
+                kept = {key: row[key] for key in ("calls", "wall_ns", "collected_ns", "reference_ns", "minor_faults")}
                 self.rows.append({"process": number, "rung": name, "block": block, **kept})
 
     # ------------------------------------------------------------------ the best

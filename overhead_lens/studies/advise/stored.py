@@ -31,6 +31,7 @@ class Listed(Struct, frozen=True):
     source: str
     group: str = ""
     variables: dict[str, str] = msgspec.field(default_factory=dict)
+    own_process: bool = False
 
 
 class Trial(Struct, frozen=True):

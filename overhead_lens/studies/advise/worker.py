@@ -141,6 +141,7 @@ def list_remedies(session: Session, file: str | None, folder: str) -> dict[str, 
             "source": remedy.source,
             "group": remedy.group,
             "variables": dict(remedy.variables()),
+            "own_process": remedy.own_process,
         }
         for remedy in trials.known.values()
     ]

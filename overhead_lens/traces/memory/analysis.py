@@ -157,10 +157,17 @@ class DeviceLife:
         kinds["unknown"] += peak_bytes - sum(kinds.values())
         return kinds
 
-    def _bounds(self, window: Window) -> tuple[int, int]:
-        """The events of a window."""
+    @cached_property
+    def _by_start(self) -> tuple[Ints, Ints]:
+        """The blocks in order of their allocation, and its event."""
+        order = np.argsort(self.live.blocks.first, kind="stable")
+        return order, self.live.blocks.first[order]
+
+    def _begun(self, window: Window) -> tuple[Ints, int, int]:
+        """The blocks that were allocated in a window, the first of its events, and the first behind it."""
         first, last = np.searchsorted(self.live.start_ns, window.bounds, "left").tolist()
-        return first, last
+        order, starts = self._by_start
+        return order[slice(*np.searchsorted(starts, (first, last), "left"))], first, last
 
     def _within(self, steps: Steps) -> Bools:
         """Which blocks live in one step only; without steps, in the recording only."""
@@ -169,8 +176,8 @@ class DeviceLife:
             return blocks.recorded & (blocks.last < len(self.live.rows))
         inside = np.zeros(len(blocks.first), dtype=bool)
         for _, window in steps:
-            first, last = self._bounds(window)
-            inside |= (blocks.first >= first) & (blocks.last < last)
+            begun, _, last = self._begun(window)
+            inside[begun[blocks.last[begun] < last]] = True
         return inside
 
     def _kept(self, steps: Steps) -> Bools:
@@ -178,25 +185,24 @@ class DeviceLife:
         blocks = self.live.blocks
         kept = np.zeros(len(blocks.first), dtype=bool)
         for _, window in steps[1:-1]:
-            first, last = self._bounds(window)
-            kept |= (blocks.first >= first) & (blocks.first < last) & (blocks.last == len(self.live.rows))
+            begun, _, _ = self._begun(window)
+            kept[begun[blocks.last[begun] == len(self.live.rows)]] = True
         return kept
 
     def _step(self, number: int, window: Window) -> MemoryStep:
         live, blocks = self.live, self.live.blocks
-        first, last = self._bounds(window)
-        begun = (blocks.first >= first) & (blocks.first < last)
-        churn = begun & (blocks.last < last)
-        kept = begun & (blocks.last == len(live.rows))
+        begun, first, last = self._begun(window)
+        size, ends = blocks.bytes[begun], blocks.last[begun]
+        churn = ends < last
         return MemoryStep(
             number,
             start_bytes=int(live.live_bytes[first]),
             end_bytes=int(live.live_bytes[last]),
             peak_bytes=int(live.live_bytes[first : last + 1].max()),
-            allocated_bytes=int(blocks.bytes[begun].sum()),
-            churn_bytes=int(blocks.bytes[churn].sum()),
+            allocated_bytes=int(size.sum()),
+            churn_bytes=int(size[churn].sum()),
             churn_blocks=int(churn.sum()),
-            kept_bytes=int(blocks.bytes[kept].sum()),
+            kept_bytes=int(size[ends == len(live.rows)].sum()),
         )
 
 

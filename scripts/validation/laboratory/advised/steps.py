@@ -72,12 +72,12 @@ def train_epoch(model: nn.Module, optimizer: torch.optim.Optimizer, loader: Data
 
 
 def make_loader() -> tuple[Any, ...]:
-    """A DataLoader that decodes in the loop."""
+    """A DataLoader whose one process decodes."""
     torch.set_num_threads(1)
     features = loader_program.FEATURES
     model = nn.Sequential(nn.Linear(features, 64), nn.ReLU(), nn.Linear(64, 1))
     data = loader_program.Encoded(_BATCHES * loader_program.BATCH)
-    loader = DataLoader(data, batch_size=loader_program.BATCH, num_workers=0)
+    loader = DataLoader(data, batch_size=loader_program.BATCH, num_workers=1, persistent_workers=True)
     return model, torch.optim.SGD(model.parameters(), lr=0.01), loader
 
 
