@@ -20,6 +20,9 @@ from overhead_lens.worker.workload import Workload
 
 VARIANT = "variant_"
 
+# Never left. One that nothing refers to would be left at once, if it is a generator.
+_entered = ExitStack()
+
 
 @dataclass(frozen=True, slots=True)
 class Remedied:
@@ -106,11 +109,11 @@ def for_good(workload: Workload, names: Sequence[str], file: str | None, folder:
     except NotApplicableError as error:
         raise MeasurementError(str(error)) from error
     for context in made.contexts:
-        context().__enter__()
+        _entered.enter_context(context())
     if made.late_contexts:
         made.workload.call_once(made.workload.call)
     for context in made.late_contexts:
-        context().__enter__()
+        _entered.enter_context(context())
     return made.workload
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, with
 from overhead_lens.scenario import Arguments
 from overhead_lens.studies.advise.worker import Trials
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.worker import remedied as applied
 from overhead_lens.worker.remedied import known_remedies, remedied
 from overhead_lens.worker.workload import Workload, of_callable
 from tests.compiler import needs_compiler
@@ -162,6 +164,16 @@ def test_data_loaders_do_without_workers_and_get_them_back() -> None:
     assert inside("no_loader_workers", epoch) == [os.getpid()] * 8
     assert (loader._iterator, loader.num_workers, loader.persistent_workers) == (iterator, 1, True)
     assert epoch() == makers
+
+
+def test_a_process_can_have_a_remedy_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = gc.get_threshold()
+    with ExitStack() as entered:
+        monkeypatch.setattr(applied, "_entered", entered)
+        applied.for_good(workload(add, X), ["gc_rarely", "threads_1"], None, Path())
+        gc.collect()
+        assert (gc.get_threshold()[0], torch.get_num_threads()) == (100 * before[0], 1)
+    assert gc.get_threshold() == before
 
 
 # ---------------------------------------------------------------- outputs
