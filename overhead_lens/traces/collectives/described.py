@@ -8,8 +8,9 @@ Newer traces repeat the arguments of ``record_param_comms`` in the kernel (libki
         nccl:_all_gather_base       [-----------------------]        Input Dims: input
           cudaLaunchKernel                [--]
 
-Shapes are there only in traces recorded with ``record_shapes``. Where several kernels were launched by one call, the call's size
-is of all of them together, and none of them has one.
+Of these ``record_param_comms`` is asked first, which knows the group and whether parts are alike. Shapes are there only in traces
+recorded with ``record_shapes``. Where several kernels were launched by one call, the call's size is of all of them together, and
+none of them has one.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class _Message(NamedTuple):
     received: int | None
     sent: int | None
     group_size: int | None
+    is_uneven: bool = False
 
 
 def descriptions(trace: Trace, rows: Ints, launch: Ints, arguments: Sequence[Mapping[str, Any]]) -> list[Description]:
@@ -77,10 +79,9 @@ def descriptions(trace: Trace, rows: Ints, launch: Ints, arguments: Sequence[Map
     made = []
     for at, (own, kernel) in enumerate(zip(arguments, kernels, strict=True)):
         chain = calls.get(at, [])
-        message = _own(own) or next((read for row in chain if (read := _call(names[row], told[row]))), None)
-        message = message or _Message(kind_of(kernel), "", None, None, None)
-        if chain:
-            message = _with_output(message, [(names[row], told[row]) for row in chain])
+        around = [(names[row], told[row]) for row in chain]
+        message = _own(own) or _of_calls(around) or _Message(kind_of(kernel), "", None, None, None)
+        message = _with_output(message, around)
         alone = not chain or shared[chain[0]] == 1
         made.append(_description(message, own, sizes, is_alone=alone))
     return made
@@ -130,9 +131,11 @@ def _own(arguments: Mapping[str, Any]) -> _Message | None:
         return None
     received, sent = _elements(arguments.get("Out msg nelems")), _elements(arguments.get("In msg nelems"))
     kind = kind_of(name)
-    if kind == "all_to_all" and not _is_even(arguments):
+    uneven = kind == "all_to_all" and not _is_even(arguments)
+    if uneven:
         received = sent = None
-    return _Message(kind, str(arguments.get("dtype") or ""), received, sent, _count(arguments.get("Group size")))
+    dtype, group_size = str(arguments.get("dtype") or ""), _count(arguments.get("Group size"))
+    return _Message(kind, dtype, received, sent, group_size, uneven)
 
 
 def _is_even(arguments: Mapping[str, Any]) -> bool:
@@ -151,6 +154,19 @@ def _list(value: Any) -> list[Any] | None:
     return [] if value is None else value if isinstance(value, list) else None
 
 
+def _of_calls(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> _Message | None:
+    """What the calls around a launch say, innermost first; a size that the one with arguments lacks, by the shapes of another."""
+    ordered = sorted(calls, key=lambda call: call[0] != _ARGUMENTS)
+    messages = [message for name, arguments in ordered if (message := _call(name, arguments)) is not None]
+    if not messages:
+        return None
+    first = messages[0]
+    sized = next((one for one in messages if one.sent is not None or one.received is not None), first)
+    if first.is_uneven or sized is first:
+        return first
+    return first._replace(dtype=first.dtype or sized.dtype, received=sized.received, sent=sized.sent)
+
+
 def _call(name: str, arguments: Mapping[str, Any]) -> _Message | None:
     """What a call around the launch says; None where it tells no kind."""
     if name == _ARGUMENTS:
@@ -165,7 +181,7 @@ def _call(name: str, arguments: Mapping[str, Any]) -> _Message | None:
 def _with_output(message: _Message, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> _Message:
     """The message with input and output of the operator around it, where it has one tensor each."""
     base = next((arguments for name, arguments in calls if name in _BASE), None)
-    if base is None or (message.sent is not None and message.received is not None):
+    if base is None or message.is_uneven or (message.sent is not None and message.received is not None):
         return message
     dtype, received = _tensors(base, 0)
     _, sent = _tensors(base, 1)

@@ -141,6 +141,24 @@ def test_without_arguments_of_its_own_the_calls_around_the_launch_tell() -> None
     ]
 
 
+def test_the_call_with_arguments_is_asked_before_those_inside_it() -> None:
+    def recorded(start: int, kind: str = "allreduce", **more: Any) -> dict:
+        return {**timed(start, 50, "record_param_comms"), "args": collective(0, 1, kind, 7, size=4, **more)["args"]}
+
+    unsized = {"In__msg__nelems": None, "Out__msg__nelems": None}
+    found = of(
+        recorded(0), timed(5, 30, "nccl:all_reduce", "user_annotation"), launched(10, 1), kernel(500, 10, 1),
+        recorded(100, **unsized), shaped(105, 30, "nccl:all_reduce", "user_annotation", [3]), launched(110, 2), kernel(520, 10, 2),
+        shaped(200, 90, "c10d::alltoall_base_", "cpu_op", [8], [8]), recorded(210, "all_to_all", In__split__size="[3, 5]"),
+        shaped(215, 30, "nccl:all_to_all", "user_annotation", [8]), launched(220, 3), kernel(540, 10, 3),
+    )  # fmt: skip
+    assert [told(one) for one in found] == [
+        ("all_reduce", "Float", 7, 28, 4),
+        ("all_reduce", "Float", 3, 12, 4),
+        ("all_to_all", "Float", None, None, 4),  # its parts are uneven, whatever the shapes of the whole
+    ]
+
+
 def test_the_size_of_a_call_that_launched_several_kernels_is_of_none_of_them() -> None:
     call = shaped(0, 50, "nccl:all_reduce", "user_annotation", [8])
     assert [told(one) for one in of(call, launched(10, 1), launched(20, 2), kernel(100, 5, 1), kernel(110, 5, 2))] == [
