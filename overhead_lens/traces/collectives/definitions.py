@@ -16,9 +16,11 @@ KINDS = (
 )  # fmt: skip
 
 _SPELLED = (
-    ("allreduce", "all_reduce"), ("allgather", "all_gather"), ("reducescatter", "reduce_scatter"), ("alltoall", "all_to_all"),
-    ("broadcast", "broadcast"), ("barrier", "barrier"), ("gather", "gather"), ("scatter", "scatter"), ("reduce", "reduce"),
+    ("allreduce", "all_reduce"), ("crossdevicereduce", "all_reduce"), ("allgather", "all_gather"),
+    ("reducescatter", "reduce_scatter"), ("alltoall", "all_to_all"), ("broadcast", "broadcast"), ("barrier", "barrier"),
+    ("gather", "gather"), ("scatter", "scatter"), ("reduce", "reduce"),
 )  # fmt: skip
+"""The first that is found in a name decides; ``cross_device_reduce`` is the all-reduce of vLLM and SGLang."""
 _POINT_TO_POINT = {"send": "send", "recv": "recv", "nccl:send": "send", "nccl:recv": "recv"}
 _SEPARATORS = re.compile(r"[\W_]+")
 

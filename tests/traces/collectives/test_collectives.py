@@ -39,6 +39,8 @@ def told(one: Collective) -> tuple[Any, ...]:
         ("gather", "gather"), ("scatter", "scatter"), ("send", "send"), ("recv", "recv"), ("barrier", "barrier"),
         ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", "all_reduce"), ("ncclDevKernel_Generic", ""),
         ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", ""),
+        ("void vllm::cross_device_reduce_1stage<__half, 2>(vllm::RankData*)", "all_reduce"),
+        ("void two_shot_all_reduce_kernel<c10::BFloat16, 8>()", "all_reduce"),
     ],
 )  # fmt: skip
 def test_kinds_by_their_names(name: str, kind: str) -> None:
