@@ -27,15 +27,6 @@ class Union:
         """Length of the union."""
         return int((self.end_ns - self.start_ns).sum())
 
-    def covered_before(self, times_ns: Ints) -> Ints:
-        """Length of the part before each time."""
-        before = np.concatenate(([0], np.cumsum(self.end_ns - self.start_ns)))
-        begun = np.searchsorted(self.start_ns, times_ns, "right")
-        last = np.maximum(begun - 1, 0)
-        beyond = np.maximum(self.end_ns[last] - times_ns, 0) if len(self.start_ns) else np.zeros_like(times_ns)
-        covered: Ints = before[begun] - np.where(begun > 0, beyond, 0)
-        return covered
-
     def within(self, window: tuple[int, int]) -> int:
         """Length of the part inside ``window``."""
         chosen = overlapping(self.start_ns, self.end_ns, window)
@@ -43,7 +34,7 @@ class Union:
         return int(inside.sum())
 
     def before(self, at_ns: Ints) -> Ints:
-        """Length of the part before each of some times, in any order."""
+        """Length of the part before each time."""
         if not len(self.start_ns):
             return np.zeros(len(at_ns), dtype=np.int64)
         lengths = self.end_ns - self.start_ns

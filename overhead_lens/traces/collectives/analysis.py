@@ -65,7 +65,7 @@ def _hidden(start_ns: Ints, dur_ns: Ints, device: Ints, compute: Mapping[int, Un
     for number, busy in compute.items():
         mine = np.flatnonzero(device == number)
         ends = start_ns[mine] + dur_ns[mine]
-        hidden[mine] = busy.covered_before(ends) - busy.covered_before(start_ns[mine])
+        hidden[mine] = busy.before(ends) - busy.before(start_ns[mine])
     return hidden
 
 
