@@ -20,6 +20,7 @@ import pandas as pd
 from overhead_lens.stats.values import Ints
 from overhead_lens.traces.counters.metrics import unit_of
 from overhead_lens.traces.counters.model import CounterKernel, CounterSeries, CounterTrack
+from overhead_lens.traces.timeline import sum_by
 
 Floats = npt.NDArray[np.float64]
 
@@ -133,7 +134,7 @@ def held(start_ns: Ints, period_ns: int | None, end_ns: int) -> tuple[Ints, Ints
     apart = np.diff(start_ns)
     if period_ns is None:
         return np.append(apart, max(0, end_ns - int(start_ns[-1]))), np.zeros(len(start_ns), dtype=np.int64)
-    missing = 2 * apart > 3 * period_ns
+    missing = apart > period_ns + period_ns // 2  # no product, which int64 may not hold
     return (
         np.append(np.where(missing, period_ns, apart), period_ns),
         np.append(np.where(missing, apart - period_ns, 0), 0),
@@ -171,8 +172,7 @@ def _summary(track: Track, work: Work | None) -> CounterTrack:
 
 def _kernels(track: Track, work: Work) -> tuple[CounterKernel, ...]:
     covered_ns, sums = integrals(track, work.start_ns, work.start_ns + work.dur_ns)
-    total_ns = np.bincount(work.name, weights=work.dur_ns, minlength=len(work.names))
-    covered = np.bincount(work.name, weights=covered_ns, minlength=len(work.names))
+    total_ns, covered = (sum_by(work.name, ns, len(work.names)) for ns in (work.dur_ns, covered_ns))
     summed = np.bincount(work.name, weights=sums, minlength=len(work.names))
     order = [at for at in np.argsort(-covered, kind="stable").tolist() if covered[at] > 0][:_MOST_KERNELS]
     return tuple(
@@ -200,9 +200,10 @@ def _before(track: Track, times_ns: Ints) -> tuple[Ints, Floats]:
 
 def _over_time(track: Track) -> CounterSeries:
     first_ns = int(track.start_ns[0])
-    last_ns = int(track.start_ns[-1] + track.dur_ns[-1])
+    span_ns = max(1, int(track.start_ns[-1] + track.dur_ns[-1]) - first_ns)
     count = min(_STRETCHES, max(1, len(track.values)))
-    edges = first_ns + (np.arange(count + 1) * max(1, last_ns - first_ns)) // count
+    # In Python's integers: of a counter far from all events int64 does not hold the products.
+    edges = first_ns + np.array([at * span_ns // count for at in range(count + 1)], dtype=np.int64)
     covered, summed = integrals(track, edges[:-1], edges[1:])
     values = [float(total / ns) if ns else None for total, ns in zip(summed.tolist(), covered.tolist(), strict=True)]
     return CounterSeries(tuple(edges[:-1].tolist()), tuple(values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,6 +88,17 @@ def test_times_at_a_period_are_told_from_those_on_change() -> None:
     assert period(np.array([0, 10, 20, 31, 40, 90])) == 10
     assert period(np.array([0, 10, 20])) is None  # too few to tell
     assert period(np.array([0, 10, 13, 40, 41, 90])) is None
+
+
+def test_times_that_int64_holds_but_not_their_multiples() -> None:
+    dur_ns, gap_ns = held(np.array([0, 5 * 10**18]), 10, 0)
+    assert (dur_ns.tolist(), gap_ns.tolist()) == ([10, 10], [5 * 10**18 - 10, 0])
+    far = 1_700_000_000_000_000_000
+    values = [counter(at, "c", 1, "", _=at) for at in (0, 1, 5, 100, 101, 900)]
+    (found,) = analyzer_of(timed(far, 1000, "work"), *values).analysis().counters.tracks
+    # The last value holds from 900 on to the end of the events, which begin at 0.
+    assert found.over_time.start_ns == tuple(at * (far + 1000) // 6 - far for at in range(6))
+    assert found.over_time.values[1:] == pytest.approx([900] * 5)
 
 
 TIMES = st.lists(st.integers(0, 500), min_size=1, max_size=12).map(sorted)
