@@ -22,9 +22,6 @@ NO_TIMES = (
     "the times of cuda_profiler_range events are made up by Kineto, which divides the recording evenly: none is used"
 )
 UNJOINED = "cuda_profiler_range events could not be joined to kernels or launches: their numbers or names differ"
-NO_NODES = (
-    "device work of graph launches does not say which node of the graph it is: written by CUDA from version 12 on"
-)
 
 
 @dataclass(frozen=True, slots=True)
