@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from overhead_lens.readers.kineto.event import COPY_CATEGORIES
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Ints
-from overhead_lens.traces.columns import where
 from overhead_lens.traces.counters.model import CopyRate, DeviceOccupancy, GraphNode, GraphWork, KernelOccupancy
+from overhead_lens.traces.device import COPY, device_kinds
 from overhead_lens.traces.timeline import sum_by
 
 Floats = npt.NDArray[np.float64]
@@ -40,7 +39,7 @@ class DeviceWork:
         self.name = events["name"].cat.codes.to_numpy()[rows].astype(np.int64)
         self.device = events["device"].to_numpy()[rows]
         self.dur_ns = events["dur_ns"].to_numpy()[rows]
-        self.is_copy: Bools = where(events["cat"], COPY_CATEGORIES.__contains__)[rows]
+        self.is_copy: Bools = device_kinds(events)[rows] == COPY
         self._told = trace.work
         self._at = np.searchsorted(trace.work["row"].to_numpy(), rows)
 

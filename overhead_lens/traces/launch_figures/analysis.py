@@ -18,11 +18,10 @@ from statistics import median
 import numpy as np
 import pandas as pd
 
-from overhead_lens.readers.kineto.event import COPY_CATEGORIES
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import where
-from overhead_lens.traces.device import DeviceTimeline
+from overhead_lens.traces.device import COPY, DeviceTimeline, device_kinds
 from overhead_lens.traces.host import ANNOTATIONS, OPERATORS
 from overhead_lens.traces.launch_figures.bound import bound_of
 from overhead_lens.traces.launch_figures.model import Bound, DeviceLaunches, LaunchFigures, StepFigures
@@ -47,7 +46,7 @@ def launch_figures(
     """The figures of every device; ``budgets`` are those of ``devices`` over their spans."""
     if not devices:
         return ()
-    is_kernel = ~where(events["cat"], COPY_CATEGORIES.__contains__)
+    is_kernel = device_kinds(events) != COPY
     decoding = decode_windows(events)
     return tuple(
         _DeviceKernels(events, device, is_kernel).figures(budget, at, steps, decoding)

@@ -84,6 +84,11 @@ def test_kernels_have_the_mean_of_the_counter_over_what_it_covers_of_them() -> N
     assert found.unit == "B"
 
 
+def test_a_copy_that_amd_records_among_the_kernels_is_none() -> None:
+    (found,) = tracks(*sampled(100, 110, 120, 130), work(105, 10, "__amd_rocclr_copyBuffer"))
+    assert found.kernels == ()
+
+
 def test_times_at_a_period_are_told_from_those_on_change() -> None:
     assert period(np.array([0, 10, 20, 31, 40, 90])) == 10
     assert period(np.array([0, 10, 20])) is None  # too few to tell

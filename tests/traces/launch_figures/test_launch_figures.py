@@ -51,6 +51,11 @@ def test_the_time_from_call_to_kernel_and_its_parts() -> None:
     )  # fmt: skip
 
 
+def test_a_copy_that_amd_records_among_the_kernels_is_none() -> None:
+    copy = kernel("            [)", 3, "__amd_rocclr_copyBuffer")
+    assert figures(*QUEUED[:6], copy, *QUEUED[7:]) == figures(*QUEUED)
+
+
 def test_the_order_of_the_events_does_not_matter() -> None:
     assert figures(*QUEUED[::-1]) == figures(*QUEUED)
 
