@@ -7,8 +7,19 @@ from pathlib import Path
 
 
 def folder() -> Path:
-    """``$XDG_CACHE_HOME/overhead-lens``, ``~/.cache/overhead-lens`` by default; it need not exist."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "overhead-lens"
+    """``$XDG_CACHE_HOME/overhead-lens``, ``~/.cache/overhead-lens`` by default; it need not exist.
+
+    Of a user without a home it is a place that cannot exist: machine code is taken from nowhere that others may write to.
+    """
+    given = os.environ.get("XDG_CACHE_HOME")
+    return (Path(given) if given else _home() / ".cache") / "overhead-lens"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path(os.devnull)
 
 
 def replace(path: Path, data: bytes) -> None:

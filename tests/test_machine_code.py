@@ -107,6 +107,18 @@ def test_nothing_is_returned_and_nothing_can_be_kept(tmp_path: Path, monkeypatch
     assert values.tolist() == [2, 4]
 
 
+def test_a_user_without_a_home_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_: int) -> None:
+        raise KeyError
+
+    for name in ("XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pytest.importorskip("pwd"), "getpwuid", unknown)
+    values = np.array([1, 2])
+    assert MachineCode(f"{__name__}:last")(values) == (2,)
+    assert not MachineCode(f"{__name__}:last").is_kept(values)
+
+
 def test_a_numba_without_these_parts_calls_it_itself(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_code, "_compiled", lambda *_: None)
     values = np.array([4, 6])
