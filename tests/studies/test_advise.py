@@ -188,11 +188,25 @@ def test_categories_are_of_the_walls_that_were_timed_side_by_side() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "verdict"), [(0, "overhead"), (299, "overhead"), (400, "mixed"), (701, "work"), (1_000, "work")]
+    ("kernel", "verdict"),
+    [(0, "overhead"), (299, "overhead"), (300, "mixed"), (699, "mixed"), (700, "work"), (1_000, "work")],
 )
 def test_is_there_anything_to_gain(kernel: int, verdict: str) -> None:
     base = breakdown(python=1_000 - kernel, kernel=kernel)
     assert verdict_of(base) == (verdict, pytest.approx(1 - kernel / 1_000))
+
+
+def test_waiting_is_no_work_of_kernels() -> None:
+    meta = AdviceMeta(subject=CALL.subject, tried=[tried("a")])
+    said = [
+        make_advice(meta, rows({BASE: BASES, "a": BASES}), breakdown(python=100, **times), {}, None, "somewhere").sentence
+        for times in ({"kernel": 900}, {"kernel": 100, "wait": 800}, {"wait": 100})
+    ]
+    assert [sentence.partition(";")[0] for sentence in said] == [
+        "not overhead: 90% of the call is the kernels' own work",
+        "not overhead: 90% of the call is the kernels' own work and waiting",
+        "50% of the call is overhead, the rest the kernels' own work and waiting",
+    ]
 
 
 def test_a_remedy_for_a_small_category_is_not_tried() -> None:

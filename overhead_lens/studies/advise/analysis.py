@@ -28,8 +28,8 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns, proportional
 
-# Shares of the call that are no overhead: beyond the first nothing but faster kernels help, below the second it is all overhead.
-_WORK_SHARE, _OVERHEAD_SHARE = 0.7, 0.3
+# Shares of kernels and waiting: from the first on nothing but faster kernels helps, below the second it is all overhead.
+_MOSTLY_WORK, _LITTLE_WORK = 0.7, 0.3
 _WORK = ("kernel", "wait")
 
 # A category below this share of the call is not worth a remedy.
@@ -103,7 +103,7 @@ class Advice(Result):
     Attributes:
         base: The budget of the call as it is.
         verdict: ``overhead``, ``work`` (kernels dominate) or ``mixed``.
-        overhead_share: Share of the call that is not the work of kernels.
+        overhead_share: Share of the call that is neither the work of kernels nor waiting.
         remedies: Those that help first, by saving; then the other measured ones; then those that were not.
         together: None where nothing helps.
         directory: Where it is stored.
@@ -170,10 +170,9 @@ def make_advice(
 def verdict_of(base: Breakdown) -> tuple[str, float]:
     """Whether there is overhead to spare: ``overhead``, ``work`` or ``mixed``, and its share of the call."""
     work_ns = sum(category.ns for category in base.host if category.category in _WORK)
-    share = 1 - work_ns / base.wall.ns if base.wall.ns else 0.0
-    if share <= _OVERHEAD_SHARE:
-        return "work", share
-    return ("overhead" if share >= _WORK_SHARE else "mixed"), share
+    work_share = work_ns / base.wall.ns if base.wall.ns else 1.0
+    verdict = "work" if work_share >= _MOSTLY_WORK else "overhead" if work_share < _LITTLE_WORK else "mixed"
+    return verdict, 1 - work_share
 
 
 def not_worth_it(shrinks: Sequence[str], base: Breakdown) -> str:
@@ -297,10 +296,11 @@ def go_together(tried: Sequence[TriedRemedy], groups: Mapping[str, str]) -> list
 def _sentence(
     base: Breakdown, verdict: str, share: float, tried: Sequence[TriedRemedy], together: Together | None
 ) -> str:
+    rest = _rest(base)
     said = {
         "overhead": f"{share:.0%} of the call is overhead",
-        "work": f"not overhead: {1 - share:.0%} of the call is the kernels' own work{_bound(base)}",
-        "mixed": f"{share:.0%} of the call is overhead, the rest the kernels' own work",
+        "work": f"not overhead: {1 - share:.0%} of the call is {rest}{_bound(base)}",
+        "mixed": f"{share:.0%} of the call is overhead, the rest {rest}",
     }[verdict]
     best = next((each for each in tried if each.helps), None)
     if best is None or best.wall is None:
@@ -311,6 +311,12 @@ def _sentence(
     if together is not None and len(together.remedies) > 1 and together.delta.verdict == "faster":
         text += f", {' + '.join(together.remedies)} together {format_ns(-together.wall.delta_ns)}"
     return f"{text}."
+
+
+def _rest(base: Breakdown) -> str:
+    """What a call does that is no overhead."""
+    waits = any(category.share >= LEAST_SHARE for category in base.host if category.category == "wait")
+    return "the kernels' own work and waiting" if waits else "the kernels' own work"
 
 
 def _bound(base: Breakdown) -> str:
