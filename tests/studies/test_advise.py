@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import msgspec
 import pandas as pd
 import pytest
 
+from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.request import QUICK, Request
 from overhead_lens.report.forms import to_html, to_json, to_pandas, to_text
 from overhead_lens.report.markdown import advice_markdown
@@ -261,6 +263,46 @@ def test_the_forms_of_advice() -> None:
     assert "<b>" not in to_html(made).replace("&lt;b&gt;", "")
 
 
+def recording_in(folder: Path) -> recorded._Recording:
+    request = Request(
+        target=parse_target("add1", None),
+        params={},
+        compile_options=None,
+        output=None,
+        parent=folder,
+        timeout_s=1.0,
+        effort=QUICK,
+    )
+    return recorded._Recording(request, None, folder, CLASSIFIER, SILENT)
+
+
+def dying(name: str, answers: int) -> Any:
+    """A process that times so many blocks and is dead then."""
+    blocks = iter(range(answers))
+
+    def ask(*_: object, **__: object) -> object:
+        if next(blocks, None) is None:
+            raise MeasurementError(f"{name} died")
+        row = {"block": 0, "calls": 1, "wall_ns": 1_000, "collected_ns": 0, "reference_ns": 600, "minor_faults": 0}
+        return SimpleNamespace(use_threads=False, rows=[row], reasons={})
+
+    return SimpleNamespace(name=name, ask=ask)
+
+
+def test_what_dies_while_it_is_timed_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
+    recording = recording_in(tmp_path)
+    recording._time_round(1_000, {BASE: dying(BASE, 99), "one": dying("one", 2), "other": dying("other", 99)})
+    assert Counter(row["rung"] for row in recording.rows) == {BASE: 15, "one": 2, "other": 15}
+    assert recording.trials == {"one": Trial("failed", "one died")}
+    with pytest.raises(MeasurementError, match="base died"):
+        recording._time_round(1_001, {BASE: dying(BASE, 3), "other": dying("other", 99)})
+    recording.rows.clear()
+    recording._time_in(dying("screen-1", 0), 1)
+    recording._time_in(dying("screen-2", 1), 2)
+    assert [row["process"] for row in recording.rows] == [2]
+    assert recording.warnings == ["savings are of one process fewer: screen-1 died"]
+
+
 @pytest.mark.parametrize("graph_breaks", [False, True])
 def test_a_call_whose_graph_breaks_shares_no_process(
     graph_breaks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -271,16 +313,7 @@ def test_a_call_whose_graph_breaks_shares_no_process(
     outlasting = msgspec.structs.replace(listed("outlasting"), own_process=True)
     remedies = [listed("one"), environment, outlasting, kernels, listed("other")]
     worker = SimpleNamespace(ask=lambda _, name: Trial("not_applicable" if name == "other" else "measured", name))
-    request = Request(
-        target=parse_target("add1", None),
-        params={},
-        compile_options=None,
-        output=None,
-        parent=tmp_path,
-        timeout_s=1.0,
-        effort=QUICK,
-    )
-    recording = recorded._Recording(request, None, tmp_path, CLASSIFIER, SILENT)
+    recording = recording_in(tmp_path)
     recording.catalog = recorded.Catalog(remedies, True, "", graph_breaks)
     recording._choose(worker)  # type: ignore[arg-type]
     assert recording.own == (["one", "threads", "outlasting"] if graph_breaks else ["threads", "outlasting"])

@@ -275,7 +275,11 @@ class _Recording:
 
     def _time_in(self, worker: Worker, number: int) -> None:
         self.listener.step(f"timing {len(self._shared())} remedies: {worker.name}{self._best()}")
-        timed = worker.ask(TIME, block_ns=BLOCK_NS, rounds=_ROUNDS, budget_ns=_SCREENING_NS, seed=number)
+        try:
+            timed = worker.ask(TIME, block_ns=BLOCK_NS, rounds=_ROUNDS, budget_ns=_SCREENING_NS, seed=number)
+        except MeasurementError as error:
+            self.warnings.append(f"savings are of one process fewer: {error}")
+            return
         self.rows += [{"process": number, "collected_ns": 0, **row} for row in timed.rows]
         for name, reason in timed.reasons.items():
             if reason is not None and name in self.trials:
@@ -340,16 +344,19 @@ class _Recording:
 
     def _time_round(self, number: int, workers: Mapping[str, Worker]) -> None:
         draw = random.Random(number)  # noqa: S311 (an order, no secret)
-        threads = False
+        alive, threads = dict(workers), False
         for block in range(_ROUNDS):
-            for name in draw.sample(list(workers), len(workers)):
+            for name in draw.sample(list(alive), len(alive)):
                 if threads:
-                    wait_until_idle(list(workers.values()))
-                timed = workers[name].ask(TIME_BLOCKS, block_ns=BLOCK_NS, blocks=1, budget_ns=0, collections=True)
-                threads = timed.use_threads
-                row = timed.rows[0]
-                kept = {key: row[key] for key in ("calls", "wall_ns", "collected_ns", "reference_ns", "minor_faults")}
-                self.rows.append({"process": number, "rung": name, "block": block, **kept})
+                    wait_until_idle(list(alive.values()))
+                with self._giving_up(name):
+                    timed = alive[name].ask(TIME_BLOCKS, block_ns=BLOCK_NS, blocks=1, budget_ns=0, collections=True)
+                    threads = timed.use_threads
+                    row = timed.rows[0]
+                    kept = {key: row[key] for key in ("calls", "wall_ns", "collected_ns", "reference_ns", "minor_faults")}
+                    self.rows.append({"process": number, "rung": name, "block": block, **kept})
+                if self._is_out(name):
+                    del alive[name]
 
     # ------------------------------------------------------------------ the best
 
