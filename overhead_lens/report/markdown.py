@@ -50,11 +50,12 @@ def delta_table(delta: Delta) -> Iterator[str]:
 
 def advice_markdown(advice: Advice) -> str:
     """Advice: the answer, a row for each remedy that was measured, how those that help are done."""
-    heads, rows = told.remedy_cells(advice.remedies)
-    hows = {each.remedy: each.how for each in advice.remedies if each.helps}
+    measured = [each for each in advice.remedies if each.wall is not None]
+    heads, rows = told.remedy_cells(measured)
+    hows = [_code(each.how) if each.helps else "" for each in measured]
     lines = [f"### {cell(told.title(advice))}", "", cell(advice.sentence), ""]
     lines += [f"| {' | '.join((*heads, 'how'))} |", f"|{'---|' * (len(heads) + 1)}"]
-    lines += [f"| {' | '.join((*map(cell, row), _code(hows.get(row[0], ''))))} |" for row in rows]
+    lines += [f"| {' | '.join((*map(cell, row), how))} |" for row, how in zip(rows, hows, strict=True)]
     if advice.together is not None:
         lines += ["", f"**{cell(told.together_line(advice.together))}**"]
     lines += ["", *(f"- {cell(warning)}" for warning in advice.warnings)]

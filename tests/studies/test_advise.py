@@ -263,6 +263,12 @@ def test_the_forms_of_advice() -> None:
     assert "<b>" not in to_html(made).replace("&lt;b&gt;", "")
 
 
+def test_the_table_says_how_whatever_the_name_is() -> None:
+    name = "a_remedy_of_the_user_whose_name_is_longer_than_a_column"
+    made = advice(tried(name), times={name: near(BASES, *(5 * [-300]))})
+    assert f"| `with {name}(): ...` |" in advice_markdown(made)
+
+
 def recording_in(folder: Path) -> recorded._Recording:
     request = Request(
         target=parse_target("add1", None),
