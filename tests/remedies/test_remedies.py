@@ -128,8 +128,14 @@ def test_gradients_are_dropped() -> None:
 
     assert inside("set_to_none", step, torch.ones(1, 2)) is None
     assert isinstance(workload(step, torch.ones(1, 2)).call(torch.ones(1, 2)), torch.Tensor)
-    with pytest.raises(NotApplicableError, match="does not call zero_grad"):
-        remedied(workload(add, X), [REMEDIES["set_to_none"]], Path())
+
+    def dropping(x: torch.Tensor) -> object:
+        model.zero_grad()
+        return model(x)[0]
+
+    for function in (add, dropping):
+        with pytest.raises(NotApplicableError, match="does not call zero_grad"):
+            remedied(workload(function, X), [REMEDIES["set_to_none"]], Path())
 
 
 def test_data_loaders_get_workers() -> None:

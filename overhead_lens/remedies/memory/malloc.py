@@ -21,7 +21,7 @@ REMEDIES = (
         summary="malloc gives no memory back to the operating system, so that nothing faults twice",
         how="MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1",
         shrinks=("allocation",),
-        source="https://sourceware.org/glibc/manual/latest/html_node/Malloc-Tunable-Parameters.html",
+        source=_SOURCE,
         apply=_apply,
         group="malloc",
         variables=lambda: {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1"},
