@@ -215,7 +215,7 @@ def _write(
         reason=sampled.reason,
         regions=_regions(notes, has_steps=bool(rows)),
         compilations=[Compilation(*fields) for fields in notes["compilations"]],
-        rank=int(os.environ["RANK"]) if os.environ.get("RANK", "").isdigit() else None,
+        rank=int(os.environ["RANK"]) if os.environ.get("RANK", "").isdecimal() else None,
         warnings=_warnings(program, area, notes, child.returncode),
     )
     for name in (FILE, NOTES, TRACE):

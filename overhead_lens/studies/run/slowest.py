@@ -12,7 +12,7 @@ from overhead_lens.studies.run.stored import Compilation
 _MOST = 5
 # Times the median.
 SLOW = 2.0
-# A cause that is this share of what a step took beyond the median is said to be the cause.
+# From this share of what a step took beyond the median on, a cause is told.
 _EXPLAINS = 0.3
 _FAULT_NS = 500
 _REASON_WIDTH = 160
@@ -44,7 +44,7 @@ def slowest_steps(bare: pd.DataFrame, compilations: Sequence[Compilation], first
 
 
 def _because(row: pd.Series[float], usual: pd.Series[float], compilations: Sequence[Compilation]) -> str:
-    """The largest of the causes that explain at least a third of the extra time."""
+    """The largest of the causes that explain at least 30 % of the extra time."""
     extra_ns = row["ns"] - usual["ns"]
     more = row - usual
     cpu_ns = more["user_ns"] + more["system_ns"]

@@ -1,6 +1,6 @@
 """How traces name modules.
 
-``nn.Module: Linear_3`` is the third instance but one of a class that the profiler saw called (``with_stack=True``,
+``nn.Module: Linear_3`` is the fourth instance of a class that the profiler saw called (``with_stack=True``,
 torch/csrc/autograd/profiler_python.cpp). Programs mark modules themselves: ``DistributedDataParallel.forward``
 (torch/nn/parallel/distributed.py), ``## forward:bottom_mlp ##``, ``<class 'models.Tower'>``.
 """
