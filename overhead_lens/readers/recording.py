@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from overhead_lens.readers.kineto.contents import Contents, read_contents
+from overhead_lens.readers.kineto.columns import Contents
+from overhead_lens.readers.kineto.contents import read_contents
 from overhead_lens.readers.snapshot.format import is_snapshot
 
 if TYPE_CHECKING:

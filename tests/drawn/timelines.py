@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from overhead_lens.readers.kineto import read as kineto
-from overhead_lens.readers.kineto.contents import decoded
+from overhead_lens.readers.kineto.document import decoded
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer

@@ -1,9 +1,10 @@
-"""Rows of a trace as columns of numbers and interned strings, which both ways of reading fill."""
+"""What the text of a trace holds: rows as columns of numbers and interned strings, which both ways of reading fill."""
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ CODES = ("name", "cat", "pid", "tid")
 NUMBERS = ("start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external")
 
 Ints = npt.NDArray[Any]
+
+Decode = Callable[[Sequence[int]], list[Mapping[str, Any]]]
+"""Decodes ``args`` of rows of a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +43,25 @@ class Columns:
     memory: Ints = field(default_factory=lambda: np.zeros((0, len(MEMORY_NUMBERS)), dtype=np.int64))
     counters: Sequence[Values] = ()
     work: Ints = field(default_factory=lambda: np.zeros((0, 1 + len(WORK_COLUMNS)), dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the text of a trace holds.
+
+    Attributes:
+        columns: Rows of the events and thread names.
+        event_count: Entries of ``traceEvents``.
+        raw_bytes: Size of the decompressed text.
+        issues: Entries dropped or repaired, by reason.
+        metadata: Values beside ``traceEvents``.
+        arguments: Makes what decodes ``args`` of rows of a frame, from the row of the columns per row of the frame.
+    """
+
+    path: Path
+    columns: Columns
+    event_count: int
+    raw_bytes: int
+    issues: Mapping[str, int]
+    metadata: Mapping[str, Any]
+    arguments: Callable[[Ints], Decode]

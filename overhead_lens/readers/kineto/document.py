@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
-from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns
+from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns, Contents, Decode, Ints
 from overhead_lens.readers.kineto.counters import Values, counter_values
 from overhead_lens.readers.kineto.event import (
     ABSENT,
@@ -27,6 +28,7 @@ from overhead_lens.readers.kineto.event import (
     complete_row,
     counter_row,
     from_json,
+    json_object,
     label_row,
     memory_row,
     other_row,
@@ -36,6 +38,8 @@ from overhead_lens.readers.kineto.memory import Numbers, memory_numbers
 from overhead_lens.readers.kineto.work import COLUMNS as WORK_COLUMNS
 from overhead_lens.readers.kineto.work import NONE, millionths, whole
 from overhead_lens.readers.kineto.work import Numbers as WorkNumbers
+
+_Read = TypeVar("_Read")
 
 _NOTHING = msgspec.Raw()
 _NO_SIZES = (None, None, None)
@@ -74,34 +78,17 @@ _EVENTS = msgspec.json.Decoder(list[_Event])
 _ARGUMENTS = msgspec.json.Decoder(_Arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A decoded trace.
-
-    Attributes:
-        columns: Rows of the events and thread names.
-        event_count: Entries of ``traceEvents``.
-        issues: Entries dropped or repaired, by reason.
-        metadata: Values beside ``traceEvents``.
-        arguments: JSON text of ``args`` per row of ``columns``.
-    """
-
-    columns: Columns
-    event_count: int
-    issues: Mapping[str, int]
-    metadata: Mapping[str, Any]
-    arguments: Sequence[msgspec.Raw]
-
-
-def decode(text: memoryview) -> Document | None:
-    """Decode a document; None if it is not valid JSON in Kineto's layout."""
+def decoded(path: Path, text: memoryview) -> Contents | None:
+    """What a text holds that is decoded as a whole; None if it is not valid JSON in Kineto's layout."""
     try:
         beside = {"traceEvents": text} if _is_bare_list(text) else _DOCUMENT.decode(text)
         entries = _EVENTS.decode(beside.pop("traceEvents"))
         metadata = {name: from_json(bytes(value).decode()) for name, value in beside.items()}
-        return _Reading().document(entries, metadata)
+        reading = _Reading(entries)
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError, KeyError, RecursionError):
         return None
+    arguments = partial(_decoder, reading.arguments)
+    return Contents(path, reading.columns(), len(entries), len(text), dict(reading.issues), metadata, arguments)
 
 
 def _is_bare_list(text: memoryview) -> bool:
@@ -109,34 +96,39 @@ def _is_bare_list(text: memoryview) -> bool:
 
 
 class _Reading:
-    """Rows under construction."""
+    """The rows of entries.
 
-    def __init__(self) -> None:
+    Attributes:
+        arguments: JSON text of ``args`` per row.
+        issues: Entries dropped or repaired, by reason.
+    """
+
+    def __init__(self, entries: Sequence[_Event]) -> None:
         self._codes: dict[str, int] = {}
         self._rows: list[tuple[Any, ...]] = []
-        self._arguments: list[msgspec.Raw] = []
-        self._issues: Counter[str] = Counter()
+        self.arguments: list[msgspec.Raw] = []
+        self.issues: Counter[str] = Counter()
         self._memory: list[Numbers] = []
         self._counters: list[Values] = []
         self._work: list[tuple[int, ...]] = []
-
-    def document(self, entries: list[_Event], metadata: Mapping[str, Any]) -> Document:
         for entry in entries:
             self._add(entry, *_row(entry))
+
+    def columns(self) -> Columns:
+        """The rows, column by column."""
         table = np.array(self._rows, dtype=np.int64).reshape(-1, 1 + len(CODES) + len(NUMBERS))
         values = {name: table[:, 1 + at].astype(np.int32) for at, name in enumerate(CODES)}
         values |= {name: table[:, 1 + len(CODES) + at].copy() for at, name in enumerate(NUMBERS)}
         work = np.array(self._work, dtype=np.int64).reshape(-1, 1 + len(WORK_COLUMNS))
         memory = np.array(self._memory, dtype=np.int64).reshape(-1, len(MEMORY_NUMBERS))
-        columns = Columns(table[:, 0].astype(np.int8), values, list(self._codes), memory, self._counters, work)
-        return Document(columns, len(entries), dict(self._issues), metadata, self._arguments)
+        return Columns(table[:, 0].astype(np.int8), values, list(self._codes), memory, self._counters, work)
 
     def _add(self, entry: _Event, read: Row, work: WorkNumbers) -> None:
         if read.issue is not None:
-            self._issues[read.issue] += 1
-        if read.kind == MEMORY and not self._add_memory(entry):
+            self.issues[read.issue] += 1
+        if read.kind == MEMORY and not self._says(memory_numbers(bytes(entry.args)), self._memory, BAD_MEMORY):
             return
-        if read.kind == COUNTER and not self._add_counter(entry):
+        if read.kind == COUNTER and not self._says(counter_values(bytes(entry.args)), self._counters, BAD_COUNTER):
             return
         if read.kind == OTHER:
             return
@@ -148,23 +140,15 @@ class _Reading:
         pid = codes.setdefault(read.pid, len(codes))
         tid = codes.setdefault(read.tid, len(codes))
         self._rows.append((read.kind, name, cat, pid, tid, *read[1 + len(CODES) : -1]))
-        self._arguments.append(entry.args)
+        self.arguments.append(entry.args)
 
-    def _add_memory(self, entry: _Event) -> bool:
-        numbers = memory_numbers(bytes(entry.args))
-        if numbers is None:
-            self._issues[BAD_MEMORY] += 1
-            return False
-        self._memory.append(numbers)
-        return True
-
-    def _add_counter(self, entry: _Event) -> bool:
-        values = counter_values(bytes(entry.args))
-        if values is None:
-            self._issues[BAD_COUNTER] += 1
-            return False
-        self._counters.append(values)
-        return True
+    def _says(self, read: _Read | None, known: list[_Read], issue: str) -> bool:
+        """Keep what an entry without a duration says; one that says nothing is only counted."""
+        if read is None:
+            self.issues[issue] += 1
+        else:
+            known.append(read)
+        return read is not None
 
 
 def _row(entry: _Event) -> tuple[Row, WorkNumbers]:
@@ -219,3 +203,10 @@ def _text(raw: msgspec.Raw) -> str:
     """Text of a number that may be quoted."""
     text = bytes(raw).decode()
     return str(json.loads(text)) if text.startswith('"') else text
+
+
+def _decoder(texts: Sequence[msgspec.Raw], rows: Ints) -> Decode:
+    def arguments(wanted: Sequence[int]) -> list[Mapping[str, Any]]:
+        return [json_object(bytes(texts[rows[row]])) for row in wanted]
+
+    return arguments

@@ -138,6 +138,15 @@ def arguments_of(text: bytes) -> Any:
         return from_json(text.decode("utf-8", "replace"))
 
 
+def json_object(text: bytes, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """Parse a JSON object; empty where the text is none."""
+    try:
+        value = arguments_of(text) if parse_float is float else from_json(text.decode("utf-8", "replace"), parse_float)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def complete_row(
     name: Any,
     cat: Any,

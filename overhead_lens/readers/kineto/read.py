@@ -24,7 +24,8 @@ from typing import Any
 
 import pandas as pd
 
-from overhead_lens.readers.kineto.contents import Contents, read_contents
+from overhead_lens.readers.kineto.columns import Contents
+from overhead_lens.readers.kineto.contents import read_contents
 from overhead_lens.readers.kineto.event import DAMAGED
 from overhead_lens.readers.kineto.frame import framed
 from overhead_lens.readers.kineto.model import Trace

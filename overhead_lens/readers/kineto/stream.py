@@ -6,8 +6,10 @@ import json
 import queue
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import numpy as np
 
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.kineto import layout
-from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns, Ints
+from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns, Contents, Decode, Ints
 from overhead_lens.readers.kineto.counters import Values, counter_values
 from overhead_lens.readers.kineto.event import (
     BAD_COUNTER,
@@ -29,8 +31,7 @@ from overhead_lens.readers.kineto.event import (
     NEGATIVE_DURATION,
     NO_PHASE,
     OTHER,
-    arguments_of,
-    from_json,
+    json_object,
     parse_row,
 )
 from overhead_lens.readers.kineto.memory import memory_numbers
@@ -75,27 +76,17 @@ _Rows = tuple[Ints, tuple[Ints, ...], tuple[Ints, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Streamed:
-    """A scanned trace.
+class _Arguments:
+    """Where the arguments of the rows are.
 
     Attributes:
-        columns: Rows of the events and thread names.
-        event_count: Entries of ``traceEvents``.
-        raw_bytes: Size of the decompressed text.
-        issues: Entries dropped or repaired, by reason.
-        metadata: Values beside ``traceEvents``.
-        arguments_at, arguments_size: int64 per row of ``columns``: position and size of ``args`` in the decompressed text; a
-            negative size is that of the whole entry.
-        kept: Text of ``args`` by row of ``columns``, for events whose arguments almost every analysis needs.
+        at, size: int64 per row of the columns: position and size of ``args`` in the decompressed text; a negative size is that of
+            the whole entry.
+        kept: Text of ``args`` by row of the columns, for events whose arguments almost every analysis needs.
     """
 
-    columns: Columns
-    event_count: int
-    raw_bytes: int
-    issues: Mapping[str, int]
-    metadata: Mapping[str, Any]
-    arguments_at: Ints
-    arguments_size: Ints
+    at: Ints
+    size: Ints
     kept: Mapping[int, bytes]
 
 
@@ -109,7 +100,7 @@ class _Block:
     offset: int
 
 
-def scan(source: Source, head: list[Ints], path: Path) -> Streamed:
+def scan(source: Source, head: list[Ints], path: Path) -> Contents:
     """Scan a trace.
 
     Args:
@@ -137,7 +128,7 @@ class _Scan:
         self._field, self._keys = layout.scratch()
         self._counters = np.zeros(layout.COUNTER_COUNT, dtype=np.int64)
         self._counters[layout.COMMA] = 1  # a comma before the first entry is stray
-        self._issues: dict[str, int] = {}
+        self._issues: Counter[str] = Counter()
         self._full: list[tuple[_Rows, int]] = []
         self._rows = _new_rows()
         self._row = 0
@@ -162,7 +153,7 @@ class _Scan:
         rows, table = (*self._rows, self._said, self._row), self._strings.table
         return text, at, end, final, *rows, self._field, self._keys, *table, self._counters
 
-    def run(self, source: Source, head: list[Ints]) -> Streamed:
+    def run(self, source: Source, head: list[Ints]) -> Contents:
         raw_bytes = 0
         rest = np.zeros(0, dtype=np.uint8)
         begun = False
@@ -227,7 +218,7 @@ class _Scan:
             at = int(numbers[layout.ARGS_AT][row])
             read = parse_row(block.data[at : at - int(numbers[layout.ARGS_SIZE][row])].tobytes())
             if read.issue is not None:
-                self._issues[read.issue] = self._issues.get(read.issue, 0) + 1
+                self._issues[read.issue] += 1
             kind[row] = read.kind
             if read.kind != OTHER:
                 for column, name in zip(codes, CODES, strict=True):
@@ -268,7 +259,7 @@ class _Scan:
             read = counter_values(_arguments_text(block, numbers, row))
             if read is None:
                 kind[row] = OTHER
-                self._issues[BAD_COUNTER] = self._issues.get(BAD_COUNTER, 0) + 1
+                self._issues[BAD_COUNTER] += 1
             else:
                 self._values.append(read)
 
@@ -281,7 +272,7 @@ class _Scan:
             self._counters[layout.SAID] += 1
         elif kind[row] == MEMORY:
             kind[row] = OTHER
-            self._issues[BAD_MEMORY] = self._issues.get(BAD_MEMORY, 0) + 1
+            self._issues[BAD_MEMORY] += 1
 
     def _close_said(self) -> None:
         """Keep what the rows of a full chunk say."""
@@ -290,7 +281,7 @@ class _Scan:
         self._full_said.append(part[np.argsort(part[:, 0], kind="stable")])
         self._counters[layout.SAID] = 0
 
-    def _result(self, raw_bytes: int, *, cut_off: bool) -> Streamed:
+    def _result(self, raw_bytes: int, *, cut_off: bool) -> Contents:
         self._full.append((self._rows, self._row))
         self._close_said()
         columns: list[list[Ints]] = [[] for _ in range(1 + layout.CODE_COUNT + layout.NUMBER_COUNT)]
@@ -306,29 +297,21 @@ class _Scan:
         values = dict(zip((*CODES, *NUMBERS, "arguments_at", "arguments_size"), joined[1:], strict=True))
         for number, reason in _COUNTED:
             if self._counters[number]:
-                self._issues[reason] = self._issues.get(reason, 0) + int(self._counters[number])
+                self._issues[reason] += int(self._counters[number])
         if cut_off:
             self._issues[TRUNCATED] = 1
-        places = values.pop("arguments_at"), values.pop("arguments_size")
+        places = _Arguments(values.pop("arguments_at"), values.pop("arguments_size"), self._kept)
         said = np.concatenate(self._full_said)
         of_memory = joined[0][said[:, 0]] == MEMORY
         made = Columns(joined[0], values, self._strings.decoded(), said[of_memory, 1:], self._values, said[~of_memory])
         entries = int(self._counters[layout.ENTRIES])
-        return Streamed(made, entries, raw_bytes, self._issues, self._metadata(), *places, self._kept)
+        arguments = partial(_decoder, self._path, places)
+        return Contents(self._path, made, entries, raw_bytes, dict(self._issues), self._metadata(), arguments)
 
     def _metadata(self) -> dict[str, Any]:
         """Values beside the events, as far as their text is valid."""
-        before, after = _object(self._before + b"]}"), _object(b'{"traceEvents":[]' + b"".join(self._after))
+        before, after = json_object(self._before + b"]}"), json_object(b'{"traceEvents":[]' + b"".join(self._after))
         return {name: value for name, value in (before | after).items() if name != "traceEvents"}
-
-
-def _object(text: bytes, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """Parse a JSON object; empty where the text is none."""
-    try:
-        value = arguments_of(text) if parse_float is float else from_json(text.decode("utf-8", "replace"), parse_float)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _asked_for(text: bytes) -> int:
@@ -410,22 +393,22 @@ def _blocks(source: Source, head: list[Ints]) -> Iterator[_Block]:
         reader.join()
 
 
-def arguments_reader(path: Path, streamed: Streamed, rows: Ints) -> Callable[[Sequence[int]], list[Mapping[str, Any]]]:
+def _decoder(path: Path, read: _Arguments, rows: Ints) -> Decode:
     """Make a decoder of ``args``, which reads the file again as far as needed.
 
     Args:
         path: The file.
-        streamed: Its scan.
+        read: Where its arguments are.
         rows: int64: row of the columns per row of the frame.
     """
-    places, sizes = streamed.arguments_at[rows], streamed.arguments_size[rows]
+    places, sizes = read.at[rows], read.size[rows]
 
     def arguments(wanted: Sequence[int]) -> list[Mapping[str, Any]]:
         decoded: list[Mapping[str, Any]] = [{} for _ in wanted]
         for index, row in enumerate(wanted):
-            if (text := streamed.kept.get(int(rows[row]))) is not None:
+            if (text := read.kept.get(int(rows[row]))) is not None:
                 decoded[index] = _arguments(text, is_entry=False)
-        missing = (index for index, row in enumerate(wanted) if sizes[row] and int(rows[row]) not in streamed.kept)
+        missing = (index for index, row in enumerate(wanted) if sizes[row] and int(rows[row]) not in read.kept)
         order = sorted(missing, key=lambda index: places[wanted[index]])
         if not order:
             return decoded
@@ -476,6 +459,6 @@ def _said_of_work(entry: bytes) -> Sequence[int] | None:
 
 
 def _arguments(text: bytes, *, is_entry: bool, parse_float: Callable[[str], Any] = float) -> Mapping[str, Any]:
-    value: Any = _object(text, parse_float)
-    value = value.get("args") if is_entry and isinstance(value, dict) else value
+    read = json_object(text, parse_float)
+    value = read.get("args") if is_entry else read
     return value if isinstance(value, dict) else {}
