@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from overhead_lens.documents.common import Row, fill
-from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleNode
+from overhead_lens.traces.modules.model import Layers, ModuleBudgets
 
 
 class ModuleTimes(Row, frozen=True):
@@ -47,21 +47,13 @@ class OfClass(Row, frozen=True):
     total: ModuleTimes
 
 
-class LayersOf(Row, frozen=True):
-    """Modules of one class below one parent, in order of their first call; places in the list of modules."""
-
-    parent: int | None
-    class_name: str
-    nodes: list[int]
-
-
 class Modules(Row, frozen=True):
     """The budget per module. Own times of all and ``outside`` sum to the threads, with ``unlinked_ns`` to the device events."""
 
     known_from: str
     nodes: list[Module]
     classes: list[OfClass]
-    layers: list[LayersOf]
+    layers: list[Layers]
     outside: ModuleTimes
     unlinked_ns: int
     unlinked_events: int
@@ -73,29 +65,5 @@ def modules_row(modules: ModuleBudgets | None) -> Modules | None:
     """What the document says of the modules; None where the trace names none."""
     if modules is None:
         return None
-    return fill(
-        Modules,
-        modules,
-        nodes=[_node(modules, place, node) for place, node in enumerate(modules.nodes)],
-        classes=[_class(each) for each in modules.classes],
-        layers=[_layers(each) for each in modules.layers],
-        outside=fill(ModuleTimes, modules.outside),
-    )
-
-
-def _node(modules: ModuleBudgets, place: int, node: ModuleNode) -> Module:
-    return fill(
-        Module,
-        node,
-        path=modules.path(place),
-        own=fill(ModuleTimes, node.own),
-        total=fill(ModuleTimes, node.total),
-    )
-
-
-def _class(each: ModuleClass) -> OfClass:
-    return fill(OfClass, each, own=fill(ModuleTimes, each.own), total=fill(ModuleTimes, each.total))
-
-
-def _layers(each: Layers) -> LayersOf:
-    return fill(LayersOf, each)
+    nodes = [fill(Module, node, path=modules.path(place)) for place, node in enumerate(modules.nodes)]
+    return fill(Modules, modules, nodes=nodes)
