@@ -93,6 +93,18 @@ def cut(text: str, width: int = _NAME_WIDTH) -> str:
     return text if len(text) <= width else f"{text[: max(1, width - 1)]}…"
 
 
+def cut_front(place: str, width: int) -> str:
+    """At most so much of a place in a program, of which the end tells most."""
+    return place if len(place) <= width else f"…{place[1 - width :]}"
+
+
+def without_empty(cells: Cells, empty: Collection[str] = ("",)) -> Cells:
+    """The columns that say something; cells of ``empty`` say nothing."""
+    heads, rows = cells
+    told = [at for at in range(len(heads)) if any(row[at] not in empty for row in rows)]
+    return [heads[at] for at in told], [[row[at] for at in told] for row in rows]
+
+
 def print_footnotes(console: Console, warnings: Sequence[str]) -> None:
     """Print numbered warnings."""
     if warnings:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from overhead_lens.report.page.charts.icicle import LEAST_SHARE, MOST_NODES, Tile, tile_chart
 from overhead_lens.report.page.charts.tree import ROOT
 from overhead_lens.report.page.model import Block, Section, Table, Text
-from overhead_lens.report.text.blocks import Cells, cut
+from overhead_lens.report.text.blocks import Cells, cut, without_empty
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.recorded import modules as told
 from overhead_lens.taxonomy.categories import HATCHES, INKS
@@ -139,6 +139,6 @@ def _remainder(modules: ModuleBudgets) -> Table:
 
 
 def _table(cells: Cells, caption: str) -> Table:
-    heads, rows = told.without_empty(cells)
+    heads, rows = without_empty(cells)
     names = {*told.NAMED, "host led by", "where"}
     return Table(heads, rows, frozenset(at for at, head in enumerate(heads) if head not in names), caption)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import Cells, cut, section, table_of
+from overhead_lens.report.text.blocks import Cells, cut, section, table_of, without_empty
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.recorded.counters import bandwidth
 from overhead_lens.taxonomy.names import kernel_name
@@ -28,19 +28,12 @@ def collective_blocks(many: Sequence[Collective], costs: Sequence[CollectiveCost
     """
     if not costs:
         return
-    cells = _without_empty(collective_cells(costs, _TOP))
+    cells = without_empty(collective_cells(costs, _TOP), ("-",))
     total_ns, hidden_ns = sum(one.dur_ns for one in many), sum(one.hidden_ns for one in many)
     title = (
         f"collectives, the most exposed first; {format_ns(hidden_ns)} of {format_ns(total_ns)} hidden behind compute"
     )
     yield section(title, table_of(cells, left=("collective", "type")))
-
-
-def _without_empty(cells: Cells) -> Cells:
-    """The columns that say something."""
-    heads, rows = cells
-    told = [at for at in range(len(heads)) if any(row[at] != "-" for row in rows)]
-    return [heads[at] for at in told], [[row[at] for at in told] for row in rows]
 
 
 def collective_cells(costs: Sequence[CollectiveCost], most: int) -> Cells:

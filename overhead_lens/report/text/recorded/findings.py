@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import Cells, cut, section
+from overhead_lens.report.text.blocks import Cells, cut, cut_front, section
 from overhead_lens.report.text.figures import plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.names import kernel_name
@@ -56,7 +56,5 @@ def _evidence(finding: Finding, most: int) -> str:
         f"{each.count:,}x {cut(plain(kernel_name(each.name)), _MOST_PLACE)} {format_ns(each.ns)}"
         for each in finding.evidence[:most]
     ]
-    # The end of a place tells more than its beginning.
-    line = plain(finding.line)
-    place = line if len(line) <= _MOST_PLACE else f"…{line[1 - _MOST_PLACE :]}"
+    place = cut_front(plain(finding.line), _MOST_PLACE)
     return "; ".join([", ".join(named), *([f"at {place}"] if place else [])])

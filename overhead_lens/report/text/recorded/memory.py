@@ -9,7 +9,7 @@ from statistics import median
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import Cells, cut, section, table_of
+from overhead_lens.report.text.blocks import Cells, cut, cut_front, section, table_of, without_empty
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.memory.blocks import LOW_TOTAL, REALLOCATED, UNADDRESSED, UNALLOCATED
@@ -33,18 +33,17 @@ def memory_blocks(memories: Sequence[DeviceMemory]) -> Iterator[RenderableType]:
     """What is printed; devices on which next to nothing was allocated are left out."""
     for memory in memories:
         if memory.peak_bytes >= _LEAST_BYTES:
-            rows = _without_empty(peak_rows(memory, _TOP))
+            rows = _short(peak_rows(memory, _TOP))
             body = [table_of(rows, left=("held at the peak by", "kind", "module", "line"))]
             told = [Text(line, style="dim") for line in (*growth(memory), *churn(memory))]
             yield section(f"memory of {plain(memory.device)}: {headline(memory)}", Group(*body, *told))
 
 
-def _without_empty(cells: Cells) -> Cells:
+def _short(cells: Cells) -> Cells:
     """The columns that say something, of a line its file's name alone."""
-    heads, rows = cells
-    told = [at for at in range(len(heads)) if any(row[at] not in ("", "unknown") for row in rows)]
-    return [heads[at] for at in told], [
-        [row[at].rpartition("/")[2] if heads[at] == "line" else row[at] for at in told] for row in rows
+    heads, rows = without_empty(cells, ("", "unknown"))
+    return heads, [
+        [cell.rpartition("/")[2] if head == "line" else cell for head, cell in zip(heads, row, strict=True)] for row in rows
     ]
 
 
@@ -88,12 +87,7 @@ def _holder(holder: MemoryHolder, whole_bytes: int) -> Sequence[str]:
 def place(holder: MemoryHolder) -> tuple[str, str, str, str]:
     """Operator, kind, module and line in words."""
     operator = cut(plain(kernel_name(holder.operator)), _MOST_PLACE) or "(no operator)"
-    return operator, holder.kind.replace("_", " "), cut(plain(holder.module)), _end(plain(holder.line))
-
-
-def _end(line: str) -> str:
-    """The end of a place tells more than its beginning."""
-    return line if len(line) <= _MOST_PLACE else f"…{line[1 - _MOST_PLACE :]}"
+    return operator, holder.kind.replace("_", " "), cut(plain(holder.module)), cut_front(plain(holder.line), _MOST_PLACE)
 
 
 def growth(memory: DeviceMemory) -> list[str]:

@@ -8,7 +8,7 @@ from statistics import median
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import Cells, cut, section, table_of
+from overhead_lens.report.text.blocks import Cells, cut, section, table_of, without_empty
 from overhead_lens.report.text.plain import plain
 from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleTime
 from overhead_lens.units import format_ns
@@ -74,13 +74,6 @@ def time_cells(time: ModuleTime) -> Sequence[str]:
     """Times in the order of ``TIMES``; nothing for none."""
     times = (time.host_ns, time.others_ns, time.device_forward_ns, time.device_backward_ns, time.communication_ns)
     return [format_ns(ns) if ns else "" for ns in times]
-
-
-def without_empty(cells: Cells) -> Cells:
-    """The columns that say something."""
-    heads, rows = cells
-    told = [at for at in range(len(heads)) if any(row[at] for row in rows)]
-    return [heads[at] for at in told], [[row[at] for at in told] for row in rows]
 
 
 def costliest_layers(modules: ModuleBudgets) -> Sequence[Layers]:

@@ -8,7 +8,7 @@ from itertools import groupby
 from rich.console import RenderableType
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import Cells, cut, section
+from overhead_lens.report.text.blocks import Cells, cut, cut_front, section
 from overhead_lens.report.text.figures import plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.names import kernel_name
@@ -75,7 +75,6 @@ def names(sequence: RepeatedSequence, most: int) -> str:
 
 
 def _at(sequence: RepeatedSequence) -> str:
-    line = plain(sequence.line)
-    place = line if len(line) <= _MOST_PLACE else f"…{line[1 - _MOST_PLACE :]}"
+    place = cut_front(plain(sequence.line), _MOST_PLACE)
     where = ", ".join(part for part in (cut(plain(sequence.module)), place) if part)
     return f"; first at {where}" if where else ""
