@@ -11,6 +11,7 @@ from hypothesis import given, settings
 
 from overhead_lens.export.query import run_query
 from overhead_lens.report.forms import to_html, to_json, to_text
+from overhead_lens.report.text.recorded.launches import rates
 from overhead_lens.traces.analyzer import analyze_over_time
 from overhead_lens.traces.launch_figures.analysis import MOST_FLOOR_NS
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch, LaunchFigures
@@ -206,6 +207,11 @@ def test_they_are_shown() -> None:
     assert "device 0: 15 ns over 3 launches: 60% floor (3 ns each), 33% behind a busy device, 7% else" in text
     assert "5 kernels per step; steps: 1 neither" in text
     assert "15 ns over 3 launches" in to_html(analysis)
+
+
+def test_half_a_kernel_is_told_as_such() -> None:
+    device = replace(figures(*QUEUED), kernels_per_step=2.5)
+    assert rates(device) == "2.5 kernels per step; the whole is bound by neither host nor device"
 
 
 def test_the_table_of_a_query() -> None:

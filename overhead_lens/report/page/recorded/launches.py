@@ -21,7 +21,7 @@ def launch_sections(devices: Sequence[DeviceLaunches]) -> Iterator[Section]:
     """One section; none without a device."""
     if not devices:
         return
-    lines = [line for device in devices for line in (told.queueing(device), *told.rates(device))]
+    lines = [line for device in devices for line in (told.queueing(device), told.rates(device))]
     heads, rows = told.cells(devices)
     more = len(rows) - _MOST_ROWS
     lines += [f"{more} rows are left out; --json has them."] if more > 0 else []

@@ -22,7 +22,7 @@ def launch_blocks(devices: Sequence[DeviceLaunches]) -> Iterator[RenderableType]
     """What is printed: two or three lines for each of the first devices."""
     shown = [device for device in devices if device.whole.launches][:_MOST_DEVICES]
     if shown:
-        lines = [Text(line) for device in shown for line in (queueing(device), *rates(device))]
+        lines = [Text(line) for device in shown for line in (queueing(device), f"  {rates(device)}")]
         yield section("launches: from call to kernel (TKLQT)", Group(*lines))
 
 
@@ -35,11 +35,11 @@ def queueing(device: DeviceLaunches) -> str:
     return text + ("" if device.least_ns is not None else f"; floor unknown: {device.least_unknown}")
 
 
-def rates(device: DeviceLaunches) -> list[str]:
+def rates(device: DeviceLaunches) -> str:
     """Kernels per step and per token, and what bounds the steps."""
     told = []
     if device.kernels_per_step is not None:
-        told.append(f"{device.kernels_per_step:,.0f} kernels per step")
+        told.append(f"{device.kernels_per_step:,.1f}".removesuffix(".0") + " kernels per step")
     if device.kernels_per_token is not None:
         told.append(f"{device.kernels_per_token:,.1f} kernels per token")
     if device.steps:
@@ -47,7 +47,7 @@ def rates(device: DeviceLaunches) -> list[str]:
         told.append("steps: " + ", ".join(f"{count:,} {name}" for name, count in counts.most_common()))
     else:
         told.append(f"the whole is {verdict(device.whole.bound)}")
-    return ["  " + "; ".join(told)] if told else []
+    return "; ".join(told)
 
 
 def verdict(bound: Bound | None) -> str:
