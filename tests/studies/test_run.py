@@ -236,6 +236,15 @@ def test_regions_have_budgets_of_their_own() -> None:
     assert (unseen.name, unseen.wall.ns, unseen.wall.ci95_ns, unseen.host) == ("unseen", 70, (70.0, 70.0), ())
 
 
+def test_a_stack_in_two_places_of_a_region_counts_once() -> None:
+    places = Place("/home/ada/train.py", "train", 5, 5), Place("/home/ada/model.py", "forward", 0, 0)
+    turn = [main(WORK, 100), main(f"{WORK};forward (model.py:77);clock_nanosleep (libc.so.6)", 100)]
+    (step,) = budget(
+        *bare(100, 100, 100), turns=(turn,), regions=[region("step", 2, 200.0, 20_000.0, *places)]
+    ).regions
+    assert {each.category: each.ns for each in step.host if each.ns} == {"python": 50, "wait": 50}
+
+
 def test_threads_and_children_stand_beside_it() -> None:
     child = f'process {PID}:"python train.py";process 12:"worker";thread (12): MainThread;decode (data.py:3) 300'
     turns = (

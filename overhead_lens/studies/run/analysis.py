@@ -372,7 +372,8 @@ def _regions(run: StoredRun, threads: Sequence[SampledThread], classifier: Class
         spread = max(0.0, region.squares_ns2 / region.count - mean * mean)
         error = 1.96 * float(np.sqrt(spread / region.count))
         wall = StepWall(round(mean), (max(0.0, mean - error), mean + error))
-        inside = [stack for place in region.places for stack in _inside(threads, place)]
+        stacks = [stack for thread in threads for stack in thread.stacks]
+        inside = [stack for stack in stacks if any(_passes(stack, place) for place in region.places)]
         shares = shares_of_stacks([inside], classifier) if inside else None
         host = () if shares is None else host_categories(wall.ns, shares, shares.replicates * mean)
         budgets.append(RegionBudget(region.name, region.count, wall, host))
