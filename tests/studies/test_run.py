@@ -375,3 +375,9 @@ def test_a_damaged_run_is_refused_by_name(tmp_path: Path, file: str) -> None:
     assert "r" in error_line(done)
     with pytest.raises(UsageError):
         ol.load(path)
+
+
+def test_a_region_that_was_never_left_is_damage(tmp_path: Path) -> None:
+    path = store(tmp_path / "r", run_of(*bare(1, 2, 3), regions=[region("never", 0, 0.0, 0.0)]), (TURN,))
+    with pytest.raises(UsageError, match="count"):
+        read_run(path)

@@ -367,12 +367,12 @@ def _steps(run: StoredRun, bare: pd.DataFrame | None) -> Steps:
 
 def _regions(run: StoredRun, threads: Sequence[SampledThread], classifier: Classifier) -> tuple[RegionBudget, ...]:
     budgets = []
+    stacks = [stack for thread in threads for stack in thread.stacks]
     for region in run.meta.regions:
         mean = region.ns / region.count
         spread = max(0.0, region.squares_ns2 / region.count - mean * mean)
         error = 1.96 * float(np.sqrt(spread / region.count))
         wall = StepWall(round(mean), (max(0.0, mean - error), mean + error))
-        stacks = [stack for thread in threads for stack in thread.stacks]
         inside = [stack for stack in stacks if any(_passes(stack, place) for place in region.places)]
         shares = shares_of_stacks([inside], classifier) if inside else None
         host = () if shares is None else host_categories(wall.ns, shares, shares.replicates * mean)

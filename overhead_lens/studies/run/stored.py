@@ -7,10 +7,11 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import pandas as pd
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from overhead_lens.captures.directory import Kind, damaged, read_meta
 from overhead_lens.captures.files import STACKS
@@ -44,7 +45,7 @@ class Region(Struct, frozen=True):
 
     name: str
     places: list[Place]
-    count: int
+    count: Annotated[int, Meta(ge=1)]
     ns: float
     squares_ns2: float
 
