@@ -206,7 +206,12 @@ def _held_at_the_end(tables: _Tables, device: int) -> tuple[int, int]:
     mine = segments[segments[:, machine.SEGMENT_DEVICE] == device]
     inside = np.isin(blocks[:, machine.BLOCK_OWNER], mine[:, machine.SEGMENT_BLOCKS])
     inside &= blocks[:, machine.BLOCK_STATE] == machine.ALLOCATED
-    return int(blocks[inside, machine.BLOCK_SIZE].sum()), int(mine[:, machine.SEGMENT_SIZE].sum())
+    return _sum(blocks[inside, machine.BLOCK_SIZE]), _sum(mine[:, machine.SEGMENT_SIZE])
+
+
+def _sum(sizes: Ints) -> int:
+    """Of sizes that a device can have; -1 where one is damaged."""
+    return int(sizes.sum()) if ((sizes >= 0) & (sizes < _MOST_BYTES)).all() else -1
 
 
 _RESERVES = {

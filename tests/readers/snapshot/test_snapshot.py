@@ -57,6 +57,12 @@ def test_events_are_counted_backwards_from_what_was_held_at_the_end(tmp_path: Pa
     assert (trace.event_count, len(trace.events), dict(trace.issues)) == (6, 0, {})
 
 
+def test_sizes_that_no_device_has_are_unknown(tmp_path: Path) -> None:
+    held = [segment(2**62, 0, (2**62, "active_allocated"), (2**62, "active_allocated"))]
+    trace = read_recording(pickled(tmp_path, snapshot([entry("alloc", 5, 100)], segments=held)))
+    assert numbers(trace.memory) == [(0, 5, 100, -1, -1, 0, -1)]
+
+
 def test_devices_are_places_in_the_list_also_after_an_empty_one(tmp_path: Path) -> None:
     path = pickled(tmp_path, snapshot([], [entry("alloc", 1, 7)], [entry("alloc", 2, 8)]))
     assert [(each.device, each.end_bytes) for each in analyzed(path)] == [("cuda:1", 7), ("cuda:2", 8)]
