@@ -120,6 +120,16 @@ def _flat(arguments: Sequence[Any]) -> Iterator[int]:
             yield int(argument)
 
 
+def jit(function: Any) -> Any:
+    """A function that numba compiles when it is first called, in every process if its cache cannot be written."""
+    from numba import njit
+
+    try:
+        return njit(cache=True, nogil=True, boundscheck=False)(function)
+    except RuntimeError:
+        return njit(nogil=True, boundscheck=False)(function)
+
+
 # ---------------------------------------------------------------- what is kept
 
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from overhead_lens.machine_code import jit as _jit
 from overhead_lens.readers.kineto.event import ABSENT, COMPLETE, COUNTER, LABEL, MEMORY
 from overhead_lens.readers.kineto.layout import (
     ARGS_AT,
@@ -85,13 +86,6 @@ _BACKSLASHES = np.uint64(0x5C5C5C5C5C5C5C5C)
 _BLANKS = np.uint64(0x2020202020202020)
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
-
-
-def _jit(function: Any) -> Any:
-    try:
-        return njit(cache=True, nogil=True, boundscheck=False)(function)
-    except RuntimeError:  # no writable cache: compile in every process
-        return njit(nogil=True, boundscheck=False)(function)
 
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]

@@ -7,10 +7,9 @@ integers for each event, block, segment and frame of the snapshot. Texts stay in
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
+
+from overhead_lens.machine_code import jit as _jit
 
 # Status that `run` returns.
 DONE, NEED_ROOM, REFUSED, DAMAGED, PAUSED = range(5)
@@ -47,16 +46,8 @@ STATE_SIZE = COUNTS + len(WIDTHS)
 
 STACK_DEPTH = 1 << 16
 
-
 LENGTH_BITS = 20
 _MOST_LENGTH = (1 << LENGTH_BITS) - 1
-
-
-def _jit(function: Any) -> Any:
-    try:
-        return njit(cache=True, nogil=True, boundscheck=False)(function)
-    except RuntimeError:  # no writable cache: compile in every process
-        return njit(nogil=True, boundscheck=False)(function)
 
 
 @_jit
