@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +25,9 @@ from overhead_lens.terminal.arguments import (
 )
 from overhead_lens.terminal.call import SIDES, CallOptions, by_side, parse_side, takes_call_options
 from overhead_lens.terminal.completion import complete_target
+
+if TYPE_CHECKING:
+    from overhead_lens.machine.request import Request
 
 
 @takes_call_options
@@ -59,14 +63,9 @@ def compare(
     quiet: Quiet = False,
 ) -> None:
     """Measure two things in turns; exit 1 when the second is slower."""
-    from overhead_lens.api import CAPTURES, measure_pair
+    from overhead_lens.api import measure_pair
     from overhead_lens.export.capture import draw
-    from overhead_lens.machine.interpreter import find_interpreter
-    from overhead_lens.machine.request import Request
-    from overhead_lens.machine.revision import checked_out
-    from overhead_lens.recorder.paired import paired_effort
     from overhead_lens.report.markdown import delta_markdown
-    from overhead_lens.target import parse_target
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, append_markdown, show
     from overhead_lens.terminal.progress import progress
@@ -74,34 +73,55 @@ def compare(
     if sys.platform == "win32":
         raise UsageError("compare measures on Linux and macOS only; captures made there can be compared here by diff")
     classifier = default_classifier(rules)
-    texts = [parse_side(text) for text in (base, new)]
-    calls = {name: (target, own.over(options)) for name, (target, own) in zip(SIDES, texts, strict=True)}
-    effort = paired_effort(compiles=any(call.compile_options is not None for _, call in calls.values()))
-    interpreters = {name: find_interpreter(path) for name, path in by_side("--python", python or []).items()}
-    revisions = by_side("--rev", rev or [])
     with ExitStack() as stack:
-        requests = []
-        for name, (target, call) in calls.items():
-            subject = parse_target(target, call.inputs)
-            if name in revisions:
-                subject = stack.enter_context(checked_out(subject, revisions[name]))
-            request = Request(
-                target=subject,
-                params=call.params,
-                compile_options=call.compile_options,
-                output=None,
-                parent=CAPTURES,
-                timeout_s=timeout,
-                effort=replace(effort, processes=rounds or effort.processes),
-                command=("overhead-lens", *sys.argv[1:]),
-                python=interpreters.get(name, sys.executable),
-            )
-            requests.append(request)
+        requests = _requests(stack, (base, new), options, python or [], rev or [], rounds, timeout)
         listener = stack.enter_context(progress(quiet=quiet))
-        compared = measure_pair((requests[0], requests[1]), output, classifier, margin / 100, listener)
+        compared = measure_pair(requests, output, classifier, margin / 100, listener)
     show(compared.delta, Format(json_, html, classifier))
     append_markdown(markdown, delta_markdown(compared.delta))
     for path, budget in zip(compared.paths, compared.budgets, strict=True):
         draw(path, budget.breakdown, classifier)
     if compared.delta.verdict == "slower":
         raise typer.Exit(EXIT_REGRESSION)
+
+
+def _requests(
+    stack: ExitStack,
+    texts: tuple[str, str],
+    options: CallOptions,
+    python: Sequence[str],
+    rev: Sequence[str],
+    rounds: int | None,
+    timeout_s: float,
+) -> tuple[Request, Request]:
+    """What is measured of either side; a revision is checked out as long as ``stack`` is open."""
+    from overhead_lens.api import CAPTURES
+    from overhead_lens.machine.interpreter import find_interpreter
+    from overhead_lens.machine.request import Request
+    from overhead_lens.machine.revision import checked_out
+    from overhead_lens.recorder.paired import paired_effort
+    from overhead_lens.target import parse_target
+
+    sides = [(target, own.over(options)) for target, own in map(parse_side, texts)]
+    effort = paired_effort(compiles=any(call.compile_options is not None for _, call in sides))
+    interpreters = {name: find_interpreter(path) for name, path in by_side("--python", python).items()}
+    revisions = by_side("--rev", rev)
+    requests = []
+    for name, (target, call) in zip(SIDES, sides, strict=True):
+        subject = parse_target(target, call.inputs)
+        if name in revisions:
+            subject = stack.enter_context(checked_out(subject, revisions[name]))
+        request = Request(
+            target=subject,
+            params=call.params,
+            compile_options=call.compile_options,
+            output=None,
+            parent=CAPTURES,
+            timeout_s=timeout_s,
+            effort=replace(effort, processes=rounds or effort.processes),
+            command=("overhead-lens", *sys.argv[1:]),
+            python=interpreters.get(name, sys.executable),
+        )
+        requests.append(request)
+    base, new = requests
+    return base, new
