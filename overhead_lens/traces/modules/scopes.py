@@ -134,7 +134,8 @@ def _innermost(open_at: Mapping[int, Segments], thread: Ints, instants_ns: Ints)
         mine = np.flatnonzero(thread == number)
         if len(mine) and len(segments.start_ns):
             at = np.searchsorted(segments.start_ns, instants_ns[mine], "right") - 1
-            found[mine] = np.where(at >= 0, segments.owner[at], -1)
+            inside = (at >= 0) & (instants_ns[mine] < segments.start_ns[at] + segments.dur_ns[at])
+            found[mine] = np.where(inside, segments.owner[at], -1)
     return found
 
 

@@ -185,6 +185,12 @@ def test_the_backward_pass_belongs_to_the_module_of_its_forward() -> None:
     assert modules.outside.others_backward_ns == 3
 
 
+def test_what_is_launched_as_the_window_ends_is_of_no_module() -> None:
+    launch = timed(20, 0, "cudaLaunchKernel", "cuda_runtime", correlation=1)
+    modules = modules_of(module("[-------------------)", "Net_0"), launch, kernel("          [-)", 1))
+    assert (at(modules, "Net_0").own.device_ns, modules.outside.device_ns) == (0, 2)
+
+
 def test_backward_on_the_thread_itself() -> None:
     modules = modules_of(module("[------)", "Linear_0"), forward("  [--)", 3), node("          [---)", 3, thread=MAIN))
     linear = at(modules, "Linear_0").own
