@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -11,18 +13,31 @@ from overhead_lens.budget.model import DeviceShare, Guard, Operator, Wall
 from overhead_lens.export.lanes.budget import budget_lane, device_lane, host_slices, operator_lane
 from overhead_lens.export.lanes.call import categories_in, events_of_call, one_call
 from overhead_lens.export.lanes.clock import block_counter, interval_lane
-from overhead_lens.export.lanes.model import Lane
+from overhead_lens.export.lanes.memory import memory_sections
+from overhead_lens.export.lanes.model import Counter, Lane
 from overhead_lens.export.lanes.samples import placed_stacks
+from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.taxonomy.host import HostCategory, Part
+from overhead_lens.traces.analyzer import analyze_over_time
 from tests.drawn.builders import breakdown
-from tests.drawn.timelines import call, drawn, kernel, trace_of
+from tests.drawn.memory import memory
+from tests.drawn.timelines import CLASSIFIER, call, drawn, kernel, timed, trace_of
 
 
 def shown(lane: Lane) -> list[tuple[int, int, str]]:
     return [(each.start_ns, each.end_ns, each.name) for each in lane.slices]
+
+
+def test_memory_from_before_the_first_event_is_drawn_from_there_on(tmp_path: Path) -> None:
+    entries = [memory(5, 100, 1), memory(7, 50, 2), timed(20, 10, "op"), memory(25, -50, 2)]
+    analyzed = analyze_over_time(trace_of(entries), CLASSIFIER)
+    (section,) = memory_sections(analyzed.pieces.memory)
+    assert isinstance(section.top, Counter)
+    assert list(section.top.points) == [(0, 100.0), (0, 150.0), (5, 100.0)]
+    write_analysis_perfetto(tmp_path / "trace.pftrace", analyzed)
 
 
 # ---------------------------------------------------------------- budgets

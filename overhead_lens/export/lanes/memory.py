@@ -28,5 +28,7 @@ def memory_sections(memory: pd.DataFrame) -> Iterator[Section]:
 
 
 def _counter(name: str, frame: pd.DataFrame, column: str, description: str) -> Counter:
-    points = zip(frame["start_ns"].tolist(), map(float, frame[column].tolist()), strict=True)
+    # Nothing is drawn before the first event; of values before it the last holds there.
+    times = frame["start_ns"].clip(lower=0)
+    points = zip(times.tolist(), map(float, frame[column].tolist()), strict=True)
     return Counter(name, BYTES, points, description)
