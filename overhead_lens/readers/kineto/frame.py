@@ -175,18 +175,10 @@ def memory_frame(placed: Mapping[str, Ints], table: Ints, strings: Sequence[str]
         table: int64 ``(n, len(MEMORY_NUMBERS))``.
         strings: Distinct texts.
     """
-    columns: dict[str, Any] = {name: named(placed[name], strings) for name in ("pid", "tid")}
+    columns: dict[str, Any] = {name: _categorical(placed[name], strings) for name in ("pid", "tid")}
     columns["start_ns"] = placed["start_ns"].astype(np.int64)
     columns |= {name: table[:, at].copy() for at, name in enumerate(MEMORY_NUMBERS)}
     made: pd.DataFrame = pd.DataFrame(columns)
-    return made
-
-
-def named(codes: Ints, strings: Sequence[str]) -> Any:
-    """Categorical of indices into ``strings``, whose categories are those in use."""
-    used, number = np.unique(codes, return_inverse=True)
-    texts: Any = pd.Index([strings[code] for code in used.tolist()], dtype=object)
-    made: Any = pd.Categorical.from_codes(number.astype(np.int32), categories=texts, validate=False)
     return made
 
 
@@ -201,8 +193,8 @@ def counter_frame(placed: Mapping[str, Ints], values: Sequence[Values], strings:
     event = np.repeat(np.arange(len(values)), [len(read) for read in values])
     series: dict[str, int] = {}
     codes = [series.setdefault(name, len(series)) for read in values for name, _ in read]
-    columns: dict[str, Any] = {name: named(placed[name][event], strings) for name in PLACES}
-    columns["series"] = named(np.array(codes, dtype=np.int64), list(series))
+    columns: dict[str, Any] = {name: _categorical(placed[name][event], strings) for name in PLACES}
+    columns["series"] = _categorical(np.array(codes, dtype=np.int64), list(series))
     columns["start_ns"] = placed["start_ns"][event].astype(np.int64)
     columns["value"] = np.array([value for read in values for _, value in read], dtype=np.float64)
     made: pd.DataFrame = pd.DataFrame(columns)
