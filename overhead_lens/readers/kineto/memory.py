@@ -20,8 +20,6 @@ ARGUMENTS = {
 
 NUMBERS = tuple(ARGUMENTS.values())
 
-COLUMNS = ("pid", "tid", "start_ns", *NUMBERS)
-
 Numbers = tuple[int, int, int, int, int, int]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.errors import UsageError
-from overhead_lens.readers.kineto.columns import Columns
+from overhead_lens.readers.kineto.columns import CODES, NUMBERS, Columns
 from overhead_lens.readers.kineto.event import DAMAGED
 from overhead_lens.readers.kineto.frame import framed
 from overhead_lens.readers.kineto.model import StackFrame, Trace
@@ -151,10 +151,9 @@ def _trace(tables: _Tables, mapped: mmap.mmap, path: Path) -> Trace:
     memory, issues = _memory(tables)
     origin_ns = int(memory["start_ns"].min()) if len(memory) else 0
     memory["start_ns"] -= origin_ns
-    kinds = np.zeros(0, dtype=np.int8)
-    empty = {name: np.zeros(0, dtype=np.int32) for name in ("name", "cat", "pid", "tid")}
-    numbers = ("start_ns", "dur_ns", "correlation", "sequence", "device", "stream", "external")
-    events = framed(Columns(kinds, {**empty, **{name: np.zeros(0, dtype=np.int64) for name in numbers}}, [])).events
+    values: dict[str, Any] = {name: np.zeros(0, dtype=np.int32) for name in CODES}
+    values |= {name: np.zeros(0, dtype=np.int64) for name in NUMBERS}
+    events = framed(Columns(np.zeros(0, dtype=np.int8), values, [])).events
     count = tables.count(machine.EVENTS)
     return Trace(
         str(path), events, count, len(mapped), origin_ns, issues, memory=memory, stacks=_stacks(tables, mapped)

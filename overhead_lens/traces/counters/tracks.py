@@ -14,15 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from overhead_lens.stats.values import Ints
+from overhead_lens.stats.values import Floats, Ints
 from overhead_lens.traces.counters.metrics import unit_of
 from overhead_lens.traces.counters.model import CounterKernel, CounterSeries, CounterTrack
 from overhead_lens.traces.timeline import sum_by
-
-Floats = npt.NDArray[np.float64]
 
 _DEVICE_PROCESS = re.compile(r"GPU ([0-9]{1,9}) Counters")
 _DEVICE_CATEGORIES = frozenset({"hardware_counters", "mtia_counters", "xpu_scope_profiler"})

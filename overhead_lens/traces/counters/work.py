@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.stats.values import Bools, Floats, Ints
 from overhead_lens.traces.counters.model import CopyRate, DeviceOccupancy, GraphNode, GraphWork, KernelOccupancy
 from overhead_lens.traces.device import COPY, device_kinds
 from overhead_lens.traces.timeline import sum_by
-
-Floats = npt.NDArray[np.float64]
 
 _MOST_KERNELS = 50
 _MOST_GRAPHS = 20
