@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 
 from overhead_lens import remedies
 from overhead_lens.errors import UsageError
 from overhead_lens.remedies.remedy import Remedy
+
+# Folders and files are called after it; ``base`` is the call as it is.
+_NAME = re.compile(r"(?!base$)\w[\w.+-]{0,99}")
 
 
 def built_in() -> Iterator[Remedy]:
@@ -25,12 +29,16 @@ def defined_in(module: ModuleType, path: Path) -> Sequence[Remedy]:
     Raises:
         UsageError: It defines none, or something that is none.
     """
+    if not isinstance(getattr(module, "REMEDIES", ()), Iterable):
+        raise UsageError(f"{path}: REMEDIES is no list of remedies (overhead_lens.remedies.remedy.Remedy)")
     found = list(_defined(module))
     if not found:
         raise UsageError(f"{path} defines no REMEDY or REMEDIES (overhead_lens.remedies.remedy.Remedy)")
     wrong = next((each for each in found if not isinstance(each, Remedy)), None)
     if wrong is not None:
         raise UsageError(f"{path}: a {type(wrong).__name__} is no Remedy (overhead_lens.remedies.remedy)")
+    if unnamed := [each.name for each in found if not isinstance(each.name, str) or not _NAME.fullmatch(each.name)]:
+        raise UsageError(f"{path}: {unnamed[0]!r} is no name of a remedy: letters, digits and _ . + -, but for base")
     return found
 
 

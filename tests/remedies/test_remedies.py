@@ -287,6 +287,15 @@ def test_a_users_file(tmp_path: Path) -> None:
     [
         ("x = 1", "defines no REMEDY or REMEDIES"),
         ("REMEDY = 'no'", "a str is no Remedy"),
+        ("REMEDIES = 5", "REMEDIES is no list of remedies"),
+        *(
+            (
+                "from overhead_lens.remedies.remedy import Remedy\n"
+                f"REMEDY = Remedy(name={name!r}, summary='s', how='h', shrinks=(), source='')",
+                "is no name of a remedy",
+            )
+            for name in ("../elsewhere", "", None, "two words", "base")
+        ),
         ("def (", "invalid syntax"),
         ("import nothing_of_that_name", "nothing_of_that_name"),
         (
