@@ -9,6 +9,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 from overhead_lens.export.perfetto.analysis import write_analysis_perfetto
 from overhead_lens.report.page.charts.axes import rounded
 from overhead_lens.report.page.trace import trace_page
+from overhead_lens.report.text.recorded.counters import figure
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import analyze_over_time
 from tests.drawn.collectives import collective
@@ -20,6 +21,12 @@ SAMPLES = [
     counter(at, "dram__bytes.sum", _=value)
     for at, value in ((100, 4), (110, 5), (120, 6), (150, 7), (160, 8), (170, 9))
 ]
+
+
+def test_a_value_beyond_all_measure_takes_no_line_of_its_own() -> None:
+    assert [figure(value) for value in (1e99, -1e99, 123_456.7, 12.345, 3.0, None)] == [
+        "1e+99", "-1e+99", "123,457", "12.35", "3", "-",
+    ]  # fmt: skip
 
 
 def test_counters_are_tracks_with_units_and_gaps_are_told(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ _FEW = 2
 _NAME = 60
 _COSTLY_SHARE = 0.02
 _KILO = 1000
+_LONGEST = 1e15
 _FLOP = "FLOP"
 
 
@@ -160,10 +161,11 @@ def percent(value: float | None) -> str:
 
 
 def figure(value: float | None) -> str:
-    """A number with four digits that count, or a dash."""
+    """A number with four digits that count, or a dash; whole ones and those from a thousand on without a fraction."""
     if value is None:
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
+    is_whole = abs(value) >= _KILO or value == int(value)
+    return f"{value:,.0f}" if is_whole and abs(value) < _LONGEST else f"{value:.4g}"
 
 
 def quantity(value: float, unit: str) -> str:
