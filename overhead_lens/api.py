@@ -286,7 +286,7 @@ def attach(pid: int, seconds: float = 20.0, *, subprocesses: bool = False) -> Pr
 
 
 def load(path: str | os.PathLike[str]) -> Stored:
-    """Whatever a stored directory holds: a capture's budget, a watched process, a ladder, a sweep, or a difference.
+    """What a stored directory holds: a budget, a watch, a run, a ladder, a sweep, advice, a difference.
 
     Raises:
         UsageError: It holds none of them.
