@@ -290,8 +290,7 @@ def test_a_users_file(tmp_path: Path) -> None:
         ("REMEDIES = 5", "REMEDIES is no list of remedies"),
         *(
             (
-                "from overhead_lens.remedies.remedy import Remedy\n"
-                f"REMEDY = Remedy(name={name!r}, summary='s', how='h', shrinks=(), source='')",
+                f"from overhead_lens.remedies.remedy import Remedy\nREMEDY = Remedy(name={name!r}, summary='s', how='h', shrinks=(), source='')",
                 "is no name of a remedy",
             )
             for name in ("../elsewhere", "", None, "two words", "base")

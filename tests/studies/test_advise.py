@@ -201,7 +201,9 @@ def test_is_there_anything_to_gain(kernel: int, verdict: str) -> None:
 def test_waiting_is_no_work_of_kernels() -> None:
     meta = AdviceMeta(subject=CALL.subject, tried=[tried("a")])
     said = [
-        make_advice(meta, rows({BASE: BASES, "a": BASES}), breakdown(python=100, **times), {}, None, "somewhere").sentence
+        make_advice(
+            meta, rows({BASE: BASES, "a": BASES}), breakdown(python=100, **times), {}, None, "somewhere"
+        ).sentence
         for times in ({"kernel": 900}, {"kernel": 100, "wait": 800}, {"wait": 100})
     ]
     assert [sentence.partition(";")[0] for sentence in said] == [

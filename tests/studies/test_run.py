@@ -239,9 +239,7 @@ def test_regions_have_budgets_of_their_own() -> None:
 def test_a_stack_in_two_places_of_a_region_counts_once() -> None:
     places = Place("/home/ada/train.py", "train", 5, 5), Place("/home/ada/model.py", "forward", 0, 0)
     turn = [main(WORK, 100), main(f"{WORK};forward (model.py:77);clock_nanosleep (libc.so.6)", 100)]
-    (step,) = budget(
-        *bare(100, 100, 100), turns=(turn,), regions=[region("step", 2, 200.0, 20_000.0, *places)]
-    ).regions
+    (step,) = budget(*bare(100, 100, 100), turns=(turn,), regions=[region("step", 2, 200.0, 20_000.0, *places)]).regions
     assert {each.category: each.ns for each in step.host if each.ns} == {"python": 50, "wait": 50}
 
 

@@ -43,7 +43,8 @@ def _short(cells: Cells) -> Cells:
     """The columns that say something, of a line its file's name alone."""
     heads, rows = without_empty(cells, ("", "unknown"))
     return heads, [
-        [cell.rpartition("/")[2] if head == "line" else cell for head, cell in zip(heads, row, strict=True)] for row in rows
+        [cell.rpartition("/")[2] if head == "line" else cell for head, cell in zip(heads, row, strict=True)]
+        for row in rows
     ]
 
 
@@ -87,7 +88,12 @@ def _holder(holder: MemoryHolder, whole_bytes: int) -> Sequence[str]:
 def place(holder: MemoryHolder) -> tuple[str, str, str, str]:
     """Operator, kind, module and line in words."""
     operator = cut(plain(kernel_name(holder.operator)), _MOST_PLACE) or "(no operator)"
-    return operator, holder.kind.replace("_", " "), cut(plain(holder.module)), cut_front(plain(holder.line), _MOST_PLACE)
+    return (
+        operator,
+        holder.kind.replace("_", " "),
+        cut(plain(holder.module)),
+        cut_front(plain(holder.line), _MOST_PLACE),
+    )
 
 
 def growth(memory: DeviceMemory) -> list[str]:
