@@ -133,9 +133,9 @@ def test_gradients_are_dropped() -> None:
         model.zero_grad()
         return model(x)[0]
 
-    for function in (add, dropping):
+    for function, argument in ((add, X), (dropping, torch.ones(1, 2))):
         with pytest.raises(NotApplicableError, match="does not call zero_grad"):
-            remedied(workload(function, X), [REMEDIES["set_to_none"]], Path())
+            remedied(workload(function, argument), [REMEDIES["set_to_none"]], Path())
 
 
 def test_data_loaders_get_workers() -> None:
@@ -268,6 +268,11 @@ def test_code_objects_of_their_own() -> None:
 
 
 # ---------------------------------------------------------------- a user's file
+NAMED = """from overhead_lens.remedies.remedy import Remedy
+REMEDY = Remedy(name={!r}, summary='s', how='h', shrinks=(), source='')
+"""
+
+
 def test_a_users_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
@@ -288,13 +293,7 @@ def test_a_users_file(tmp_path: Path) -> None:
         ("x = 1", "defines no REMEDY or REMEDIES"),
         ("REMEDY = 'no'", "a str is no Remedy"),
         ("REMEDIES = 5", "REMEDIES is no list of remedies"),
-        *(
-            (
-                f"from overhead_lens.remedies.remedy import Remedy\nREMEDY = Remedy(name={name!r}, summary='s', how='h', shrinks=(), source='')",
-                "is no name of a remedy",
-            )
-            for name in ("../elsewhere", "", None, "two words", "base")
-        ),
+        *((NAMED.format(name), "is no name of a remedy") for name in ("../elsewhere", "", None, "two words", "base")),
         ("def (", "invalid syntax"),
         ("import nothing_of_that_name", "nothing_of_that_name"),
         (
