@@ -60,8 +60,7 @@ class Call:
         given = dict(self.compile_options or {})
         options = {**(given.pop("options", None) or {}), **(keywords.pop("options", None) or {})}
         if options and "mode" in {**given, **keywords}:
-            # torch.compile takes a mode or options.
-            options = {**_options_of(keywords.pop("mode", None) or given.get("mode")), **options}
+            options = {**options_of(keywords.pop("mode", None) or given.get("mode")), **options}
             given.pop("mode", None)
         return replace(self, compile_options={**given, **keywords, **({"options": options} if options else {})})
 
@@ -71,9 +70,18 @@ class Call:
         Raises:
             NotApplicableError: The call is not compiled.
         """
+        self.check_compiled()
+        return self.compiled(options=options)
+
+    def check_compiled(self) -> Mapping[str, Any]:
+        """Keyword arguments of torch.compile.
+
+        Raises:
+            NotApplicableError: The call is not compiled.
+        """
         if self.compile_options is None:
             raise NotApplicableError("the call is not compiled")
-        return self.compiled(options=options)
+        return self.compile_options
 
     def objects(self) -> Iterator[Any]:
         """What the function can reach at once: arguments, what it is bound to, closure cells, globals that it names."""
@@ -141,15 +149,23 @@ def with_own_code(function: Callable[..., Any]) -> Callable[..., Any]:
 def _copied(function: Any) -> types.FunctionType:
     if not isinstance(function, types.FunctionType):
         raise NotApplicableError(f"a {type(function).__name__} cannot be compiled a second time in one process")
-    code = function.__code__.replace(co_name=f"{function.__name__}_{next(_numbers)}")
-    made = types.FunctionType(
-        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    made.__kwdefaults__ = function.__kwdefaults__
+    return copied(function)
+
+
+def copied(function: types.FunctionType) -> types.FunctionType:
+    """A plain function with a code object of its own."""
+    return with_code(function, function.__code__.replace(co_name=f"{function.__name__}_{next(_numbers)}"))
+
+
+def with_code(like: types.FunctionType, code: types.CodeType) -> types.FunctionType:
+    """A function like ``like``, but with another code object."""
+    made = types.FunctionType(code, like.__globals__, like.__name__, like.__defaults__, like.__closure__)
+    made.__kwdefaults__ = like.__kwdefaults__
     return made
 
 
-def _options_of(mode: str | None) -> Mapping[str, Any]:
+def options_of(mode: str | None) -> Mapping[str, Any]:
+    """Inductor's options of a mode, since torch.compile takes a mode or options."""
     if mode is None:
         return {}
     from torch._inductor import list_mode_options

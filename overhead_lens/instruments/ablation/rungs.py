@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import itertools
 import sys
 import types
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ import torch
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation import generated
+from overhead_lens.remedies.remedy import copied, options_of, with_code
 from overhead_lens.worker.workload import Workload
 
 Context = Callable[[], AbstractContextManager[Any]]
@@ -137,7 +137,7 @@ class _Builder:
             raise MeasurementError("Dynamo compiled nothing: the call runs as it is")
         if len(entries) > 1:
             raise MeasurementError(f"there are {len(entries)} cache entries: no single bytecode stands for the call")
-        function = _function(copy, entries[0].code)
+        function = with_code(copy, entries[0].code)
         self._refuse_graph_breaks(function)
         return function
 
@@ -166,7 +166,7 @@ class _Builder:
         """The workload compiled with a code object of its own."""
         given = self._options()
         if options:
-            given["options"] = {**_options_of(given.pop("mode", None)), **(given.get("options") or {}), **options}
+            given["options"] = {**options_of(given.pop("mode", None)), **(given.get("options") or {}), **options}
         compiled: Callable[..., Any] = torch.compile(_copied(self._workload.original), **given)
         return compiled
 
@@ -206,32 +206,11 @@ def _why(error: Exception) -> str:
     return f"it fails here: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"[:300]
 
 
-_numbers = itertools.count(1)
-
-
 def _copied(function: Any) -> types.FunctionType:
     """The function with a code object of its own."""
     if not isinstance(function, types.FunctionType):
         raise MeasurementError(f"the variant is a {type(function).__name__}, not a plain Python function")
-    code = function.__code__.replace(co_name=f"{function.__name__}_{next(_numbers)}")
-    return _function(function, code)
-
-
-def _function(like: types.FunctionType, code: types.CodeType) -> types.FunctionType:
-    """A function like ``like``, but with another code object."""
-    made = types.FunctionType(code, like.__globals__, like.__name__, like.__defaults__, like.__closure__)
-    made.__kwdefaults__ = like.__kwdefaults__
-    return made
-
-
-def _options_of(mode: str | None) -> Mapping[str, Any]:
-    """Options of a mode: torch.compile takes one or the other."""
-    if mode is None:
-        return {}
-    from torch._inductor import list_mode_options
-
-    options: Mapping[str, Any] = list_mode_options(mode)
-    return options
+    return copied(function)
 
 
 def _detached(value: Any) -> Any:

@@ -8,9 +8,7 @@ from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
 
 
 def _apply(call: Call, *, dynamic: bool) -> Call:
-    if call.compile_options is None:
-        raise NotApplicableError("the call is not compiled")
-    if call.compile_options.get("dynamic") is dynamic:
+    if call.check_compiled().get("dynamic") is dynamic:
         raise NotApplicableError(f"it is compiled with dynamic={dynamic}")
     return call.compiled(dynamic=dynamic)
 

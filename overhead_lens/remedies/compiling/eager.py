@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+from overhead_lens.remedies.remedy import Call, Remedy
 
 
 def _apply(call: Call) -> Call:
-    if call.compile_options is None:
-        raise NotApplicableError("the call is not compiled")
+    call.check_compiled()
     return replace(call, compile_options=None)
 
 

@@ -6,9 +6,7 @@ from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
 
 
 def _apply(call: Call) -> Call:
-    if call.compile_options is None:
-        raise NotApplicableError("the call is not compiled")
-    if call.compile_options.get("fullgraph"):
+    if call.check_compiled().get("fullgraph"):
         raise NotApplicableError("it is compiled so")
     return call.compiled(fullgraph=True)
 

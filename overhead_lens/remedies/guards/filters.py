@@ -19,8 +19,7 @@ _SPARED = {
 def _apply(call: Call, filter_name: str) -> Call:
     import torch
 
-    if call.compile_options is None:
-        raise NotApplicableError("the call is not compiled")
+    call.check_compiled()
     spared = getattr(torch.compiler, filter_name, None)
     if spared is None:
         raise NotApplicableError(f"this torch has no torch.compiler.{filter_name}")

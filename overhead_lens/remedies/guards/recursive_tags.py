@@ -14,8 +14,7 @@ def _setting(name: str) -> Callable[[Call], Call]:
     def apply(call: Call) -> Call:
         from torch._dynamo import config
 
-        if call.compile_options is None:
-            raise NotApplicableError("the call is not compiled")
+        call.check_compiled()
         if not hasattr(config, name):
             raise NotApplicableError(f"this torch has no torch._dynamo.config.{name}")
         if getattr(config, name):

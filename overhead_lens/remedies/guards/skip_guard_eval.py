@@ -10,8 +10,7 @@ from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
 def _apply(call: Call) -> Call:
     import torch
 
-    if call.compile_options is None:
-        raise NotApplicableError("the call is not compiled")
+    call.check_compiled()
     set_stance = getattr(torch.compiler, "set_stance", None)
     if set_stance is None:
         raise NotApplicableError("this torch has no torch.compiler.set_stance")
