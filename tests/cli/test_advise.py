@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import overhead_lens as ol
+from overhead_lens.studies.advise import record
 from overhead_lens.studies.advise.analysis import Advice
 from tests.cli.run import error_line, lens
 from tests.documents import validated
@@ -70,7 +72,8 @@ REMEDIES = [
 
 
 @pytest.mark.measures
-def test_remedies_of_ones_own(tmp_path: Path) -> None:
+def test_remedies_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "_CONFIRMING", replace(record._CONFIRMING, processes=4))
     (tmp_path / "call.py").write_text(CALL)
     (tmp_path / "mine.py").write_text(REMEDIES)
     (tmp_path / "bin").mkdir()
