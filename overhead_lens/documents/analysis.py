@@ -14,7 +14,7 @@ from overhead_lens.traces import model, ranks
 from overhead_lens.traces.collectives.model import CollectiveCost
 from overhead_lens.traces.collectives.stragglers import Stragglers
 from overhead_lens.traces.counters.model import Counters
-from overhead_lens.traces.critical_path.model import CriticalPath, Share, Slack
+from overhead_lens.traces.critical_path.model import CriticalPath, PathOverRanks, Share, Slack
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.launch_figures.batches import BatchPoint
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch
@@ -138,7 +138,10 @@ class Trace(Row, frozen=True, omit_defaults=False):
 
 
 class Ranks(Row, frozen=True):
-    """Ranks of one job compared, ns; ``straggler`` is what the slowest spends more time in than the median of the others."""
+    """Ranks of one job compared, ns; ``straggler`` is what the slowest spends more time in than the median of the others.
+
+    ``critical_path`` is null where it was not asked for.
+    """
 
     slowest: str
     by_collectives: bool
@@ -147,6 +150,7 @@ class Ranks(Row, frozen=True):
     straggler: list[Excess]
     notes: list[str]
     stragglers: Stragglers | None
+    critical_path: PathOverRanks | None = None
 
 
 class AtBatches(Row, frozen=True):

@@ -16,13 +16,15 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
-from overhead_lens.traces.collectives.analysis import collective_costs, described_collectives
+from overhead_lens.traces.collectives.analysis import collective_costs, collective_rows, described_collectives
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.costs import kernel_costs, operator_costs
 from overhead_lens.traces.counters.analysis import Counted, counted
 from overhead_lens.traces.critical_path.analysis import PathAnalysis
+from overhead_lens.traces.critical_path.chains import Chains
 from overhead_lens.traces.critical_path.graph import graph_of
+from overhead_lens.traces.critical_path.keep import chains_of
 from overhead_lens.traces.critical_path.model import PART_COLUMNS
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.find import findings
@@ -52,9 +54,18 @@ from overhead_lens.traces.pieces import Analyzed, TracePieces
 from overhead_lens.traces.sequences.analysis import Repeated, sequences
 
 
-def analyze_trace(trace: Trace, classifier: Classifier, *, critical_path: bool = False) -> TraceAnalysis:
-    """Everything ``overhead-lens analyze`` says of one trace; its critical path where that is wanted."""
-    return Analyzer(trace, classifier, critical_path=critical_path).analysis()
+def analyze_trace(
+    trace: Trace, classifier: Classifier, *, critical_path: bool = False, is_rank: bool = False
+) -> TraceAnalysis:
+    """Everything ``overhead-lens analyze`` says of one trace; its critical path where that is wanted.
+
+    Args:
+        trace: The trace.
+        classifier: The rules.
+        critical_path: Whether its critical path is wanted.
+        is_rank: Whether it is one of several traces, whose ranks may have a critical path together.
+    """
+    return Analyzer(trace, classifier, critical_path=critical_path, is_rank=is_rank).analysis()
 
 
 def analyze_over_time(trace: Trace, classifier: Classifier, *, critical_path: bool = False) -> Analyzed:
@@ -66,9 +77,12 @@ def analyze_over_time(trace: Trace, classifier: Classifier, *, critical_path: bo
 class Analyzer:
     """The analysis of one trace in the making; its parts are made once, when they are first asked for."""
 
-    def __init__(self, trace: Trace, classifier: Classifier, *, critical_path: bool = False) -> None:
+    def __init__(
+        self, trace: Trace, classifier: Classifier, *, critical_path: bool = False, is_rank: bool = False
+    ) -> None:
         self._trace = trace
         self._asked_for_path = critical_path
+        self._asked_for_chains = critical_path and is_rank
         self._events = trace.events
         self._host = host_events(trace.events, classifier)
         self._linked = link(trace.events)
@@ -92,6 +106,7 @@ class Analyzer:
             memory=tuple(life.analysis(self._step_windows) for life in self.memory),
             modules=self.modules,
             critical_path=self.paths.analysis() if self._asked_for_path else None,
+            chains=self.chains if self._asked_for_chains else None,
         )
         return replace(
             analysis,
@@ -212,6 +227,11 @@ class Analyzer:
         """The critical path of each step, or of the window."""
         graph = graph_of(self._trace, self._host, self._linked, self.threads)
         return PathAnalysis(graph, self.window, self._step_windows)
+
+    @property
+    def chains(self) -> Chains:
+        """What a path over several ranks takes of this one."""
+        return chains_of(self.paths, collective_rows(self._events, self._linked))
 
     @cached_property
     def _step_windows(self) -> list[tuple[int, Window]]:

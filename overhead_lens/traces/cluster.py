@@ -44,9 +44,10 @@ def analyze_here(
         begun: Traces that are being read already.
         critical_path: Whether critical paths are wanted, which cost about as much as all else.
     """
+    options = _options(paths, critical_path=critical_path)
     loaded, begun = _all_rules(rules), dict(begun or {})
     for path in paths:
-        yield analyze_file(str(path), loaded, begun.pop(path, None), critical_path=critical_path)
+        yield analyze_file(str(path), loaded, begun.pop(path, None), **options)
 
 
 def analyze_on(
@@ -65,18 +66,24 @@ def analyze_on(
     """
     loaded = _all_rules(rules)
     absolute = {str(path.absolute()): str(path) for path in paths}  # not resolved: two names of one file are two traces
+    options = _options(paths, critical_path=critical_path)
     with _client(scheduler) as client:
-        for result in _computed(client, list(absolute), loaded, critical_path=critical_path):
+        for result in _computed(client, list(absolute), loaded, **options):
             yield replace(result, path=absolute[result.path])
 
 
 def analyze_file(
-    path: str, rules: tuple[Rule, ...], begun: Reading | None = None, *, critical_path: bool = False
+    path: str,
+    rules: tuple[Rule, ...],
+    begun: Reading | None = None,
+    *,
+    critical_path: bool = False,
+    is_rank: bool = False,
 ) -> Result:
     """The analysis of one file; anything that goes wrong is a failure with its reason."""
     try:
         trace = read_recording(Path(path)) if begun is None else begun()
-        return analyze_trace(trace, Classifier(rules), critical_path=critical_path)
+        return analyze_trace(trace, Classifier(rules), critical_path=critical_path, is_rank=is_rank)
     except OverheadLensError as error:
         return TraceFailure(path, str(error))
     except MemoryError:
@@ -85,11 +92,16 @@ def analyze_file(
         return TraceFailure(path, f"{path}: a defect of this program: {type(error).__name__}: {error}")
 
 
+def _options(paths: Sequence[Path], *, critical_path: bool) -> dict[str, bool]:
+    """Of several traces what a path over ranks takes of each is kept."""
+    return {"critical_path": critical_path, "is_rank": len(paths) > 1}
+
+
 def _all_rules(path: Path | None) -> tuple[Rule, ...]:
     return (*(load_rules(path) if path else ()), *load_rules())
 
 
-def _computed(client: Any, paths: list[str], rules: tuple[Rule, ...], *, critical_path: bool) -> Iterator[Result]:
+def _computed(client: Any, paths: list[str], rules: tuple[Rule, ...], **options: bool) -> Iterator[Result]:
     """Results as they come, with a bounded number of tasks in flight."""
     from distributed import as_completed
 
@@ -102,7 +114,7 @@ def _computed(client: Any, paths: list[str], rules: tuple[Rule, ...], *, critica
     def submit_next() -> None:
         path = next(waiting, None)
         if path is not None:
-            future = client.submit(analyze_file, path, shared, critical_path=critical_path, pure=False, retries=0)
+            future = client.submit(analyze_file, path, shared, pure=False, retries=0, **options)
             path_of[future.key] = path
             running.add(future)
 
@@ -116,12 +128,12 @@ def _computed(client: Any, paths: list[str], rules: tuple[Rule, ...], *, critica
             suspects.append(path)
         future.release()
         submit_next()
-    yield from (_alone(client, path, rules, critical_path=critical_path) for path in suspects)
+    yield from (_alone(client, path, rules, **options) for path in suspects)
 
 
-def _alone(client: Any, path: str, rules: tuple[Rule, ...], *, critical_path: bool) -> Result:
+def _alone(client: Any, path: str, rules: tuple[Rule, ...], **options: bool) -> Result:
     try:
-        result: Result = client.submit(analyze_file, path, rules, critical_path=critical_path, pure=False).result()
+        result: Result = client.submit(analyze_file, path, rules, pure=False, **options).result()
     except Exception as error:
         return TraceFailure(path, _lost(path, error))
     return result

@@ -11,6 +11,7 @@ from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.collectives.model import Collective, CollectiveCost
 from overhead_lens.traces.counters.model import NO_COUNTERS, Counters
+from overhead_lens.traces.critical_path.chains import Chains
 from overhead_lens.traces.critical_path.model import CriticalPath
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch
@@ -194,6 +195,7 @@ class TraceAnalysis(Result):
         modules: The budget per module; None where the trace names no module.
         counters: What counters and arguments tell of device work.
         critical_path: Of each step, else of the window; None where it was not asked for.
+        chains: What a path over several ranks takes of this one; None where it was not asked for.
         findings: Who bounds first, then what could be spared, the largest bound first; not to be added up.
         launch_figures: Every device: time from calls to kernels, kernels per step, what bounds.
         batch: The batch size that its shapes say; None for a trace without events.
@@ -218,6 +220,7 @@ class TraceAnalysis(Result):
     modules: ModuleBudgets | None = None
     counters: Counters = NO_COUNTERS
     critical_path: CriticalPath | None = None
+    chains: Chains | None = field(default=None, compare=False, repr=False)
     findings: tuple[Finding, ...] = ()
     launch_figures: tuple[DeviceLaunches, ...] = ()
     batch: InputBatch | None = None

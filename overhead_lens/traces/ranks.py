@@ -21,6 +21,8 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.collectives.matching import Matched, matched
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.collectives.stragglers import Stragglers, stragglers
+from overhead_lens.traces.critical_path.model import PathOverRanks
+from overhead_lens.traces.critical_path.over_ranks import RankChains, path_over_ranks
 from overhead_lens.traces.launch_figures.batches import Batches, compare_batches
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 
@@ -87,6 +89,7 @@ class RanksAnalysis:
             ``wait``, and device work but communication.
         notes: What a reader must know.
         stragglers: Who holds whom up, step by step; None where no collective is in two traces.
+        critical_path: The path over ranks; None where it was not asked for.
     """
 
     ranks: tuple[RankTime, ...]
@@ -96,6 +99,7 @@ class RanksAnalysis:
     straggler: tuple[Excess, ...]
     notes: tuple[str, ...]
     stragglers: Stragglers | None = None
+    critical_path: PathOverRanks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,17 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
         _straggler(slowest, [rank for rank in ranks if rank is not slowest]),
         _notes(ordered, ranks, matches),
         stragglers([rank.label for rank in ranks], matches),
+        _path(ordered, ranks, matches),
     )
+
+
+def _path(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime], matches: Matched) -> PathOverRanks | None:
+    chains = [
+        RankChains(rank.label, analysis.chains, analysis.collectives)
+        for rank, analysis in zip(ranks, analyses, strict=True)
+        if analysis.chains is not None
+    ]
+    return path_over_ranks(chains, matches) if len(chains) == len(ranks) else None
 
 
 def _labels(analyses: Sequence[TraceAnalysis]) -> list[str]:

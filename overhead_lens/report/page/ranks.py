@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from overhead_lens.report.page.charts.bars import Bar, Stretch, bars_chart, bars_table, host_bar
 from overhead_lens.report.page.model import Block, Page, Section, Table, Text
 from overhead_lens.report.page.recorded.collectives import straggler_blocks
+from overhead_lens.report.page.recorded.critical_path import over_ranks_sections
 from overhead_lens.report.page.recorded.launches import batch_sections
 from overhead_lens.report.page.trace import trace_page, trace_sections
 from overhead_lens.report.text import ranks as told
@@ -42,6 +43,7 @@ def traces_page(job: Job, _classifier: Classifier) -> Page:
     )
     sections = [
         Section("Ranks", list(_ranks(job.ranks, analyses))),
+        *over_ranks_sections(job.ranks.critical_path),
         *_failures(failures),
         *(
             Section(f"{section.heading} of rank {plain(job.ranks.slowest)}", section.blocks, section.is_open)

@@ -12,6 +12,7 @@ from overhead_lens.report.text.blocks import Cells, section, table_of
 from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.recorded.collectives import straggler_blocks
+from overhead_lens.report.text.recorded.critical_path import over_ranks_blocks, over_ranks_notes
 from overhead_lens.traces.ranks import RanksAnalysis, RankTime
 from overhead_lens.units import format_ns
 
@@ -26,10 +27,12 @@ def print_ranks(console: Console, ranks: RanksAnalysis) -> None:
     console.print(Text(sentence(ranks), style="bold"))
     for block in straggler_blocks(ranks.stragglers) if ranks.stragglers is not None else ():
         console.print(block)
+    for block in over_ranks_blocks(ranks.critical_path):
+        console.print(block)
     console.print(section("ranks", _table(ranks)))
     console.print()
     console.print(section("spread over the ranks, widest first", _spreads(ranks)))
-    for note in ranks.notes:
+    for note in (*ranks.notes, *over_ranks_notes(ranks.critical_path)):
         console.print(Text(plain(note), style="yellow"), soft_wrap=True)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 import numpy as np
+import pandas as pd
 
 from overhead_lens.readers.kineto.event import integer
 from overhead_lens.readers.kineto.model import Trace
@@ -35,9 +36,8 @@ def described_collectives(
         steps: Number, start and end of each step, in order.
     """
     events = trace.events
-    chosen = np.flatnonzero(device_kinds(events)[linked.rows] == COMMUNICATION)
     start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
-    chosen = chosen[np.argsort(start_ns[linked.rows[chosen]], kind="stable")]
+    chosen = _chosen(events, linked)
     rows, launch = linked.rows[chosen], linked.launch[chosen]
     names = events["name"].cat.categories[events["name"].cat.codes.to_numpy()[rows]]
     arguments = trace.arguments(rows.tolist())
@@ -58,6 +58,16 @@ def described_collectives(
         told_seq = None if sequence < 0 else sequence
         made.append(Collective(called, group, index, start, dur, *told, number, hidden, step, told_seq))
     return tuple(made)
+
+
+def collective_rows(events: pd.DataFrame, linked: Linked) -> Ints:
+    """Rows of the communication kernels in the order of ``described_collectives``."""
+    return linked.rows[_chosen(events, linked)]
+
+
+def _chosen(events: pd.DataFrame, linked: Linked) -> Ints:
+    chosen = np.flatnonzero(device_kinds(events)[linked.rows] == COMMUNICATION)
+    return chosen[np.argsort(events["start_ns"].to_numpy()[linked.rows[chosen]], kind="stable")]
 
 
 def _hidden(start_ns: Ints, dur_ns: Ints, device: Ints, compute: Mapping[int, Union]) -> Ints:

@@ -19,7 +19,8 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
-from overhead_lens.traces.critical_path.graph import ASSUMED_SYNC, ASSUMED_WAIT, EDGES, EVENT, PROGRAM, Graph, Labels
+from overhead_lens.traces.critical_path.graph import ASSUMED_SYNC, ASSUMED_WAIT, EDGES, EVENT, PROGRAM, Graph
+from overhead_lens.traces.critical_path.labels import Labels
 from overhead_lens.traces.critical_path.longest import SOURCE, WindowGraph
 from overhead_lens.traces.critical_path.model import (
     DEVICE_KINDS,
@@ -74,7 +75,7 @@ class WindowAnalysis:
 
     def __init__(self, graph: Graph, step: int | None, window: Window, leaving: Ints, whole: int) -> None:
         self._graph = graph
-        self._step = step
+        self.step = step
         self.window = window
         self._low, self._high = _inside(graph, window)
         self._edges = slice(int(graph.first[self._low]), int(graph.first[self._high]))
@@ -93,7 +94,7 @@ class WindowAnalysis:
         reach_ns = graph.time_ns[source[before]] + weight_ns[before] - start_ns
         weight_ns[before] = np.clip(reach_ns, 0, weight_ns[before])
         delay_ns = np.minimum(graph.delay_ns[low:high], graph.time_ns[low:high] - start_ns)
-        last, last_weight_ns, last_label = self._lasts()
+        last, last_weight_ns, last_label, self._last_edge = self._lasts()
         return WindowGraph(
             graph.first[low : high + 1] - self._edges.start,
             np.where(before, SOURCE, source - low),
@@ -106,7 +107,7 @@ class WindowAnalysis:
             last_label,
         )
 
-    def _lasts(self) -> tuple[Ints, Ints, Ints]:
+    def _lasts(self) -> tuple[Ints, Ints, Ints, Ints]:
         """What leads to the window's end; of equally long chains the first is the path: the busiest thread's, the latest."""
         graph, (start_ns, end_ns), low = self._graph, self.window.bounds, self._low
         nodes = low + np.flatnonzero(graph.decides[low : self._high])
@@ -123,9 +124,10 @@ class WindowAnalysis:
                 np.full(len(whole), end_ns - start_ns),
             ),
             (graph.label[leaving], np.zeros_like(nodes), graph.label[whole]),
+            (leaving, np.full(len(nodes), -1), whole),
         )
-        last, weight_ns, label = (np.concatenate(column).astype(np.int64)[order] for column in columns)
-        return last, weight_ns, label
+        last, weight_ns, label, edge = (np.concatenate(column).astype(np.int64)[order] for column in columns)
+        return last, weight_ns, label, edge
 
     @cached_property
     def parts(self) -> Parts:
@@ -172,7 +174,7 @@ class WindowAnalysis:
         shares = [Share(name, *share) for name, share in zip(names, self._shares(groups, unexplained_ns), strict=True)]
         kinds, named = shares[: len(KINDS) - 1], shares[len(KINDS) - 1 :]
         return WindowPath(
-            self._step,
+            self.step,
             self.window.start_ns,
             self.window.wall_ns,
             _there([*kinds, Share(UNEXPLAINED, unexplained_ns, unexplained_ns)]),
@@ -246,13 +248,27 @@ class WindowAnalysis:
         counts = np.bincount(kinds[self._path.via[self._path.via >= 0]], minlength=len(EDGES))
         return {EDGES[kind]: int(counts[kind]) for kind in (ASSUMED_WAIT, ASSUMED_SYNC) if counts[kind]}
 
+    def taken(self) -> tuple[int, Ints]:
+        """The first node, and per node the edge of the graph by which its longest chain comes; -1 for none."""
+        choice = self._path.choice
+        return self._low, np.where(choice >= 0, self._edges.start + choice, -1)
+
+    def ends_with(self) -> tuple[int, int, int, int]:
+        """The last node of the path, the edge from there beyond the end, -1 for none; what of that lies inside, and its label."""
+        made, end = self._made, self._path.end
+        if end < 0:
+            return -1, -1, 0, 0
+        node = int(made.last[end])
+        lasting = int(made.last_weight_ns[end]), int(made.last_label[end])
+        return (self._low + node if node >= 0 else -1), int(self._last_edge[end]), *lasting
+
     def frame(self) -> pd.DataFrame:
         """The parts as ``PART_COLUMNS``."""
         parts, labels = self.parts, self._graph.labels
         texts = np.array([*labels.names, ""], dtype=object)
         edges = np.array([*EDGES, ""], dtype=object)
         columns: dict[str, Any] = {
-            "step": np.full(len(parts.label), -1 if self._step is None else self._step),
+            "step": np.full(len(parts.label), -1 if self.step is None else self.step),
             "start_ns": parts.start_ns,
             "dur_ns": parts.dur_ns,
             "lane": np.array([*self._graph.lanes, ""], dtype=object)[parts.lane],
@@ -316,6 +332,7 @@ class PathAnalysis:
 
     def __init__(self, graph: Graph, window: Window, steps: Sequence[tuple[int, Window]]) -> None:
         self.graph = graph
+        self._window = window
         self._notes: list[str] = []
         chosen = self._chosen(window, steps)
         self.windows = [self.over(each, step) for step, each in chosen]
@@ -331,6 +348,17 @@ class PathAnalysis:
         whole = int(self._reaches_furthest[first - 1]) if first else -1
         spans = whole >= 0 and self._target[whole] >= high
         return WindowAnalysis(graph, step, window, leaving, whole if spans else -1)
+
+    def everywhere(self) -> Iterator[WindowAnalysis]:
+        """The paths of the windows, and those of what lies before, between and behind them, in order."""
+        reached_ns, end_ns = self._window.bounds
+        for each in self.windows:
+            if each.window.start_ns > reached_ns:
+                yield self.over(Window(reached_ns, each.window.start_ns - reached_ns))
+            yield each
+            reached_ns = each.window.bounds[1]
+        if end_ns > reached_ns:
+            yield self.over(Window(reached_ns, end_ns - reached_ns))
 
     def analysis(self) -> CriticalPath:
         """What is said of them."""

@@ -36,6 +36,7 @@ import pandas as pd
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.traces.critical_path.labels import Labels
 from overhead_lens.traces.critical_path.lanes import Chain, Threads, chain, nearest, passes_of
 from overhead_lens.traces.critical_path.model import GAP, KINDS, LATENCY, QUEUE, UNEXPLAINED
 from overhead_lens.traces.critical_path.waits import StreamWaits, Waits
@@ -63,27 +64,6 @@ _LATENCY, _QUEUE, _GAP, _UNEXPLAINED = (KINDS.index(kind) for kind in (LATENCY, 
 _FIRST_DEVICE_KIND = len(HOST_CATEGORIES)
 _NO_LABEL = 0
 _ENDS, _AUTOGRAD, _HOST, _AUTOGRAD_BEGINS, _STARTS = range(5)
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """What takes time, told apart; int64 arrays of one length. Number 0 is what nothing explains.
-
-    Attributes:
-        kind: Number in ``KINDS``.
-        name, operator, module: Numbers in ``names``; -1 for none.
-        names: Names of events and gaps.
-    """
-
-    kind: Ints
-    name: Ints
-    operator: Ints
-    module: Ints
-    names: Sequence[str]
-
-    def text(self, code: int) -> str:
-        """A name; empty for none."""
-        return self.names[code] if code >= 0 else ""
 
 
 @dataclass(frozen=True, slots=True)

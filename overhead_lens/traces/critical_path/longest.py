@@ -83,7 +83,7 @@ class WindowGraph:
         start = int(self.last[end]) if end >= 0 else SOURCE
         found = run(_walk, (choice, self.source, start), (nodes,), count)
         nodes = nodes[:found][::-1]
-        return Path(nodes, choice[nodes], end, value, tail)
+        return Path(nodes, choice[nodes], end, value, tail, choice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,7 @@ class Path:
         end: The place in ``last`` that it ends with; -1 where the window holds nothing.
         value_ns: Per node of the graph the longest chain up to it.
         tail_ns: Per node the longest chain from it to the end; -1 where nothing leads there.
+        choice: Per node of the graph the dependency that its longest chain comes by; -1 for none.
     """
 
     nodes: Ints
@@ -103,6 +104,7 @@ class Path:
     end: int
     value_ns: Ints
     tail_ns: Ints
+    choice: Ints
 
 
 _In = Sequence[int]

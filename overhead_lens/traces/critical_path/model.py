@@ -124,3 +124,71 @@ class CriticalPath:
     edges: Mapping[str, int] = field(default_factory=dict)
     broken: Mapping[str, int] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PathTime:
+    """Time of one kind, operator, kernel or module on a path over ranks."""
+
+    name: str
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankOnPath:
+    """One rank's part of a path over ranks.
+
+    Attributes:
+        rank: Its label.
+        kinds: In the order of ``KINDS``; they sum to ``ns``.
+    """
+
+    rank: str
+    ns: int
+    kinds: tuple[PathTime, ...]
+
+    def __post_init__(self) -> None:
+        require(sum(kind.ns for kind in self.kinds) == self.ns, f"the parts of rank {self.rank} do not sum")
+
+
+@dataclass(frozen=True, slots=True)
+class StepOverRanks:
+    """The critical path over ranks of one step, or of the whole windows.
+
+    Attributes:
+        step: Its number; None for the whole windows.
+        last: Label of the rank that ends it last; ``start_ns`` and ``wall_ns`` are that rank's window by its own clock.
+        changes: How often the path goes from one rank to another.
+        ranks: Those that it leads over, most time first; they sum to the window.
+        kinds: All that took time, in the order of ``KINDS``; they sum to the window.
+        operators, kernels, modules: The costliest on the paths of all steps, here the most time first.
+    """
+
+    step: int | None
+    last: str
+    start_ns: int
+    wall_ns: int
+    changes: int
+    ranks: tuple[RankOnPath, ...]
+    kinds: tuple[PathTime, ...]
+    operators: tuple[PathTime, ...] = ()
+    kernels: tuple[PathTime, ...] = ()
+    modules: tuple[PathTime, ...] = ()
+
+    def __post_init__(self) -> None:
+        for parts in (self.ranks, self.kinds):
+            require(sum(part.ns for part in parts) == self.wall_ns, "the parts of a path do not sum to its window")
+        require(self.changes >= len(self.ranks) - 1, "a path leads over more ranks than it goes to")
+
+
+@dataclass(frozen=True, slots=True)
+class PathOverRanks:
+    """The critical paths over the ranks of a job.
+
+    Attributes:
+        steps: Those that all ranks with a path have, in order.
+        notes: What is assumed and what cannot be said, one sentence each.
+    """
+
+    steps: tuple[StepOverRanks, ...]
+    notes: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
@@ -10,7 +11,7 @@ from rich.text import Text
 from overhead_lens.report.text.blocks import Cells, cut, section, table_of
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.names import kernel_name
-from overhead_lens.traces.critical_path.model import GAP, LATENCY, CriticalPath, Share, WindowPath
+from overhead_lens.traces.critical_path.model import GAP, LATENCY, CriticalPath, PathOverRanks, Share, WindowPath
 from overhead_lens.units import format_ns
 
 _TOP = 4
@@ -100,3 +101,68 @@ def _costliest(path: CriticalPath) -> Iterator[str]:
 def path_notes(path: CriticalPath | None) -> list[str]:
     """What the paths assume, as sentences."""
     return [] if path is None else [f"critical path: {each}" for each in path.assumptions]
+
+
+def over_ranks_blocks(path: PathOverRanks | None) -> Iterator[RenderableType]:
+    """What is printed of a path over ranks, in a few lines."""
+    if path is None or not path.steps:
+        return
+    whole_ns = sum(step.wall_ns for step in path.steps)
+    ranks = [f"{_tail(rank_name(rank))} {ns / whole_ns:.1%}" for rank, ns in time_by_rank(path)]
+    more = f" and {len(ranks) - _TOP} more ranks" if len(ranks) > _TOP else ""
+    kinds = [
+        f"{_SPACED.get(name, name)} {ns / whole_ns:.1%}"
+        for name, ns in time_by_name(path, "kinds")[:_TOP]
+        if ns >= _LEAST_SHARE * whole_ns
+    ]
+    named = [
+        f"{which}: {', '.join(f'{cut(plain(kernel_name(name)), _SHORT_NAME)} {format_ns(ns)}' for name, ns in times[:most])}"
+        for which, most in _TOP_NAMES.items()
+        if (times := time_by_name(path, which))
+    ]
+    lines = [Text(", ".join(ranks[:_TOP]) + more), Text(", ".join(kinds)), Text("; ".join(named), style="dim")]
+    yield section(f"critical path over ranks, of {over_ranks_headline(path)}", Group(*(line for line in lines if line)))
+
+
+def over_ranks_headline(path: PathOverRanks) -> str:
+    """Of how many steps, how long, and how often it goes to another rank."""
+    steps = [each for each in path.steps if each.step is not None]
+    of = "the window" if not steps else f"{len(steps):,} step{'' if len(steps) == 1 else 's'}"
+    changes = sum(each.changes for each in path.steps)
+    whole_ns = sum(each.wall_ns for each in path.steps)
+    return f"{of}: {format_ns(whole_ns)}, {changes:,} change{'' if changes == 1 else 's'} of rank"
+
+
+def time_by_rank(path: PathOverRanks) -> list[tuple[str, int]]:
+    """Label of each rank and its time on the paths of all steps, most first."""
+    sums: Counter[str] = Counter()
+    for step in path.steps:
+        sums.update({rank.rank: rank.ns for rank in step.ranks})
+    return _ranked(sums)
+
+
+def time_by_name(path: PathOverRanks, which: str) -> list[tuple[str, int]]:
+    """Each of the ``which`` of steps and its time on the paths of all, most first."""
+    sums: Counter[str] = Counter()
+    for step in path.steps:
+        sums.update({time.name: time.ns for time in getattr(step, which)})
+    return _ranked(sums)
+
+
+def rank_name(label: str) -> str:
+    """A rank in words; a path where the trace does not say which it is."""
+    return f"rank {label}" if label.isdecimal() else plain(label)
+
+
+def over_ranks_notes(path: PathOverRanks | None) -> list[str]:
+    """What is assumed and what cannot be said, as sentences."""
+    return [] if path is None else [f"critical path over ranks: {each}" for each in path.notes]
+
+
+def _ranked(sums: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(sums.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _tail(text: str) -> str:
+    """The end of a long name: paths of ranks differ there."""
+    return text if len(text) <= _SHORT_NAME else f"…{text[1 - _SHORT_NAME :]}"

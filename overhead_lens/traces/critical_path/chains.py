@@ -1,0 +1,91 @@
+"""What leads to each collective and to the end of each step of one rank: all that is kept when its graph is gone.
+
+A path over ranks enters a rank at a collective. So of every collective, as of the end of every step, the longest chain that leads
+there is kept, back to the collective before it on that chain::
+
+    rank 0   step |----------[ c0 ]-------------[ c1 ]---------------| step ends
+                   of c0 <--|      of c1 <-----|      of the end <---|
+
+Chains that meet are kept once from there on, and neighbours that are alike are one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from overhead_lens.stats.values import Ints
+from overhead_lens.traces.critical_path.labels import Labels
+
+NOWHERE = -1
+"""Before a node to which nothing that was recorded leads."""
+
+_THROUGH = -2
+
+_Small = npt.NDArray[np.int32]
+_Number = TypeVar("_Number", int, Ints)
+
+
+def through(collective: _Number) -> _Number:
+    """What stands before a node that is reached by the end of a collective, for its number; the same function leads back."""
+    return _THROUGH - collective
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd:
+    """Where the path of a step ends in one rank.
+
+    Attributes:
+        step: Its number; None for the whole window.
+        start_ns, wall_ns: Its window.
+        node: The last node before its end; -1 for none.
+        collective: Number of the collective that runs when it ends and is on its path; -1 for none.
+        weight_ns, label: What runs from the node on, or from the window's start where there is none.
+    """
+
+    step: int | None
+    start_ns: int
+    wall_ns: int
+    node: int
+    collective: int
+    weight_ns: int
+    label: int
+
+    @property
+    def end_ns(self) -> int:
+        """End of the window."""
+        return self.start_ns + self.wall_ns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chains:
+    """The chains of one rank; arrays of shape ``(nodes,)`` or ``(collectives,)``, times int64, numbers int32.
+
+    Attributes:
+        ends: Of the steps that have a path, in order.
+        time_ns: Per node, ascending.
+        before: Per node: the one that leads to it, ``NOWHERE`` or ``through(collective)``.
+        weight_ns, label: Per node: what runs first since the node before it, and what that is.
+        delay_ns, delay_label: Per node: what is lost last before it. Between the two lies what nothing explains.
+        begins: Per collective: the node of its start.
+        start_ns, dur_ns, own_label: Per collective, in the order of ``TraceAnalysis.collectives``.
+        labels: What takes time, as the graph tells it apart; ``name`` only of device events.
+        unexplained: The label of what nothing explains.
+    """
+
+    ends: tuple[StepEnd, ...]
+    time_ns: Ints
+    before: _Small
+    weight_ns: Ints
+    label: _Small
+    delay_ns: Ints
+    delay_label: _Small
+    begins: _Small
+    start_ns: Ints
+    dur_ns: Ints
+    own_label: _Small
+    labels: Labels
+    unexplained: int

@@ -1,0 +1,204 @@
+"""The chains of a trace, taken from its graph.
+
+What leads to an instant the path of the window says in which the instant lies: of a step, or of what is before, between or behind
+steps. So a chain that leaves a step goes on in what was before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableSequence, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.traces.critical_path.analysis import PathAnalysis, WindowAnalysis
+from overhead_lens.traces.critical_path.chains import NOWHERE, Chains, StepEnd, through
+from overhead_lens.traces.critical_path.graph import EVENT, Graph
+from overhead_lens.traces.critical_path.labels import Labels
+from overhead_lens.traces.critical_path.model import DEVICE_KINDS, KINDS
+from overhead_lens.traces.loops import run
+
+_DEVICE = tuple(KINDS.index(kind) for kind in DEVICE_KINDS)
+
+
+def chains_of(paths: PathAnalysis, rows: Ints) -> Chains:
+    """The chains of a trace.
+
+    Args:
+        paths: Its critical paths.
+        rows: int64: the event frame's rows of its collectives, in their order.
+    """
+    return _Maker(paths, rows).chains()
+
+
+class _Maker:
+    """Chains in the making, by the numbers of the graph's nodes; labels are coarse from the start."""
+
+    def __init__(self, paths: PathAnalysis, rows: Ints) -> None:
+        graph = paths.graph
+        self._graph, self._windows, self._work = graph, paths.windows, graph.work
+        self._coarse, self._told = _coarse(graph.labels)
+        self._position, self._number = _positions(graph, rows)
+        end = _ends(graph)[self._position]
+        lasts = self._work.end_ns[self._position] > self._work.start_ns[self._position]
+        self._begins = np.where(lasts, _of(graph.source, graph.first[end], NOWHERE), end)
+        self._own_label = self._coarse[np.where(lasts, _of(graph.label, graph.first[end], 0), 0)]
+        edge = _edges(paths)
+        ended = _of(self._number, graph.event, -1)
+        is_through = (ended >= 0) & (_of(graph.kind, edge, -1) == EVENT)
+        self._before = np.where(is_through, through(ended), _of(graph.source, edge, NOWHERE))
+        self._weight_ns = np.where(is_through, 0, _of(graph.weight_ns, edge, 0))
+        self._label = self._coarse[_of(graph.label, edge, 0)]
+        self._delay_label = self._coarse[graph.delay_label]
+        self._span_ns = graph.time_ns - _of(
+            graph.time_ns, np.where(self._before >= 0, self._before, np.arange(len(edge))), 0
+        )
+
+    def chains(self) -> Chains:
+        """All of them."""
+        graph = self._graph
+        ends = [self._end(window) for window in self._windows]
+        entry = np.zeros(len(graph.time_ns), dtype=bool)
+        entry[self._begins] = True
+        entry[[end.node for end in ends if end.node >= 0]] = True
+        needed = entry.astype(np.int64)
+        run(_reach, (self._before,), (needed,), len(needed))
+        pure = self._pure()
+        kept, before, weight_ns = self._kept(needed > 0, entry, pure)
+        is_pure = pure[kept] >= 0
+        place = np.full(len(needed), NOWHERE, dtype=np.int64)
+        place[kept] = np.arange(len(kept))
+        label = np.where(is_pure, pure[kept], self._label[kept])
+        delay_label = self._delay_label[kept]
+        end_label = np.array([end.label for end in ends], dtype=np.int64)
+        used = np.unique(np.concatenate((label, delay_label, self._own_label, end_label, self._coarse[:1])))
+        placed = [replace(end, node=int(place[end.node]) if end.node >= 0 else NOWHERE) for end in ends]
+        start_ns = self._work.start_ns[self._position]
+        return Chains(
+            tuple(replace(end, label=int(np.searchsorted(used, end.label))) for end in placed),
+            graph.time_ns[kept],
+            np.where(before >= 0, _of(place, before, NOWHERE), before).astype(np.int32),
+            weight_ns,
+            _small(used, label),
+            np.where(is_pure, 0, graph.delay_ns[kept]),
+            _small(used, delay_label),
+            place[self._begins].astype(np.int32),
+            start_ns,
+            self._work.end_ns[self._position] - start_ns,
+            _small(used, self._own_label),
+            _labels(self._told[used], graph.labels),
+            int(np.searchsorted(used, self._coarse[0])),
+        )
+
+    def _end(self, window: WindowAnalysis) -> StepEnd:
+        """By the graph's numbers."""
+        graph = self._graph
+        node, edge, weight_ns, label = window.ends_with()
+        collective = -1
+        if edge >= 0 and graph.kind[edge] == EVENT:
+            target = int(np.searchsorted(graph.first, edge, "right")) - 1
+            collective = int(self._number[graph.event[target]])
+        node = NOWHERE if collective >= 0 else node
+        bounds = window.window.start_ns, window.window.wall_ns
+        return StepEnd(window.step, *bounds, node, collective, weight_ns, int(self._coarse[label]))
+
+    def _pure(self) -> Ints:
+        """Per node the one label of all that lies before it; -1 where there are several, or nothing."""
+        weight_ns, delay_ns = self._weight_ns, self._graph.delay_ns
+        pure = np.where((weight_ns == 0) & (delay_ns == 0), self._coarse[0], -1)
+        pure = np.where(delay_ns == self._span_ns, self._delay_label, pure)
+        pure = np.where(weight_ns == self._span_ns, self._label, pure)
+        return np.where(self._span_ns == 0, -1, pure)
+
+    def _kept(self, needed: Bools, entry: Bools, pure: Ints) -> tuple[Ints, Ints, Ints]:
+        """The nodes that are left, what leads to each of them, and its weight."""
+        graph, before, count = self._graph, self._before, len(needed)
+        later = np.flatnonzero(needed & (before >= 0))
+        followers = np.bincount(before[later], minlength=count)
+        follows = np.full(count, -1, dtype=np.int64)
+        follows[before[later]] = pure[later]
+        joins = (pure >= 0) & (followers == 1) & (follows == pure)
+        is_empty = (self._span_ns == 0) & (before != NOWHERE)
+        dropped = needed & ~entry & (joins | is_empty)
+        over = before.copy()
+        run(_skip, (before, dropped.astype(np.int64)), (over,), count)
+        kept = np.flatnonzero(needed & ~dropped)
+        over = over[kept]
+        ended_ns = self._work.end_ns[self._position]
+        since_ns = np.where(over >= 0, _of(graph.time_ns, over, 0), _of(ended_ns, np.maximum(through(over), -1), 0))
+        return kept, over, np.where(pure[kept] >= 0, graph.time_ns[kept] - since_ns, self._weight_ns[kept])
+
+
+def _of(values: Ints, at: Ints, default: int) -> Ints:
+    """The values at some places; the default where the place is negative or behind the end."""
+    chosen: Ints = np.append(values, default)[np.where((at >= 0) & (at < len(values)), at, len(values))]
+    return chosen
+
+
+def _positions(graph: Graph, rows: Ints) -> tuple[Ints, Ints]:
+    """The place of each collective in the device work, and for each event there its collective; -1 for none."""
+    order = np.argsort(graph.work.rows, kind="stable")
+    at = order[np.searchsorted(graph.work.rows[order], rows)] if len(rows) else rows
+    number = np.full(len(graph.work), -1, dtype=np.int64)
+    number[at] = np.arange(len(rows))
+    return at, number
+
+
+def _ends(graph: Graph) -> Ints:
+    """The node where each device event ends."""
+    nodes = np.flatnonzero(graph.event >= 0)
+    ends = np.empty(len(graph.work), dtype=np.int64)
+    ends[graph.event[nodes]] = nodes
+    return ends
+
+
+def _edges(paths: PathAnalysis) -> Ints:
+    """Per node the edge by which the longest chain of its window comes; at a limit of two windows, that of the earlier."""
+    edge = np.full(len(paths.graph.time_ns), -1, dtype=np.int64)
+    reached = 0
+    for window in paths.everywhere():
+        first, taken = window.taken()
+        new = max(0, reached - first)
+        edge[first + new : first + len(taken)] = taken[new:]
+        reached = max(reached, first + len(taken))
+    return edge
+
+
+def _coarse(labels: Labels) -> tuple[Ints, Ints]:
+    """For each label its number among rows of kind, device event, operator and module; and these rows."""
+    name = np.where(np.isin(labels.kind, _DEVICE), labels.name, -1)
+    columns = np.column_stack((labels.kind, name, labels.operator, labels.module))
+    rows, number = np.unique(columns, axis=0, return_inverse=True)
+    return number.reshape(-1), rows
+
+
+def _small(used: Ints, label: Ints) -> npt.NDArray[np.int32]:
+    """The numbers of labels among those used."""
+    return np.searchsorted(used, label).astype(np.int32)
+
+
+def _labels(rows: Ints, labels: Labels) -> Labels:
+    """The rows as labels that keep no names but their own."""
+    codes = np.unique(rows[:, 1:])
+    codes = codes[codes >= 0]
+    kind, *others = rows.T
+    name, operator, module = (np.where(one >= 0, np.searchsorted(codes, one), -1) for one in others)
+    return Labels(kind, name, operator, module, tuple(labels.text(code) for code in codes.tolist()))
+
+
+def _reach(before: Sequence[int], needed: MutableSequence[int]) -> int:
+    """Mark all that leads to what is marked."""
+    for node in range(len(before) - 1, -1, -1):
+        if needed[node] == 1 and before[node] >= 0:
+            needed[before[node]] = 1
+    return len(before)
+
+
+def _skip(before: Sequence[int], dropped: Sequence[int], over: MutableSequence[int]) -> int:
+    """What leads to each node once some are dropped."""
+    for node in range(len(before)):
+        earlier = before[node]
+        over[node] = over[earlier] if earlier >= 0 and dropped[earlier] == 1 else earlier
+    return len(before)
