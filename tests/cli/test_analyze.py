@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.run import error_line, lens, lens_apart
 from tests.documents import validated
+from tests.drawn.jobs import Joined, rank_entries
 from tests.drawn.timelines import call, drawn, kernel
 from tests.drawn.trace_text import document, written
 from tests.export.trace_processor import Program
@@ -328,3 +329,16 @@ def test_the_critical_path_is_there_where_it_is_asked_for(tmp_path: Path) -> Non
     assert sum(kind["ns"] for kind in path["kinds"]) == 100
     refused = lens("analyze", "--diff", trace, trace, "--critical-path", cwd=tmp_path)
     assert error_line(refused) == "--diff and --critical-path do not go together"
+
+
+def test_of_several_traces_the_critical_path_leads_over_their_ranks(tmp_path: Path) -> None:
+    # Both leave the collective together; the second joined it last.
+    for rank, start in enumerate((60, 70)):
+        entries_of_rank = rank_entries(100 - rank, [Joined(start, 80)], [(1, 0, 100 - rank)])
+        text = document(entries_of_rank, distributedInfo={"rank": rank, "world_size": 2})
+        written(tmp_path, text, f"rank{rank}.json")
+    assert analyzed("rank0.json", "rank1.json", cwd=tmp_path)["ranks"]["critical_path"] is None
+    (step,) = analyzed(tmp_path, "--critical-path", cwd=tmp_path)["ranks"]["critical_path"]["steps"]
+    assert (step["step"], step["last"], step["wall_ns"], step["changes"]) == (1, "0", 100, 1)
+    assert {rank["rank"]: rank["ns"] for rank in step["ranks"]} == {"0": 20, "1": 80}
+    assert "rank 1 80.0%, rank 0 20.0%" in lens("analyze", tmp_path, "--critical-path", cwd=tmp_path).stdout

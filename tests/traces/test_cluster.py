@@ -14,6 +14,8 @@ from overhead_lens.errors import UsageError
 from overhead_lens.traces import cluster
 from overhead_lens.traces.cluster import analyze_here, analyze_on
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
+from overhead_lens.traces.ranks import compare_ranks
+from tests.drawn.jobs import Joined, rank_entries
 from tests.drawn.timelines import call, drawn, kernel, timed
 from tests.drawn.trace_text import document, written
 
@@ -52,6 +54,19 @@ def test_the_same_on_a_cluster(tmp_path: Path, workers: Any) -> None:
     assert [isinstance(each, TraceFailure) for each in here.values()] == [False] * 5 + [True, True]
     assert here[str(paths[1])].issues["truncated"] == 1
     assert by_path(analyze_on(workers.scheduler_address, paths)) == here
+
+
+def test_a_path_over_ranks_is_the_same_on_a_cluster(tmp_path: Path, workers: Any) -> None:
+    paths = []
+    for rank, start in enumerate((60, 75, 70)):
+        entries = rank_entries(100, [Joined(20, 30), Joined(start, 80, sequence=1)], [(1, 0, 100)])
+        paths.append(
+            written(tmp_path, document(entries, distributedInfo={"rank": rank, "world_size": 3}), f"{rank}.json")
+        )
+    here = compare_ranks(list(analyze_here(paths, critical_path=True)))
+    assert here.critical_path is not None
+    assert [(rank.rank, rank.ns) for rank in here.critical_path.steps[0].ranks] == [("1", 80), ("0", 20)]
+    assert compare_ranks(list(analyze_on(workers.scheduler_address, paths, critical_path=True))) == here
 
 
 def test_names_of_one_file_are_traces_of_their_own(
