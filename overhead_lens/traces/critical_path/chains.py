@@ -66,10 +66,9 @@ class Chains:
 
     Attributes:
         ends: Of the steps that have a path, in order.
-        time_ns: Per node, ascending.
+        time_ns: Per node.
         before: Per node: the one that leads to it, ``NOWHERE`` or ``through(collective)``.
-        weight_ns, label: Per node: what runs first since the node before it, and what that is.
-        delay_ns, delay_label: Per node: what is lost last before it. Between the two lies what nothing explains.
+        label: Per node: what takes all of the time since the one before it.
         begins: Per collective: the node of its start.
         start_ns, dur_ns, own_label: Per collective, in the order of ``TraceAnalysis.collectives``.
         labels: What takes time, as the graph tells it apart; ``name`` only of device events.
@@ -79,10 +78,7 @@ class Chains:
     ends: tuple[StepEnd, ...]
     time_ns: Ints
     before: _Small
-    weight_ns: Ints
     label: _Small
-    delay_ns: Ints
-    delay_label: _Small
     begins: _Small
     start_ns: Ints
     dur_ns: Ints

@@ -21,6 +21,7 @@ from overhead_lens.traces.critical_path.model import DEVICE_KINDS, KINDS
 from overhead_lens.traces.loops import run
 
 _DEVICE = tuple(KINDS.index(kind) for kind in DEVICE_KINDS)
+_DROPPED = -(2**62)
 
 
 def chains_of(paths: PathAnalysis, rows: Ints) -> Chains:
@@ -65,26 +66,17 @@ class _Maker:
         entry[[end.node for end in ends if end.node >= 0]] = True
         needed = entry.astype(np.int64)
         run(_reach, (self._before,), (needed,), len(needed))
-        pure = self._pure()
-        kept, before, weight_ns = self._kept(needed > 0, entry, pure)
-        is_pure = pure[kept] >= 0
-        place = np.full(len(needed), NOWHERE, dtype=np.int64)
-        place[kept] = np.arange(len(kept))
-        label = np.where(is_pure, pure[kept], self._label[kept])
-        delay_label = self._delay_label[kept]
+        nodes = self._nodes(needed > 0, entry)
         end_label = np.array([end.label for end in ends], dtype=np.int64)
-        used = np.unique(np.concatenate((label, delay_label, self._own_label, end_label, self._coarse[:1])))
-        placed = [replace(end, node=int(place[end.node]) if end.node >= 0 else NOWHERE) for end in ends]
+        used = np.unique(np.concatenate((nodes.label, self._own_label, end_label, self._coarse[:1])))
+        placed = [replace(end, node=int(nodes.place[end.node]) if end.node >= 0 else NOWHERE) for end in ends]
         start_ns = self._work.start_ns[self._position]
         return Chains(
             tuple(replace(end, label=int(np.searchsorted(used, end.label))) for end in placed),
-            graph.time_ns[kept],
-            np.where(before >= 0, _of(place, before, NOWHERE), before).astype(np.int32),
-            weight_ns,
-            _small(used, label),
-            np.where(is_pure, 0, graph.delay_ns[kept]),
-            _small(used, delay_label),
-            place[self._begins].astype(np.int32),
+            nodes.time_ns,
+            nodes.before.astype(np.int32),
+            _small(used, nodes.label),
+            nodes.place[self._begins].astype(np.int32),
             start_ns,
             self._work.end_ns[self._position] - start_ns,
             _small(used, self._own_label),
@@ -112,9 +104,31 @@ class _Maker:
         pure = np.where(weight_ns == self._span_ns, self._label, pure)
         return np.where(self._span_ns == 0, -1, pure)
 
-    def _kept(self, needed: Bools, entry: Bools, pure: Ints) -> tuple[Ints, Ints, Ints]:
-        """The nodes that are left, what leads to each of them, and its weight."""
-        graph, before, count = self._graph, self._before, len(needed)
+    def _nodes(self, needed: Bools, entry: Bools) -> _Nodes:
+        """The nodes that are left where neighbours alike are one, with one label for what lies before each."""
+        graph, pure = self._graph, self._pure()
+        before = self._joined(needed, entry, pure)
+        kept = np.flatnonzero(before > _DROPPED)
+        before, pure = before[kept], pure[kept]
+        ended_ns = self._work.end_ns[self._position]
+        since_ns = np.where(
+            before >= 0, _of(graph.time_ns, before, 0), _of(ended_ns, np.maximum(through(before), -1), 0)
+        )
+        nodes = _Nodes(kept, graph.time_ns, before, np.where(pure >= 0, pure, self._label[kept]))
+        mixed = np.flatnonzero((pure < 0) & (self._span_ns[kept] > 0))
+        weight_ns, delay_ns = self._weight_ns[kept[mixed]], graph.delay_ns[kept[mixed]]
+        late = delay_ns > 0
+        at = mixed.copy()
+        at[late] = nodes.cut(mixed[late], (nodes.time_ns[mixed] - delay_ns)[late], self._delay_label[kept[mixed[late]]])
+        until_ns = since_ns[mixed] + weight_ns
+        nodes.label[at[weight_ns == 0]] = self._coarse[0]
+        both = (weight_ns > 0) & (until_ns < nodes.time_ns[at])
+        nodes.cut(at[both], until_ns[both], np.full(int(both.sum()), self._coarse[0]))
+        return nodes
+
+    def _joined(self, needed: Bools, entry: Bools, pure: Ints) -> Ints:
+        """Per node what leads to it when those that tell nothing of their own are dropped; ``_DROPPED`` for these."""
+        before, count = self._before, len(needed)
         later = np.flatnonzero(needed & (before >= 0))
         followers = np.bincount(before[later], minlength=count)
         follows = np.full(count, -1, dtype=np.int64)
@@ -124,11 +138,31 @@ class _Maker:
         dropped = needed & ~entry & (joins | is_empty)
         over = before.copy()
         run(_skip, (before, dropped.astype(np.int64)), (over,), count)
-        kept = np.flatnonzero(needed & ~dropped)
-        over = over[kept]
-        ended_ns = self._work.end_ns[self._position]
-        since_ns = np.where(over >= 0, _of(graph.time_ns, over, 0), _of(ended_ns, np.maximum(through(over), -1), 0))
-        return kept, over, np.where(pure[kept] >= 0, graph.time_ns[kept] - since_ns, self._weight_ns[kept])
+        return np.where(needed & ~dropped, over, _DROPPED)
+
+
+class _Nodes:
+    """Nodes of chains, each with one label for all that lies before it.
+
+    Attributes:
+        time_ns, before, label: Per node, int64.
+        place: The number of each node of the graph; ``NOWHERE`` for one that is left out.
+    """
+
+    def __init__(self, kept: Ints, graph_time_ns: Ints, before: Ints, label: Ints) -> None:
+        self.place = np.full(len(graph_time_ns), NOWHERE, dtype=np.int64)
+        self.place[kept] = np.arange(len(kept))
+        self.time_ns, self.label = graph_time_ns[kept], label
+        self.before = np.where(before >= 0, _of(self.place, before, NOWHERE), before)
+
+    def cut(self, at: Ints, time_ns: Ints, label: Ints) -> Ints:
+        """Cut what lies before some nodes in two at these times, the later with a label of its own; the new nodes."""
+        new = len(self.time_ns) + np.arange(len(at))
+        self.time_ns = np.concatenate((self.time_ns, time_ns))
+        self.before = np.concatenate((self.before, self.before[at]))
+        self.label = np.concatenate((self.label, self.label[at]))
+        self.before[at], self.label[at] = new, label
+        return new
 
 
 def _of(values: Ints, at: Ints, default: int) -> Ints:

@@ -120,22 +120,14 @@ class _Line:
         return nodes, node
 
     def spans(self, nodes: Sequence[int]) -> tuple[Ints, Ints, Ints]:
-        """Starts, durations and labels of all that lies before some nodes, since those before them."""
+        """Starts, durations and labels of what lies before each of some nodes."""
         chains, at = self.chains, np.array(nodes, dtype=np.int64)
         time_ns, before = chains.time_ns[at], chains.before[at].astype(np.int64)
         since_ns = time_ns.copy()
         led, joined = before >= 0, before < NOWHERE
         since_ns[led] = chains.time_ns[before[led]]
         since_ns[joined] = self.end_ns[through(before[joined])]
-        work_ns, delay_ns = chains.weight_ns[at], chains.delay_ns[at]
-        starts = np.concatenate((since_ns, since_ns + work_ns, time_ns - delay_ns))
-        durations = np.concatenate((work_ns, time_ns - since_ns - work_ns - delay_ns, delay_ns))
-        unexplained = np.full(len(at), chains.unexplained)
-        return (
-            starts,
-            durations,
-            np.concatenate((chains.label[at], unexplained, chains.delay_label[at])).astype(np.int64),
-        )
+        return since_ns, time_ns - since_ns, chains.label[at].astype(np.int64)
 
 
 def _lines(ranks: Sequence[RankChains], matched: Matched) -> list[_Line]:
