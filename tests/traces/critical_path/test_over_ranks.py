@@ -131,6 +131,61 @@ def test_a_collective_that_runs_when_the_step_ends() -> None:
     )
 
 
+def test_a_step_that_ends_where_a_call_goes_on_is_left_as_that_step_knows() -> None:
+    def steps(*ends: int) -> list[dict]:
+        return [
+            timed(start, end - start, f"ProfilerStep#{number}", "user_annotation", WORKER)
+            for number, (start, end) in enumerate(itertools.pairwise(ends))
+        ]
+
+    path = over(
+        [*rank_entries(100, [Joined(20, 30), Joined(60, 80, sequence=1)]), *steps(0, 10, 100)],
+        # From its second step on nothing tells that the device was waited for until 30.
+        [*rank_entries(95, [Joined(25, 30), Joined(70, 80, sequence=1)]), *steps(0, 30, 95)],
+    )
+    step = path.steps[1]
+    assert (step.last, on_ranks(step)) == ("0", {"1": 70, "0": 20})
+    assert times(step.kinds) == {"python": 19 + 38 + 14, "wait": 2, "launch": 2, "communication": 10 + 5}
+
+
+def test_chains_that_meet_in_the_middle_of_a_call() -> None:
+    # The kernel begins in the middle of its call, which the host's own chain passes as well.
+    last = [
+        timed(0, 50, "train.py(1): main", "python_function"),
+        timed(10, 10, "cudaLaunchKernel", "cuda_runtime", correlation=1),
+        collective(15, 15, Seq=0, correlation=1),
+    ]
+    step = only(rank_entries(60, [Joined(5, 30)]), last)
+    assert (on_ranks(step), times(step.kinds)) == (
+        {"0": 30, "1": 30},
+        {"python": 29 + 10, "launch": 5, "wait": 1, "communication": 15},
+    )
+
+
+def test_what_nothing_explains_between_a_launch_and_a_queue() -> None:
+    # Eleven kernels with gaps of 1 tell what is usual; then one waits for another that nobody launched, and longer than usual.
+    kernels = [
+        event
+        for at in range(11)
+        for event in (
+            timed(at, 1, "cudaLaunchKernel", "cuda_runtime", correlation=100 + at),
+            timed(1 + 3 * at, 2, "gemm", "kernel", (0, 11), device=0, stream=11, correlation=100 + at),
+        )
+    ]
+    last = [
+        timed(0, 80, "train.py(1): main", "python_function"),
+        *kernels,
+        timed(35, 1, "cudaLaunchKernel", "cuda_runtime", correlation=1),
+        timed(40, 4, "gemm", "kernel", (0, 9), device=0, stream=9, correlation=99),
+        collective(50, 10, Seq=0, correlation=1),
+    ]
+    step = only(rank_entries(90, [Joined(5, 60)]), last)
+    assert (on_ranks(step), times(step.kinds)) == (
+        {"1": 60, "0": 30},
+        {"python": 29 + 24, "launch": 11 + 1, "wait": 1, "communication": 10, "queue": 5, "unexplained": 9},
+    )
+
+
 def test_of_ranks_that_come_at_one_time_none_is_preferred() -> None:
     path = over(rank_entries(60, [Joined(20, 40)]), rank_entries(70, [Joined(20, 40)]))
     assert (on_ranks(path.steps[0]), path.steps[0].changes) == ({"1": 70}, 0)
