@@ -153,7 +153,7 @@ def test_chains_that_meet_in_the_middle_of_a_call() -> None:
     last = [
         timed(0, 50, "train.py(1): main", "python_function"),
         timed(10, 10, "cudaLaunchKernel", "cuda_runtime", correlation=1),
-        collective(15, 15, Seq=0, correlation=1),
+        collective(15, 15, group="all", Seq=0, correlation=1),
     ]
     step = only(rank_entries(60, [Joined(5, 30)]), last)
     assert (on_ranks(step), times(step.kinds)) == (
@@ -177,7 +177,7 @@ def test_what_nothing_explains_between_a_launch_and_a_queue() -> None:
         *kernels,
         timed(35, 1, "cudaLaunchKernel", "cuda_runtime", correlation=1),
         timed(40, 4, "gemm", "kernel", (0, 9), device=0, stream=9, correlation=99),
-        collective(50, 10, Seq=0, correlation=1),
+        collective(50, 10, group="all", Seq=0, correlation=1),
     ]
     step = only(rank_entries(90, [Joined(5, 60)]), last)
     assert (on_ranks(step), times(step.kinds)) == (
