@@ -171,9 +171,9 @@ class StepOverRanks:
     changes: int
     ranks: tuple[RankOnPath, ...]
     kinds: tuple[PathTime, ...]
-    operators: tuple[PathTime, ...] = ()
-    kernels: tuple[PathTime, ...] = ()
-    modules: tuple[PathTime, ...] = ()
+    operators: tuple[PathTime, ...]
+    kernels: tuple[PathTime, ...]
+    modules: tuple[PathTime, ...]
 
     def __post_init__(self) -> None:
         for parts in (self.ranks, self.kinds):
@@ -191,4 +191,4 @@ class PathOverRanks:
     """
 
     steps: tuple[StepOverRanks, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
