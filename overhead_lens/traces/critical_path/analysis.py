@@ -38,6 +38,7 @@ from overhead_lens.traces.timeline import sum_by
 MOST_WINDOWS = 1000
 _MOST_NAMES = 10
 _UNEXPLAINED = KINDS.index(UNEXPLAINED)
+_NO_LABEL = 0
 _DEVICE = tuple(KINDS.index(kind) for kind in DEVICE_KINDS)
 _DELAYS = tuple(range(_DEVICE[-1] + 1, len(KINDS)))
 
@@ -95,17 +96,25 @@ class WindowAnalysis:
         weight_ns[before] = np.clip(reach_ns, 0, weight_ns[before])
         delay_ns = np.minimum(graph.delay_ns[low:high], graph.time_ns[low:high] - start_ns)
         last, last_weight_ns, last_label, self._last_edge = self._lasts()
+        label, delay_label, last_label = self._labelled(graph.label[edges], graph.delay_label[low:high], last_label)
         return WindowGraph(
             graph.first[low : high + 1] - self._edges.start,
             np.where(before, SOURCE, source - low),
             weight_ns,
-            graph.label[edges],
+            label,
             delay_ns,
-            graph.delay_label[low:high],
+            delay_label,
             last,
             last_weight_ns,
             last_label,
+            len(graph.time_ns),
         )
+
+    def _labelled(self, *columns: Ints) -> list[Ints]:
+        """Labels by numbers of the window: of a short step's are few, of all steps' together many."""
+        number, self.used = pd.factorize(np.concatenate(([_NO_LABEL], *columns)))
+        self.labels = self._graph.labels.taken(self.used)
+        return np.split(number[1:], np.cumsum([len(column) for column in columns])[:-1])
 
     def _lasts(self) -> tuple[Ints, Ints, Ints, Ints]:
         """What leads to the window's end; of equally long chains the first is the path: the busiest thread's, the latest."""
@@ -155,7 +164,7 @@ class WindowAnalysis:
         if len(entering):
             begin[entering] = graph.lane[graph.source[self._edges][via[entering]]]
         arrival = _arrivals(kind, begin != to)
-        begin = np.where(np.isin(graph.labels.kind[label], _DELAYS), to, begin)
+        begin = np.where(np.isin(self.labels.kind[label], _DELAYS), to, begin)
         return _joined(begins, ends, (weight_ns, delay_ns), (label, delay_label), (begin, to), (kind, arrival))
 
     def _lane_of(self, edge: int) -> int:
@@ -163,12 +172,13 @@ class WindowAnalysis:
 
     def path(self, operators: Sequence[int], kernels: Sequence[int]) -> WindowPath:
         """All that is said of it; of the operators and kernels by their names' codes."""
-        labels = self._graph.labels
+        labels = self.labels
         unexplained_ns = int(self.own[labels.kind == _UNEXPLAINED].sum())
+        is_device, is_delay = (np.isin(labels.kind, kinds) for kinds in (_DEVICE, _DELAYS))
         groups = [
             *((labels.kind == kind) for kind in range(len(KINDS)) if kind != _UNEXPLAINED),
-            *((labels.operator == code) & ~np.isin(labels.kind, _DELAYS) for code in operators),
-            *((labels.name == code) & np.isin(labels.kind, _DEVICE) for code in kernels),
+            *((labels.operator == code) & ~is_delay for code in operators),
+            *((labels.name == code) & is_device for code in kernels),
         ]
         names = [*KINDS[:-1], *map(labels.text, (*operators, *kernels))]
         shares = [Share(name, *share) for name, share in zip(names, self._shares(groups, unexplained_ns), strict=True)]
@@ -187,60 +197,70 @@ class WindowAnalysis:
 
     def everything_free_ns(self) -> int:
         """Length of the longest chain if nothing takes time."""
-        return int(self._made.longest(np.ones((1, len(self._graph.labels.kind)), dtype=bool))[0])
+        return int(self._made.longest(np.ones((1, len(self.labels.kind)), dtype=bool))[0])
 
     @cached_property
     def totals(self) -> Ints:
-        """Time per label in the window, on the path and beside it; what is lost is known on the path only."""
-        made, graph, count = self._made, self._graph, len(self._graph.labels.kind)
+        """Time per label of the window, on the path and beside it; what is lost is known on the path only."""
+        made, graph, count = self._made, self._graph, len(self.labels.kind)
         edges = np.isin(graph.kind[self._edges], _LASTING)
         sums = sum_by(made.label[edges], made.weight_ns[edges], count)
         # What leaves the window lasts in it as well, whoever it leads to.
-        leaving = self._leaving[np.isin(graph.kind[self._leaving], _LASTING)]
-        weight_ns = np.minimum(graph.weight_ns[leaving], self.window.bounds[1] - graph.time_ns[graph.source[leaving]])
-        totals: Ints = np.maximum(sums + sum_by(graph.label[leaving], weight_ns, count), self.own)
+        edge = self._last_edge
+        leaving = (
+            np.flatnonzero((edge >= 0) & (made.last >= 0) & np.isin(graph.kind[edge], _LASTING)) if len(edge) else edge
+        )
+        sums += sum_by(made.last_label[leaving], made.last_weight_ns[leaving], count)
+        totals: Ints = np.maximum(sums, self.own)
         return totals
 
     @cached_property
     def own(self) -> Ints:
         """Time per label on the path."""
-        return sum_by(self.parts.label, self.parts.dur_ns, len(self._graph.labels.kind))
+        return sum_by(self.parts.label, self.parts.dur_ns, len(self.labels.kind))
 
     def _shares(self, groups: Sequence[Bools], unexplained_ns: int) -> list[tuple[int, int, int | None]]:
         """For each group of labels its time on the path, in the window, and what the window would take if it were free."""
-        free = np.array(groups)
-        if_free = (self._made.longest(free) + unexplained_ns).tolist()
+        own_ns = [int(self.own[group].sum()) for group in groups]
+        length_ns = self.window.wall_ns - unexplained_ns
+        # What takes no time on the path is free there already, and no other chain gets longer.
+        tried = [group for group, ns in zip(groups, own_ns, strict=True) if ns]
+        lengths = iter(self._made.longest(np.array(tried)).tolist() if tried else ())
         return [
-            (int(self.own[group].sum()), int(self.totals[group].sum()), ns)
-            for group, ns in zip(groups, if_free, strict=True)
+            (ns, int(self.totals[group].sum()), unexplained_ns + (next(lengths) if ns else length_ns))
+            for group, ns in zip(groups, own_ns, strict=True)
         ]
 
     def _modules(self) -> Iterator[Share]:
-        module, labels = self._graph.labels.module, self._graph.labels
-        used = np.unique(module[(self.totals > 0) & (module >= 0)]).tolist()
+        there = np.flatnonzero((self.totals > 0) & (self.labels.module >= 0))
+        number, used = pd.factorize(self.labels.module[there])
+        own_ns, totals_ns = (sum_by(number, column[there], len(used)).tolist() for column in (self.own, self.totals))
         shares = [
-            Share(labels.text(code), int(self.own[module == code].sum()), int(self.totals[module == code].sum()))
-            for code in used
+            Share(self.labels.text(code), *ns) for code, *ns in zip(used.tolist(), own_ns, totals_ns, strict=True)
         ]
         yield from sorted(shares, key=lambda share: (-share.ns, -share.total_ns, share.name))[:_MOST_NAMES]
 
     def _slack(self) -> Iterator[Slack]:
         """By name and device; a chain through the event compared with the longest of all."""
         graph, work = self._graph, self._graph.work
-        length_ns = self.window.wall_ns - int(self.own[graph.labels.kind == _UNEXPLAINED].sum())
+        length_ns = self.window.wall_ns - int(self.own[self.labels.kind == _UNEXPLAINED].sum())
         mine = np.flatnonzero((graph.event[self._low : self._high] >= 0) & (self._path.tail_ns >= 0))
         event = graph.event[self._low + mine]
         slack_ns = length_ns - (self._path.value_ns[mine] + self._path.tail_ns[mine])
         on_path = np.isin(mine, self._path.nodes)
-        frame = pd.DataFrame({"name": work.name[event], "device": work.device[event], "on": on_path, "ns": slack_ns})
+        device, devices = pd.factorize(work.device[event])
+        number, alike = pd.factorize(work.name[event] * max(1, len(devices)) + device)
+        beside = np.flatnonzero(~on_path)
+        count = np.bincount(number[beside], minlength=len(alike))
+        on_count = np.bincount(number[on_path], minlength=len(alike))
+        least_ns = np.full(len(alike), np.iinfo(np.int64).max)
+        np.minimum.at(least_ns, number[beside], slack_ns[beside])
+        total_ns = sum_by(number[beside], slack_ns[beside], len(alike))
         found = []
-        for (name, device), group in frame.groupby(["name", "device"], sort=False):
-            beside = group["ns"][~group["on"]]
-            if len(beside):
-                counts = len(beside), int(group["on"].sum())
-                found.append(
-                    Slack(graph.labels.names[name], str(device), *counts, int(beside.min()), sum(beside.tolist()))
-                )
+        for at in np.flatnonzero(count).tolist():
+            name, place = divmod(int(alike[at]), max(1, len(devices)))
+            figures = (int(column[at]) for column in (count, on_count, least_ns, total_ns))
+            found.append(Slack(graph.labels.names[name], str(devices[place]), *figures))
         yield from sorted(found, key=lambda slack: (slack.least_ns, slack.total_ns, slack.kernel, slack.device))
 
     def _assumed(self) -> Mapping[str, int]:
@@ -259,13 +279,12 @@ class WindowAnalysis:
         if end < 0:
             return -1, -1, 0, 0
         node = int(made.last[end])
-        lasting = int(made.last_weight_ns[end]), int(made.last_label[end])
+        lasting = int(made.last_weight_ns[end]), int(self.used[made.last_label[end]])
         return (self._low + node if node >= 0 else -1), int(self._last_edge[end]), *lasting
 
     def frame(self) -> pd.DataFrame:
         """The parts as ``PART_COLUMNS``."""
-        parts, labels = self.parts, self._graph.labels
-        texts = np.array([*labels.names, ""], dtype=object)
+        parts, labels = self.parts, self.labels
         edges = np.array([*EDGES, ""], dtype=object)
         columns: dict[str, Any] = {
             "step": np.full(len(parts.label), -1 if self.step is None else self.step),
@@ -273,9 +292,9 @@ class WindowAnalysis:
             "dur_ns": parts.dur_ns,
             "lane": np.array([*self._graph.lanes, ""], dtype=object)[parts.lane],
             "kind": np.array(KINDS, dtype=object)[labels.kind[parts.label]],
-            "name": texts[labels.name[parts.label]],
-            "operator": texts[labels.operator[parts.label]],
-            "module": texts[labels.module[parts.label]],
+            "name": labels.texts(labels.name)[parts.label],
+            "operator": labels.texts(labels.operator)[parts.label],
+            "module": labels.texts(labels.module)[parts.label],
             "reached_by": edges[parts.edge],
         }
         made: pd.DataFrame = pd.DataFrame(columns)
@@ -363,7 +382,9 @@ class PathAnalysis:
     def analysis(self) -> CriticalPath:
         """What is said of them."""
         graph, labels = self.graph, self.graph.labels
-        totals = sum((each.totals for each in self.windows), np.zeros(len(labels.kind), dtype=np.int64))
+        totals = np.zeros(len(labels.kind), dtype=np.int64)
+        for each in self.windows:
+            totals[each.used] += each.totals
         operators = _costliest(labels, labels.operator, totals * ~np.isin(labels.kind, _DELAYS))
         kernels = _costliest(labels, labels.name, totals * np.isin(labels.kind, _DEVICE))
         windows = tuple(each.path(operators, kernels) for each in self.windows)

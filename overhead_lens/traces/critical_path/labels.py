@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from overhead_lens.stats.values import Ints
 
 
@@ -27,3 +30,12 @@ class Labels:
     def text(self, code: int) -> str:
         """A name; empty for none."""
         return self.names[code] if code >= 0 else ""
+
+    def texts(self, codes: Ints) -> npt.NDArray[np.object_]:
+        """Names, as ``text`` gives them."""
+        used, number = np.unique(codes, return_inverse=True)
+        return np.array([self.text(code) for code in used.tolist()], dtype=object)[number.reshape(-1)]
+
+    def taken(self, numbers: Ints) -> Labels:
+        """Some of them, in that order."""
+        return Labels(self.kind[numbers], self.name[numbers], self.operator[numbers], self.module[numbers], self.names)

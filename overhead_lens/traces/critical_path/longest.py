@@ -28,6 +28,7 @@ class WindowGraph:
         label: Per dependency: what that is.
         delay_ns, delay_label: Per node: what is lost after the last dependency, and what that is.
         last, last_weight_ns, last_label: Dependencies that lead to the window's end.
+        trace_nodes: Nodes of the whole trace, with all its windows: so often a loop runs.
     """
 
     first: Ints
@@ -39,6 +40,7 @@ class WindowGraph:
     last: Ints
     last_weight_ns: Ints
     last_label: Ints
+    trace_nodes: int
 
     def longest(self, free: Bools) -> Ints:
         """Length of the longest path if some of the labels take no time.
@@ -64,7 +66,7 @@ class WindowGraph:
             free.ravel().astype(np.int8),
             free.shape[1],
         )
-        run(_lengths, inputs, (lengths, value), len(value) * len(free))
+        run(_lengths, inputs, (lengths, value), self.trace_nodes * len(free))
         return lengths
 
     def path(self) -> Path:
@@ -73,15 +75,15 @@ class WindowGraph:
         value, tail = np.zeros(count, dtype=np.int64), np.full(count, -1, dtype=np.int64)
         choice = np.full(count, -1, dtype=np.int64)
         inputs = self.first, self.source, self.weight_ns, self.delay_ns
-        run(_forward, inputs, (value, choice), count)
+        run(_forward, inputs, (value, choice), self.trace_nodes)
         inside = self.last >= 0
         np.maximum.at(tail, self.last[inside], self.last_weight_ns[inside])
-        run(_backward, inputs, (tail,), count)
+        run(_backward, inputs, (tail,), self.trace_nodes)
         ends = np.where(inside, value[self.last] if count else 0, 0) + self.last_weight_ns
         end = int(np.argmax(ends)) if len(ends) else -1
         nodes = np.empty(count, dtype=np.int64)
         start = int(self.last[end]) if end >= 0 else SOURCE
-        found = run(_walk, (choice, self.source, start), (nodes,), count)
+        found = run(_walk, (choice, self.source, start), (nodes,), self.trace_nodes)
         nodes = nodes[:found][::-1]
         return Path(nodes, choice[nodes], end, value, tail, choice)
 

@@ -16,6 +16,7 @@ from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.critical_path.analysis import PathAnalysis, WindowAnalysis
 from overhead_lens.traces.critical_path.graph import EDGES
 from overhead_lens.traces.critical_path.longest import WindowGraph
+from overhead_lens.traces.critical_path.model import DEVICE_KINDS, KINDS, UNEXPLAINED
 from tests.documents import validated
 from tests.drawn.timelines import AUTOGRAD, CLASSIFIER, MAIN, analyzer_of, timed, trace_of
 from tests.traces.test_trace_analysis import ANNOTATIONS, HOST_EVENTS, SPANS
@@ -83,7 +84,7 @@ def made(window: WindowAnalysis) -> WindowGraph:
 
 
 def nothing_free(window: WindowAnalysis) -> np.ndarray:
-    return np.zeros((1, len(window._graph.labels.kind)), dtype=bool)
+    return np.zeros((1, len(window.labels.kind)), dtype=bool)
 
 
 def length(window: WindowAnalysis) -> int:
@@ -161,6 +162,26 @@ def test_a_step_without_something_is_no_shorter_than_the_path_without_it(entries
         for share in (*path.kinds, *path.operators, *path.kernels):
             if share.if_free_ns is not None:
                 assert path.wall_ns - share.ns <= share.if_free_ns <= path.wall_ns
+
+
+@settings(max_examples=100)
+@given(entries=TRACES)
+def test_if_something_were_free_is_the_window_evaluated_without_it(entries: list[dict]) -> None:
+    found = paths(entries)
+    for path, window in zip(found.analysis().windows, found.windows, strict=True):
+        labels = window.labels
+        kinds = np.array([KINDS[kind] for kind in labels.kind.tolist()])
+        names, operators = ([labels.text(code) for code in codes.tolist()] for codes in (labels.name, labels.operator))
+        delays, device = np.isin(kinds, KINDS[-4:]), np.isin(kinds, DEVICE_KINDS)
+        for shares, mine in (
+            (path.kinds, lambda name, kinds=kinds: kinds == name),
+            (path.operators, lambda name, told=np.array(operators), mask=~delays: (told == name) & mask),
+            (path.kernels, lambda name, told=np.array(names), mask=device: (told == name) & mask),
+        ):
+            for share in shares:
+                if share.name != UNEXPLAINED:
+                    longest = made(window).longest(mine(share.name)[None, :])[0]
+                    assert share.if_free_ns == longest + path.unexplained_ns
 
 
 @settings(max_examples=100)
