@@ -168,6 +168,7 @@ class _Recording:
         )
         for each in helping[:_MOST_CAPTURES]:
             self._capture(each.remedy)
+        # The clock of a pair takes the median block, which has nothing of what outlasts a call.
         self._confirm(go_together([each for each in found if not self._listed[each.remedy].own_process], self._groups))
         for name in _SHARED:
             (self.folder / name).unlink(missing_ok=True)
