@@ -3,7 +3,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-WORKERS := $(shell $(PYTHON) -c "import os; print(1 + os.cpu_count())")
 
 .PHONY: profile test test-fast lint types contracts docs schemas check clean
 
@@ -13,15 +12,15 @@ profile: $(INSTALLED)
 # Hundreds of processes import the same modules: they are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-# What another load would change has the machine for itself, all else runs side by side: tests often wait for other processes, so
-# there are more of them than cores.
+# What another load would change has the machine for itself, all else runs side by side: measuring processes often wait, so there
+# are more of them than cores.
 test: test-fast
 	$(BIN)/python -m pytest -m "measures and not quiet" --numprocesses 3 --dist worksteal
 	$(BIN)/python -m pytest -m quiet
 
 # Without the tests that start measuring processes.
 test-fast: $(INSTALLED)
-	$(BIN)/python -m pytest -m "not measures" --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -m "not measures" --numprocesses auto --dist loadfile
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
