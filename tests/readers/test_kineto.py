@@ -555,6 +555,8 @@ EVENTS = st.fixed_dictionaries(
                 "Bytes": INTEGERS,
                 "Addr": INTEGERS,
                 "Total Allocated": INTEGERS,
+                "Total Reserved": INTEGERS,
+                "Device Id": INTEGERS,
                 "Device Type": INTEGERS,
                 "bytes": INTEGERS,
                 "graph id": INTEGERS,
@@ -583,6 +585,23 @@ def test_both_ways_read_the_same(tmp_path: Path, entries: list[dict], compact: b
     assert (whole.thread_names, whole.metadata) == (parts.thread_names, parts.metadata)
     everything = list(range(len(whole.events)))
     assert whole.arguments(everything) == parts.arguments(everything)
+
+
+SIZES = INTEGERS | st.integers(-2, 2) | st.integers(2**50 - 1, 2**50 + 1) | st.integers(-(2**50) - 1, 1 - 2**50)
+ALLOCATIONS = st.fixed_dictionaries(
+    {"Bytes": SIZES},
+    optional=dict.fromkeys(("Addr", "Total Allocated", "Total Reserved", "Device Type", "Device Id", "bytes"), SIZES),
+)
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(drawn=st.lists(ALLOCATIONS, max_size=6), block_bytes=st.integers(17, 300))
+def test_both_ways_read_the_same_allocations(tmp_path: Path, drawn: list[dict], block_bytes: int) -> None:
+    instant = {"ph": "i", "name": "[memory]", "pid": 1, "tid": 2, "ts": 7}
+    path = written(tmp_path, document([event("op", ts=5), *({**instant, "args": each} for each in drawn)]))
+    whole, parts = read_trace(path), scanned(path, block_bytes)
+    assert rows(whole.memory) == rows(parts.memory)
+    assert whole.issues == parts.issues
 
 
 def test_allocations_are_read_and_those_without_a_size_counted(tmp_path: Path, way: str) -> None:

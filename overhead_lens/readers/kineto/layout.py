@@ -39,7 +39,7 @@ FIELD_COUNT = 39
 SAID_COUNT = 6
 """What device work says of itself, and as much an allocation."""
 
-_DEPENDS = (__name__, "overhead_lens.readers.kineto.event")
+_DEPENDS = (__name__, "overhead_lens.readers.kineto.event", "overhead_lens.readers.kineto.memory")
 scan = MachineCode("overhead_lens.readers.kineto.scanner:scan", results=3, depends=_DEPENDS)
 rehash = MachineCode("overhead_lens.readers.kineto.scanner:rehash", results=0, depends=_DEPENDS)
 intern = MachineCode("overhead_lens.readers.kineto.scanner:intern", depends=_DEPENDS)

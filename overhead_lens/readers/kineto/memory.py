@@ -32,7 +32,9 @@ class _Arguments(msgspec.Struct, gc=False):
     device: Any = msgspec.field(default=None, name="Device Id")
 
 
-_MOST_BYTES = 1 << 50
+MOST_BYTES = 1 << 50
+"""No size or total reaches this; one that does is none."""
+
 _DECODER = msgspec.json.Decoder(_Arguments)
 
 
@@ -42,7 +44,7 @@ def memory_numbers(arguments: bytes) -> Numbers | None:
         read = _DECODER.decode(arguments)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    if isinstance(read.size, bool) or not isinstance(read.size, int) or not -_MOST_BYTES < read.size < _MOST_BYTES:
+    if isinstance(read.size, bool) or not isinstance(read.size, int) or not -MOST_BYTES < read.size < MOST_BYTES:
         return None
     totals = (_total(read.allocated), _total(read.reserved))
     return (integer(read.address), read.size, *totals, integer(read.device_type), integer(read.device))
@@ -50,4 +52,4 @@ def memory_numbers(arguments: bytes) -> Numbers | None:
 
 def _total(value: Any) -> int:
     number = integer(value)
-    return number if 0 <= number < _MOST_BYTES else ABSENT
+    return number if 0 <= number < MOST_BYTES else ABSENT

@@ -55,6 +55,7 @@ from overhead_lens.readers.kineto.layout import (
     STREAM,
     TID,
 )
+from overhead_lens.readers.kineto.memory import MOST_BYTES
 
 # Fields of the entry being scanned: begin and end of strings, and integers.
 _PH, _DEFER, _HAS_TS, _HAS_DUR, _LABEL, _LABEL_END = range(6)
@@ -77,7 +78,6 @@ _HEX_DIGITS = 15
 _DECIMAL_DIGITS = 18
 _MILLIONTHS_DIGITS = 12
 _MOST_DEPTH = 60
-_MOST_SIZE = 1 << 50
 
 _LOW = np.uint64(0x0101010101010101)
 _HIGH = np.uint64(0x8080808080808080)
@@ -350,11 +350,11 @@ def _read_memory(text, value, at, field, which):
     """Enter a number of an allocation or release; an unusual one is left to ``memory.py``."""
     understood, number = _integer(text, value, at)
     is_size = which == _SIZE
-    if not understood or (is_size and (text[value] == _QUOTE or abs(number) >= _MOST_SIZE)):
+    if not understood or (is_size and (text[value] == _QUOTE or abs(number) >= MOST_BYTES)):
         field[_DEFER_MEMORY] = 1
     if is_size:
         field[_HAS_SIZE] = 1
-    elif (which == _ALLOCATED or which == _RESERVED) and not 0 <= number < _MOST_SIZE:
+    elif (which == _ALLOCATED or which == _RESERVED) and not 0 <= number < MOST_BYTES:
         number = ABSENT
     field[_MEMORY + which] = number
 

@@ -33,21 +33,17 @@ def _set(loaders: list[Any], changes: dict[str, Any]) -> Iterator[None]:
 
 
 def _workers(call: Call) -> Call:
-    loaders, count = _found(call), os.cpu_count() or 1
+    loaders, count = _without_timeout(call), os.cpu_count() or 1
     if all(loader.num_workers >= count for loader in loaders):
         raise NotApplicableError(f"there are {loaders[0].num_workers} workers")
-    if any(loader.timeout for loader in loaders):
-        raise NotApplicableError("the loader has a timeout of its own")
     changes = {"num_workers": count, "prefetch_factor": 2, "persistent_workers": True}
     return call.inside(partial(_set, loaders, changes))
 
 
 def _in_the_loop(call: Call) -> Call:
-    loaders = _found(call)
+    loaders = _without_timeout(call)
     if not any(loader.num_workers for loader in loaders):
         raise NotApplicableError("there are no workers")
-    if any(loader.timeout for loader in loaders):
-        raise NotApplicableError("the loader has a timeout of its own")
     return call.inside(partial(_set, loaders, {"num_workers": 0, "prefetch_factor": None, "persistent_workers": False}))
 
 
@@ -67,6 +63,15 @@ def _found(call: Call) -> list[Any]:
     return loaders
 
 
+def _without_timeout(call: Call) -> list[Any]:
+    loaders = _found(call)
+    # Without processes a DataLoader refuses one, and for more it may be too short.
+    if any(loader.timeout for loader in loaders):
+        raise NotApplicableError("the loader has a timeout of its own")
+    return loaders
+
+
+_PREPARING = ("wait", "python", "kernel", "dispatcher", "allocation")
 _SOURCE = "https://docs.pytorch.org/docs/stable/data.html"
 
 REMEDIES = (
@@ -74,16 +79,16 @@ REMEDIES = (
         name="loader_workers",
         summary="a process for each processor prepares batches, and stays for the next epoch",
         how="DataLoader(dataset, num_workers=os.cpu_count(), persistent_workers=True)",
-        shrinks=("wait", "python", "kernel", "dispatcher", "allocation"),
+        shrinks=_PREPARING,
         source=_SOURCE,
         apply=_workers,
         group="workers",
     ),
     Remedy(
         name="no_loader_workers",
-        summary="batches are prepared in the loop itself: what a process saves may be less than what its batches cost to receive",
+        summary="batches are prepared in the loop itself, so that none has to be received from a process",
         how="DataLoader(dataset, num_workers=0)",
-        shrinks=("wait", "python", "kernel", "dispatcher", "allocation"),
+        shrinks=_PREPARING,
         source=_SOURCE,
         apply=_in_the_loop,
         group="workers",
