@@ -1,4 +1,4 @@
-"""What does each part of an analysis cost, and is it linear? Drawn training jobs of 10 MB and 100 MB.
+"""What does each part of an analysis cost, and is it linear? Drawn training jobs of 10 MB, 100 MB and 1 GB.
 
     python -m scripts.benchmarks.trace_parts FOLDER [--events N ...] [--also TRACE ...] [--repeat N]
 
@@ -89,7 +89,7 @@ def main() -> None:
     """Draw what is missing, measure, print the table and write the result."""
     parser = CLAIM.parser(__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--events", type=int, nargs="+", default=[62_000, 620_000])
+    parser.add_argument("--events", type=int, nargs="+", default=[62_000, 620_000, 6_200_000])
     parser.add_argument(
         "--also", type=Path, nargs="+", default=[], metavar="TRACE", help="traces of which the whole is timed"
     )
