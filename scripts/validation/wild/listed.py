@@ -1,0 +1,110 @@
+"""The programs, and how the truth about each is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+PROGRAMS = Path(__file__).with_name("programs")
+
+Truth = Literal["walls", "operators", "trace"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A program, and how to measure the truth about its step.
+
+    Attributes:
+        file: Its name in ``programs``, without the ending.
+        arguments: What it is started with.
+        mark: What is called once a step.
+        steps: How many steps are clocked, warm-up included: some 2 s.
+        smallest: Arguments by which its kernels have next to nothing to do, and all else is as before.
+        truth: What the truth is measured by, see ``truth.py``.
+        operators: Functions that are clocked by themselves, for ``truth="operators"``.
+        function: A function of the file that ``profile`` measures, which does what ``steps_of_function`` steps do.
+        ranks: Processes that torchrun starts; 0 without it.
+        repeatable: Whether it prints the same whenever it runs.
+    """
+
+    file: str
+    arguments: tuple[str, ...] = ()
+    mark: str = "program:step"
+    steps: int
+    smallest: tuple[str, ...]
+    truth: Truth = "walls"
+    operators: tuple[str, ...] = ()
+    function: str | None = None
+    steps_of_function: float = 1
+    ranks: int = 0
+    repeatable: bool = True
+
+    @property
+    def name(self) -> str:
+        """The file and the arguments."""
+        return " ".join((self.file, *self.arguments))
+
+    @property
+    def path(self) -> Path:
+        """Where the program is."""
+        return PROGRAMS / f"{self.file}.py"
+
+
+ALL = (
+    Program(
+        file="trainer",
+        mark="torch.optim:AdamW.step",
+        steps=240,
+        smallest=("--width", "4", "--length", "2"),
+        repeatable=False,
+    ),
+    Program(
+        file="generate",
+        mark="transformers:GPT2LMHeadModel.forward",
+        steps=1_400,
+        smallest=("--width", "4"),
+        function="sentence",
+        steps_of_function=56,
+    ),
+    Program(file="autoencoder", mark="torch.optim:Adam.step", steps=1_000, smallest=("--width", "2")),
+    Program(file="gcn", steps=1_000, smallest=("--nodes", "5", "--width", "4"), function="step"),
+    Program(file="compiled_step", steps=10_000, smallest=("--rows", "2", "--width", "4"), function="step"),
+    Program(
+        file="additions",
+        steps=20_000,
+        smallest=("--elements", "1"),
+        truth="operators",
+        operators=("torch:add",),
+        function="step",
+    ),
+    Program(file="accelerated", mark="torch.optim:AdamW.step", steps=1_500, smallest=("--width", "2")),
+    Program(file="server", mark="torch.nn:Sequential.forward", steps=9_000, smallest=("--width", "2"), truth="trace"),
+    Program(file="ddp", mark="torch.optim:SGD.step", steps=1_200, smallest=("--width", "2"), truth="trace", ranks=2),
+    Program(
+        file="linear_loop",
+        steps=200_000,
+        smallest=("--width", "1"),
+        truth="operators",
+        operators=("torch.nn.functional:linear",),
+        function="step",
+    ),
+    Program(
+        file="sums",
+        steps=3_000,
+        smallest=("--elements", "1", "--side", "1"),
+        truth="operators",
+        operators=("torch:sum", "numpy:sum"),
+        function="step",
+    ),
+    Program(file="gelu", steps=45, smallest=("--elements", "1"), function="step"),
+    Program(
+        file="gelu",
+        arguments=("--compile",),
+        mark="program:compiled_step",
+        steps=90,
+        smallest=("--elements", "1"),
+        function="compiled_step",
+    ),
+    Program(file="split_stack", steps=150, smallest=("--rows", "1", "--columns", "2"), function="step"),
+)

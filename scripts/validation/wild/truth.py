@@ -1,0 +1,112 @@
+"""How long the kernels of a step take, with the threads that they wait for: by clocks, without stacks (pure).
+
+A program is clocked at its own sizes and at sizes at which kernels have next to nothing to do and all else is as before. What a
+step takes longer at its own sizes is the time of its kernels::
+
+    own sizes, threads as usual    |--Python--|--dispatcher--|--allocation--|=======kernels=======|~threads~|
+    smallest sizes, one thread     |--Python--|--dispatcher--|--allocation--|=|
+
+Both keep malloc's pages, so that page faults, which are no kernel's time, are in neither. This difference bounds the truth from
+above: kernels on much data displace the caches, and what runs after them takes longer. Of programs that wait for other threads or
+ranks it says nothing.
+
+=============  ==============================================================================================
+``walls``      the difference of the steps
+``operators``  the difference of the time in functions that are clocked by themselves, each a kernel in a step
+``trace``      the difference of the operators' own time in a trace: of programs that wait for others
+=============  ==============================================================================================
+
+What a kernel takes at the smallest sizes is in no difference: up to ``KERNEL_NS`` for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scripts.validation.wild.listed import Truth
+
+# A softmax of one element takes 230 ns longer than of none, an addition 60 ns; of a product of 2 x 2 numbers nothing can be seen.
+KERNEL_NS = 230
+
+# A budget may be so far off, in shares of a step.
+TOLERATED_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What ``clocked.py`` reads of a step.
+
+    Attributes:
+        step_ns: Its time.
+        around_ns: Time in functions that are clocked by themselves.
+        operators_ns: Own time of a trace's operators.
+        kernels: How many kernels there are.
+    """
+
+    step_ns: float
+    around_ns: float
+    operators_ns: float
+    kernels: float
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """A program's readings, each of the round that was disturbed least.
+
+    Attributes:
+        usual: As it is.
+        one_thread: With one thread.
+        no_gc: Without the garbage collector.
+        kept: With pages that malloc keeps.
+        smallest: At its smallest sizes, one thread, with pages that malloc keeps.
+    """
+
+    usual: Reading
+    one_thread: Reading
+    no_gc: Reading
+    kept: Reading
+    smallest: Reading
+
+    @classmethod
+    def of(cls, rounds: Sequence[Mapping[str, Mapping[str, float]]]) -> Readings:
+        """The shortest steps of rounds, each of which has a reading for every attribute.
+
+        Where another process takes a core, a team that fills all of them takes ten times as long.
+        """
+        shortest = {
+            name: min((each[name] for each in rounds), key=lambda row: row["step_ns"]) for name in cls.__slots__
+        }
+        return cls(**{name: Reading(**reading) for name, reading in shortest.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The share of a step that kernels and waiting for their threads take."""
+
+    low: float
+    high: float
+
+    def off(self, share: float) -> float:
+        """How far a share lies outside, negative below."""
+        return min(share - self.low, 0.0) + max(share - self.high, 0.0)
+
+
+def bounds(readings: Readings, by: Truth) -> Bounds:
+    """The truth about a step."""
+    low_ns = {"walls": _longer_ns, "operators": _around_ns, "trace": _operators_ns}[by](readings)
+    fixed_ns = readings.smallest.kernels * KERNEL_NS
+    step_ns = readings.usual.step_ns
+    return Bounds(max(low_ns, 0.0) / step_ns, min(max(low_ns, 0.0) + fixed_ns, step_ns) / step_ns)
+
+
+def _longer_ns(readings: Readings) -> float:
+    return readings.kept.step_ns - readings.smallest.step_ns
+
+
+def _around_ns(readings: Readings) -> float:
+    return readings.kept.around_ns - readings.smallest.around_ns
+
+
+def _operators_ns(readings: Readings) -> float:
+    return readings.kept.operators_ns - readings.smallest.operators_ns
