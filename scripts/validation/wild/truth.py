@@ -6,7 +6,8 @@ step takes longer at its own sizes is the time of its kernels::
     own sizes, threads as usual    |--Python--|--dispatcher--|--allocation--|=======kernels=======|~threads~|
     smallest sizes, one thread     |--Python--|--dispatcher--|--allocation--|=|
 
-Both keep malloc's pages, so that page faults, which are no kernel's time, are in neither. This difference bounds the truth from
+Both keep malloc's pages, so that page faults, which are no kernel's time, are in neither; where the step is shorter with fresh
+pages, that counts. This difference bounds the truth from
 above: kernels on much data displace the caches, and what runs after them takes longer. Of programs that wait for other threads or
 ranks it says nothing.
 
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from scripts.validation.wild.listed import Truth
 
@@ -52,7 +54,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """A program's readings, each of the round that was disturbed least.
+    """A program's readings, the way each run was set up.
 
     Attributes:
         usual: As it is.
@@ -70,14 +72,13 @@ class Readings:
 
     @classmethod
     def of(cls, rounds: Sequence[Mapping[str, Mapping[str, float]]]) -> Readings:
-        """The shortest steps of rounds, each of which has a reading for every attribute.
-
-        Where another process takes a core, a team that fills all of them takes ten times as long.
-        """
-        shortest = {
-            name: min((each[name] for each in rounds), key=lambda row: row["step_ns"]) for name in cls.__slots__
-        }
-        return cls(**{name: Reading(**reading) for name, reading in shortest.items()})
+        """The least of each reading over rounds, which have one for every attribute: what else runs only adds to it."""
+        return cls(
+            **{
+                name: Reading(**{key: min(each[name][key] for each in rounds) for key in Reading.__slots__})
+                for name in cls.__slots__
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +95,8 @@ class Bounds:
 
 def bounds(readings: Readings, by: Truth) -> Bounds:
     """The truth about a step."""
-    low_ns = {"walls": _longer_ns, "operators": _around_ns, "trace": _operators_ns}[by](readings)
-    fixed_ns = readings.smallest.kernels * KERNEL_NS
+    value = attrgetter({"walls": "step_ns", "operators": "around_ns", "trace": "operators_ns"}[by])
+    smallest = readings.smallest
+    low_ns = max(min(value(readings.usual), value(readings.kept)) - value(smallest), 0.0)
     step_ns = readings.usual.step_ns
-    return Bounds(max(low_ns, 0.0) / step_ns, min(max(low_ns, 0.0) + fixed_ns, step_ns) / step_ns)
-
-
-def _longer_ns(readings: Readings) -> float:
-    return readings.kept.step_ns - readings.smallest.step_ns
-
-
-def _around_ns(readings: Readings) -> float:
-    return readings.kept.around_ns - readings.smallest.around_ns
-
-
-def _operators_ns(readings: Readings) -> float:
-    return readings.kept.operators_ns - readings.smallest.operators_ns
+    return Bounds(low_ns / step_ns, min(low_ns + smallest.kernels * KERNEL_NS, step_ns) / step_ns)
