@@ -30,6 +30,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from overhead_lens.program.area import NOTES, Area, Phase, Word
+from overhead_lens.program.hold import hold_until_sampled
 from overhead_lens.program.loops import LEFT, STEP, TICK, Loop
 from overhead_lens.program.trace import StepTrace
 
@@ -40,13 +41,16 @@ _REGULAR_MARKS = 3
 _LOOP_MARKS = 10
 _SCOUTING_NS = 1_000_000_000
 _LONG_SCOUTING_NS = 3_000_000_000
-_BARE_NS = 1_000_000_000
+# Turns of the instruments double in length, so that a short program has some of each.
+_FIRST_SAMPLED_NS, _LONGEST_SAMPLED_NS, _SAMPLED_NS = 400_000_000, 4_000_000_000, 24_000_000_000
+_BARE_SHARE, _BARE_STEPS = 0.25, 3
+_TRACED_AFTER = 2
+_REGIONS_NS = 1_000_000_000
 _POLL_NS = 20_000_000
 _ATTACHING_NS = 60_000_000_000
 _SETTLING_NS = 10_000_000_000
-_WINDOW_STEPS, _WINDOW_NS = 5, 200_000_000
+_WINDOW_STEPS, _WINDOW_NS = 5, 100_000_000
 _SETTLED_SHARE = 0.05
-_TURNS = 3
 _FOREVER = 2**62
 # Reading the thread's counters takes 2 us, and the step after it some more.
 _COUNTED_STEP_NS = 1_000_000
@@ -63,6 +67,7 @@ class Candidate:
 
     kind: str
     key: object
+    thread: int
     marks: int = 0
     first_ns: int = 0
     last_ns: int = 0
@@ -87,7 +92,8 @@ class StepWatcher:
         self._kinds = tuple(kinds)
         self._main = threading.get_ident()
         self._alive = True
-        self._candidates: dict[tuple[str, object], Candidate] = {}
+        self._candidates: dict[tuple[str, object, int], Candidate] = {}
+        self._scouting = threading.Lock()
         self._scouting_since = 0
         self._chosen: Candidate | None = None
         self._loops: list[Loop] = []
@@ -96,7 +102,6 @@ class StepWatcher:
         self._plan: Iterator[int] = iter(())
         self._trace = StepTrace(folder)
         self._phase = Phase.WARM_UP
-        self._turn = 0
         self._is_measured = False
         self._recent: list[int] = []
         self._reads_usage = False
@@ -128,31 +133,36 @@ class StepWatcher:
         self.marked("explicit", None)
 
     def marked(self, kind: str, key: object) -> None:
-        """A mark of a source; a source of the same kind and key is the same."""
-        if not self._alive or threading.get_ident() != self._main:
+        """A mark of a source; a source of the same kind, key and thread is the same."""
+        if not self._alive:
             return
-        chosen = self._chosen
-        if chosen is not None and chosen.kind == kind and chosen.key == key:
+        chosen, thread = self._chosen, threading.get_ident()
+        if chosen is not None and chosen.kind == kind and chosen.key == key and chosen.thread == thread:
             self._mark()
         elif chosen is None or KINDS.index(kind) < KINDS.index(chosen.kind):
             self._scout(kind, key)
 
     def _scout(self, kind: str, key: object) -> None:
-        if not self._alive or kind not in self._kinds:
+        # Another thread's mark at the same time is left out: nothing here may wait.
+        if not self._alive or kind not in self._kinds or not self._scouting.acquire(blocking=False):
             return
-        now_ns = _clock()
-        candidate = self._candidates.setdefault((kind, key), Candidate(kind, key, first_ns=now_ns))
-        candidate.marks, candidate.last_ns = candidate.marks + 1, now_ns
-        self._scouting_since = self._scouting_since or now_ns
-        best = self._best(now_ns)
-        if best is not None:
-            self._choose(best)
+        try:
+            now_ns, thread = _clock(), threading.get_ident()
+            candidate = self._candidates.setdefault((kind, key, thread), Candidate(kind, key, thread, first_ns=now_ns))
+            candidate.marks, candidate.last_ns = candidate.marks + 1, now_ns
+            self._scouting_since = self._scouting_since or now_ns
+            best = self._best(now_ns)
+            # What is chosen is measured from a mark of its own on, in its own thread.
+            if best is candidate:
+                self._choose(best)
+        finally:
+            self._scouting.release()
 
     def _best(self, now_ns: int) -> Candidate | None:
         """The most telling regular source; None while one that tells more may yet become regular."""
         waited_ns = now_ns - self._scouting_since
         for kind in KINDS[:-1]:
-            of_kind = [candidate for (its, _), candidate in self._candidates.items() if its == kind]
+            of_kind = [candidate for candidate in self._candidates.values() if candidate.kind == kind]
             most = max(of_kind, key=lambda candidate: candidate.marks, default=None)
             if most is not None and most.marks >= _REGULAR_MARKS:
                 return most
@@ -176,6 +186,7 @@ class StepWatcher:
         self._plan = self._turns()
         self._deadline_ns = 0
         self._begin_ns = 0
+        self._area.write(Word.THREAD, threading.get_native_id())
         self._area.write(Word.FOUND, 1)
         for kind in KINDS[KINDS.index(candidate.kind) + 1 :]:
             self.let_go.pop(kind, lambda: None)()
@@ -187,7 +198,9 @@ class StepWatcher:
         if place is not None:
             self._note(home=[place.file, "", place.line, place.last_line])
         # A loop's mark begins a step, all others end one.
-        self._note(found_by=candidate.kind, before=candidate.marks - (candidate.kind == "loop"))
+        thread = "" if candidate.thread == self._main else threading.current_thread().name
+        before = candidate.marks - (candidate.kind == "loop")
+        self._note(found_by=candidate.kind, before=before, thread=thread, first_ns=candidate.first_ns)
         self._mark()
 
     def _look_at(self, number: int) -> None:
@@ -235,17 +248,23 @@ class StepWatcher:
         """The instruments in turns; yields when to be asked again."""
         self._phase = Phase.WARM_UP
         yield from self._warm_up()
-        for turn in range(_TURNS):
-            yield from self._bare()
-            yield from self._sampled()
-            self._is_measured = True
-            yield from self._bare()
-            if turn == 0:
+        self._note(settled_ns=_clock())
+        sampled_ns, length_ns, turn = 0, _FIRST_SAMPLED_NS, 0
+        while sampled_ns < _SAMPLED_NS and not self._area.read(Word.REFUSED):
+            yield from self._sampled(length_ns)
+            yield from self._bare(round(_BARE_SHARE * length_ns))
+            sampled_ns, turn = sampled_ns + length_ns, turn + 1
+            length_ns = min(2 * length_ns, _LONGEST_SAMPLED_NS)
+            if turn == _TRACED_AFTER:
                 yield from self._traced()
-            self._write_regions()
+                yield from self._bare(_FIRST_SAMPLED_NS)
+        self._area.write(Word.ENOUGH, 1)
+        if turn < _TRACED_AFTER:
+            yield from self._bare(_FIRST_SAMPLED_NS)
+            yield from self._traced()
         self._phase = Phase.BARE
         while True:
-            yield _clock() + _BARE_NS
+            yield _clock() + _REGIONS_NS
             self._write_regions()
 
     def _warm_up(self) -> Iterator[int]:
@@ -276,29 +295,42 @@ class StepWatcher:
             code, line = same[-1].f_code, same[-1].f_lineno
             self._note(home=[code.co_filename, code.co_name, line, line])
 
-    def _bare(self) -> Iterator[int]:
+    def _bare(self, length_ns: int) -> Iterator[int]:
         self._phase = Phase.BARE
-        yield _clock() + _BARE_NS
+        until_ns = _clock() + length_ns
+        for _ in range(_BARE_STEPS - 1):
+            yield 0
+        yield until_ns
+        self._is_measured = True
+        self._write_regions()
 
-    def _sampled(self) -> Iterator[int]:
-        """Ask for the sampler, and wait until it has come and gone."""
-        area = self._area
-        if area.read(Word.REFUSED):
-            return
-        self._turn += 1
+    def _sampled(self, length_ns: int) -> Iterator[int]:
+        """Have the sampler go on, and rest again."""
         self._phase = Phase.ATTACHING
-        area.write(Word.WANTED, self._turn)
+        if (yield from self._ask()):
+            hold_until_sampled()
+            self._phase = Phase.SAMPLED
+            yield _clock() + length_ns
+            self._phase = Phase.ATTACHING
+        yield from self._ask()
+
+    def _ask(self) -> Generator[int, None, bool]:
+        """Ask the recorder for what comes next, and wait for its answer; whether it came."""
+        area = self._area
+        wanted = area.read(Word.WANTED) + 1
+        area.write(Word.WANTED, wanted)
         limit_ns = _clock() + _ATTACHING_NS
-        while area.read(Word.BEGUN) < self._turn:
+        while area.read(Word.ANSWERED) < wanted:
             if area.read(Word.REFUSED) or _clock() > limit_ns:
-                return
+                return False
             yield _clock() + _POLL_NS
-        self._phase = Phase.SAMPLED
-        while area.read(Word.ENDED) < self._turn:
-            yield _clock() + _POLL_NS
+        return True
 
     def _traced(self) -> Iterator[int]:
         trace = self._trace
+        if threading.get_ident() != self._main:
+            self._note(untraced="they run in another thread than the main one")
+            return
         step_ns = median(self._recent) if self._recent else 0.0
         if not trace.begin(step_ns):
             self._note(untraced=trace.reason)
@@ -309,7 +341,7 @@ class StepWatcher:
                 with trace.step(number):
                     yield 0
         finally:
-            self._phase = Phase.BARE
+            self._phase = Phase.ATTACHING
             trace.end()
         self._note(traced=trace.steps)
 

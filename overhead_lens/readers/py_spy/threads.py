@@ -46,6 +46,15 @@ class SampledThread:
         return sum(stack.count for stack in self.stacks)
 
 
+def thread_number(folded: str) -> int | None:
+    """Number of the thread that a folded stack begins with; None without one."""
+    at = 0
+    while process := _PROCESS.match(folded, at):
+        at = process.end()
+    thread = _THREAD.match(folded, at)
+    return None if thread is None else int(thread["number"], 0)
+
+
 def read_threads(folded: Iterable[str], pid: int) -> list[SampledThread]:
     """Threads of the watched process ``pid`` and of its children, in order of appearance; a line without a thread is skipped."""
     heads: dict[tuple[int, int], tuple[str, str]] = {}

@@ -159,8 +159,8 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     meta = run.meta
     bare = _bare(run.steps)
     wall = _whole(meta.wall_ns) if bare is None else _estimate(bare["ns"].to_numpy(np.float64))
-    of_main, others = _of_main(run), other_threads(run)
-    stacks = _sampled(of_main, _home(run, bare))
+    of_steps, others = _of_steps(run), other_threads(run)
+    stacks = _sampled(of_steps, _home(run, bare))
     fitted = classifier.fitted(stacks)
     step = StepWall(round(wall.value), wall.interval())
     return RunBudget(
@@ -171,9 +171,9 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
         wall=step,
         host=_host(step, wall, stacks, bare, fitted),
         threads=thread_budgets(others, meta.pid, step.ns, classifier) if others else (),
-        regions=_regions(run, [*of_main, *others], fitted),
+        regions=_regions(run, [*of_steps, *others], fitted),
         slowest=() if bare is None else slowest_steps(bare, meta.compilations, first=meta.before),
-        warnings=(*meta.warnings, *_warnings(run, bare, stacks, _samples(of_main))),
+        warnings=(*meta.warnings, *_warnings(run, bare, stacks, _samples(of_steps))),
         capture=str(run.path),
         samples=sum(stack.count for stack in stacks),
         rank=meta.rank,
@@ -183,14 +183,35 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
 
 
 def step_stacks(run: StoredRun) -> list[Stack]:
-    """Stacks of the main thread inside its steps, from the frame on in which the steps' loop stands."""
+    """Stacks inside the steps, from the frame on in which the steps' loop stands."""
     home = _home(run, _bare(run.steps))
-    return [_from(stack, home) for stack in _sampled(_of_main(run), home)]
+    return [_from(stack, home) for stack in _sampled(_of_steps(run), home)]
 
 
-def _of_main(run: StoredRun) -> list[SampledThread]:
-    """The main thread in each turn."""
-    return [_unwatched(thread) for turn in run.threads for thread in turn if is_main(thread, run.meta.pid)]
+def _of_steps(run: StoredRun) -> list[SampledThread]:
+    """The thread with the steps in each block that counts: those of the turns, or all where these have few stacks."""
+    home = _home(run, _bare(run.steps))
+    found = [
+        (block.turn, _unwatched(_weighted(thread, block.weight)))
+        for block in run.blocks
+        for thread in block.threads
+        if _has_steps(thread, run)
+    ]
+    in_turns = [thread for turn, thread in found if turn]
+    enough = sum(stack.count for stack in _inside(in_turns, home)) >= _FEW_STACKS
+    return in_turns if enough else [thread for _, thread in found]
+
+
+def _has_steps(thread: SampledThread, run: StoredRun) -> bool:
+    """Whether it is the thread with the steps."""
+    if not run.meta.thread:
+        return is_main(thread, run.meta.pid)
+    return thread.process == run.meta.pid and thread.thread == run.meta.thread
+
+
+def _weighted(thread: SampledThread, weight: int) -> SampledThread:
+    stacks = tuple(replace(stack, count=weight * stack.count) for stack in thread.stacks)
+    return thread if weight == 1 else replace(thread, stacks=stacks)
 
 
 def _home(run: StoredRun, bare: pd.DataFrame | None) -> Place | None:
@@ -198,8 +219,8 @@ def _home(run: StoredRun, bare: pd.DataFrame | None) -> Place | None:
     return None if bare is None else run.meta.home
 
 
-def _sampled(of_main: Sequence[SampledThread], home: Place | None) -> Sequence[Stack]:
-    (stacks,) = completed([_inside(of_main, home)])
+def _sampled(threads: Sequence[SampledThread], home: Place | None) -> Sequence[Stack]:
+    (stacks,) = completed([_inside(threads, home)])
     return stacks
 
 
@@ -210,8 +231,15 @@ def _from(stack: Stack, home: Place | None) -> Stack:
 
 
 def other_threads(run: StoredRun) -> list[SampledThread]:
-    """All threads but the main one, each with the stacks of all turns of the sampler."""
-    return _merged([thread for turn in run.threads for thread in turn if not is_main(thread, run.meta.pid)])
+    """All threads but that with the steps, each with its stacks of the turns, or all of them where it has none there."""
+    found = [
+        (block.turn, _weighted(thread, block.weight))
+        for block in run.blocks
+        for thread in block.threads
+        if not _has_steps(thread, run)
+    ]
+    seen = {(thread.process, thread.thread) for turn, thread in found if turn}
+    return _merged([thread for turn, thread in found if turn or (thread.process, thread.thread) not in seen])
 
 
 def _times(run: StoredRun) -> StepTimes | None:
