@@ -37,10 +37,15 @@ class Floor(Row, frozen=True):
 
 
 class Wall(Row, frozen=True):
-    """Unprofiled wall time of a call, ns; ``floor_ns`` is 0 and ``floor`` null where the work is not known."""
+    """Unprofiled wall time of a call, ns; ``floor_ns`` is 0 and ``floor`` null where the work is not known.
+
+    ``interval`` says how ``ci95_ns`` was made: ``bootstrap over processes``, ``bootstrap over blocks`` of a single process, or
+    ``range of N processes``, which are too few for an interval of 95 %.
+    """
 
     ns: float
     ci95_ns: TenthsInterval
+    interval: str
     processes: int
     blocks: int
     calls: int

@@ -19,10 +19,14 @@ class Steps(Row, frozen=True):
 
 
 class Wall(Row, frozen=True):
-    """Mean unprofiled wall time of a step, ns, with its interval over blocks of steps."""
+    """Mean unprofiled wall time of a step, ns, with its interval over blocks of steps.
+
+    ``interval`` says how ``ci95_ns`` was made: ``t over blocks``, or ``none`` for a single time, which ``ci95_ns`` repeats.
+    """
 
     ns: float
     ci95_ns: TenthsInterval
+    interval: Literal["t over blocks", "none"]
 
 
 class Thread(Row, frozen=True):

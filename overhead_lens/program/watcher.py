@@ -31,6 +31,7 @@ from typing import Any
 
 from overhead_lens.program.area import NOTES, Area, Phase, Word
 from overhead_lens.program.hold import hold_until_sampled
+from overhead_lens.program.entries import Entries
 from overhead_lens.program.loops import LEFT, STEP, TICK, Loop
 from overhead_lens.program.trace import StepTrace
 
@@ -108,7 +109,7 @@ class StepWatcher:
         self.gc_ns = self.compile_ns = self.data_ns = 0
         self.let_go: dict[str, Callable[[], None]] = {}
         self._inside: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
-        self._regions: dict[tuple[str, int], list[float]] = {}
+        self._regions: defaultdict[tuple[str, int], Entries] = defaultdict(Entries)
         self._region_places: dict[str, set[tuple[str, str, int]]] = {}
         area.write(Word.THREAD, threading.get_native_id())
         os.register_at_fork(after_in_child=self._die)
@@ -357,14 +358,10 @@ class StepWatcher:
         now_ns, inside = _clock(), self._inside[threading.get_ident()]
         _, begin_ns = inside.pop()
         if not any(outer == name for outer, _ in inside):
-            totals = self._regions.setdefault((name, self._phase), [0, 0.0, 0.0])
-            took_ns = now_ns - begin_ns
-            totals[0] += 1
-            totals[1] += took_ns
-            totals[2] += took_ns * took_ns
+            self._regions[name, self._phase].add(now_ns - begin_ns)
 
     def _write_regions(self) -> None:
-        rows = [[name, int(phase), *totals] for (name, phase), totals in self._regions.items()]
+        rows = [[name, int(phase), *entries.row()] for (name, phase), entries in self._regions.items()]
         if rows:
             places = {name: sorted(its) for name, its in self._region_places.items()}
             self._note(regions=rows, region_places=places)

@@ -8,7 +8,7 @@ import signal
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import cut, interval_text, print_footnotes, section
+from overhead_lens.report.text.blocks import bounds_cell, bounds_text, cut, interval_text, print_footnotes, section
 from overhead_lens.report.text.delta import changes_table
 from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.host import costliest_frames, frames_table, host_table
@@ -42,7 +42,7 @@ def print_run(console: Console, run: RunBudget) -> None:
     """Print a run: headline, categories, sentence, frames, regions, threads, slow steps, warnings."""
     console.print(_headline(run))
     if run.samples:
-        console.print(host_table(run.host, run.wall.ns, run.wall.ci95_ns, per=run.per))
+        console.print(host_table(run.host, run.wall, per=run.per))
         console.print(Text(sentence(run), style="bold"))
     for block in (_frames(run), _regions(run), _threads(run), _slowest(run)):
         if block is not None:
@@ -78,7 +78,7 @@ def print_job(console: Console, job: RunJob) -> None:
     table = figures("rank", "per step", "95 % interval", left=["95 % interval"])
     table.add_column("where")
     for run in job.ranks:
-        table.add_row(str(run.rank), format_ns(run.wall.ns), interval_text(run.wall.ci95_ns), _largest(run.host))
+        table.add_row(str(run.rank), format_ns(run.wall.ns), bounds_cell(run.wall), _largest(run.host))
     console.print(section(f"{len(job.ranks)} ranks of one job", table))
     console.print(Text("\nthe slowest of them", style="dim"))
     print_run(console, job.slowest)
@@ -142,7 +142,7 @@ def ending(exit_code: int) -> str:
 def _headline(run: RunBudget) -> Text:
     text = Text(title(run), style="bold")
     text.append(f"   {format_ns(run.wall.ns)} per {run.per}", style="bold")
-    text.append(f"  [{interval_text(run.wall.ci95_ns)}]")
+    text.append(f"  [{bounds_text(run.wall)}]")
     if run.per == "step":
         text.append(f"\n{counts(run)}", style="dim")
     if run.exit_code:
@@ -161,7 +161,7 @@ def _regions(run: RunBudget) -> RenderableType | None:
     table = figures("region", "entered", "each time", "95 % interval", left=["region", "95 % interval"])
     table.add_column("where")
     for region in run.regions:
-        times = f"{region.count:,}x", format_ns(region.wall.ns), interval_text(region.wall.ci95_ns)
+        times = f"{region.count:,}x", format_ns(region.wall.ns), bounds_cell(region.wall)
         table.add_row(Text(cut(plain(region.name))), *times, _largest(region.host))
     return section("regions, in bare steps", table)
 

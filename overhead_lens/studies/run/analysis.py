@@ -6,6 +6,7 @@ process. Consecutive steps resemble each other, so that blocks of them, not step
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,15 +26,16 @@ from overhead_lens.readers.py_spy.threads import SampledThread
 from overhead_lens.readers.py_spy.truncated_stacks import completed
 from overhead_lens.result import Result
 from overhead_lens.stack import Stack, StackFrame
-from overhead_lens.stats.bootstrap import REPLICATES, Estimate
-from overhead_lens.stats.values import Floats, Interval, Ints
+from overhead_lens.stats.blocks import mean_of_consecutive, mean_over_blocks, mean_with_error
+from overhead_lens.stats.bootstrap import REPLICATES, Estimate, exactly
+from overhead_lens.stats.estimate import Measured
+from overhead_lens.stats.values import Floats, Ints
 from overhead_lens.studies.run.slowest import Slow, slowest_steps
-from overhead_lens.studies.run.stored import Place, StoredRun, read_run
+from overhead_lens.studies.run.stored import Place, Region, StoredRun, read_run
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
 
-_SEED = 20_260_101
 _WATCHER = "overhead_lens/program/watcher.py"
 _COMPILE = "compile"
 _BLOCKS = 20
@@ -79,11 +81,15 @@ class StepTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class StepWall:
-    """Mean wall time of a step, ns, with its 95 % interval over blocks of steps."""
+class StepWall(Measured):
+    """Mean wall time of a step, or of one time in a region; a single one has no interval."""
 
     ns: int
-    ci95_ns: Interval
+
+
+def step_wall(mean: Estimate) -> StepWall:
+    """The mean in whole ns."""
+    return StepWall(round(mean.value), mean.reported(), interval=mean.method)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +168,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     of_steps, others = _of_steps(run), other_threads(run)
     stacks = _sampled(of_steps, _home(run, bare))
     fitted = classifier.fitted(stacks)
-    step = StepWall(round(wall.value), wall.interval())
+    step = step_wall(wall)
     return RunBudget(
         command=tuple(meta.program),
         exit_code=meta.exit_code,
@@ -265,7 +271,7 @@ def _bare(steps: pd.DataFrame | None) -> pd.DataFrame | None:
 
 
 def _whole(wall_ns: int) -> Estimate:
-    return Estimate(float(wall_ns), np.full(REPLICATES, float(wall_ns)))
+    return exactly(float(wall_ns))
 
 
 def _samples(threads: Sequence[SampledThread]) -> int:
@@ -273,13 +279,8 @@ def _samples(threads: Sequence[SampledThread]) -> int:
 
 
 def _estimate(values: Floats) -> Estimate:
-    """Mean over steps; replicates by Student's t over blocks of consecutive steps."""
-    blocks = np.array([block.mean() for block in np.array_split(values, min(_BLOCKS, len(values)))])
-    random = np.random.default_rng(_SEED)
-    error = blocks.std(ddof=1) / np.sqrt(len(blocks)) if len(blocks) > 1 else 0.0
-    mean = float(values.mean())
-    drawn = mean + error * random.standard_t(max(1, len(blocks) - 1), REPLICATES)
-    return Estimate(mean, np.maximum(drawn, 0.0))
+    """Mean over steps, by blocks of consecutive ones."""
+    return mean_of_consecutive(values, _BLOCKS)
 
 
 def _host(
@@ -397,15 +398,25 @@ def _regions(run: StoredRun, threads: Sequence[SampledThread], classifier: Class
     budgets = []
     stacks = [stack for thread in threads for stack in thread.stacks]
     for region in run.meta.regions:
-        mean = region.ns / region.count
-        spread = max(0.0, region.squares_ns2 / region.count - mean * mean)
-        error = 1.96 * float(np.sqrt(spread / region.count))
-        wall = StepWall(round(mean), (max(0.0, mean - error), mean + error))
+        mean = _entered(region)
+        wall = step_wall(mean)
         inside = [stack for stack in stacks if any(_passes(stack, place) for place in region.places)]
         shares = shares_of_stacks([inside], classifier) if inside else None
-        host = () if shares is None else host_categories(wall.ns, shares, shares.replicates * mean)
+        host = () if shares is None else host_categories(wall.ns, shares, shares.replicates * mean.replicates[:, None])
         budgets.append(RegionBudget(region.name, region.count, wall, host))
     return tuple(sorted(budgets, key=lambda budget: -budget.count * budget.wall.ns))
+
+
+def _entered(region: Region) -> Estimate:
+    """Mean time in a region, by blocks of consecutive entries; of an older run by the entries' own spread."""
+    if region.blocks:
+        counts, sums = np.array(region.blocks, dtype=np.float64).T
+        return mean_over_blocks(sums, counts)
+    mean, count = region.ns / region.count, region.count
+    if count == 1:
+        return exactly(mean)
+    variance = max(0.0, region.squares_ns2 / count - mean * mean) / (count - 1)
+    return mean_with_error(mean, math.sqrt(variance), count - 1)
 
 
 def _warnings(run: StoredRun, bare: pd.DataFrame | None, stacks: Sequence[Stack], taken: int) -> list[str]:

@@ -198,8 +198,8 @@ def _regions(notes: dict[str, Any], *, has_steps: bool) -> list[Region]:
         for name, its in notes.get("region_places", {}).items()
     }
     return [
-        Region(name, places[name], int(count), ns, squares)
-        for name, phase, count, ns, squares in notes.get("regions", ())
+        Region(name, places[name], count, ns, squares, blocks)
+        for name, phase, count, ns, squares, blocks in notes.get("regions", ())
         if phase == wanted
     ]
 

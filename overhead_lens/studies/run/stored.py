@@ -45,6 +45,7 @@ class Region(Struct, frozen=True):
     Attributes:
         count: Times it was left.
         ns, squares_ns2: Sum of its times, and of their squares.
+        blocks: Count and sum of blocks of consecutive times; none in runs of earlier versions.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Region(Struct, frozen=True):
     count: Annotated[int, Meta(ge=1)]
     ns: float
     squares_ns2: float
+    blocks: list[tuple[Annotated[int, Meta(ge=1)], float]] = msgspec.field(default_factory=list)
 
 
 class Compilation(Struct, frozen=True):
