@@ -20,19 +20,20 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from types import CodeType, FrameType
 from typing import Any
 
 from overhead_lens.program.area import NOTES, Area, Phase, Word
-from overhead_lens.program.hold import hold_until_sampled
 from overhead_lens.program.entries import Entries
-from overhead_lens.program.loops import LEFT, STEP, TICK, Loop
+from overhead_lens.program.hold import hold_until_sampled
+from overhead_lens.program.loops import EACH, LEFT, STEP, TICK, Loop
 from overhead_lens.program.trace import StepTrace
 
 KINDS = ("explicit", "profiler", "optimizer", "module", "loop")
@@ -53,6 +54,7 @@ _SETTLING_NS = 10_000_000_000
 _WINDOW_STEPS, _WINDOW_NS = 5, 100_000_000
 _SETTLED_SHARE = 0.05
 _FOREVER = 2**62
+_item, _NEVER = itemgetter(0), object()
 # Reading the thread's counters takes 2 us, and the step after it some more.
 _COUNTED_STEP_NS = 1_000_000
 _NOT_COUNTED = (0, 0, 0, 0)
@@ -98,6 +100,7 @@ class StepWatcher:
         self._scouting_since = 0
         self._chosen: Candidate | None = None
         self._loops: list[Loop] = []
+        self._ticks: dict[int, Callable[[], Any]] = {}
         self._begin_ns = 0
         self._deadline_ns = _FOREVER
         self._plan: Iterator[int] = iter(())
@@ -193,8 +196,7 @@ class StepWatcher:
             self.let_go.pop(kind, lambda: None)()
         for number in range(len(self._loops)):
             chosen = candidate.kind == "loop" and candidate.key == number
-            self._bind(TICK, number, self._mark if chosen else count().__next__)
-            self._bind(LEFT, number, self._left if chosen else count().__next__)
+            self._bind(number, self._mark, self._left) if chosen else self._bind(number)
         place = self._loops[candidate.key] if isinstance(candidate.key, int) and candidate.kind == "loop" else None
         if place is not None:
             self._note(home=[place.file, "", place.line, place.last_line])
@@ -205,11 +207,24 @@ class StepWatcher:
         self._mark()
 
     def _look_at(self, number: int) -> None:
-        self._bind(TICK, number, lambda: self._scout("loop", number))
-        self._bind(LEFT, number, lambda: None)
+        self._bind(number, lambda: self._scout("loop", number), lambda: None)
 
-    def _bind(self, name: str, number: int, function: Callable[[], Any]) -> None:
-        setattr(builtins, name.format(number), function)
+    def _bind(self, number: int, tick: Callable[[], Any] | None = None, left: Callable[[], Any] | None = None) -> None:
+        """Have something done at each turn of a loop, and behind it; nothing from its next start on."""
+        free = count().__next__
+        self._ticks[number] = tick or free
+        setattr(builtins, EACH.format(number), iter if tick is None else self._ticking(number))
+        setattr(builtins, TICK.format(number), tick or free)
+        setattr(builtins, LEFT.format(number), left or free)
+
+    def _ticking(self, number: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+        """What yields the items of a loop and ticks behind each; without a frame of its own while the loop runs."""
+        ticks = self._ticks
+
+        def each(items: Iterable[Any]) -> Iterator[Any]:
+            return map(_item, zip(items, iter(lambda: ticks[number](), _NEVER), strict=False))
+
+        return each
 
     def _left(self) -> None:
         """The measured loop is over: what follows is no step. After a loop too short to be measured another may be chosen."""
