@@ -190,7 +190,7 @@ def breakdown_document(breakdown: model.Breakdown) -> BreakdownDocument:
         breakdown,
         subject=json_subject(breakdown.subject),
         device=None if breakdown.device is None else _device(breakdown.device),
-        cross_checks=[_cross_check(check) for check in breakdown.cross_checks],
+        cross_checks=[cross_check(check) for check in breakdown.cross_checks],
         instructions=None if breakdown.instructions is None else _instructions(breakdown.instructions),
     )
 
@@ -210,7 +210,7 @@ def _device(device: model.DeviceShare) -> Device:
     )
 
 
-def _cross_check(check: model.CrossCheck) -> CrossCheck:
+def cross_check(check: model.CrossCheck) -> CrossCheck:
     readings: dict[str, float | Interval | None] = {}
     for name, reading in (("samples", check.samples), ("trace", check.trace), ("ablation", check.ablation)):
         readings[f"{name}_ns"] = reading.ns if reading else None

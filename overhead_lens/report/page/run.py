@@ -89,7 +89,7 @@ def _sections(run: RunBudget, classifier: Classifier) -> Iterator[Section]:
 def _budget(run: RunBudget) -> Iterator[Block]:
     if run.samples:
         yield from host_blocks(f"per {run.per}", run.host, run.wall, run.per)
-    notes = [told.counts(run)] if run.per == "step" else []
+    notes = [*([told.counts(run)] if run.per == "step" else []), told.phases_line(run), *told.check_lines(run)]
     yield Text([*notes, *([told.ending(run.exit_code)] if run.exit_code else [])])
 
 

@@ -49,6 +49,8 @@ def print_run(console: Console, run: RunBudget) -> None:
             console.print()
             console.print(block)
     print_footnotes(console, run.warnings)
+    for line in check_lines(run):
+        console.print(Text(line, style="dim"), soft_wrap=True)
     if run.samples:
         console.print(Text(f"samples: {PySpy.sees.sentence}", style="dim"), soft_wrap=True)
     if run.capture:
@@ -130,7 +132,30 @@ def counts(run: RunBudget) -> str:
     steps = run.steps
     found = f"{_FOUND_BY[steps.found_by]}{f' ({plain(steps.where)})' if steps.where else ''}"
     measured = f"{steps.warm_up:,} of warm-up, {steps.measured:,} bare"
-    return f"{steps.count:,} steps: {found}; {measured}, {run.samples:,} stacks"
+    thread = f" in thread {plain(steps.thread)}" if steps.thread else ""
+    return f"{steps.count:,} steps: {found}{thread}; {measured}, {run.samples:,} stacks"
+
+
+def phases_line(run: RunBudget) -> str:
+    """What the whole run was spent on."""
+    names = {"warm_up": "warm-up", "steps": f"{run.steps.count:,} steps"}
+    times = ", ".join(f"{names.get(phase.name, phase.name)} {format_ns(phase.wall_ns)}" for phase in run.phases)
+    return f"{format_ns(run.run_ns)} in all: {times}"
+
+
+def check_lines(run: RunBudget) -> list[str]:
+    """What other evidence says of the stacks."""
+    lines = []
+    for check in run.cross_checks:
+        assert check.samples is not None
+        assert check.trace is not None
+        stacks, trace = (
+            f"{format_ns(each.ns)} [{interval_text(each.ci95_ns)}]" for each in (check.samples, check.trace)
+        )
+        verdict = "they agree" if check.agree else "they DISAGREE, and the trace decides"
+        lines.append(f"checks: time in {check.category} {stacks} by stacks, {trace} by the trace: {verdict}")
+    ratio = run.sampling.step_ratio
+    return [*lines, *([f"checks: sampled steps took {ratio:.2f} times as long as bare ones"] if ratio else [])]
 
 
 def ending(exit_code: int) -> str:
@@ -145,6 +170,10 @@ def _headline(run: RunBudget) -> Text:
     text.append(f"  [{bounds_text(run.wall)}]")
     if run.per == "step":
         text.append(f"\n{counts(run)}", style="dim")
+    if run.phases:
+        text.append(f"\n{phases_line(run)}", style="dim")
+    if not all(check.agree for check in run.cross_checks):
+        text.append("\nstacks and trace DISAGREE: see the checks below", style="red")
     if run.exit_code:
         text.append(f"\n{ending(run.exit_code)}", style="yellow")
     return text

@@ -32,11 +32,12 @@ from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.machine.environment import describe_machine
 from overhead_lens.program.area import FILE, NOTES, Area, Phase, Step, Word
 from overhead_lens.program.trace import TRACE
+from overhead_lens.samplers.blocks import Block, blocks_of, write_blocks
 from overhead_lens.studies.run.sampling import RATE_HZ, RunSampler, Sampled
-from overhead_lens.studies.run.stored import RUN, STEPS, Compilation, Place, Region, RunMeta, write_blocks
-from overhead_lens.studies.run.turns import Block, blocks_of
+from overhead_lens.studies.run.stored import RUN, STEPS, Compilation, Place, Region, RunMeta
 
 _START = Path(__file__).parent.parent.parent / "program" / "start.py"
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -142,6 +143,7 @@ def _write(
         samples=sum(sampled.run.sample_count for sampled in sampler.sampled),
         errors=sum(sampled.run.error_count for sampled in sampler.sampled),
         reason=sampler.reason,
+        rate_hz=sampler.sampled[-1].rate_hz if sampler.sampled else RATE_HZ,
         unplaced=sampler.unplaced,
         regions=_regions(notes, has_steps=bool(rows)),
         compilations=[Compilation(*fields) for fields in notes["compilations"]],

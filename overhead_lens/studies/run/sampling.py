@@ -149,7 +149,10 @@ class RunSampler:
     def _rest(self) -> None:
         running = self._running
         assert running is not None
-        self._turn_ns = time.monotonic_ns() - self._turn_began_ns[0], (cpu_ns(running.pid) or 0) - self._turn_began_ns[1]
+        self._turn_ns = (
+            time.monotonic_ns() - self._turn_began_ns[0],
+            (cpu_ns(running.pid) or 0) - self._turn_began_ns[1],
+        )
         if self._placement is not None:
             self._placement.put_back()
         running.pause()

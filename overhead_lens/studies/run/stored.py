@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -18,12 +16,9 @@ from overhead_lens.captures.directory import Kind, damaged, read_meta
 from overhead_lens.captures.files import STACKS
 from overhead_lens.captures.model import Recorded
 from overhead_lens.captures.tables import read_table
-from overhead_lens.readers.py_spy.threads import SampledThread, read_threads
-from overhead_lens.studies.run.turns import Block
+from overhead_lens.samplers.blocks import SampledBlock, read_blocks
 
 STEPS = "steps.parquet"
-
-_HEAD = re.compile(r"sampler (?P<turn>\d+)(?P<block>\.\d+)? \(py-spy:(?P<weight>\d+)\)")
 
 _COLUMNS = dict.fromkeys(
     ("begin_ns", "end_ns", "phase", "user_ns", "system_ns", "faults", "switches", "gc_ns", "compile_ns", "data_ns"), 0
@@ -80,6 +75,7 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
             ``time.perf_counter_ns``; 0 where that did not happen.
         before: Steps that passed before the first one was looked at.
         samples, errors: Stacks taken by the sampler in all turns, and stacks that it could not read.
+        rate_hz: Stacks a second that were asked for in the turns.
         reason: Why there are no stacks; empty where there are.
         unplaced: Why the program's threads were not placed while it was sampled; empty where they were or need not be.
         warnings: Of the recording.
@@ -101,6 +97,7 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
     samples: int = 0
     errors: int = 0
     reason: str = ""
+    rate_hz: int = 100
     unplaced: str = ""
     regions: list[Region] = msgspec.field(default_factory=list)
     compilations: list[Compilation] = msgspec.field(default_factory=list)
@@ -109,20 +106,6 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
 
 
 RUN = Kind("run", "overhead-lens/run-capture/1", RunMeta)
-
-
-@dataclass(frozen=True, slots=True)
-class SampledBlock:
-    """Threads with their consecutive stacks.
-
-    Attributes:
-        turn: Of the sampler; 0 for the program's start, before steps were measured.
-        weight: What a stack counts: more where fewer were taken a second.
-    """
-
-    turn: int
-    weight: int
-    threads: Sequence[SampledThread]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,34 +132,6 @@ def read_run(path: Path) -> StoredRun:
     meta = read_meta(path, RUN)
     try:
         steps = read_table(path / STEPS, _COLUMNS) if (path / STEPS).exists() else None
-        return StoredRun(path, meta, steps, _blocks(path / STACKS, meta.pid))
+        return StoredRun(path, meta, steps, read_blocks(path / STACKS, meta.pid))
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise damaged("run", path, error) from error
-
-
-def write_blocks(path: Path, blocks: Iterable[tuple[Block, int]]) -> None:
-    """Write the blocks of stacks, each with the weight of a stack."""
-    with gzip.open(path, "wt", encoding="utf-8") as target:
-        for block, weight in blocks:
-            head = f"sampler {block.turn}.{block.number} (py-spy:{weight})"
-            target.writelines(f"{head};{stack} {count}\n" for stack, count in block.stacks.items())
-
-
-def _blocks(path: Path, pid: int) -> list[SampledBlock]:
-    if not path.exists():
-        return []
-    lines: dict[str, list[str]] = {}
-    with gzip.open(path, "rt", encoding="utf-8") as source:
-        for line in source:
-            head, _, stack = line.partition(";")
-            lines.setdefault(head, []).append(stack)
-    return [_block(head, stacks, pid) for head, stacks in lines.items()]
-
-
-def _block(head: str, stacks: list[str], pid: int) -> SampledBlock:
-    """A block; the head of earlier captures has the turn alone, from 0 on."""
-    found = _HEAD.fullmatch(head)
-    if found is None:
-        raise ValueError(f"{STACKS} has no sampler {head[:40]!r}")
-    turn = int(found["turn"]) + (found["block"] is None)
-    return SampledBlock(turn, int(found["weight"]), read_threads(stacks, pid))

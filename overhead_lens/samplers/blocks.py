@@ -1,4 +1,4 @@
-"""Divides a sampler's stacks into the turns in which they were taken (pure).
+"""A sampler's stacks in blocks of consecutive ones, and in the turns in which a program under ``run`` was sampled.
 
 The program waits in ``hold_until_sampled`` before each turn, and is sampled there. These stacks part the turns of the thread with the
 steps; whatever comes before the first ones is turn 0, the program's start::
@@ -12,13 +12,18 @@ if it was there at the end, all of them if it has as many. Of a thread that came
 
 from __future__ import annotations
 
+import gzip
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 
 from overhead_lens.program.hold import HOLD, HOLD_FILE
-from overhead_lens.readers.py_spy.threads import thread_number
+from overhead_lens.readers.py_spy.threads import SampledThread, read_threads, thread_number
+
+_HEAD = re.compile(r"sampler (?P<turn>\d+)(?P<block>\.\d+)? \(py-spy:(?P<weight>\d+)\)")
 
 # Stacks of one block, which are treated as one observation of how the time divides.
 _BLOCK = 50
@@ -37,6 +42,20 @@ class Block:
     turn: int
     number: int
     stacks: Counter[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SampledBlock:
+    """Threads with their consecutive stacks.
+
+    Attributes:
+        turn: Of the sampler; 0 for the program's start, before steps were measured.
+        weight: What a stack counts: more where fewer were taken a second.
+    """
+
+    turn: int
+    weight: int
+    threads: Sequence[SampledThread]
 
 
 def blocks_of(
@@ -82,3 +101,36 @@ def _blocks(turns: Sequence[int | None]) -> list[tuple[int, int] | None]:
     for turn, group in groupby(turns):
         places += [None if turn is None else (turn, at // _BLOCK) for at, _ in enumerate(group)]
     return places
+
+
+def write_blocks(path: Path, blocks: Iterable[tuple[Block, int]]) -> None:
+    """Write the blocks of stacks, each with the weight of a stack."""
+    with gzip.open(path, "wt", encoding="utf-8") as target:
+        for block, weight in blocks:
+            head = f"sampler {block.turn}.{block.number} (py-spy:{weight})"
+            target.writelines(f"{head};{stack} {count}\n" for stack, count in block.stacks.items())
+
+
+def read_blocks(path: Path, pid: int) -> list[SampledBlock]:
+    """The blocks in a file of stacks of process ``pid`` and its children, in order; none without the file.
+
+    Raises:
+        OSError, EOFError, ValueError, zlib.error: It is damaged, or cannot be read.
+    """
+    if not path.exists():
+        return []
+    lines: dict[str, list[str]] = {}
+    with gzip.open(path, "rt", encoding="utf-8") as source:
+        for line in source:
+            head, _, stack = line.partition(";")
+            lines.setdefault(head, []).append(stack)
+    return [_block(head, stacks, pid) for head, stacks in lines.items()]
+
+
+def _block(head: str, stacks: list[str], pid: int) -> SampledBlock:
+    """A block; the head of earlier captures has the turn alone, from 0 on."""
+    found = _HEAD.fullmatch(head)
+    if found is None:
+        raise ValueError(f"no sampler {head[:40]!r}")
+    turn = int(found["turn"]) + (found["block"] is None)
+    return SampledBlock(turn, int(found["weight"]), read_threads(stacks, pid))
