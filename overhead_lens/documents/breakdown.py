@@ -211,6 +211,7 @@ def _device(device: model.DeviceShare) -> Device:
 
 
 def cross_check(check: model.CrossCheck) -> CrossCheck:
+    """The row of a check."""
     readings: dict[str, float | Interval | None] = {}
     for name, reading in (("samples", check.samples), ("trace", check.trace), ("ablation", check.ablation)):
         readings[f"{name}_ns"] = reading.ns if reading else None

@@ -1,7 +1,7 @@
 """Puts the threads of a placed process back; run as a script, also when the program that placed them is killed.
 
-``python guard.py``: each line on its standard input is the newest ``Placed`` as JSON, or ``null``. When the input ends, the threads
-are put back as the last line says. Standard library only.
+``python guard.py`` reads lines, each the newest ``Placed`` as JSON or ``null``. When its input ends, it puts the threads back as
+the last line says. Standard library only.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TypedDict
 
 _OTHER, _BATCH = 0, 3
@@ -60,15 +61,15 @@ def forget_batch(thread: int) -> None:
 def threads_of(pid: int) -> list[int]:
     """The threads of a process; none where they cannot be read."""
     with contextlib.suppress(OSError):
-        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+        return [int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()]
     return []
 
 
 def descendants(pid: int) -> Iterator[int]:
     """Children of a process and theirs (proc(5), ``children``)."""
     for thread in threads_of(pid):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
-            for child in map(int, file.read().split()):
+        with contextlib.suppress(OSError):
+            for child in map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text(encoding="ascii").split()):
                 yield child
                 yield from descendants(child)
 

@@ -71,6 +71,12 @@ def cpu_ns(pid: int) -> int | None:
         return None
 
 
+def thread_cpu_ns(pid: int) -> dict[int, int]:
+    """CPU time of each thread of a process so far (proc(5), ``schedstat``); empty where it cannot be read."""
+    fields = {thread: _read(PROC / f"{pid}/task/{thread}/schedstat").split() for thread in threads_of(pid)}
+    return {thread: int(each[0]) for thread, each in fields.items() if each}
+
+
 def thread_count(pid: int) -> int:
     """How many threads a process has; 1 where that cannot be read."""
     return max(1, len(threads_of(pid)))

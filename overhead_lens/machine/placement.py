@@ -1,8 +1,8 @@
 """Places a process's threads so that sampling one of them does not make it wait for the others.
 
-A sampler stops all threads of a process, one after the other, and lets them go in the same order. Where it takes the core of one of
-an OpenMP team to do so, the thread that called the team reaches the end of the parallel region alone, waits there, and is sampled
-there (docs/methodology/sampling.md). Three things together prevent it:
+A sampler stops all threads of a process, one after the other, and lets them go in the same order. Where it takes the core of one
+thread of an OpenMP team to do so, the thread that called the team reaches the end of the parallel region alone, waits there, and
+is sampled there (docs/methodology/sampling.md). Three things together prevent it:
 
 - the sampled thread and the sampler share a core, so that one runs while the other does not;
 - all other threads run on the other cores;

@@ -12,8 +12,8 @@ would see the marks. A mark is a call of a builtin::
                                         train(queue)
                                     __overhead_lens_left_1__()
 
-A ``for`` loop that turns out not to be that of the steps costs nothing from its next start on: the builtin is ``iter`` then. A tick
-costs some 25 ns all the time, so that a ``while`` loop is marked only where its body calls something.
+A ``for`` loop that is not that of the steps costs nothing from its next start on, when the builtin is ``iter``. A tick costs some
+25 ns all the time, so that a ``while`` loop is marked only where its body calls something.
 """
 
 from __future__ import annotations

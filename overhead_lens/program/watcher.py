@@ -222,7 +222,8 @@ class StepWatcher:
         ticks = self._ticks
 
         def each(items: Iterable[Any]) -> Iterator[Any]:
-            return map(_item, zip(items, iter(lambda: ticks[number](), _NEVER), strict=False))
+            # What a tick does may change while the loop runs.
+            return map(_item, zip(items, iter(lambda: ticks[number](), _NEVER), strict=False))  # noqa: PLW0108
 
         return each
 

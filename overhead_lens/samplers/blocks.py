@@ -1,13 +1,13 @@
 """A sampler's stacks in blocks of consecutive ones, and in the turns in which a program under ``run`` was sampled.
 
-The program waits in ``hold_until_sampled`` before each turn, and is sampled there. These stacks part the turns of the thread with the
-steps; whatever comes before the first ones is turn 0, the program's start::
+The program waits in ``hold_until_sampled`` before each turn, and is sampled there. These stacks part the turns of the thread with
+the steps; whatever comes before the first ones is turn 0, the program's start::
 
     import import loop loop | hold | loop loop loop loop | hold hold hold | loop loop ...
     --------- turn 0 -------          ----- turn 1 -----                    -- turn 2 --
 
-All threads are looked at together, so another thread's stacks lie beside those of the thread with the steps: the last ones together
-if it was there at the end, all of them if it has as many. Of a thread that came and went nobody knows when that was: turn 0.
+All threads are looked at together, so another thread's stacks lie beside those of the thread with the steps: the last ones
+together if it was there at the end, all of them if it has as many. When a thread came and went is not known: turn 0.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from overhead_lens.program.hold import HOLD, HOLD_FILE
 from overhead_lens.readers.py_spy.threads import SampledThread, read_threads, thread_number
 
 _HEAD = re.compile(r"sampler (?P<turn>\d+)(?P<block>\.\d+)? \(py-spy:(?P<weight>\d+)\)")
+
+_ONLY = "sampler 0 (py-spy:1)"
 
 # Stacks of one block, which are treated as one observation of how the time divides.
 _BLOCK = 50
@@ -123,12 +125,14 @@ def read_blocks(path: Path, pid: int) -> list[SampledBlock]:
     with gzip.open(path, "rt", encoding="utf-8") as source:
         for line in source:
             head, _, stack = line.partition(";")
-            lines.setdefault(head, []).append(stack)
+            # Earlier captures of processes have no sampler's head.
+            known = head.startswith("sampler ")
+            lines.setdefault(head if known else _ONLY, []).append(stack if known else line)
     return [_block(head, stacks, pid) for head, stacks in lines.items()]
 
 
 def _block(head: str, stacks: list[str], pid: int) -> SampledBlock:
-    """A block; the head of earlier captures has the turn alone, from 0 on."""
+    """A block; the head of earlier captures of runs has the turn alone, from 0 on."""
     found = _HEAD.fullmatch(head)
     if found is None:
         raise ValueError(f"no sampler {head[:40]!r}")

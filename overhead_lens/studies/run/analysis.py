@@ -19,11 +19,11 @@ from overhead_lens.budget.host import host_categories, replicates
 from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.budget.page_faults import page_fault_time
 from overhead_lens.budget.shares import Shares, shares_of_blocks, shares_of_stacks, with_page_faults
-from overhead_lens.budget.threads import ThreadBudget, is_main, thread_budgets
+from overhead_lens.budget.threads import ThreadBudget, in_blocks, is_main, placement_warnings, thread_budgets
 from overhead_lens.errors import require
 from overhead_lens.instruments.page_faults.evidence import PageFaults
 from overhead_lens.program.area import Phase
-from overhead_lens.readers.py_spy.threads import SampledThread
+from overhead_lens.readers.py_spy.threads import SampledThread, joined
 from overhead_lens.readers.py_spy.truncated_stacks import completed
 from overhead_lens.result import Result
 from overhead_lens.stack import Stack, StackFrame
@@ -227,7 +227,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
             *meta.warnings,
             *warnings.of_stacks(run, samples, _samples(of_steps), has_steps=counted is not None),
             *warnings.of_steps(counted, ratio, step),
-            *warnings.of_placement(meta.unplaced, host),
+            *placement_warnings(meta.unplaced, host),
         ),
         capture=str(run.path),
         phases=phases(run, has_steps=counted is not None),
@@ -269,7 +269,7 @@ def _has_steps(thread: SampledThread, run: StoredRun) -> bool:
 
 def _weighted(thread: SampledThread, weight: int) -> SampledThread:
     stacks = tuple(replace(stack, count=weight * stack.count) for stack in thread.stacks)
-    return thread if weight == 1 else replace(thread, stacks=stacks)
+    return thread if weight == 1 else replace(thread, blocks=(stacks,))
 
 
 def _home(run: StoredRun) -> Place | None:
@@ -278,11 +278,8 @@ def _home(run: StoredRun) -> Place | None:
 
 
 def _sampled(threads: Sequence[SampledThread], home: Place | None) -> list[list[Stack]]:
-    """Stacks inside the steps, in at most twenty blocks of consecutive ones."""
-    inside = [_inside([thread], home) for thread in threads]
-    size = -(-len(inside) // _BLOCKS) or 1
-    joined = [sum(inside[at : at + size], []) for at in range(0, len(inside), size)]
-    return completed([block for block in joined if block])
+    """Stacks inside the steps, in blocks of consecutive ones."""
+    return completed(in_blocks([_inside([thread], home) for thread in threads]))
 
 
 def _traced(run: StoredRun, wall: StepWall, classifier: Classifier) -> Reading | None:
@@ -315,7 +312,7 @@ def other_threads(run: StoredRun) -> list[SampledThread]:
         if not _has_steps(thread, run)
     ]
     seen = {(thread.process, thread.thread) for turn, thread in found if turn}
-    return _merged([thread for turn, thread in found if turn or (thread.process, thread.thread) not in seen])
+    return joined([thread for turn, thread in found if turn or (thread.process, thread.thread) not in seen])
 
 
 def _times(run: StoredRun) -> StepTimes | None:
@@ -454,7 +451,7 @@ def _inside(threads: Sequence[SampledThread], place: Place | None) -> list[Stack
 def _unwatched(thread: SampledThread) -> SampledThread:
     """The thread without stacks in which the watcher was at work: between two steps, which the clock leaves out as well."""
     stacks = [stack for stack in thread.stacks if not any(frame.location.endswith(_WATCHER) for frame in stack.frames)]
-    return replace(thread, stacks=tuple(stacks))
+    return replace(thread, blocks=(tuple(stacks),))
 
 
 def _passes(stack: Stack, place: Place) -> bool:
@@ -473,18 +470,6 @@ def _is_at(frame: StackFrame, place: Place) -> bool:
 def _same_file(shown: str, file: str) -> bool:
     """Whether the sampler's shortened name is that of a file."""
     return file == shown or file.endswith(f"/{shown}")
-
-
-def _merged(threads: Sequence[SampledThread]) -> list[SampledThread]:
-    """Threads of several turns, each once."""
-    merged: dict[tuple[int, int], SampledThread] = {}
-    for thread in threads:
-        key = (thread.process, thread.thread)
-        before = merged[key].stacks if key in merged else ()
-        merged[key] = SampledThread(
-            thread.name, thread.thread, thread.process, thread.command, (*before, *thread.stacks)
-        )
-    return list(merged.values())
 
 
 def _steps(run: StoredRun, counted: pd.DataFrame | None) -> Steps:

@@ -5,7 +5,7 @@
     |--------- set-up ---------|--- warm-up ---|------------- steps -------------|-- rest --|
       import   compile                compile       compile
 
-Compilations are timed by the compiler's own callbacks, wherever they fall. Imports are a share of the set-up: of the stacks that were
+Compilations are timed by the compiler's own callbacks, wherever they fall. Imports are a share of the set-up: that of the stacks
 taken in it. The other phases are by the clock and hold what is left.
 """
 
@@ -66,8 +66,7 @@ def _import_share(run: StoredRun) -> float:
 def _merged(spans: Sequence[tuple[int, int]], window: tuple[int, int]) -> list[tuple[int, int]]:
     """The spans inside the window, overlapping ones together, in order."""
     merged: list[tuple[int, int]] = []
-    for begin, end in sorted(spans):
-        begin, end = max(begin, window[0]), min(end, window[1])
+    for begin, end in sorted((max(begin, window[0]), min(end, window[1])) for begin, end in spans):
         if merged and begin <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         elif begin < end:

@@ -1,7 +1,7 @@
 """The sampler of a run: it looks at the program from its start, and rests while bare steps are timed.
 
-Symbols are read at a library's first stack, so a sampler that begins with the program has read them when the steps begin. From then
-on the program asks for stacks and for rest in turns (``program/watcher.py``).
+Symbols are read at a library's first stack, so a sampler that begins with the program has read them when the steps begin. From
+then on the program asks for stacks and for rest in turns (``program/watcher.py``).
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ import pandas as pd
 
 from overhead_lens.stats.estimate import T_OVER_BLOCKS, Measured
 from overhead_lens.studies.run.stored import StoredRun
-from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns
 
 FEW_STACKS = 100
@@ -21,7 +19,6 @@ _DRIFT_SHARE = 0.05
 _LEAST_RATIO, _MOST_RATIO = 0.9, 3.0
 # Steps of another kind take so many times the median, or less than its part, and are not a few.
 _OTHER_KIND, _FEW_SHARE = 3.0, 0.1
-_PARALLEL_SHARE = 0.02
 
 
 def is_unlike(step_ratio: float | None) -> bool:
@@ -44,7 +41,10 @@ def of_steps(counted: pd.DataFrame | None, step_ratio: float | None, wall: Measu
     median = float(np.median(ns))
     other = float(np.mean((ns > _OTHER_KIND * median) | (ns * _OTHER_KIND < median)))
     if other >= _FEW_SHARE:
-        yield f"steps are of two kinds: the median takes {format_ns(median)}, and {other:.0%} take more than 3 times or less than a third of it"
+        yield (
+            f"steps are of two kinds: the median takes {format_ns(median)}, and {other:.0%} of them take more than three times"
+            " or less than a third of that"
+        )
     first, second = (float(np.median(half)) for half in np.array_split(ns, 2))
     change = second / first - 1 if first else 0.0
     if abs(change) >= _DRIFT_SHARE:
@@ -71,17 +71,3 @@ def of_stacks(run: StoredRun, samples: int, taken: int, *, has_steps: bool) -> I
         yield f"sampling ended early: {meta.reason}"
     if has_steps and taken > samples:
         yield f"{taken - samples:,} of {taken:,} stacks of the thread lie outside the steps and are left out"
-
-
-def of_placement(unplaced: str, host: tuple[HostCategory, ...]) -> Iterator[str]:
-    """What cannot be told of parallel regions where the threads were not placed."""
-    if not unplaced:
-        return
-    kernel, wait = host[HOST_CATEGORIES.index("kernel")], host[HOST_CATEGORIES.index("wait")]
-    parallel_ns = sum(part.ns for part in wait.parts if part.name == "parallel")
-    if parallel_ns > _PARALLEL_SHARE * sum(category.ns for category in host):
-        together = format_ns(kernel.ns + parallel_ns)
-        yield (
-            f"{unplaced}: sampling makes its threads wait for each other, so kernel and wait/parallel are known only together"
-            f" ({together}), and may be too large"
-        )
