@@ -30,7 +30,7 @@ _ROWS = 7
 class Word(IntEnum):
     """Words at the start of the area, int64.
 
-    The program writes all but ``ANSWERED`` and ``REFUSED``: it counts its requests in ``WANTED``, and the recorder answers with
+    The program writes all but ``ANSWERED``, ``REFUSED`` and ``PLACED``: it counts its requests in ``WANTED``, and the recorder answers with
     the same number. Odd requests ask it to sample, even ones to rest.
     """
 
@@ -43,6 +43,7 @@ class Word(IntEnum):
     REFUSED = 6  # there is no sampler, or none any more
     ROWS = _ROWS
     THREAD = 8  # the thread with the steps, as the operating system knows it
+    PLACED = 9  # the thread with the steps is on a core of its own, which a child inherits
 
 
 class Phase(IntEnum):

@@ -115,7 +115,8 @@ class StepWatcher:
         self._regions: defaultdict[tuple[str, int], Entries] = defaultdict(Entries)
         self._region_places: dict[str, set[tuple[str, str, int]]] = {}
         area.write(Word.THREAD, threading.get_native_id())
-        os.register_at_fork(after_in_child=self._die)
+        self._cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+        os.register_at_fork(after_in_child=self._in_child)
 
     # ------------------------------------------------------------------ sources of marks
 
@@ -416,8 +417,16 @@ class StepWatcher:
             file.write(json.dumps(fields) + "\n")
 
     def _die(self) -> None:
-        """Do nothing from now on; so does a forked child."""
+        """Do nothing from now on."""
         self._alive = False
+
+    def _in_child(self) -> None:
+        """A forked child does nothing, and runs where its parent could before it was placed."""
+        self._die()
+        if self._area.read(Word.PLACED):
+            with suppress(OSError):
+                os.sched_setaffinity(0, self._cores)
+                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _counters() -> tuple[int, int, int, int]:

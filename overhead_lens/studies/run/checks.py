@@ -1,7 +1,8 @@
 """Compares what stacks say of a step with the trace of some steps (pure).
 
 Taking stacks stops all threads of the program, recording a trace stops none. So the trace says how long operators take,
-whatever the sampler did to them: where the two disagree the trace decides, and stacks only divide the time inside and outside of operators.
+whatever the sampler did to them: where the two disagree the trace decides, and stacks only divide the time inside and outside of
+operators.
 """
 
 from __future__ import annotations

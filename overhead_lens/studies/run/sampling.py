@@ -140,8 +140,9 @@ class RunSampler:
         if self._placement is None:
             thread = self._area.read(Word.THREAD)
             self._placement = self._until_closed.enter_context(Placement(self._pid, thread))
-        if not self._placement.place(running.pid):
-            self.unplaced = self._placement.reason
+        placed = self._placement.place(running.pid)
+        self._area.write(Word.PLACED, int(placed))
+        self.unplaced = self._placement.reason
         running.resume()
         self._state = _State.PLACED
         self._turn_began_ns = time.monotonic_ns(), cpu_ns(running.pid) or 0
@@ -153,10 +154,15 @@ class RunSampler:
             time.monotonic_ns() - self._turn_began_ns[0],
             (cpu_ns(running.pid) or 0) - self._turn_began_ns[1],
         )
-        if self._placement is not None:
-            self._placement.put_back()
+        self._put_back()
         running.pause()
         self._state = _State.RESTING
+
+    def _put_back(self) -> None:
+        """Let the program's threads run where they could before."""
+        if self._placement is not None:
+            self._placement.put_back()
+        self._area.write(Word.PLACED, 0)
 
     def _load(self) -> float:
         """The sampler's CPU time in the last turn, as a share of the turn."""
@@ -186,8 +192,7 @@ class RunSampler:
     def _collect(self) -> None:
         """End the sampler and keep what it has."""
         running, self._running = self._running, None
-        if self._placement is not None:
-            self._placement.put_back()
+        self._put_back()
         if running is None:
             return
         with running:
