@@ -41,9 +41,9 @@ class Carried:
     calls: str = ""
 
     @property
-    def callers(self) -> tuple[str, str]:
+    def callers(self) -> tuple[str, str, str]:
         """What ``under`` of a rule sees."""
-        return self.attribution.category, self.calls
+        return self.attribution.category, str(self.attribution), self.calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Classifier:
 
     def serves(self, frame: StackFrame, caller: Attribution) -> bool:
         """Whether a frame is neutral, so that its time belongs to its caller."""
-        rule = self._frame_rule(frame, (caller.category, ""))
+        rule = self._frame_rule(frame, Carried(caller).callers)
         return rule is not None and rule.attribution.category == NEUTRAL
 
     def classify_event(self, name: str, event_category: str) -> Attribution:
@@ -132,7 +132,7 @@ class Classifier:
         """The attribution of a trace event's self time; and whether it keeps all events below it."""
         return self._event_verdict(name, event_category)
 
-    def _find_frame_rule(self, frame: StackFrame, callers: tuple[str, str]) -> Rule | None:
+    def _find_frame_rule(self, frame: StackFrame, callers: tuple[str, ...]) -> Rule | None:
         works = self._working is None or frame.function in self._working
         rules = (rule for rule in self._rules if works or not rule.mostly_own)
         return next((rule for rule in rules if rule.fits_frame(frame, callers)), None)
