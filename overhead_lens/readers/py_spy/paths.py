@@ -17,6 +17,8 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
+from overhead_lens.readers.py_spy.futexes import with_futexes
+
 # A location of a frame: absolute, up to the line number and the bracket that end it.
 _LOCATION = re.compile(r"(?<= \()(?:/|[A-Za-z]:[\\/])[^;\n]*?(?=(?::\d+)?\)(?:;| \d+$))", re.MULTILINE)
 _PYTHON = re.compile(r"\.pyc?(?::|$)")
@@ -25,8 +27,8 @@ _STANDARD = re.compile(r".*/(?P<file>lib/python3(?:\.\d+)?/.*)", re.IGNORECASE)
 
 
 def shortened(folded: str) -> str:
-    """Folded stacks without the machine's paths."""
-    return _LOCATION.sub(lambda match: _short(match[0]), folded)
+    """Folded stacks without the machine's paths; what is read in the files that these name has been read then."""
+    return _LOCATION.sub(lambda match: _short(match[0]), with_futexes(folded))
 
 
 @lru_cache(maxsize=65_536)

@@ -28,7 +28,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -435,7 +435,13 @@ def _() -> Blocking:
 def _() -> Blocking:
     read, write = os.pipe()
     _KEPT.append(read)
-    return partial(os.write, write, bytes(1 << 20))
+    # Full from the start: a write that has written a part returns when a sampler stops it.
+    os.set_blocking(write, False)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(write, b"."):
+            pass
+    os.set_blocking(write, True)
+    return partial(os.write, write, b".")
 
 
 @case("io", "open() of a named pipe")
@@ -602,19 +608,13 @@ def _() -> Blocking:
     return torch.multiprocessing.Queue().get
 
 
-@contextlib.contextmanager
-def _port() -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        yield found.getsockname()[1]
-
-
 def rank_and_world() -> Any:
     """Two ranks over Gloo: this process, and one that only joins. One group a thread, since a group has one collective at a time."""
     import torch.distributed as dist
 
     if not dist.is_initialized():
-        with _port() as port:
-            pass
+        with listening() as found:
+            port = found.getsockname()[1]
         context = multiprocessing.get_context("spawn")
         context.Process(target=join_world, args=(1, port), daemon=True).start()
         join_world(0, port, late=False)
