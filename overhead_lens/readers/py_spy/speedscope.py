@@ -6,9 +6,13 @@ that are recognized were taken between the two moments. Frames are printed as th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import takewhile
+
 import msgspec
 from msgspec import Struct
 
+from overhead_lens.readers.py_spy.futexes import waits
 from overhead_lens.readers.py_spy.paths import shortened
 
 
@@ -53,10 +57,22 @@ def read_sequences(content: bytes) -> tuple[tuple[str, ...], ...]:
     def text(sample: list[int]) -> str:
         key = tuple(sample)
         if key not in folded:
-            folded[key] = ";".join(frames[index] for index in sample)
+            names = [frames[index] for index in sample]
+            if _waits([file.shared.frames[index] for index in sample]):
+                names[-1] = names[-1].replace(file.shared.frames[sample[-1]].name, "futex", 1)
+            folded[key] = ";".join(names)
         return folded[key]
 
     try:
         return tuple(tuple(map(text, profile.samples)) for profile in file.profiles)
     except IndexError:
         raise ValueError("not a speedscope file: a stack names a frame that is not there") from None
+
+
+def _waits(stack: Sequence[_Frame]) -> bool:
+    """Whether a stack ends in futex(2), by functions of the C library that have no names."""
+    leaf = stack[-1] if stack else None
+    if leaf is None or not leaf.name.startswith("0x"):
+        return False
+    unnamed = takewhile(lambda frame: frame.file == leaf.file and frame.name.startswith("0x"), reversed(stack))
+    return waits(leaf.file, [int(frame.name, 16) for frame in unnamed][::-1])
