@@ -21,6 +21,7 @@ import sys
 from pathlib import Path
 from types import TracebackType
 
+from overhead_lens.machine.cores import last_core
 from overhead_lens.machine.guard import Placed, descendants, forget_batch, let_go, put_back, threads_of
 
 # Of the sampled thread, and of the others.
@@ -68,7 +69,9 @@ class Placement:
         self.reason, free = self._why_not()
         if self.reason or len(free) < _FEWEST_CORES:
             return False
-        core = max(free)
+        # Of several programs, each keeps the core on which it runs.
+        core = last_core(self._thread)
+        core = core if core in free else max(free)
         batch = all(_policy(thread) == os.SCHED_OTHER for thread in threads_of(self._pid))
         self._placed = {
             "pid": self._pid,

@@ -21,7 +21,9 @@ from itertools import groupby
 from pathlib import Path
 
 from overhead_lens.program.hold import HOLD, HOLD_FILE
-from overhead_lens.readers.py_spy.threads import SampledThread, read_threads, thread_number
+from overhead_lens.readers.py_spy.threads import SampledThread, read_threads, thread_head
+from overhead_lens.samplers.holders import Aligned, with_holders
+from overhead_lens.taxonomy.classifier import default_classifier
 
 _HEAD = re.compile(r"sampler (?P<turn>\d+)(?P<block>\.\d+)? \(py-spy:(?P<weight>\d+)\)")
 
@@ -71,20 +73,24 @@ def blocks_of(
         alive: Threads that were there when the sampler ended.
         first_turn: Number of the turn before the first hold.
     """
-    steps = next((sequence for sequence in sequences if thread_number(sequence[0]) == thread), ())
-    turns = _turns(steps, first_turn)
-    places = _blocks(turns)
+    steps = next((sequence for sequence in sequences if thread_head(sequence[0]).thread == thread), ())
+    places = _blocks(_turns(steps, first_turn))
     blocks: dict[tuple[int, int], Counter[str]] = {}
-    for sequence in sequences:
-        from_end = len(sequence) == len(steps) or thread_number(sequence[0]) in alive
-        offset = len(steps) - len(sequence)
-        for at, stack in enumerate(sequence):
-            known = from_end and at + offset >= 0
-            place = places[at + offset] if known else (first_turn, 0)
+    aligned = [_aligned(sequence, len(steps), alive) for sequence in sequences]
+    for each in with_holders(aligned, default_classifier()):
+        for at, stack in enumerate(each.stacks):
+            known = each.first is not None and each.first + at >= 0
+            place = places[each.first + at] if known and each.first is not None else (first_turn, 0)
             if place is not None:
                 blocks.setdefault(place, Counter())[stack] += 1
     for turn, number in sorted(blocks):
         yield Block(turn, number, blocks[turn, number])
+
+
+def _aligned(sequence: Sequence[str], looks: int, alive: frozenset[int]) -> Aligned:
+    """A thread's stacks, beside the ``looks`` at the thread with the steps."""
+    from_end = len(sequence) == looks or thread_head(sequence[0]).thread in alive
+    return Aligned(sequence, looks - len(sequence) if from_end else None)
 
 
 def _turns(steps: Sequence[str], first_turn: int) -> list[int | None]:

@@ -52,13 +52,26 @@ class SampledThread:
         return sum(stack.count for stack in self.stacks)
 
 
-def thread_number(folded: str) -> int | None:
-    """Number of the thread that a folded stack begins with; None without one."""
-    at = 0
-    while process := _PROCESS.match(folded, at):
-        at = process.end()
+@dataclass(frozen=True, slots=True)
+class ThreadHead:
+    """What a folded stack begins with: the thread's name and number, and its process, 0 for the watched one."""
+
+    name: str
+    thread: int
+    process: int
+
+
+def thread_head(folded: str) -> ThreadHead:
+    """The thread that a folded stack begins with; without a name and numbers where it names none."""
+    process, at = 0, 0
+    while found := _PROCESS.match(folded, at):
+        process, at = int(found["pid"]), found.end()
     thread = _THREAD.match(folded, at)
-    return None if thread is None else int(thread["number"], 0)
+    return (
+        ThreadHead("", 0, process)
+        if thread is None
+        else ThreadHead(thread["name"] or "", int(thread["number"], 0), process)
+    )
 
 
 def read_threads(folded: Iterable[str], pid: int) -> list[SampledThread]:

@@ -21,11 +21,14 @@ from overhead_lens.studies.run.missed import RealLife
 from overhead_lens.studies.run.slowest import Slow
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.taxonomy.names import GIL_HOLDER
 from overhead_lens.units import format_ns
 
 _TOP = 6
 _MOST_THREADS = 8
 _LARGEST = 3
+# A part that is told by its name.
+_MOST = 0.4
 # Kernels beyond this share of a step: making anything else faster gains little.
 _WORK_SHARE = 0.8
 
@@ -110,11 +113,18 @@ def sentence(run: RunBudget) -> str:
         return f"Not overhead: {first.share:.0%} of the {run.per} is the kernels' own work{_led_by(first)}."
     text = f"{first.category} dominates: {first.share:.0%} of the {run.per}"
     part = max(first.parts, key=lambda part: part.ns, default=None)
-    if part is not None and part.ns > 0.4 * first.ns:
-        text += f", most of it {part.name} ({format_ns(part.ns)})"
+    if part is not None and part.ns > _MOST * first.ns:
+        text += f", most of it {part.name} ({format_ns(part.ns)}){_holder(first) if part.name == 'gil' else ''}"
     else:
         text += _led_by(first)
     return text + (f"; then {second.category} with {second.share:.0%}." if second.share >= 0.1 else ".")
+
+
+def _holder(category: HostCategory) -> str:
+    """The thread that holds the GIL for most of the time that others wait for it."""
+    names = (frame.frame.removeprefix(GIL_HOLDER) for frame in category.top if frame.frame.startswith(GIL_HOLDER))
+    name = next(names, "")
+    return f", which {plain(name)} holds" if name else ""
 
 
 def _led_by(category: HostCategory) -> str:
