@@ -12,9 +12,18 @@ from pathlib import Path
 from threading import Event
 from typing import Any, TypeAlias
 
+import msgspec
+
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown
-from overhead_lens.captures.directory import Kind, read_capture, recording_directory, release_directory, schema_of
+from overhead_lens.captures.directory import (
+    Kind,
+    damaged,
+    read_capture,
+    recording_directory,
+    release_directory,
+    schema_of,
+)
 from overhead_lens.comparison.difference import compare_budgets, differences
 from overhead_lens.comparison.model import Delta
 from overhead_lens.documents.delta import delta_document
@@ -304,7 +313,7 @@ def load_with(path: Path, classifier: Classifier) -> Stored:
     if path.is_file():
         raise UsageError(f"{path} is a file, no directory of a capture: `analyze` reads traces")
     if (path / DELTA).is_file():
-        return compare_captures(path / SIDES[0], path / SIDES[1], classifier, MARGIN_SHARE, force=True)
+        return compare_captures(path / SIDES[0], path / SIDES[1], classifier, _stored_margin(path), force=True)
     if is_job(path):
         return job_of(path, classifier)
     schema = schema_of(path)
@@ -312,6 +321,20 @@ def load_with(path: Path, classifier: Classifier) -> Stored:
         if kind.is_of(schema):
             return analyzed(path, classifier)
     return budget_of(path, classifier).breakdown
+
+
+class _Margin(msgspec.Struct, frozen=True):
+    """The margin with which two captures were compared when they were recorded."""
+
+    margin_share: float
+
+
+def _stored_margin(path: Path) -> float:
+    """The margin of the comparison in a directory."""
+    try:
+        return msgspec.json.decode((path / DELTA).read_bytes(), type=_Margin).margin_share
+    except (OSError, msgspec.DecodeError) as error:
+        raise damaged("comparison", path, f"{DELTA}: {error}") from error
 
 
 def compare_captures(

@@ -163,11 +163,12 @@ def _shares(evidence: Evidence, traced: TraceBudget | None, wall: Estimate, clas
 
 
 def _wall(clock: pd.DataFrame, wall: Estimate, evidence: Evidence) -> Wall:
-    low, high = wall.interval()
     work = evidence.meta.work
     floor = None if work is None else make_floor(work, evidence.peaks, evidence.meta.subject.device_kind)
     processes, calls = int(clock["process"].nunique()), int(clock["calls"].sum())
-    return Wall(round(wall.value), (low, high), processes, len(clock), calls, floor.ns if floor else 0.0, floor)
+    floor_ns = floor.ns if floor else 0.0
+    made = wall.reported(), processes, len(clock), calls, floor_ns, floor
+    return Wall(round(wall.value), *made, interval=wall.method)
 
 
 def _blocks(clock: pd.DataFrame, kept: pd.DataFrame) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from overhead_lens.errors import require
 from overhead_lens.instruments.peaks.evidence import Peaks
 from overhead_lens.result import Result
 from overhead_lens.scenario import Published, Work
+from overhead_lens.stats.estimate import Measured
 from overhead_lens.stats.values import Interval
 from overhead_lens.subject import Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
@@ -43,12 +44,10 @@ class Floor:
 
 
 @dataclass(frozen=True, slots=True)
-class Wall:
-    """The unprofiled wall time of one call.
+class Wall(Measured):
+    """The unprofiled wall time of one call: the median over processes of their median block.
 
     Attributes:
-        ns: Median over processes of the per-process median block.
-        ci95_ns: Interval over processes.
         processes: Fresh worker processes measured.
         blocks, calls: Timed blocks and measured calls in all processes.
         floor_ns: ``floor.ns``; 0 without a floor.
@@ -56,7 +55,6 @@ class Wall:
     """
 
     ns: int
-    ci95_ns: Interval
     processes: int
     blocks: int
     calls: int
@@ -64,9 +62,9 @@ class Wall:
     floor: Floor | None = None
 
     def __post_init__(self) -> None:
+        Measured.__post_init__(self)
         require(self.ns >= 0, "wall time is negative")
         require(self.floor is None or self.floor.ns == self.floor_ns, "the floor is given twice and differs")
-        require(self.ci95_ns[0] <= self.ci95_ns[1], f"interval {self.ci95_ns} is reversed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +87,8 @@ class Closure:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Measured):
     """A category's time by one instrument."""
-
-    ns: float
-    ci95_ns: Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,9 +367,10 @@ class Breakdown(Result):
 
     @property
     def precision_share(self) -> float:
-        """Half the width of the 95 % interval as a share of its value, of the wall or of the largest category: the wider one."""
+        """Half the width of the 95 % interval as a share of its value, of the wall or of the largest category: the wider one.
+
+        A wall of few processes has none. The largest category's holds what the wall may be off by.
+        """
         largest = max(self.host, key=lambda category: category.ns)
-        return max(
-            (high - low) / 2 / max(1, ns)
-            for ns, (low, high) in ((self.wall.ns, self.wall.ci95_ns), (largest.ns, largest.ci95_ns))
-        )
+        known = [(largest.ns, largest.ci95_ns), *([(self.wall.ns, self.wall.ci95_ns)] if self.wall.has_level else [])]
+        return max((high - low) / 2 / max(1, ns) for ns, (low, high) in known)

@@ -9,11 +9,12 @@ duration: a thread that worked all through its tenth of the time was busy for a 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from overhead_lens.budget.host import host_categories
-from overhead_lens.budget.shares import shares_of_stacks
+from overhead_lens.budget.shares import shares_of_blocks
 from overhead_lens.errors import require
 from overhead_lens.readers.py_spy.threads import SampledThread
 from overhead_lens.readers.py_spy.truncated_stacks import completed
@@ -21,8 +22,14 @@ from overhead_lens.stack import Stack
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.units import format_ns
 
 MAIN = "MainThread"
+
+# More hold too few stacks each to tell how much they differ (``shares_of_blocks``).
+_MOST_BLOCKS = 20
+# Less time in parallel regions needs no word about how it divides.
+_PARALLEL_SHARE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +78,24 @@ def thread_budgets(
         wall_ns: How long they were watched.
         classifier: Rules; fitted to these stacks here.
     """
-    stacks = completed([thread.stacks for thread in threads])
-    fitted = classifier.fitted(stack for group in stacks for stack in group)
+    pieces = iter(completed([block for thread in threads for block in in_blocks(thread.blocks)]))
+    stacks = [[next(pieces) for _ in in_blocks(thread.blocks)] for thread in threads]
+    fitted = classifier.fitted(stack for blocks in stacks for block in blocks for stack in block)
     looks: Counter[int] = Counter()
     for thread in threads:
         looks[thread.process] = max(looks[thread.process], thread.samples)
     budgets = [
-        _budget(thread, group, wall_ns, thread.samples / looks[thread.process], fitted)
-        for thread, group in zip(threads, stacks, strict=True)
+        _budget(thread, blocks, wall_ns, thread.samples / looks[thread.process], fitted)
+        for thread, blocks in zip(threads, stacks, strict=True)
     ]
     return tuple(sorted(budgets, key=lambda budget: (not is_main(budget, pid), -budget.busy_share)))
+
+
+def in_blocks(blocks: Sequence[Sequence[Stack]]) -> list[list[Stack]]:
+    """Blocks of consecutive stacks, neighbours put together so that there are at most twenty; empty ones are left out."""
+    size = -(-len(blocks) // _MOST_BLOCKS) or 1
+    together = [chain.from_iterable(blocks[at : at + size]) for at in range(0, len(blocks), size)]
+    return [stacks for each in together if (stacks := list(each))]
 
 
 def is_main(thread: SampledThread | ThreadBudget, pid: int) -> bool:
@@ -89,9 +104,9 @@ def is_main(thread: SampledThread | ThreadBudget, pid: int) -> bool:
 
 
 def _budget(
-    thread: SampledThread, stacks: Sequence[Stack], wall_ns: int, seen_share: float, classifier: Classifier
+    thread: SampledThread, blocks: Sequence[Sequence[Stack]], wall_ns: int, seen_share: float, classifier: Classifier
 ) -> ThreadBudget:
-    shares = shares_of_stacks([stacks], classifier)
+    shares = shares_of_blocks(blocks, classifier)
     return ThreadBudget(
         name=thread.name,
         thread=thread.thread,
@@ -102,3 +117,17 @@ def _budget(
         samples=thread.samples,
         host=host_categories(wall_ns, shares, shares.replicates * wall_ns),
     )
+
+
+def placement_warnings(unplaced: str, host: Sequence[HostCategory]) -> Iterator[str]:
+    """What cannot be told of parallel regions where the threads were not placed."""
+    if not unplaced:
+        return
+    kernel, wait = host[HOST_CATEGORIES.index("kernel")], host[HOST_CATEGORIES.index("wait")]
+    parallel_ns = sum(part.ns for part in wait.parts if part.name == "parallel")
+    if parallel_ns > _PARALLEL_SHARE * sum(category.ns for category in host):
+        together = format_ns(kernel.ns + parallel_ns)
+        yield (
+            f"{unplaced}: sampling makes its threads wait for each other, so kernel and wait/parallel are known only together"
+            f" ({together}), and may be too large"
+        )

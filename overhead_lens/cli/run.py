@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.arguments import Html, Rules, directory_option
 
 REPORT = "report.txt"
+_PRINTING = ".printing"
 
 
 def run(
@@ -51,7 +53,9 @@ def run(
     path, exit_code = record_run(program, _of_rank(output, program.label), Path("traces"))
     budget = run_budget_of(path, classifier)
     if output is None:
-        print_into(sys.stderr, budget)
+        with _alone(path.parent if _rank() else None):
+            print_into(sys.stderr, budget)
+            sys.stderr.flush()
     else:
         with (path / REPORT).open("w", encoding="utf-8") as file:
             print_into(file, budget)
@@ -75,6 +79,21 @@ def _checked(step: str) -> str:
     if step and not (place and at):
         raise UsageError(f"--step {step}: write FILE:LINE or MODULE:FUNCTION")
     return step
+
+
+@contextmanager
+def _alone(folder: Path | None) -> Iterator[None]:
+    """Print while no other rank of the job prints, whose directory is ``folder``."""
+    if folder is None:
+        yield
+        return
+    import fcntl
+
+    with ExitStack() as stack:
+        with suppress(OSError):
+            file = stack.enter_context((folder / _PRINTING).open("w"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _file_of_rank(option: str, file: Path | None) -> Path | None:

@@ -193,10 +193,9 @@ def rescaled(breakdown: Breakdown, wall_ns: int) -> Breakdown:
     if not breakdown.wall.ns:
         weights[-1] = float(wall_ns)
     sizes = round_to_sum(weights, wall_ns)
-    low, high = breakdown.wall.ci95_ns
     return replace(
         breakdown,
-        wall=replace(breakdown.wall, ns=wall_ns, ci95_ns=(low * scale, high * scale)),
+        wall=replace(breakdown.wall, ns=wall_ns, ci95_ns=breakdown.wall.scaled(scale)),
         host=tuple(_rescaled_category(old, ns, scale) for old, ns in zip(breakdown.host, sizes, strict=True)),
         closure=replace(breakdown.closure, sum_ns=wall_ns),
         device=None if breakdown.device is None else _rescaled_device(breakdown.device, wall_ns),

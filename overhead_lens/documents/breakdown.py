@@ -37,10 +37,15 @@ class Floor(Row, frozen=True):
 
 
 class Wall(Row, frozen=True):
-    """Unprofiled wall time of a call, ns; ``floor_ns`` is 0 and ``floor`` null where the work is not known."""
+    """Unprofiled wall time of a call, ns; ``floor_ns`` is 0 and ``floor`` null where the work is not known.
+
+    ``interval`` says how ``ci95_ns`` was made: ``bootstrap over processes``, ``bootstrap over blocks`` of a single process, or
+    ``range of N processes``, which are too few for an interval of 95 %.
+    """
 
     ns: float
     ci95_ns: TenthsInterval
+    interval: str
     processes: int
     blocks: int
     calls: int
@@ -185,7 +190,7 @@ def breakdown_document(breakdown: model.Breakdown) -> BreakdownDocument:
         breakdown,
         subject=json_subject(breakdown.subject),
         device=None if breakdown.device is None else _device(breakdown.device),
-        cross_checks=[_cross_check(check) for check in breakdown.cross_checks],
+        cross_checks=[cross_check(check) for check in breakdown.cross_checks],
         instructions=None if breakdown.instructions is None else _instructions(breakdown.instructions),
     )
 
@@ -205,7 +210,8 @@ def _device(device: model.DeviceShare) -> Device:
     )
 
 
-def _cross_check(check: model.CrossCheck) -> CrossCheck:
+def cross_check(check: model.CrossCheck) -> CrossCheck:
+    """The row of a check."""
     readings: dict[str, float | Interval | None] = {}
     for name, reading in (("samples", check.samples), ("trace", check.trace), ("ablation", check.ablation)):
         readings[f"{name}_ns"] = reading.ns if reading else None

@@ -4,25 +4,49 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from overhead_lens.documents.breakdown import CrossCheck, cross_check
 from overhead_lens.documents.common import Category, Document, Row, TenthsInterval, fill
 from overhead_lens.studies.run.analysis import RunBudget
 
 
 class Steps(Row, frozen=True):
-    """Steps that were seen, those of the warm-up, and the bare ones that set the wall time."""
+    """Steps that were seen, those of the warm-up, and the bare ones that set the wall time.
+
+    ``measured`` is 0 where none was bare and all of them set it; ``thread`` is empty for the main thread.
+    """
 
     found_by: Literal["explicit", "profiler", "optimizer", "module", "loop", "none"]
     where: str
     count: int
     warm_up: int
     measured: int
+    thread: str
 
 
 class Wall(Row, frozen=True):
-    """Mean unprofiled wall time of a step, ns, with its interval over blocks of steps."""
+    """Mean unprofiled wall time of a step, ns, with its interval over blocks of steps.
+
+    ``interval`` says how ``ci95_ns`` was made: ``t over blocks``, or ``none`` for a single time, which ``ci95_ns`` repeats.
+    """
 
     ns: float
     ci95_ns: TenthsInterval
+    interval: Literal["t over blocks", "none"]
+
+
+class Phase(Row, frozen=True):
+    """What the whole run was spent on; the phases sum to its wall."""
+
+    name: Literal["import", "compile", "warm_up", "steps", "other"]
+    wall_ns: int
+
+
+class Sampling(Row, frozen=True):
+    """Stacks inside the steps, and how much longer a sampled step took than a bare one; null without both."""
+
+    rate_hz: int
+    stacks: int
+    step_ratio: float | None
 
 
 class Thread(Row, frozen=True):
@@ -53,7 +77,7 @@ class Slow(Row, frozen=True):
 
 
 class RunDocument(Document, frozen=True, kw_only=True):
-    """Where the time of a program's steps goes. ``host`` is of the main thread and sums to the wall."""
+    """Where the time of a program's steps goes. ``host`` is of the thread with the steps and sums to the wall."""
 
     schema: Literal["overhead-lens/run/1"] = "overhead-lens/run/1"
     command: list[str]
@@ -64,6 +88,9 @@ class RunDocument(Document, frozen=True, kw_only=True):
     host: list[Category]
     threads: list[Thread]
     device: None
+    phases: list[Phase]
+    sampling: Sampling
+    cross_checks: list[CrossCheck]
     regions: list[Region]
     slowest: list[Slow]
     warnings: list[str]
@@ -73,4 +100,4 @@ class RunDocument(Document, frozen=True, kw_only=True):
 
 def run_document(budget: RunBudget) -> RunDocument:
     """The document of a run."""
-    return fill(RunDocument, budget)
+    return fill(RunDocument, budget, cross_checks=[cross_check(check) for check in budget.cross_checks])

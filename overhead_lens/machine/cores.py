@@ -22,6 +22,9 @@ _SPIN_AT_MOST_S = 0.25
 _LOOK_S = 0.001
 _IDLE_SHARE = 0.7
 
+# Of a thread's ``stat``, counted from behind its name.
+_PROCESSOR = 36
+
 
 def share_one_core(pids: Iterable[int]) -> dict[int, dict[int, set[int]]]:
     """Keep the main threads of processes on the idlest core, and their other threads off it.
@@ -66,6 +69,14 @@ def _threads_of(pid: int) -> list[int]:
     with contextlib.suppress(OSError):
         return [int(path.name) for path in (_PROCESSES / str(pid) / "task").iterdir()]
     return []
+
+
+def last_core(thread: int) -> int | None:
+    """The core on which a thread runs or ran last (proc(5), ``stat``); None where unknown."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        stat = (_PROCESSES / str(thread) / "stat").read_text(encoding="utf-8", errors="replace")
+        return int(stat.rpartition(")")[2].split()[_PROCESSOR])
+    return None
 
 
 class Stoppable(Protocol):

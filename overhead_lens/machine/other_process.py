@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.machine.guard import threads_of
 
 PROC = Path("/proc")
 
@@ -70,12 +71,34 @@ def cpu_ns(pid: int) -> int | None:
         return None
 
 
+def thread_cpu_ns(pid: int) -> dict[int, int]:
+    """CPU time of each thread of a process so far (proc(5), ``schedstat``); empty where it cannot be read."""
+    fields = {thread: _read(PROC / f"{pid}/task/{thread}/schedstat").split() for thread in threads_of(pid)}
+    return {thread: int(each[0]) for thread, each in fields.items() if each}
+
+
 def thread_count(pid: int) -> int:
     """How many threads a process has; 1 where that cannot be read."""
-    try:
-        return len(list((PROC / str(pid) / "task").iterdir()))
-    except OSError:
-        return 1
+    return max(1, len(threads_of(pid)))
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadState:
+    """A thread of a process: its number, its state's letter (proc(5)), and who traces it, 0 for nobody."""
+
+    thread: int
+    state: str
+    tracer: int
+
+
+def thread_states(pid: int) -> list[ThreadState]:
+    """The threads of a process; none where they cannot be read."""
+    found = []
+    for thread in threads_of(pid):
+        status = _status(Path(f"{pid}/task/{thread}"))
+        if status:
+            found.append(ThreadState(thread, status.get("State", "R")[0], int(status.get("TracerPid", "0"))))
+    return found
 
 
 def runs(pid: int) -> bool:
@@ -138,7 +161,7 @@ def _watcher(pid: int, tracer: int) -> str | None:
     return None
 
 
-def _status(pid: int) -> dict[str, str] | None:
+def _status(pid: int | Path) -> dict[str, str] | None:
     """Fields of ``/proc/PID/status``; None without such a process."""
     lines = _read(PROC / str(pid) / "status").splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)} if lines else None

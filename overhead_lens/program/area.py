@@ -30,19 +30,20 @@ _ROWS = 7
 class Word(IntEnum):
     """Words at the start of the area, int64.
 
-    The program writes all but ``BEGUN``, ``ENDED`` and ``REFUSED``: it counts in ``WANTED`` the turns of sampling that it asked
-    for, and the recorder answers with that number when the sampler has begun, and has ended.
+    The program writes all but ``ANSWERED``, ``REFUSED`` and ``PLACED``: it counts its requests in ``WANTED``, and the recorder answers with
+    the same number. Odd requests ask it to sample, even ones to rest.
     """
 
     STARTED_NS = 0  # the program's own code began, perf_counter_ns
     FINISHED_NS = 1  # ... and ended
     FOUND = 2  # steps are being measured
     WANTED = 3
-    BEGUN = 4
-    ENDED = 5
-    REFUSED = 6
+    ANSWERED = 4
+    ENOUGH = 5  # no stack is wanted any more
+    REFUSED = 6  # there is no sampler, or none any more
     ROWS = _ROWS
-    THREAD = 8  # the main thread's id, as the operating system knows it
+    THREAD = 8  # the thread with the steps, as the operating system knows it
+    PLACED = 9  # the thread with the steps is on a core of its own, which a child inherits
 
 
 class Phase(IntEnum):

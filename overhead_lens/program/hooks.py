@@ -109,7 +109,7 @@ class _OutermostModules:
         self._watcher = watcher
         self._class: Any = None
         self._own: Any = None
-        self._depth = 0
+        self._inside: set[int] = set()
         self._over = False
         watcher.let_go["module"] = self._end
 
@@ -146,16 +146,17 @@ class _OutermostModules:
         self._over, self._class = True, None
 
     def _telling(self, own: Any) -> Any:
-        main, watcher = threading.get_ident(), self._watcher
+        watcher, inside, this_thread = self._watcher, self._inside, threading.get_ident
 
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
-            if self._depth or threading.get_ident() != main:
+            thread = this_thread()
+            if thread in inside:
                 return own(module, *args, **kwargs)
-            self._depth = 1
+            inside.add(thread)
             try:
                 return own(module, *args, **kwargs)
             finally:
-                self._depth = 0
+                inside.discard(thread)
                 watcher.marked("module", id(module))
 
         return __call__

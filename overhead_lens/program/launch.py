@@ -124,15 +124,24 @@ def _set_first_path(path: str, *, always: bool = False) -> None:
 
 def _report(error: BaseException) -> None:
     """End as Python does after an exception, without our own frames in its traceback."""
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(_OURS):
-        traceback = traceback.tb_next
-    _show(error, traceback)
+    _show(error, _without_ours(error.__traceback__))
     if isinstance(error, KeyboardInterrupt):
         # Python ends by the signal, after what is to be done at exit.
         sys.excepthook = lambda *_: None
         raise error.with_traceback(None)
     raise SystemExit(1)
+
+
+def _without_ours(traceback: TracebackType | None) -> TracebackType | None:
+    """The traceback without the frames of this package; a long one has thousands."""
+    kept = []
+    while traceback is not None:
+        if not traceback.tb_frame.f_code.co_filename.startswith(_OURS):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    for one, following in zip(kept, [*kept[1:], None], strict=True):
+        one.tb_next = following
+    return kept[0] if kept else None
 
 
 def _show(error: BaseException, traceback: TracebackType | None) -> None:

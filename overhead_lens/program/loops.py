@@ -2,27 +2,45 @@
 
 The main flow is the module's own code and the functions that nothing but it calls by name: what could be handed to
 ``torch.compile``, a decorated function, a method or anything that one of those calls, stays as it is written, since a compiler
-would see the marks. A mark is a call of a builtin, some 25 ns::
+would see the marks. A mark is a call of a builtin::
 
-    for batch in loader:            for batch in loader:
-        train(batch)                    __overhead_lens_tick_0__()
-                                        train(batch)
+    for batch in loader:            for batch in __overhead_lens_each_0__(loader):
+        train(batch)                    train(batch)
                                     __overhead_lens_left_0__()
+    while queue:                    while queue:
+        train(queue)                    __overhead_lens_tick_1__()
+                                        train(queue)
+                                    __overhead_lens_left_1__()
+
+A ``for`` loop that is not that of the steps costs nothing from its next start on, when the builtin is ``iter``. A tick costs some
+25 ns all the time, so that a ``while`` loop is marked only where its body calls something.
 """
 
 from __future__ import annotations
 
 import ast
+import dis
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-TICK, LEFT, STEP = "__overhead_lens_tick_{}__", "__overhead_lens_left_{}__", "__overhead_lens_step__"
+EACH, TICK, LEFT = "__overhead_lens_each_{}__", "__overhead_lens_tick_{}__", "__overhead_lens_left_{}__"
+STEP = "__overhead_lens_step__"
 
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES = (*_Function, ast.ClassDef, ast.Lambda)
 _Loop = (ast.For, ast.AsyncFor, ast.While)
+
+
+def _iterates_at_items() -> bool:
+    """Whether this Python says of an error in a loop's start that it is in the items, or in the whole statement."""
+    loop = compile("for x in y:\n    pass", "", "exec")
+    start = next(each for each in dis.get_instructions(loop) if each.opname == "GET_ITER")
+    return getattr(getattr(start, "positions", None), "col_offset", 0) != 0
+
+
+_ITERATES_AT_ITEMS = _iterates_at_items()
 
 
 @dataclass(frozen=True)
@@ -99,10 +117,14 @@ def _mark_loops(scope: Any, file: str, places: list[Loop], first: int) -> None:
             statements = getattr(holder, name, None)
             if not isinstance(statements, list):
                 continue
-            for loop in [node for node in statements if isinstance(node, _Loop)]:
+            for loop in [node for node in statements if isinstance(node, _Loop) and _may_be_steps(node)]:
                 number = first + len(places)
                 places.append(Loop(file, loop.lineno, loop.end_lineno or loop.lineno))
-                loop.body.insert(0, _call(TICK.format(number), loop))
+                if isinstance(loop, ast.For):
+                    place = loop.iter if _ITERATES_AT_ITEMS else loop
+                    loop.iter = _call_of(EACH.format(number), place, loop.iter)
+                else:
+                    loop.body.insert(0, _call(TICK.format(number), loop))
                 statements.insert(statements.index(loop) + 1, _call(LEFT.format(number), loop))
 
 
@@ -135,11 +157,22 @@ def _dotted(tree: ast.Module, function: ast.AST) -> str:
     return ""
 
 
+def _may_be_steps(loop: ast.AST) -> bool:
+    """Whether a loop's iterations may be steps: not of a ``while`` loop that calls nothing."""
+    if not isinstance(loop, ast.While):
+        return True
+    return any(isinstance(node, (ast.Call, ast.Await, ast.MatMult)) for part in loop.body for node in ast.walk(part))
+
+
 def _call(name: str, place: ast.stmt) -> ast.Expr:
-    function = ast.Name(name, ast.Load())
-    call = ast.Call(function, [], [])
-    statement = ast.Expr(call)
-    for node in (function, call, statement):
-        node.lineno = node.end_lineno = place.lineno
-        node.col_offset = node.end_col_offset = place.col_offset
-    return statement
+    call = ast.copy_location(ast.Expr(_call_of(name, place)), place)
+    for node in ast.walk(call):
+        if isinstance(node, (ast.expr, ast.stmt)):
+            node.end_lineno, node.end_col_offset = node.lineno, node.col_offset
+    return call
+
+
+def _call_of(name: str, place: ast.expr | ast.stmt, *arguments: ast.expr) -> ast.Call:
+    """A call of a builtin that stands where ``place`` stands."""
+    function = ast.copy_location(ast.Name(name, ast.Load()), place)
+    return ast.copy_location(ast.Call(function, list(arguments), []), place)

@@ -20,17 +20,20 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from types import CodeType, FrameType
 from typing import Any
 
 from overhead_lens.program.area import NOTES, Area, Phase, Word
-from overhead_lens.program.loops import LEFT, STEP, TICK, Loop
+from overhead_lens.program.entries import Entries
+from overhead_lens.program.hold import hold_until_sampled
+from overhead_lens.program.loops import EACH, LEFT, STEP, TICK, Loop
 from overhead_lens.program.trace import StepTrace
 
 KINDS = ("explicit", "profiler", "optimizer", "module", "loop")
@@ -40,14 +43,18 @@ _REGULAR_MARKS = 3
 _LOOP_MARKS = 10
 _SCOUTING_NS = 1_000_000_000
 _LONG_SCOUTING_NS = 3_000_000_000
-_BARE_NS = 1_000_000_000
+# Turns of the instruments double in length, so that a short program has some of each.
+_FIRST_SAMPLED_NS, _LONGEST_SAMPLED_NS, _SAMPLED_NS = 400_000_000, 4_000_000_000, 24_000_000_000
+_BARE_SHARE, _BARE_STEPS = 0.25, 3
+_TRACED_AFTER = 2
+_REGIONS_NS = 1_000_000_000
 _POLL_NS = 20_000_000
 _ATTACHING_NS = 60_000_000_000
 _SETTLING_NS = 10_000_000_000
-_WINDOW_STEPS, _WINDOW_NS = 5, 200_000_000
+_WINDOW_STEPS, _WINDOW_NS = 5, 100_000_000
 _SETTLED_SHARE = 0.05
-_TURNS = 3
 _FOREVER = 2**62
+_item, _NEVER = itemgetter(0), object()
 # Reading the thread's counters takes 2 us, and the step after it some more.
 _COUNTED_STEP_NS = 1_000_000
 _NOT_COUNTED = (0, 0, 0, 0)
@@ -63,6 +70,7 @@ class Candidate:
 
     kind: str
     key: object
+    thread: int
     marks: int = 0
     first_ns: int = 0
     last_ns: int = 0
@@ -87,26 +95,28 @@ class StepWatcher:
         self._kinds = tuple(kinds)
         self._main = threading.get_ident()
         self._alive = True
-        self._candidates: dict[tuple[str, object], Candidate] = {}
+        self._candidates: dict[tuple[str, object, int], Candidate] = {}
+        self._scouting = threading.Lock()
         self._scouting_since = 0
         self._chosen: Candidate | None = None
         self._loops: list[Loop] = []
+        self._ticks: dict[int, Callable[[], Any]] = {}
         self._begin_ns = 0
         self._deadline_ns = _FOREVER
         self._plan: Iterator[int] = iter(())
         self._trace = StepTrace(folder)
         self._phase = Phase.WARM_UP
-        self._turn = 0
         self._is_measured = False
         self._recent: list[int] = []
         self._reads_usage = False
         self.gc_ns = self.compile_ns = self.data_ns = 0
         self.let_go: dict[str, Callable[[], None]] = {}
         self._inside: defaultdict[int, list[tuple[str, int]]] = defaultdict(list)
-        self._regions: dict[tuple[str, int], list[float]] = {}
+        self._regions: defaultdict[tuple[str, int], Entries] = defaultdict(Entries)
         self._region_places: dict[str, set[tuple[str, str, int]]] = {}
         area.write(Word.THREAD, threading.get_native_id())
-        os.register_at_fork(after_in_child=self._die)
+        self._cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+        os.register_at_fork(after_in_child=self._in_child)
 
     # ------------------------------------------------------------------ sources of marks
 
@@ -128,31 +138,36 @@ class StepWatcher:
         self.marked("explicit", None)
 
     def marked(self, kind: str, key: object) -> None:
-        """A mark of a source; a source of the same kind and key is the same."""
-        if not self._alive or threading.get_ident() != self._main:
+        """A mark of a source; a source of the same kind, key and thread is the same."""
+        if not self._alive:
             return
-        chosen = self._chosen
-        if chosen is not None and chosen.kind == kind and chosen.key == key:
+        chosen, thread = self._chosen, threading.get_ident()
+        if chosen is not None and chosen.kind == kind and chosen.key == key and chosen.thread == thread:
             self._mark()
         elif chosen is None or KINDS.index(kind) < KINDS.index(chosen.kind):
             self._scout(kind, key)
 
     def _scout(self, kind: str, key: object) -> None:
-        if not self._alive or kind not in self._kinds:
+        # Another thread's mark at the same time is left out: nothing here may wait.
+        if not self._alive or kind not in self._kinds or not self._scouting.acquire(blocking=False):
             return
-        now_ns = _clock()
-        candidate = self._candidates.setdefault((kind, key), Candidate(kind, key, first_ns=now_ns))
-        candidate.marks, candidate.last_ns = candidate.marks + 1, now_ns
-        self._scouting_since = self._scouting_since or now_ns
-        best = self._best(now_ns)
-        if best is not None:
-            self._choose(best)
+        try:
+            now_ns, thread = _clock(), threading.get_ident()
+            candidate = self._candidates.setdefault((kind, key, thread), Candidate(kind, key, thread, first_ns=now_ns))
+            candidate.marks, candidate.last_ns = candidate.marks + 1, now_ns
+            self._scouting_since = self._scouting_since or now_ns
+            best = self._best(now_ns)
+            # What is chosen is measured from a mark of its own on, in its own thread.
+            if best is candidate:
+                self._choose(best)
+        finally:
+            self._scouting.release()
 
     def _best(self, now_ns: int) -> Candidate | None:
         """The most telling regular source; None while one that tells more may yet become regular."""
         waited_ns = now_ns - self._scouting_since
         for kind in KINDS[:-1]:
-            of_kind = [candidate for (its, _), candidate in self._candidates.items() if its == kind]
+            of_kind = [candidate for candidate in self._candidates.values() if candidate.kind == kind]
             most = max(of_kind, key=lambda candidate: candidate.marks, default=None)
             if most is not None and most.marks >= _REGULAR_MARKS:
                 return most
@@ -176,26 +191,42 @@ class StepWatcher:
         self._plan = self._turns()
         self._deadline_ns = 0
         self._begin_ns = 0
+        self._area.write(Word.THREAD, threading.get_native_id())
         self._area.write(Word.FOUND, 1)
         for kind in KINDS[KINDS.index(candidate.kind) + 1 :]:
             self.let_go.pop(kind, lambda: None)()
         for number in range(len(self._loops)):
             chosen = candidate.kind == "loop" and candidate.key == number
-            self._bind(TICK, number, self._mark if chosen else count().__next__)
-            self._bind(LEFT, number, self._left if chosen else count().__next__)
+            self._bind(number, self._mark, self._left) if chosen else self._bind(number)
         place = self._loops[candidate.key] if isinstance(candidate.key, int) and candidate.kind == "loop" else None
         if place is not None:
             self._note(home=[place.file, "", place.line, place.last_line])
         # A loop's mark begins a step, all others end one.
-        self._note(found_by=candidate.kind, before=candidate.marks - (candidate.kind == "loop"))
+        thread = "" if candidate.thread == self._main else threading.current_thread().name
+        before = candidate.marks - (candidate.kind == "loop")
+        self._note(found_by=candidate.kind, before=before, thread=thread, first_ns=candidate.first_ns)
         self._mark()
 
     def _look_at(self, number: int) -> None:
-        self._bind(TICK, number, lambda: self._scout("loop", number))
-        self._bind(LEFT, number, lambda: None)
+        self._bind(number, lambda: self._scout("loop", number), lambda: None)
 
-    def _bind(self, name: str, number: int, function: Callable[[], Any]) -> None:
-        setattr(builtins, name.format(number), function)
+    def _bind(self, number: int, tick: Callable[[], Any] | None = None, left: Callable[[], Any] | None = None) -> None:
+        """Have something done at each turn of a loop, and behind it; nothing from its next start on."""
+        free = count().__next__
+        self._ticks[number] = tick or free
+        setattr(builtins, EACH.format(number), iter if tick is None else self._ticking(number))
+        setattr(builtins, TICK.format(number), tick or free)
+        setattr(builtins, LEFT.format(number), left or free)
+
+    def _ticking(self, number: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+        """What yields the items of a loop and ticks behind each; without a frame of its own while the loop runs."""
+        ticks = self._ticks
+
+        def each(items: Iterable[Any]) -> Iterator[Any]:
+            # What a tick does may change while the loop runs.
+            return map(_item, zip(items, iter(lambda: ticks[number](), _NEVER), strict=False))  # noqa: PLW0108
+
+        return each
 
     def _left(self) -> None:
         """The measured loop is over: what follows is no step. After a loop too short to be measured another may be chosen."""
@@ -235,17 +266,23 @@ class StepWatcher:
         """The instruments in turns; yields when to be asked again."""
         self._phase = Phase.WARM_UP
         yield from self._warm_up()
-        for turn in range(_TURNS):
-            yield from self._bare()
-            yield from self._sampled()
-            self._is_measured = True
-            yield from self._bare()
-            if turn == 0:
+        self._note(settled_ns=_clock())
+        sampled_ns, length_ns, turn = 0, _FIRST_SAMPLED_NS, 0
+        while sampled_ns < _SAMPLED_NS and not self._area.read(Word.REFUSED):
+            yield from self._sampled(length_ns)
+            yield from self._bare(round(_BARE_SHARE * length_ns))
+            sampled_ns, turn = sampled_ns + length_ns, turn + 1
+            length_ns = min(2 * length_ns, _LONGEST_SAMPLED_NS)
+            if turn == _TRACED_AFTER:
                 yield from self._traced()
-            self._write_regions()
+                yield from self._bare(_FIRST_SAMPLED_NS)
+        self._area.write(Word.ENOUGH, 1)
+        if turn < _TRACED_AFTER:
+            yield from self._bare(_FIRST_SAMPLED_NS)
+            yield from self._traced()
         self._phase = Phase.BARE
         while True:
-            yield _clock() + _BARE_NS
+            yield _clock() + _REGIONS_NS
             self._write_regions()
 
     def _warm_up(self) -> Iterator[int]:
@@ -276,29 +313,42 @@ class StepWatcher:
             code, line = same[-1].f_code, same[-1].f_lineno
             self._note(home=[code.co_filename, code.co_name, line, line])
 
-    def _bare(self) -> Iterator[int]:
+    def _bare(self, length_ns: int) -> Iterator[int]:
         self._phase = Phase.BARE
-        yield _clock() + _BARE_NS
+        until_ns = _clock() + length_ns
+        for _ in range(_BARE_STEPS - 1):
+            yield 0
+        yield until_ns
+        self._is_measured = True
+        self._write_regions()
 
-    def _sampled(self) -> Iterator[int]:
-        """Ask for the sampler, and wait until it has come and gone."""
-        area = self._area
-        if area.read(Word.REFUSED):
-            return
-        self._turn += 1
+    def _sampled(self, length_ns: int) -> Iterator[int]:
+        """Have the sampler go on, and rest again."""
         self._phase = Phase.ATTACHING
-        area.write(Word.WANTED, self._turn)
+        if (yield from self._ask()):
+            hold_until_sampled()
+            self._phase = Phase.SAMPLED
+            yield _clock() + length_ns
+            self._phase = Phase.ATTACHING
+        yield from self._ask()
+
+    def _ask(self) -> Generator[int, None, bool]:
+        """Ask the recorder for what comes next, and wait for its answer; whether it came."""
+        area = self._area
+        wanted = area.read(Word.WANTED) + 1
+        area.write(Word.WANTED, wanted)
         limit_ns = _clock() + _ATTACHING_NS
-        while area.read(Word.BEGUN) < self._turn:
+        while area.read(Word.ANSWERED) < wanted:
             if area.read(Word.REFUSED) or _clock() > limit_ns:
-                return
+                return False
             yield _clock() + _POLL_NS
-        self._phase = Phase.SAMPLED
-        while area.read(Word.ENDED) < self._turn:
-            yield _clock() + _POLL_NS
+        return True
 
     def _traced(self) -> Iterator[int]:
         trace = self._trace
+        if threading.get_ident() != self._main:
+            self._note(untraced="they run in another thread than the main one")
+            return
         step_ns = median(self._recent) if self._recent else 0.0
         if not trace.begin(step_ns):
             self._note(untraced=trace.reason)
@@ -309,7 +359,7 @@ class StepWatcher:
                 with trace.step(number):
                     yield 0
         finally:
-            self._phase = Phase.BARE
+            self._phase = Phase.ATTACHING
             trace.end()
         self._note(traced=trace.steps)
 
@@ -325,14 +375,10 @@ class StepWatcher:
         now_ns, inside = _clock(), self._inside[threading.get_ident()]
         _, begin_ns = inside.pop()
         if not any(outer == name for outer, _ in inside):
-            totals = self._regions.setdefault((name, self._phase), [0, 0.0, 0.0])
-            took_ns = now_ns - begin_ns
-            totals[0] += 1
-            totals[1] += took_ns
-            totals[2] += took_ns * took_ns
+            self._regions[name, self._phase].add(now_ns - begin_ns)
 
     def _write_regions(self) -> None:
-        rows = [[name, int(phase), *totals] for (name, phase), totals in self._regions.items()]
+        rows = [[name, int(phase), *entries.row()] for (name, phase), entries in self._regions.items()]
         if rows:
             places = {name: sorted(its) for name, its in self._region_places.items()}
             self._note(regions=rows, region_places=places)
@@ -371,8 +417,16 @@ class StepWatcher:
             file.write(json.dumps(fields) + "\n")
 
     def _die(self) -> None:
-        """Do nothing from now on; so does a forked child."""
+        """Do nothing from now on."""
         self._alive = False
+
+    def _in_child(self) -> None:
+        """A forked child does nothing, and runs where its parent could before it was placed."""
+        self._die()
+        if self._area.read(Word.PLACED):
+            with suppress(OSError):
+                os.sched_setaffinity(0, self._cores)
+                os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
 def _counters() -> tuple[int, int, int, int]:

@@ -11,7 +11,15 @@ from html import escape
 
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.comparison.model import Delta
-from overhead_lens.report.text.blocks import call_title, cut, interval_text, side_titles, signed_interval_text
+from overhead_lens.report.text.blocks import (
+    bounds_cell,
+    bounds_text,
+    call_title,
+    cut,
+    interval_text,
+    side_titles,
+    signed_interval_text,
+)
 from overhead_lens.report.text.breakdown import sentence
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import INKS
@@ -41,9 +49,9 @@ def breakdown_html(breakdown: Breakdown) -> str:
         for category in breakdown.host
         if category.ns
     ]
-    total = ["sum = wall", "100 %", format_ns(wall.ns), interval_text(wall.ci95_ns), ""]
+    total = ["sum = wall", "100 %", format_ns(wall.ns), bounds_cell(wall), ""]
     return _root(
-        _headline(call_title(breakdown), f"{format_ns(wall.ns)} per call", interval_text(wall.ci95_ns)),
+        _headline(call_title(breakdown), f"{format_ns(wall.ns)} per call", bounds_text(wall)),
         _bar(breakdown, wall.ns),
         _table(("where", "share", "per call", "95 % interval", ""), [*rows, total]),
         _sentence(sentence(breakdown)),

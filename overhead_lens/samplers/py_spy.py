@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import re
 import select
 import shutil
@@ -17,12 +18,16 @@ from pathlib import Path
 from typing import IO
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.readers.py_spy.paths import shortened
+from overhead_lens.machine.guard import descendants
+from overhead_lens.machine.other_process import thread_states
+from overhead_lens.readers.py_spy.speedscope import read_sequences
 from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Sees, Watch
 
 # Reading libtorch's symbols takes seconds before the first stack, and each stack pauses the target for 1 to 2 ms.
 _START_S = 60.0
 _SLOWEST_SAMPLE_S = 0.02
+
+_PAUSE_S, _LOOK_S = 2.0, 0.001
 
 _PR_SET_PDEATHSIG = 1
 
@@ -63,7 +68,7 @@ class PySpyRunning:
 
     def __init__(self, process: subprocess.Popen[bytes], watch: Watch) -> None:
         self._process = process
-        self._output = watch.output
+        self._watched, self._output = watch.pid, watch.output
         self._chatter = b""
         stacks = watch.rate_hz * (watch.duration_s or 0)
         self._timeout_s = _START_S + stacks * _SLOWEST_SAMPLE_S
@@ -97,14 +102,55 @@ class PySpyRunning:
             self._chatter += line
 
     @property
+    def pid(self) -> int:
+        """py-spy's process."""
+        return self._process.pid
+
+    @property
     def over(self) -> bool:
         """Whether py-spy has ended."""
+        self._read_chatter()
         return self._process.poll() is not None
+
+    def pause(self) -> None:
+        """Stop py-spy between two stacks.
+
+        Raises:
+            MeasurementError: It holds its target all the time.
+        """
+        deadline_s = time.monotonic() + _PAUSE_S
+        while True:
+            self._send(signal.SIGSTOP)
+            while not self.over and any(thread.state not in "TtZX" for thread in thread_states(self.pid)):
+                time.sleep(_LOOK_S)
+            if self.over or not _is_held(self._watched):
+                return
+            # It was stopped while it held a thread, which would not run until it goes on.
+            self._send(signal.SIGCONT)
+            if time.monotonic() > deadline_s:
+                raise MeasurementError("py-spy never lets go of its target")
+            time.sleep(_LOOK_S)
+
+    def resume(self) -> None:
+        """Let py-spy go on; it catches up with the stacks that were due meanwhile."""
+        self._send(signal.SIGCONT)
 
     def stop(self) -> None:
         """Have py-spy end and write what it has, as Ctrl-C does."""
+        self._send(signal.SIGINT)
+        self._send(signal.SIGCONT)
+
+    def _send(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGINT)
+            self._process.send_signal(number)
+
+    def _read_chatter(self) -> None:
+        """Read what py-spy has printed: it would block when the pipe is full."""
+        while not self._pipe.closed and select.select([self._pipe], [], [], 0)[0]:
+            line = self._pipe.readline()
+            if not line:
+                return
+            self._chatter += line
 
     def finish(self) -> SamplerRun:
         """Wait for the stacks.
@@ -117,13 +163,16 @@ class PySpyRunning:
         except subprocess.TimeoutExpired:
             raise MeasurementError(f"py-spy did not finish within {self._timeout_s:.0f} s") from None
         chatter = (self._chatter + rest).decode(errors="replace")
-        folded = self._output.read_text(encoding="utf-8", errors="replace") if self._output.exists() else ""
         counted = re.search(r"Samples: (\d+) Errors: (\d+)", chatter)
         if counted is None:
             raise _failure(chatter)
-        if not folded:
+        try:
+            sequences = read_sequences(self._output.read_bytes())
+        except (OSError, ValueError) as error:
+            raise MeasurementError(f"py-spy's stacks could not be read: {error}") from error
+        if not sequences:
             raise NoStackError("py-spy took no stack")
-        return SamplerRun(shortened(folded), int(counted[1]), int(counted[2]))
+        return SamplerRun(sequences, int(counted[1]), int(counted[2]))
 
     @property
     def _pipe(self) -> IO[bytes]:
@@ -158,15 +207,15 @@ def _arguments(watch: Watch) -> list[str]:
     arguments = ["record", *(flag for flag, given in flags.items() if given), "--idle", "--full-filenames"]
     arguments += ["--pid", str(watch.pid), "--rate", str(watch.rate_hz)]
     arguments += [] if watch.duration_s is None else ["--duration", str(watch.duration_s)]
-    return [*arguments, "--format", "raw", "--output", str(watch.output)]
+    return [*arguments, "--format", "speedscope", "--output", str(watch.output)]
 
 
 def _ending_with_parent() -> Callable[[], object] | None:
-    """What a child calls to get SIGINT when its parent ends (prctl(2)), upon which py-spy lets go of its target."""
+    """What a child calls to be killed when its parent ends (prctl(2)), also while it is stopped; the kernel frees its target."""
     if sys.platform != "linux":
         return None
     call = ctypes.CDLL(None).prctl
-    return lambda: call(_PR_SET_PDEATHSIG, signal.SIGINT)
+    return lambda: call(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _start(command: list[str], *, bound: bool) -> subprocess.Popen[bytes]:
@@ -180,7 +229,13 @@ def _start(command: list[str], *, bound: bool) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            env={name: value for name, value in os.environ.items() if name != "RUST_LOG"},
             preexec_fn=_ending_with_parent() if bound else None,  # noqa: PLW1509  (one system call, bound before the fork)
         )
     except OSError as error:
         raise MeasurementError(f"py-spy could not run: {error.strerror or error} ({command[0]})") from error
+
+
+def _is_held(pid: int) -> bool:
+    """Whether a tracer holds a thread of a process or of its children."""
+    return any(thread.tracer for each in (pid, *descendants(pid)) for thread in thread_states(each))

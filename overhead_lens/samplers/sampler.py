@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -70,11 +71,22 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class SamplerRun:
-    """Result of one watch: folded stacks (``frame;frame count`` per line), the sampler's counts of stacks and failures."""
+    """Result of one watch.
 
-    folded: str
+    Attributes:
+        sequences: The stacks of each thread in the order in which they were taken, folded: ``frame;frame``, outermost first.
+        sample_count, error_count: The sampler's counts of stacks and failures.
+    """
+
+    sequences: tuple[tuple[str, ...], ...]
     sample_count: int
     error_count: int
+
+    @property
+    def folded(self) -> str:
+        """Equal stacks summed up: a line ``frame;frame count`` each."""
+        counts = Counter(stack for sequence in self.sequences for stack in sequence)
+        return "".join(f"{stack} {count}\n" for stack, count in counts.items())
 
 
 class Running(Protocol):
@@ -85,6 +97,10 @@ class Running(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None: ...
+
+    @property
+    def pid(self) -> int:
+        """The sampler's process."""
 
     def wait_until_begun(self) -> None:
         """Return when it begins to take stacks.
@@ -97,8 +113,14 @@ class Running(Protocol):
     def over(self) -> bool:
         """Whether it has ended: by itself, stopped, or since the process it watches is gone."""
 
+    def pause(self) -> None:
+        """Take no stack until ``resume``; the watched process is running when this returns."""
+
+    def resume(self) -> None:
+        """Go on, first with the stacks that were due meanwhile, one right after the other."""
+
     def stop(self) -> None:
-        """Ask it to end now and keep what it has."""
+        """Ask it to end now and keep what it has, paused or not."""
 
     def finish(self) -> SamplerRun:
         """Wait for the stacks.

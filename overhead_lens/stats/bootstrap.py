@@ -4,7 +4,12 @@ Processes differ more than blocks do (address layout, hash seed, physical pages)
 medians. So processes are resampled, and blocks only where there is a single process.
 
 The percentile interval of a median of few processes is too narrow. It is rescaled about the estimate by a factor that restores
-95 % for normally distributed processes; ``scripts/validation/wall_interval.py`` simulates its coverage.
+95 % for normally distributed processes; ``scripts/validation/wall_interval.py`` simulates its coverage. A time is positive, so
+its ratio to the estimate is rescaled, as a power::
+
+    processes     20 ms   21 ms   22 ms      ratios   0.95   1   1.05      to the power of 4.2      0.81   1   1.22
+
+Differences of two sides are rescaled as they are.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from overhead_lens.stats.estimate import FEWEST_PROCESSES, NO_INTERVAL, OVER_BLOCKS, OVER_PROCESSES, range_of
 from overhead_lens.stats.values import Floats, Interval
 
 REPLICATES = 2_000
@@ -39,15 +45,28 @@ class Estimate:
     Attributes:
         value: Point estimate per call, in the column's unit.
         replicates: float64, shape ``(REPLICATES,)``.
+        method: How they were drawn, as ``Measured.interval`` says it.
+        few: Lowest and highest of fewer than ``FEWEST_PROCESSES`` processes; None of more, and of one.
     """
 
     value: float
     replicates: Floats
+    method: str = OVER_PROCESSES
+    few: Interval | None = None
 
-    def interval(self) -> tuple[float, float]:
+    def interval(self) -> Interval:
         """95 % percentile interval that contains the estimate."""
         low, high = np.quantile(self.replicates, [0.025, 0.975])
         return min(float(low), self.value), max(float(high), self.value)
+
+    def reported(self) -> Interval:
+        """The interval that a report gives, made by ``method``: of few processes their range."""
+        return self.interval() if self.few is None else self.few
+
+
+def exactly(value: float) -> Estimate:
+    """A value that was measured once: nothing says how far it may be off."""
+    return Estimate(value, np.full(REPLICATES, value), NO_INTERVAL)
 
 
 def median_over_processes(per_process: Sequence[Floats], *, statistic: str = "median") -> Estimate:
@@ -58,11 +77,16 @@ def median_over_processes(per_process: Sequence[Floats], *, statistic: str = "me
         statistic: ``median`` of a process's blocks, or ``mean`` for counts that are 0 in most blocks.
     """
     reduce = np.median if statistic == "median" else np.mean
-    value = float(np.median([reduce(blocks) for blocks in per_process]))
+    own = [float(reduce(blocks)) for blocks in per_process]
+    value, processes = float(np.median(own)), len(own)
     random = np.random.default_rng(_SEED)
     resampled = _values(per_process, reduce, random)
-    chosen = random.integers(0, len(per_process), (len(per_process), REPLICATES))
-    return Estimate(value, np.maximum(_over_processes(resampled, chosen, value), 0.0))
+    replicates = _ratios(resampled, random.integers(0, processes, (processes, REPLICATES)), value)
+    if processes == 1:
+        return Estimate(value, replicates, OVER_BLOCKS)
+    if processes < FEWEST_PROCESSES:
+        return Estimate(value, replicates, range_of(processes), (min(own), max(own)))
+    return Estimate(value, replicates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +106,11 @@ class PairedSides:
     def estimate(self, side: str, less: str | None = None) -> Estimate:
         """A side, or its paired difference to the side ``less``."""
         values, resampled = self.values[side], self.resampled[side]
-        if less is not None:
-            values, resampled = values - self.values[less], resampled - self.resampled[less]
-        value = float(np.median(values))
-        replicates = _over_processes(resampled, self.chosen, value)
-        return Estimate(value, replicates if less is not None else np.maximum(replicates, 0.0))
+        if less is None:
+            value = float(np.median(values))
+            return Estimate(value, _ratios(resampled, self.chosen, value))
+        value = float(np.median(values - self.values[less]))
+        return Estimate(value, _differences(resampled - self.resampled[less], self.chosen, value))
 
     def difference(self, side: str, less: str) -> tuple[float, Interval] | None:
         """The paired difference of two sides with its interval; None for a missing side."""
@@ -127,7 +151,20 @@ def _values(per_process: Sequence[Floats], reduce: object, random: np.random.Gen
     )
 
 
-def _over_processes(resampled: Floats, chosen: npt.NDArray[np.int64], value: float) -> Floats:
-    medians = np.median(np.take_along_axis(resampled, chosen, axis=0), axis=0)
-    rescaled: Floats = value + interval_scale(len(resampled)) * (medians - value)
+def _ratios(resampled: Floats, chosen: npt.NDArray[np.int64], value: float) -> Floats:
+    """Replicates of a median that is not below 0; of one that is 0, ratios say nothing."""
+    if not value:
+        return np.maximum(_differences(resampled, chosen, value), 0.0)
+    medians = _medians(resampled, chosen)
+    rescaled: Floats = medians * (medians / value) ** (interval_scale(len(resampled)) - 1)
     return rescaled
+
+
+def _differences(resampled: Floats, chosen: npt.NDArray[np.int64], value: float) -> Floats:
+    rescaled: Floats = value + interval_scale(len(resampled)) * (_medians(resampled, chosen) - value)
+    return rescaled
+
+
+def _medians(resampled: Floats, chosen: npt.NDArray[np.int64]) -> Floats:
+    medians: Floats = np.median(np.take_along_axis(resampled, chosen, axis=0), axis=0)
+    return medians

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 from scipy.special import betainc, stdtr, stdtrit
+
+from overhead_lens.stats.values import Floats
 
 
 def t_quantile(upper: float, degrees_of_freedom: float) -> float:
     """Student's t that is exceeded with probability ``upper``."""
     return float(-stdtrit(degrees_of_freedom, upper))
+
+
+def t_quantiles(degrees_of_freedom: float, count: int) -> Floats:
+    """So many quantiles of Student's t of equal probability, ascending."""
+    quantiles: Floats = np.asarray(stdtrit(degrees_of_freedom, (np.arange(count) + 0.5) / count), np.float64)
+    return quantiles
 
 
 def t_upper_tail(t: float, degrees_of_freedom: float) -> float:

@@ -21,6 +21,8 @@ _TRIMMED_SHARE = 0.2
 # Fewer values are not trimmed, to keep their degrees of freedom.
 _LEAST_TRIMMED = 10
 _MOST_MORE = 10_000
+# Degrees of freedom of an error that is known.
+_MANY = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,13 @@ def paired_shift(differences: Floats) -> Shift:
     """The shift from one difference per round, at least two."""
     ns, error_ns, degrees_of_freedom = _trimmed(differences)
     return Shift(ns, error_ns, degrees_of_freedom, len(differences))
+
+
+def shift_of_interval(difference: float, interval: Interval) -> Shift:
+    """The shift of a difference that has a 95 % interval, whose side towards 0 gives the error."""
+    low, high = interval
+    half = difference - low if difference > 0 else high - difference
+    return Shift(difference, half / t_quantile((1 - LEVEL) / 2, _MANY), _MANY, 1)
 
 
 def unpaired_shift(base: Floats, new: Floats, further_error_ns: float = 0.0) -> Shift:

@@ -102,7 +102,7 @@ CATEGORIES = (
     ),
     Category(
         "wait",
-        "being blocked: a device, a lock, I/O",
+        "being blocked: a device, a lock, other threads or ranks, I/O",
         "red",
         "#e45756",
         "-",
@@ -110,6 +110,8 @@ CATEGORIES = (
             "device": "synchronizing with a device",
             "gil": "the interpreter's lock, held by another thread",
             "lock": "other locks, queues and threads: autograd's, a pool's next job",
+            "parallel": "starting a team of threads (OpenMP, TBB) and waiting for it at its region's end",
+            "collective": "other ranks: Gloo, NCCL, MPI, their store",
             "io": "files, sockets, pipes, other processes, sleeping",
             "data": "the worker processes of a DataLoader",
         },

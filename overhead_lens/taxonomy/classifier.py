@@ -21,13 +21,14 @@ capture in themselves (``Classifier.fitted``): their names do not tell whether t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from overhead_lens.stack import Stack, StackFrame
-from overhead_lens.taxonomy.rules import NEUTRAL, Attribution, Rule, load_rules
+from overhead_lens.taxonomy import torch_names
+from overhead_lens.taxonomy.rules import NEUTRAL, Attribution, Rule, load_rules, without_return_type
 
 UNATTRIBUTED = Attribution("unattributed")
 
@@ -41,9 +42,9 @@ class Carried:
     calls: str = ""
 
     @property
-    def callers(self) -> tuple[str, str]:
+    def callers(self) -> tuple[str, str, str]:
         """What ``under`` of a rule sees."""
-        return self.attribution.category, self.calls
+        return self.attribution.category, str(self.attribution), self.calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +83,8 @@ class Classifier:
 
     def classify(self, stack: Stack) -> Classified:
         """The stack's attribution, carried from the outermost frame inwards, and the frame to show."""
-        carried, shown = Carried(), stack.frames[0]
-        for frame in stack.frames:
-            rule = self._frame_rule(frame, carried.callers)
-            if rule is None or rule.shown:
-                shown = frame
-            carried = _carry(rule, carried)
-        return Classified(carried.attribution, shown)
+        carried, shown = self.walk(stack)
+        return Classified(carried.attribution, _telling(stack.frames, shown))
 
     def fitted(self, stacks: Iterable[Stack]) -> Classifier:
         """The classifier whose ``mostly_own`` rules apply to functions that are mostly shown in their stacks."""
@@ -97,10 +93,20 @@ class Classifier:
         present: Counter[str] = Counter()
         for stack in stacks:
             if candidates := {frame.function for frame in stack.frames if self.may_work(frame)}:
-                function = all_working.classify(stack).frame.function
+                function = stack.frames[all_working.walk(stack)[1]].function
                 present.update(dict.fromkeys(candidates, stack.count))
                 shown[function] += stack.count * (function in candidates)
         return self.knowing(frozenset(symbol for symbol, count in present.items() if 2 * shown[symbol] > count))
+
+    def walk(self, stack: Stack) -> tuple[Carried, int]:
+        """What is carried to the innermost frame, and the place of the innermost frame that says something."""
+        carried, shown = Carried(), 0
+        for place, frame in enumerate(stack.frames):
+            rule = self._frame_rule(frame, carried.callers)
+            if rule is None or rule.shown:
+                shown = place
+            carried = _carry(rule, carried)
+        return carried, shown
 
     def may_work(self, frame: StackFrame) -> bool:
         """Whether a ``mostly_own`` rule fits ``frame``."""
@@ -121,7 +127,7 @@ class Classifier:
 
     def serves(self, frame: StackFrame, caller: Attribution) -> bool:
         """Whether a frame is neutral, so that its time belongs to its caller."""
-        rule = self._frame_rule(frame, (caller.category, ""))
+        rule = self._frame_rule(frame, Carried(caller).callers)
         return rule is not None and rule.attribution.category == NEUTRAL
 
     def classify_event(self, name: str, event_category: str) -> Attribution:
@@ -132,7 +138,7 @@ class Classifier:
         """The attribution of a trace event's self time; and whether it keeps all events below it."""
         return self._event_verdict(name, event_category)
 
-    def _find_frame_rule(self, frame: StackFrame, callers: tuple[str, str]) -> Rule | None:
+    def _find_frame_rule(self, frame: StackFrame, callers: tuple[str, ...]) -> Rule | None:
         works = self._working is None or frame.function in self._working
         rules = (rule for rule in self._rules if works or not rule.mostly_own)
         return next((rule for rule in rules if rule.fits_frame(frame, callers)), None)
@@ -154,6 +160,16 @@ def _carry(rule: Rule | None, carried: Carried) -> Carried:
     if carried.in_scope and not (rule.scope and rule.attribution.category == carried.attribution.category):
         return carried
     return Carried(rule.attribution, rule.scope, rule.calls)
+
+
+def _telling(frames: Sequence[StackFrame], shown: int) -> StackFrame:
+    """The frame at ``shown``; a kernel's loop whose name says nothing is named by the operator that it works for."""
+    frame = frames[shown]
+    if not frame.native or not torch_names.OPAQUE_KERNEL.match(without_return_type(frame.function)):
+        return frame
+    entries = (torch_names.OPERATOR_ENTRY.match(caller.function) for caller in reversed(frames[:shown]))
+    entry = next(filter(None, entries), None)
+    return frame if entry is None else replace(frame, function=torch_names.operator_of_entry(entry["name"]), line=0)
 
 
 def default_classifier(extra: Path | None = None) -> Classifier:

@@ -7,19 +7,32 @@ from functools import lru_cache
 
 from overhead_lens.stack import StackFrame
 
+GIL_HOLDER = "GIL held by "
+"""A frame that begins so is waiting for the GIL, whatever calls it (``rules.toml``)."""
+
 _KEPT = 48
 _NOISE = re.compile(r"\(anonymous namespace\)::|c10::detail::intrusive_target_default_null_type|\[abi:\w+\]| const$")
 _LONGEST = 110
 _INSTALLED = re.compile(r"^(site-packages|lib/python3(\.\d+)?)/")
+_RUNTIMES = re.compile(r"(?P<library>lib(?P<name>gomp|omp|iomp5|tbb))\b")
+_RUNTIME_NAMES = {"tbb": "TBB runtime"}
+
+
+def gil_held_by(thread: str) -> StackFrame:
+    """The innermost frame of a thread that waits for the GIL, which ``thread`` holds."""
+    return StackFrame(f"{GIL_HOLDER}thread {thread}", "", 0, native=True)
 
 
 @lru_cache(maxsize=65_536)
 def display_name(frame: StackFrame) -> str:
     """``function (file or module)``; a file from its package on, long template arguments and argument lists cut to ``...``."""
     if not frame.function:
-        return f"[unresolved] ({frame.location})"
+        runtime = _RUNTIMES.match(frame.location)
+        if runtime is None:
+            return f"[unresolved] ({frame.location})"
+        return f"{_RUNTIME_NAMES.get(runtime['name'], 'OpenMP runtime')} ({runtime['library']})"
     if frame.native:
-        return f"{short_symbol(frame.function)} ({frame.location})"
+        return f"{short_symbol(frame.function)} ({frame.location})" if frame.location else frame.function
     return f"{frame.function.replace('.<locals>', '')} ({_INSTALLED.sub('', frame.location)})"
 
 

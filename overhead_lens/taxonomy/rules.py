@@ -28,6 +28,7 @@ _NAME_ENDS = ("operator", "(", "{")
 _TOKEN = re.compile(r"\boperator\b|\(anonymous namespace\)|->|[<>({]| (?!&)")
 
 _PATTERNS = ("native", "module", "file", "function", "event", "event_category")
+_CALLERS = {*HOST_CATEGORIES, *(f"{category}/{part}" for category, parts in PARTS.items() for part in parts)}
 _KEYS = {"category", "part", *_PATTERNS, "under", "calls", "scope", "shown", "mostly_own", "source"}
 
 
@@ -37,6 +38,9 @@ class Attribution:
 
     category: str
     part: str | None = None
+
+    def __str__(self) -> str:
+        return self.category if self.part is None else f"{self.category}/{self.part}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Rule:
         function: Pattern of a Python frame's function, matched from its start.
         event: Pattern of a trace event's name, matched from its start.
         event_category: Pattern of a trace event's category, matched whole.
-        under: Categories of the caller that it applies to; empty for any.
+        under: Categories of the caller that it applies to, or ``category/part``; empty for any.
         calls: Category for which it calls others, as ``under`` sees it beside its own; empty for none.
         scope: Whether it keeps everything below it.
         shown: Whether its frames are shown.
@@ -127,8 +131,8 @@ def _parse_rule(entry: dict[str, Any], where: str) -> Rule:
         raise UsageError(f"{where}: say in 'source' which file justifies it")
     under = frozenset(entry.get("under", ()))
     calls = entry.get("calls", "")
-    for key, named in (("under", under), ("calls", {calls} - {""})):
-        if not named <= set(HOST_CATEGORIES):
+    for key, named, known in (("under", under, _CALLERS), ("calls", {calls} - {""}, set(HOST_CATEGORIES))):
+        if not named <= known:
             raise UsageError(f"{where}: {key!r} names an unknown category")
     native, module, file, function, event, event_category = (
         _pattern(entry.get(name), f"{where}, {name}") for name in _PATTERNS

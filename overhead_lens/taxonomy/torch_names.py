@@ -13,6 +13,16 @@ OPERATOR_PREFIX = "aten::"
 OPERATOR_ENTRY = re.compile(r"at::_ops::(?P<name>\w+)::(?P<how>call|redispatch)")
 """C++ entry of an operator (``torchgen/gen.py``, ``Operators.h``)."""
 
+_OVERLOAD = re.compile(r"(?<=\w_)_(?=[a-z])\w+$|_(Tensor|Scalar|Dimname)\w*$|_out$")
+
+OPAQUE_KERNEL = re.compile(
+    r"c10::function_ref<|std::(_Function_handler|function|__invoke\w*)\b"
+    r"|at::(internal::invoke_parallel|parallel_for|parallel_reduce)\b"
+    r"|at::(TensorIteratorBase|internal)::\w+(\(.*\{lambda|.*\._omp_fn\.)"
+    r"|at::native::(\w+::|\(anonymous namespace\)::)*(VectorizedLoop2d|LoopReduce|vectorized_loop|basic_loop|loop_2d_from_1d)\b"
+)
+"""Functions between an operator and its arithmetic whose names say neither (``aten/src/ATen/native/cpu/Loops.h``, ``Parallel-inl.h``)."""
+
 NATIVE_FUNCTION_PREFIX = "at::native::"
 """C++ functions that operators end in (``aten/src/ATen/native``)."""
 
@@ -54,3 +64,8 @@ VIEWS = frozenset(
     )
 )  # fmt: skip
 """Operators that only make a view of their argument's storage."""
+
+
+def operator_of_entry(entry: str) -> str:
+    """``bernoulli__float`` as ``aten::bernoulli_``: an operator's C++ name without the overloads that can be told from its name."""
+    return f"{OPERATOR_PREFIX}{_OVERLOAD.sub('', entry)}"

@@ -40,11 +40,12 @@ def block_counter(clock: pd.DataFrame, wall: Wall) -> Counter:
 
 
 def interval_lane(wall: Wall) -> Lane:
-    """The 95 % interval of the wall time, where it lies on the axis of a call."""
+    """The interval of the wall time, where it lies on the axis of a call."""
     low_ns, high_ns = (round(bound) for bound in wall.ci95_ns)
-    name = f"95 % interval of the wall time: {format_ns(low_ns)} .. {format_ns(high_ns)}"
+    kind = wall.interval if wall.is_range else "95 % interval"
+    name = f"{kind} of the wall time: {format_ns(low_ns)} .. {format_ns(high_ns)}"
     arguments = {"wall ns": wall.ns, "processes": wall.processes, "blocks": wall.blocks, "calls": wall.calls}
-    return Lane("95 % interval", [Slice(max(0, low_ns), max(0, low_ns, high_ns), name, "interval", arguments)])
+    return Lane(kind, [Slice(max(0, low_ns), max(0, low_ns, high_ns), name, "interval", arguments)])
 
 
 def _changes(counts: Sequence[int], width_ns: int) -> list[tuple[int, float]]:

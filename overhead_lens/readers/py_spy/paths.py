@@ -17,20 +17,17 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-# A location of a frame: absolute, up to the line number and the bracket that end it.
-_LOCATION = re.compile(r"(?<= \()(?:/|[A-Za-z]:[\\/])[^;\n]*?(?=(?::\d+)?\)(?:;| \d+$))", re.MULTILINE)
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]")
 _PYTHON = re.compile(r"\.pyc?(?::|$)")
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?P<file>.*)")
 _STANDARD = re.compile(r".*/(?P<file>lib/python3(?:\.\d+)?/.*)", re.IGNORECASE)
 
 
-def shortened(folded: str) -> str:
-    """Folded stacks without the machine's paths."""
-    return _LOCATION.sub(lambda match: _short(match[0]), folded)
-
-
 @lru_cache(maxsize=65_536)
-def _short(path: str) -> str:
+def shortened(path: str) -> str:
+    """A frame's file without the machine's path; a relative one as it is."""
+    if not _ABSOLUTE.match(path):
+        return path
     path = path.replace("\\", "/")
     if _PYTHON.search(path):
         if installed := _INSTALLED.match(path):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from overhead_lens.readers.py_spy.stacks import parse_frame, split_frames
 from overhead_lens.stack import Stack, StackFrame
@@ -31,19 +31,47 @@ class SampledThread:
         name: As its program calls it, ``MainThread``; empty where it has none.
         thread, process: Their numbers.
         command: Command line of its process; empty where children are not watched.
-        stacks: Without the frames that name process and thread.
+        blocks: Stacks without the frames that name process and thread, in blocks of consecutive ones; a single block where the
+            order is not known.
     """
 
     name: str
     thread: int
     process: int
     command: str
-    stacks: tuple[Stack, ...]
+    blocks: tuple[tuple[Stack, ...], ...]
+
+    @property
+    def stacks(self) -> tuple[Stack, ...]:
+        """All stacks."""
+        return tuple(stack for block in self.blocks for stack in block)
 
     @property
     def samples(self) -> int:
         """How often it was seen."""
         return sum(stack.count for stack in self.stacks)
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadHead:
+    """What a folded stack begins with: the thread's name and number, and its process, 0 for the watched one."""
+
+    name: str
+    thread: int
+    process: int
+
+
+def thread_head(folded: str) -> ThreadHead:
+    """The thread that a folded stack begins with; without a name and numbers where it names none."""
+    process, at = 0, 0
+    while found := _PROCESS.match(folded, at):
+        process, at = int(found["pid"]), found.end()
+    thread = _THREAD.match(folded, at)
+    return (
+        ThreadHead("", 0, process)
+        if thread is None
+        else ThreadHead(thread["name"] or "", int(thread["number"], 0), process)
+    )
 
 
 def read_threads(folded: Iterable[str], pid: int) -> list[SampledThread]:
@@ -62,4 +90,16 @@ def read_threads(folded: Iterable[str], pid: int) -> list[SampledThread]:
         heads.setdefault(key, (thread["name"] or "", command))
         frames = tuple(parse_frame(frame) for frame in split_frames(text[thread.end() :]) if frame)
         stacks.setdefault(key, []).append(Stack(frames or (_NO_FRAMES,), int(count)))
-    return [SampledThread(name, key[1], key[0], command, tuple(stacks[key])) for key, (name, command) in heads.items()]
+    return [
+        SampledThread(name, key[1], key[0], command, (tuple(stacks[key]),)) for key, (name, command) in heads.items()
+    ]
+
+
+def joined(threads: Iterable[SampledThread]) -> list[SampledThread]:
+    """Threads that were read block by block, each once with its blocks in their order."""
+    found: dict[tuple[int, int], SampledThread] = {}
+    for thread in threads:
+        key = (thread.process, thread.thread)
+        before = found[key].blocks if key in found else ()
+        found[key] = replace(thread, blocks=(*before, *thread.blocks))
+    return list(found.values())

@@ -9,10 +9,10 @@ from overhead_lens.report.page.charts.bars import bars_chart, host_bar
 from overhead_lens.report.page.charts.time_bars import PART, WHOLE, TimeBar, time_bars
 from overhead_lens.report.page.model import Block, Chart, Page, Section, Table, Text
 from overhead_lens.report.text import advice as told
-from overhead_lens.report.text.blocks import interval_text
+from overhead_lens.report.text.blocks import measured_text
 from overhead_lens.studies.advise.analysis import Advice, TriedRemedy
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.units import format_ns, format_signed_ns
+from overhead_lens.units import format_signed_ns
 
 
 def advice_page(advice: Advice, _classifier: Classifier) -> Page:
@@ -61,10 +61,7 @@ def _budgets(advice: Advice) -> Iterator[Block]:
         else [("as it is", together.delta.base), ("with them", together.delta.new)]
     )
     full_ns = max(side.wall.ns for _, side in sides)
-    bars = [
-        host_bar(name, f"{format_ns(side.wall.ns)} [{interval_text(side.wall.ci95_ns)}]", side.host, full_ns)
-        for name, side in sides
-    ]
+    bars = [host_bar(name, measured_text(side.wall), side.host, full_ns) for name, side in sides]
     yield bars_chart(bars, "The budget of the call, to one scale.")
     if together is not None:
         yield Text([told.together_line(together)])

@@ -17,7 +17,7 @@ from overhead_lens.report.page.charts.host import host_blocks
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.page.model import Block, Chart, Page, Section, Table, Text
-from overhead_lens.report.text.blocks import call_title, interval_text
+from overhead_lens.report.text.blocks import call_title, measured_text
 from overhead_lens.report.text.breakdown import sentence
 from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.stack import Stack
@@ -86,7 +86,7 @@ def _sections(breakdown: Breakdown, classifier: Classifier) -> Iterator[Section]
     wall = breakdown.wall
     yield Section(
         "Where the time of a call goes",
-        host_blocks(call_title(breakdown), breakdown.host, wall.ns, wall.ci95_ns, "call"),
+        host_blocks(call_title(breakdown), breakdown.host, wall, "call"),
     )
     if breakdown.device is not None:
         yield Section("Device: busy and idle", list(_device(breakdown.device, wall.ns)))
@@ -203,7 +203,7 @@ def _checks(breakdown: Breakdown) -> Table:
 
 
 def _reading(reading: Reading | None) -> str:
-    return "" if reading is None else f"{format_ns(reading.ns)} [{interval_text(reading.ci95_ns)}]"
+    return "" if reading is None else measured_text(reading)
 
 
 def _processes(breakdown: Breakdown) -> list[Block]:

@@ -13,7 +13,7 @@ from overhead_lens.report.page.charts.bars import bars_chart, host_bar
 from overhead_lens.report.page.charts.icicle import difference_icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.page.model import Block, Chart, Page, Section, Table, Text
-from overhead_lens.report.text.blocks import interval_text, side_titles, signed_interval_text
+from overhead_lens.report.text.blocks import measured_text, side_titles, signed_interval_text
 from overhead_lens.report.text.run import run_sides
 from overhead_lens.report.text.run import title as run_title
 from overhead_lens.studies.run.delta import RunDelta
@@ -142,7 +142,7 @@ def _bars(delta: Delta | RunDelta, titles: tuple[str, str]) -> Chart:
     bars = [
         host_bar(
             f"{name}: {title}",
-            f"{format_ns(side.wall.ns)} [{interval_text(side.wall.ci95_ns)}]",
+            measured_text(side.wall),
             side.host,
             full_ns,
         )

@@ -14,7 +14,7 @@ from overhead_lens.report.page.charts.steps import run_steps
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.page.model import Block, Page, Section, Table, Text
 from overhead_lens.report.text import run as told
-from overhead_lens.report.text.blocks import interval_text
+from overhead_lens.report.text.blocks import measured_text
 from overhead_lens.report.text.host import costliest_frames
 from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, step_stacks
@@ -88,8 +88,8 @@ def _sections(run: RunBudget, classifier: Classifier) -> Iterator[Section]:
 
 def _budget(run: RunBudget) -> Iterator[Block]:
     if run.samples:
-        yield from host_blocks(f"per {run.per}", run.host, run.wall.ns, run.wall.ci95_ns, run.per)
-    notes = [told.counts(run)] if run.per == "step" else []
+        yield from host_blocks(f"per {run.per}", run.host, run.wall, run.per)
+    notes = [*([told.counts(run)] if run.per == "step" else []), told.phases_line(run), *told.check_lines(run)]
     yield Text([*notes, *([told.ending(run.exit_code)] if run.exit_code else [])])
 
 
@@ -126,7 +126,7 @@ def _regions(run: RunBudget) -> Iterator[Block]:
 
 
 def _each(region: RegionBudget) -> str:
-    return f"{region.count:,}x {format_ns(region.wall.ns)} [{interval_text(region.wall.ci95_ns)}]"
+    return f"{region.count:,}x {measured_text(region.wall)}"
 
 
 def _threads(run: RunBudget) -> Iterator[Block]:
@@ -152,7 +152,7 @@ def _ranks(job: RunJob) -> Iterator[Block]:
     bars = [
         host_bar(
             f"rank {run.rank}" + (" (slowest)" if run is slowest else ""),
-            f"{format_ns(run.wall.ns)} [{interval_text(run.wall.ci95_ns)}]",
+            measured_text(run.wall),
             run.host,
             slowest.wall.ns,
         )

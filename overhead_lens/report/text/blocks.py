@@ -11,6 +11,7 @@ from rich.text import Text
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.report.text.figures import Figures, figures
 from overhead_lens.report.text.plain import plain
+from overhead_lens.stats.estimate import Measured
 from overhead_lens.units import format_ns, format_signed_ns
 
 Cells: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
@@ -81,6 +82,23 @@ def side_titles(base: Breakdown, new: Breakdown) -> tuple[str, str]:
 def interval_text(interval: tuple[float, float]) -> str:
     """``LOW .. HIGH`` of an interval in ns."""
     return f"{format_ns(interval[0])} .. {format_ns(interval[1])}"
+
+
+def bounds_text(measured: Measured) -> str:
+    """The interval of a measured time and, where it is none of 95 %, in words what it is."""
+    if measured.has_level:
+        return interval_text(measured.ci95_ns)
+    return f"{interval_text(measured.ci95_ns)}, the {measured.interval}" if measured.is_range else "no interval"
+
+
+def bounds_cell(measured: Measured) -> str:
+    """``bounds_text``, as short as a cell of a table."""
+    return f"{interval_text(measured.ci95_ns)} (range)" if measured.is_range else bounds_text(measured)
+
+
+def measured_text(measured: Measured) -> str:
+    """``TIME [LOW .. HIGH]``."""
+    return f"{format_ns(measured.ns)} [{bounds_text(measured)}]"
 
 
 def signed_interval_text(interval: tuple[float, float]) -> str:

@@ -11,7 +11,15 @@ from rich.text import Text
 from rich.tree import Tree
 
 from overhead_lens.budget.model import Breakdown, GuardGroup, Operator, Reading
-from overhead_lens.report.text.blocks import bar_row, call_title, cut, interval_text, print_footnotes, section
+from overhead_lens.report.text.blocks import (
+    bar_row,
+    bounds_text,
+    call_title,
+    cut,
+    interval_text,
+    print_footnotes,
+    section,
+)
 from overhead_lens.report.text.figures import figures, plain_figures
 from overhead_lens.report.text.host import host_table
 from overhead_lens.report.text.plain import plain
@@ -31,7 +39,7 @@ _TREE_DEPTH = 5
 
 def summary(breakdown: Breakdown) -> RenderableType:
     """The headline, the categories with their parts, and what dominates."""
-    table = host_table(breakdown.host, breakdown.wall.ns, breakdown.wall.ci95_ns, units=breakdown.units)
+    table = host_table(breakdown.host, breakdown.wall, units=breakdown.units)
     return Group(_headline(breakdown), table, Text(sentence(breakdown), style="bold"))
 
 
@@ -94,7 +102,7 @@ def _headline(breakdown: Breakdown) -> Text:
     wall = breakdown.wall
     text = Text(call_title(breakdown), style="bold")
     text.append(f"   {format_ns(wall.ns)} per call", style="bold")
-    text.append(f"  [{interval_text(wall.ci95_ns)}]")
+    text.append(f"  [{bounds_text(wall)}]")
     if breakdown.units > 1:
         text.append(f"   {format_ns(wall.ns / breakdown.units)} per unit of work ({breakdown.units:,} units)")
     params = ", ".join(f"{plain(name)}={plain(str(value))}" for name, value in breakdown.subject.params.items())

@@ -8,23 +8,21 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import BAR_WIDTH, bar, interval_text
+from overhead_lens.report.text.blocks import BAR_WIDTH, bar, bounds_cell, interval_text
 from overhead_lens.report.text.figures import figures, plain_figures
 from overhead_lens.report.text.plain import plain
-from overhead_lens.stats.values import Interval
+from overhead_lens.stats.estimate import Measured
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns
 
 
-def host_table(
-    host: Sequence[HostCategory], wall_ns: int, ci95_ns: Interval, *, per: str = "call", units: int = 1
-) -> Table:
+def host_table(host: Sequence[HostCategory], wall: Measured, *, per: str = "call", units: int = 1) -> Table:
     """Categories that have time, and their sum.
 
     Args:
-        host: Sums to ``wall_ns``.
-        wall_ns, ci95_ns: The whole, with its interval.
+        host: Sums to the wall.
+        wall: The whole, with its interval.
         per: What the times are of: ``call``, ``step``.
         units: Units of work in it; above 1 there is a column of time per unit.
     """
@@ -33,11 +31,11 @@ def host_table(
     table.columns[1].width = BAR_WIDTH
     for category in host:
         if category.ns or category.category == "unattributed":
-            for row in _rows(category, wall_ns, units):
+            for row in _rows(category, wall.ns, units):
                 table.add_row(*row)
-    total: list[RenderableType] = [Text("sum = wall", style="bold"), "", "100 %", format_ns(wall_ns)]
-    total += [format_ns(wall_ns / units)] if units > 1 else []
-    table.add_row(*total, interval_text(ci95_ns))
+    total: list[RenderableType] = [Text("sum = wall", style="bold"), "", "100 %", format_ns(wall.ns)]
+    total += [format_ns(wall.ns / units)] if units > 1 else []
+    table.add_row(*total, bounds_cell(wall))
     return table
 
 
@@ -58,7 +56,7 @@ def frames_table(frames: Sequence[tuple[int, str, str]], wall_ns: int) -> Table:
     return table
 
 
-def _rows(category: HostCategory, wall_ns: int, units: int) -> Iterator[Sequence[RenderableType]]:
+def _rows(category: HostCategory, wall_ns: float, units: int) -> Iterator[Sequence[RenderableType]]:
     color = COLORS[category.category]
     mark = " (trace)" if category.evidence == "trace" else ""
     yield [

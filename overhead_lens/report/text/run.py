@@ -8,7 +8,7 @@ import signal
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import cut, interval_text, print_footnotes, section
+from overhead_lens.report.text.blocks import bounds_cell, bounds_text, cut, interval_text, print_footnotes, section
 from overhead_lens.report.text.delta import changes_table
 from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.host import costliest_frames, frames_table, host_table
@@ -21,11 +21,14 @@ from overhead_lens.studies.run.missed import RealLife
 from overhead_lens.studies.run.slowest import Slow
 from overhead_lens.taxonomy.categories import COLORS
 from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.taxonomy.names import GIL_HOLDER
 from overhead_lens.units import format_ns
 
 _TOP = 6
 _MOST_THREADS = 8
 _LARGEST = 3
+# A part that is told by its name.
+_MOST = 0.4
 # Kernels beyond this share of a step: making anything else faster gains little.
 _WORK_SHARE = 0.8
 
@@ -42,13 +45,15 @@ def print_run(console: Console, run: RunBudget) -> None:
     """Print a run: headline, categories, sentence, frames, regions, threads, slow steps, warnings."""
     console.print(_headline(run))
     if run.samples:
-        console.print(host_table(run.host, run.wall.ns, run.wall.ci95_ns, per=run.per))
+        console.print(host_table(run.host, run.wall, per=run.per))
         console.print(Text(sentence(run), style="bold"))
     for block in (_frames(run), _regions(run), _threads(run), _slowest(run)):
         if block is not None:
             console.print()
             console.print(block)
     print_footnotes(console, run.warnings)
+    for line in check_lines(run):
+        console.print(Text(line, style="dim"), soft_wrap=True)
     if run.samples:
         console.print(Text(f"samples: {PySpy.sees.sentence}", style="dim"), soft_wrap=True)
     if run.capture:
@@ -78,7 +83,7 @@ def print_job(console: Console, job: RunJob) -> None:
     table = figures("rank", "per step", "95 % interval", left=["95 % interval"])
     table.add_column("where")
     for run in job.ranks:
-        table.add_row(str(run.rank), format_ns(run.wall.ns), interval_text(run.wall.ci95_ns), _largest(run.host))
+        table.add_row(str(run.rank), format_ns(run.wall.ns), bounds_cell(run.wall), _largest(run.host))
     console.print(section(f"{len(job.ranks)} ranks of one job", table))
     console.print(Text("\nthe slowest of them", style="dim"))
     print_run(console, job.slowest)
@@ -108,11 +113,18 @@ def sentence(run: RunBudget) -> str:
         return f"Not overhead: {first.share:.0%} of the {run.per} is the kernels' own work{_led_by(first)}."
     text = f"{first.category} dominates: {first.share:.0%} of the {run.per}"
     part = max(first.parts, key=lambda part: part.ns, default=None)
-    if part is not None and part.ns > 0.4 * first.ns:
-        text += f", most of it {part.name} ({format_ns(part.ns)})"
+    if part is not None and part.ns > _MOST * first.ns:
+        text += f", most of it {part.name} ({format_ns(part.ns)}){_holder(first) if part.name == 'gil' else ''}"
     else:
         text += _led_by(first)
     return text + (f"; then {second.category} with {second.share:.0%}." if second.share >= 0.1 else ".")
+
+
+def _holder(category: HostCategory) -> str:
+    """The thread that holds the GIL for most of the time that others wait for it."""
+    names = (frame.frame.removeprefix(GIL_HOLDER) for frame in category.top if frame.frame.startswith(GIL_HOLDER))
+    name = next(names, "")
+    return f", which {plain(name)} holds" if name else ""
 
 
 def _led_by(category: HostCategory) -> str:
@@ -130,7 +142,30 @@ def counts(run: RunBudget) -> str:
     steps = run.steps
     found = f"{_FOUND_BY[steps.found_by]}{f' ({plain(steps.where)})' if steps.where else ''}"
     measured = f"{steps.warm_up:,} of warm-up, {steps.measured:,} bare"
-    return f"{steps.count:,} steps: {found}; {measured}, {run.samples:,} stacks"
+    thread = f" in thread {plain(steps.thread)}" if steps.thread else ""
+    return f"{steps.count:,} steps: {found}{thread}; {measured}, {run.samples:,} stacks"
+
+
+def phases_line(run: RunBudget) -> str:
+    """What the whole run was spent on."""
+    names = {"warm_up": "warm-up", "steps": f"{run.steps.count:,} steps"}
+    times = ", ".join(f"{names.get(phase.name, phase.name)} {format_ns(phase.wall_ns)}" for phase in run.phases)
+    return f"{format_ns(run.run_ns)} in all: {times}"
+
+
+def check_lines(run: RunBudget) -> list[str]:
+    """What other evidence says of the stacks."""
+    lines = []
+    for check in run.cross_checks:
+        assert check.samples is not None
+        assert check.trace is not None
+        stacks, trace = (
+            f"{format_ns(each.ns)} [{interval_text(each.ci95_ns)}]" for each in (check.samples, check.trace)
+        )
+        verdict = "they agree" if check.agree else "they DISAGREE, and the trace decides"
+        lines.append(f"checks: time in {check.category} {stacks} by stacks, {trace} by the trace: {verdict}")
+    ratio = run.sampling.step_ratio
+    return [*lines, *([f"checks: sampled steps took {ratio:.2f} times as long as bare ones"] if ratio else [])]
 
 
 def ending(exit_code: int) -> str:
@@ -142,9 +177,13 @@ def ending(exit_code: int) -> str:
 def _headline(run: RunBudget) -> Text:
     text = Text(title(run), style="bold")
     text.append(f"   {format_ns(run.wall.ns)} per {run.per}", style="bold")
-    text.append(f"  [{interval_text(run.wall.ci95_ns)}]")
+    text.append(f"  [{bounds_text(run.wall)}]")
     if run.per == "step":
         text.append(f"\n{counts(run)}", style="dim")
+    if run.phases:
+        text.append(f"\n{phases_line(run)}", style="dim")
+    if not all(check.agree for check in run.cross_checks):
+        text.append("\nstacks and trace DISAGREE: see the checks below", style="red")
     if run.exit_code:
         text.append(f"\n{ending(run.exit_code)}", style="yellow")
     return text
@@ -161,7 +200,7 @@ def _regions(run: RunBudget) -> RenderableType | None:
     table = figures("region", "entered", "each time", "95 % interval", left=["region", "95 % interval"])
     table.add_column("where")
     for region in run.regions:
-        times = f"{region.count:,}x", format_ns(region.wall.ns), interval_text(region.wall.ci95_ns)
+        times = f"{region.count:,}x", format_ns(region.wall.ns), bounds_cell(region.wall)
         table.add_row(Text(cut(plain(region.name))), *times, _largest(region.host))
     return section("regions, in bare steps", table)
 

@@ -2,7 +2,8 @@
 
 A watch knows no steps, so it cannot tell whether the program became slower, only whether its time divides otherwise. Threads are
 matched by name, those of one name by how busy they are. The interval of a difference is made of the two shares' own (Zou and
-Donner, Statistics in Medicine 27, 2008, MOVER)::
+Donner, Statistics in Medicine 27, 2008, MOVER). A difference is one where it is larger than the margin and significant among all
+categories of all threads (Holm)::
 
     low  = difference - sqrt((new - new_low)^2 + (base_high - base)^2)
     high = difference + sqrt((new_high - new)^2 + (base - base_low)^2)
@@ -12,18 +13,26 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from overhead_lens.budget.threads import ThreadBudget
+from overhead_lens.comparison.difference import category_verdicts
 from overhead_lens.result import Result
+from overhead_lens.stats.shift import Shift, shift_of_interval
 from overhead_lens.stats.values import Interval
 from overhead_lens.studies.attach.analysis import ProcessBudget
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
 
 NO_STEPS = (
     "the watches know no steps: shares of time are compared, which say what changed and not whether it became slower"
 )
+
+
+_VERDICTS = {"slower": "more", "faster": "less"}
+_NS_PER_S = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +75,9 @@ class ProcessDelta(Result):
 def compare_processes(base: ProcessBudget, new: ProcessBudget, margin_share: float) -> ProcessDelta:
     """The difference of two watches; differences within ``margin_share`` of a thread's time are none."""
     before, after = _by_name(base), _by_name(new)
-    threads = tuple(_thread(before[key], after[key], margin_share) for key in before if key in after)
+    pairs = [(before[key], after[key]) for key in before if key in after]
+    judged = iter(_judged([row for pair in pairs for row in _rows(*pair)], margin_share))
+    threads = tuple(_thread(*pair, tuple(islice(judged, len(HOST_CATEGORIES)))) for pair in pairs)
     return ProcessDelta(
         base,
         new,
@@ -89,23 +100,35 @@ def _by_name(process: ProcessBudget) -> dict[tuple[bool, str, int], ThreadBudget
     return found
 
 
-def _thread(base: ThreadBudget, new: ThreadBudget, margin_share: float) -> ThreadDelta:
-    host = tuple(
-        _category(old, recent, base, new, margin_share) for old, recent in zip(base.host, new.host, strict=True)
-    )
+def _thread(base: ThreadBudget, new: ThreadBudget, host: tuple[ShareDelta, ...]) -> ThreadDelta:
     return ThreadDelta(new.name, base.thread, new.thread, base.busy_share, new.busy_share, host)
 
 
-def _category(
-    base: HostCategory, new: HostCategory, base_thread: ThreadBudget, new_thread: ThreadBudget, margin_share: float
-) -> ShareDelta:
-    (base_low, base_high), (new_low, new_high) = _bounds(base, base_thread), _bounds(new, new_thread)
-    delta = new.share - base.share
-    low = delta - math.hypot(new.share - new_low, base_high - base.share)
-    high = delta + math.hypot(new_high - new.share, base.share - base_low)
-    moved = abs(delta) > margin_share and (low > 0 or high < 0)
-    verdict = "same" if not moved else "more" if delta > 0 else "less"
-    return ShareDelta(base.category, base.share, new.share, delta, (low, high), verdict)
+def _judged(rows: Sequence[ShareDelta], margin_share: float) -> list[ShareDelta]:
+    """Differences of all threads with their verdicts."""
+    verdicts = category_verdicts([_shift(row) for row in rows], margin_share * _NS_PER_S)
+    return [
+        replace(row, verdict=_VERDICTS.get(verdict, "same") if abs(row.delta_share) > margin_share else "same")
+        for row, verdict in zip(rows, verdicts, strict=True)
+    ]
+
+
+def _shift(row: ShareDelta) -> Shift:
+    """The difference in ns of each second watched; a category that neither watch saw has none."""
+    if not (row.base_share or row.new_share):
+        return Shift(0.0, 0.0, 1.0, 1)
+    low, high = row.ci95_share
+    return shift_of_interval(row.delta_share * _NS_PER_S, (low * _NS_PER_S, high * _NS_PER_S))
+
+
+def _rows(base: ThreadBudget, new: ThreadBudget) -> Iterator[ShareDelta]:
+    """The differences of two threads, not judged yet."""
+    for old, recent in zip(base.host, new.host, strict=True):
+        (base_low, base_high), (new_low, new_high) = _bounds(old, base), _bounds(recent, new)
+        delta = recent.share - old.share
+        low = delta - math.hypot(recent.share - new_low, base_high - old.share)
+        high = delta + math.hypot(new_high - recent.share, old.share - base_low)
+        yield ShareDelta(old.category, old.share, recent.share, delta, (low, high), "same")
 
 
 def _bounds(category: HostCategory, thread: ThreadBudget) -> Interval:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import shlex
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from overhead_lens.machine.environment import describe_machine
 from overhead_lens.machine.other_process import thread_count
 from overhead_lens.machine.request import Listener
 from overhead_lens.readers.py_spy.threads import read_threads
+from overhead_lens.samplers.blocks import blocks_of, write_blocks
 from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.samplers.sampler import NoStackError, Watch
 from overhead_lens.studies.attach.analysis import ProcessBudget, make_process
@@ -73,8 +73,10 @@ def record_process(request: AttachRequest, interrupted: Event, listener: Listene
     with recording_directory(request.output, request.parent, f"process-{request.pid}") as folder:
         try:
             watched = watch(request.watch(folder), request.seconds, interrupted, listener)
-            with gzip.open(folder / STACKS, "wt", encoding="utf-8") as target:
-                target.write(watched.run.folded)
+            write_blocks(
+                folder / STACKS,
+                ((block, 1) for block in blocks_of(watched.run.sequences, watched.thread, watched.alive)),
+            )
             write_meta(folder, PROCESS, meta_of(request, watched, started))
         except OSError as error:
             raise MeasurementError(cannot_write(folder, error)) from error
@@ -115,6 +117,7 @@ def meta_of(request: AttachRequest, watched: Watched, started: datetime) -> Proc
         errors=run.error_count,
         before=list(watched.before),
         during=list(watched.during),
+        unplaced=watched.unplaced,
         sees=PySpy.sees.sentence,
         warnings=list(watched.notes),
         version=__version__,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 from overhead_lens.captures.directory import Kind, damaged, read_meta
 from overhead_lens.captures.files import STACKS
 from overhead_lens.captures.model import Recorded
-from overhead_lens.readers.py_spy.stacks import read_folded
-from overhead_lens.readers.py_spy.threads import SampledThread, read_threads
+from overhead_lens.readers.py_spy.threads import SampledThread, joined
+from overhead_lens.samplers.blocks import read_blocks
 from overhead_lens.studies.attach.slowdown import Reading
 
 
@@ -23,6 +24,7 @@ class ProcessMeta(Recorded, frozen=True, kw_only=True):
         subprocesses: Whether its children were watched, too.
         samples, errors: Stacks taken, and stacks that could not be read.
         before, during: Its CPU clock before it was watched, and meanwhile.
+        unplaced: Why its threads were not placed while it was watched; empty where they were or need not be.
         sees: What the sampler sees and does not see, a sentence.
         warnings: Of the recording.
     """
@@ -38,6 +40,7 @@ class ProcessMeta(Recorded, frozen=True, kw_only=True):
     errors: int
     before: list[Reading]
     during: list[Reading]
+    unplaced: str = ""
     sees: str
     warnings: list[str]
 
@@ -53,8 +56,8 @@ def read_process(path: Path) -> tuple[ProcessMeta, list[SampledThread]]:
     """
     meta = read_meta(path, PROCESS)
     try:
-        threads = read_threads(read_folded(path / STACKS), meta.pid)
-    except ValueError as error:
+        threads = joined(thread for block in read_blocks(path / STACKS, meta.pid) for thread in block.threads)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise damaged("process", path, f"{STACKS}: {error}") from error
     if not threads or meta.duration_ns <= 0:
         raise damaged("process", path, f"{STACKS}: it holds no thread")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from threading import Event
 
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.machine.guard import threads_of
 from overhead_lens.machine.other_process import (
     OtherProcess,
     children,
@@ -18,7 +19,9 @@ from overhead_lens.machine.other_process import (
     looks_like_python,
     permission_remedy,
     runs,
+    thread_cpu_ns,
 )
+from overhead_lens.machine.placement import Placement
 from overhead_lens.machine.request import Listener
 from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Watch
@@ -36,7 +39,10 @@ class Watched:
     Attributes:
         rate_hz: Stacks a second that were asked for.
         duration_ns: From the first stack until it was stopped.
+        thread: The busiest one, on whose core it was sampled.
+        alive: Threads that were there at the end.
         before, during: The process's CPU clock.
+        unplaced: Why its threads were not placed; empty where they were or need not be.
         notes: What a reader must know.
     """
 
@@ -44,8 +50,11 @@ class Watched:
     run: SamplerRun
     rate_hz: int
     duration_ns: int
+    thread: int
+    alive: frozenset[int]
     before: tuple[Reading, ...]
     during: tuple[Reading, ...]
+    unplaced: str
     notes: tuple[str, ...]
 
 
@@ -62,22 +71,29 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
     """
     listener.step(f"looking at process {watched.pid}")
     process = examine(watched.pid)
-    before = _load_before(watched.pid) if load else ()
+    with _busiest(watched.pid) as busiest:
+        before = _load_before(watched.pid) if load else ()
+        time.sleep(0 if load else _PIECE_S)
     listener.step("reading symbols")
-    with _explained(process), PySpy().start(watched) as running:
+    with _explained(process), PySpy().start(watched) as running, Placement(watched.pid, busiest.thread) as placement:
         during = _reading(watched.pid)
         running.wait_until_begun()
+        placement.place(running.pid)
         listener.step(f"watching process {watched.pid} for {seconds:g} s")
         begun_ns = time.monotonic_ns()
         left_s = seconds
         while left_s > 0 and not running.over and not interrupted.wait(min(_LOOK_S, left_s)):
+            placement.follow()
             left_s = seconds - (time.monotonic_ns() - begun_ns) / NS_PER_S
         duration_ns = time.monotonic_ns() - begun_ns
+        alive = frozenset(threads_of(watched.pid))
         during += _reading(watched.pid)
         running.stop()
         run = running.finish()
+        unplaced = placement.reason
     notes = tuple(_notes(watched, duration_ns, seconds))
-    return Watched(process, run, watched.rate_hz, duration_ns, before, during, notes)
+    rate_hz = watched.rate_hz
+    return Watched(process, run, rate_hz, duration_ns, busiest.thread, alive, before, during, unplaced, notes)
 
 
 def limit_s(seconds: float) -> int:
@@ -92,6 +108,21 @@ def _notes(watched: Watch, duration_ns: int, seconds: float) -> Iterator[str]:
         yield f"stopped after {duration_ns / NS_PER_S:.1f} s of {seconds:g} s"
     if not watched.subprocesses and (count := children(watched.pid)):
         yield f"{count} child processes were not watched (--subprocesses watches them)"
+
+
+@dataclass(slots=True)
+class _Busiest:
+    """The thread that used the CPU most while it was looked at."""
+
+    thread: int
+
+
+@contextmanager
+def _busiest(pid: int) -> Iterator[_Busiest]:
+    found, before_ns = _Busiest(pid), thread_cpu_ns(pid)
+    yield found
+    spent_ns = {thread: ns - before_ns.get(thread, 0) for thread, ns in thread_cpu_ns(pid).items()}
+    found.thread = max(spent_ns, key=lambda thread: (spent_ns[thread], thread == pid), default=pid)
 
 
 def _load_before(pid: int) -> tuple[Reading, ...]:

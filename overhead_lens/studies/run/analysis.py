@@ -6,6 +6,7 @@ process. Consecutive steps resemble each other, so that blocks of them, not step
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,33 +16,45 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.budget.host import host_categories, replicates
+from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.budget.page_faults import page_fault_time
-from overhead_lens.budget.shares import Shares, shares_of_stacks, with_page_faults
-from overhead_lens.budget.threads import ThreadBudget, is_main, thread_budgets
+from overhead_lens.budget.shares import Shares, shares_of_blocks, shares_of_stacks, with_page_faults
+from overhead_lens.budget.threads import ThreadBudget, in_blocks, is_main, placement_warnings, thread_budgets
 from overhead_lens.errors import require
 from overhead_lens.instruments.page_faults.evidence import PageFaults
 from overhead_lens.program.area import Phase
-from overhead_lens.readers.py_spy.threads import SampledThread
+from overhead_lens.readers.py_spy.threads import SampledThread, joined
 from overhead_lens.readers.py_spy.truncated_stacks import completed
 from overhead_lens.result import Result
 from overhead_lens.stack import Stack, StackFrame
-from overhead_lens.stats.bootstrap import REPLICATES, Estimate
-from overhead_lens.stats.values import Floats, Interval, Ints
+from overhead_lens.stats.blocks import mean_of_consecutive, mean_over_blocks, mean_with_error
+from overhead_lens.stats.bootstrap import REPLICATES, Estimate, exactly
+from overhead_lens.stats.estimate import Measured
+from overhead_lens.stats.values import Ints
+from overhead_lens.studies.run import warnings
+from overhead_lens.studies.run.checks import (
+    compared,
+    decided_by_trace,
+    operators_of_stacks,
+    operators_of_trace,
+    read_steps,
+)
+from overhead_lens.studies.run.phases import PhaseTime, phases
 from overhead_lens.studies.run.slowest import Slow, slowest_steps
-from overhead_lens.studies.run.stored import Place, StoredRun, read_run
+from overhead_lens.studies.run.stored import Place, Region, StoredRun, read_run
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
 
-_SEED = 20_260_101
-_WATCHER = "overhead_lens/program/watcher.py"
+# What the watcher does between two steps, which the clock leaves out as well.
+_WATCHER = tuple(f"overhead_lens/program/{name}.py" for name in ("watcher", "trace", "hold"))
 _COMPILE = "compile"
 _BLOCKS = 20
 # More than of time: faults come in bursts, and are drawn, not assumed to be normal.
 _FAULT_BLOCKS = 100
 _FEWEST_STEPS = 3
-_FEW_STACKS = 100
-_DRIFT_SHARE = 0.05
+# Stretches of bare steps that say by themselves how much the mean varies.
+_FEWEST_STRETCHES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +66,8 @@ class Steps:
         where: ``train.py:14``; empty where it is not known.
         count: All steps that were seen.
         warm_up: Those before anything was measured.
-        measured: Bare steps, which set the wall time.
+        measured: Bare steps, which set the wall time; 0 where all steps set it, since none was bare.
+        thread: Name of their thread; empty for the main one.
     """
 
     found_by: str
@@ -61,6 +75,22 @@ class Steps:
     count: int
     warm_up: int
     measured: int
+    thread: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How stacks were taken.
+
+    Attributes:
+        rate_hz: Stacks a second that were asked for.
+        stacks: Of the thread with the steps, inside them.
+        step_ratio: Mean of the steps that were sampled over the mean of bare ones; None without both.
+    """
+
+    rate_hz: int
+    stacks: int
+    step_ratio: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +109,15 @@ class StepTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class StepWall:
-    """Mean wall time of a step, ns, with its 95 % interval over blocks of steps."""
+class StepWall(Measured):
+    """Mean wall time of a step, or of one time in a region; a single one has no interval."""
 
     ns: int
-    ci95_ns: Interval
+
+
+def step_wall(mean: Estimate) -> StepWall:
+    """The mean in whole ns."""
+    return StepWall(round(mean.value), mean.reported(), interval=mean.method)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +142,14 @@ class RunBudget(Result):
         command: The program's command line.
         exit_code: Negative for a signal.
         per: ``step`` or ``run``.
-        host: Of the main thread, in the taxonomy's order, zeros included; sums to the wall.
+        host: Of the thread with the steps, in the taxonomy's order, zeros included; sums to the wall.
         threads: Other threads and processes, of the same time.
         regions: Costliest first.
         slowest: Steps that took much longer than others, slowest first.
-        samples: Stacks of the main thread inside its steps.
+        phases: What the whole run was spent on; they sum to its wall.
+        run_ns: Wall time of the whole run.
+        sampling: How stacks were taken.
+        cross_checks: Stacks beside the trace.
         times: Of its steps, one by one; None without steps.
     """
 
@@ -128,7 +165,10 @@ class RunBudget(Result):
     slowest: tuple[Slow, ...] = ()
     warnings: tuple[str, ...] = ()
     capture: str = ""
-    samples: int = 0
+    phases: tuple[PhaseTime, ...] = ()
+    run_ns: int = 0
+    sampling: Sampling = field(default_factory=lambda: Sampling(0, 0, None))
+    cross_checks: tuple[CrossCheck, ...] = ()
     rank: int | None = None
     environment: dict[str, Any] = field(default_factory=dict)
     times: StepTimes | None = field(default=None, compare=False, repr=False)
@@ -144,6 +184,11 @@ class RunBudget(Result):
         """The host category called ``name``."""
         return self.host[HOST_CATEGORIES.index(name)]
 
+    @property
+    def samples(self) -> int:
+        """Stacks inside the steps."""
+        return self.sampling.stacks
+
 
 def run_budget_of(path: Path, classifier: Classifier) -> RunBudget:
     """The budget of a stored run.
@@ -157,25 +202,38 @@ def run_budget_of(path: Path, classifier: Classifier) -> RunBudget:
 def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
     """The budget of a run."""
     meta = run.meta
-    bare = _bare(run.steps)
-    wall = _whole(meta.wall_ns) if bare is None else _estimate(bare["ns"].to_numpy(np.float64))
-    of_main, others = _of_main(run), other_threads(run)
-    stacks = _sampled(of_main, _home(run, bare))
-    fitted = classifier.fitted(stacks)
-    step = StepWall(round(wall.value), wall.interval())
+    counted = _counted(run.steps)
+    ratio = _step_ratio(run.steps)
+    wall = _whole(meta.wall_ns) if counted is None else _estimate(counted, "ns")
+    of_steps, others = _of_steps(run), other_threads(run)
+    blocks = _sampled(of_steps, _home(run))
+    fitted = classifier.fitted(stack for block in blocks for stack in block)
+    step = step_wall(wall)
+    if warnings.is_unlike(ratio):
+        step = _covering(step, run.steps)
+    host, checks = _host(step, wall, blocks, counted, _traced(run, step, fitted), fitted)
+    samples = sum(stack.count for block in blocks for stack in block)
     return RunBudget(
         command=tuple(meta.program),
         exit_code=meta.exit_code,
-        per="run" if bare is None else "step",
-        steps=_steps(run, bare),
+        per="run" if counted is None else "step",
+        steps=_steps(run, counted),
         wall=step,
-        host=_host(step, wall, stacks, bare, fitted),
+        host=host,
         threads=thread_budgets(others, meta.pid, step.ns, classifier) if others else (),
-        regions=_regions(run, [*of_main, *others], fitted),
-        slowest=() if bare is None else slowest_steps(bare, meta.compilations, first=meta.before),
-        warnings=(*meta.warnings, *_warnings(run, bare, stacks, _samples(of_main))),
+        regions=_regions(run, [*of_steps, *others], fitted),
+        slowest=() if counted is None else slowest_steps(counted, meta.compilations, first=meta.before),
+        warnings=(
+            *meta.warnings,
+            *warnings.of_stacks(run, samples, _samples(of_steps), has_steps=counted is not None),
+            *warnings.of_steps(counted, ratio, step),
+            *placement_warnings(meta.unplaced, host),
+        ),
         capture=str(run.path),
-        samples=sum(stack.count for stack in stacks),
+        phases=phases(run, has_steps=counted is not None),
+        run_ns=meta.wall_ns,
+        sampling=Sampling(meta.rate_hz, samples, ratio),
+        cross_checks=checks,
         rank=meta.rank,
         environment=meta.environment,
         times=_times(run),
@@ -183,24 +241,60 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
 
 
 def step_stacks(run: StoredRun) -> list[Stack]:
-    """Stacks of the main thread inside its steps, from the frame on in which the steps' loop stands."""
-    home = _home(run, _bare(run.steps))
-    return [_from(stack, home) for stack in _sampled(_of_main(run), home)]
+    """Stacks inside the steps, from the frame on in which the steps' loop stands."""
+    home = _home(run)
+    return [_from(stack, home) for block in _sampled(_of_steps(run), home) for stack in block]
 
 
-def _of_main(run: StoredRun) -> list[SampledThread]:
-    """The main thread in each turn."""
-    return [_unwatched(thread) for turn in run.threads for thread in turn if is_main(thread, run.meta.pid)]
+def _of_steps(run: StoredRun) -> list[SampledThread]:
+    """The thread with the steps in each block that counts: those of the turns, or all where these have few stacks."""
+    home = _home(run)
+    found = [
+        (block.turn, _unwatched(_weighted(thread, block.weight)))
+        for block in run.blocks
+        for thread in block.threads
+        if _has_steps(thread, run)
+    ]
+    in_turns = [thread for turn, thread in found if turn]
+    enough = sum(stack.count for stack in _inside(in_turns, home)) >= warnings.FEW_STACKS
+    return in_turns if enough else [thread for _, thread in found]
 
 
-def _home(run: StoredRun, bare: pd.DataFrame | None) -> Place | None:
+def _has_steps(thread: SampledThread, run: StoredRun) -> bool:
+    """Whether it is the thread with the steps."""
+    if not run.meta.thread:
+        return is_main(thread, run.meta.pid)
+    return thread.process == run.meta.pid and thread.thread == run.meta.thread
+
+
+def _weighted(thread: SampledThread, weight: int) -> SampledThread:
+    stacks = tuple(replace(stack, count=weight * stack.count) for stack in thread.stacks)
+    return thread if weight == 1 else replace(thread, blocks=(stacks,))
+
+
+def _home(run: StoredRun) -> Place | None:
     """The loop of the steps; None where the budget is of the whole run."""
-    return None if bare is None else run.meta.home
+    return None if _counted(run.steps) is None else run.meta.home
 
 
-def _sampled(of_main: Sequence[SampledThread], home: Place | None) -> Sequence[Stack]:
-    (stacks,) = completed([_inside(of_main, home)])
-    return stacks
+def _sampled(threads: Sequence[SampledThread], home: Place | None) -> list[list[Stack]]:
+    """Stacks inside the steps, in blocks of consecutive ones."""
+    return completed(in_blocks([_inside([thread], home) for thread in threads]))
+
+
+def _traced(run: StoredRun, wall: StepWall, classifier: Classifier) -> Reading | None:
+    """Time in operators by the trace of some steps."""
+    recorded = read_steps(run.path, run.steps)
+    return None if recorded is None else operators_of_trace(*recorded, wall.ns, classifier)
+
+
+def _step_ratio(steps: pd.DataFrame | None) -> float | None:
+    """Mean of sampled steps over that of bare ones, each stretch without its first one."""
+    if steps is None:
+        return None
+    ns, same = steps["end_ns"] - steps["begin_ns"], steps["phase"] == steps["phase"].shift(1)
+    bare, sampled = (ns[same & (steps["phase"] == phase)] for phase in (Phase.BARE, Phase.SAMPLED))
+    return float(sampled.mean() / bare.mean()) if len(bare) and len(sampled) else None
 
 
 def _from(stack: Stack, home: Place | None) -> Stack:
@@ -210,8 +304,15 @@ def _from(stack: Stack, home: Place | None) -> Stack:
 
 
 def other_threads(run: StoredRun) -> list[SampledThread]:
-    """All threads but the main one, each with the stacks of all turns of the sampler."""
-    return _merged([thread for turn in run.threads for thread in turn if not is_main(thread, run.meta.pid)])
+    """All threads but that with the steps, each with its stacks of the turns, or all of them where it has none there."""
+    found = [
+        (block.turn, _weighted(thread, block.weight))
+        for block in run.blocks
+        for thread in block.threads
+        if not _has_steps(thread, run)
+    ]
+    seen = {(thread.process, thread.thread) for turn, thread in found if turn}
+    return joined([thread for turn, thread in found if turn or (thread.process, thread.thread) not in seen])
 
 
 def _times(run: StoredRun) -> StepTimes | None:
@@ -221,8 +322,12 @@ def _times(run: StoredRun) -> StepTimes | None:
     return StepTimes(run.meta.before, ns, run.steps["phase"].to_numpy(np.int64))
 
 
-def _bare(steps: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Bare steps: ``ns``, begin, end, number, and what each step added to the counters; None if there are too few."""
+def _counted(steps: pd.DataFrame | None) -> pd.DataFrame | None:
+    """The steps that set the wall: bare ones, or all that were not recorded where these are too few; None without enough.
+
+    Returns:
+        ``ns``, begin, end, number, ``is_bare``, and what each step added to the counters.
+    """
     if steps is None:
         return None
     counters = ["user_ns", "system_ns", "faults", "switches", "gc_ns", "compile_ns", "data_ns"]
@@ -231,75 +336,96 @@ def _bare(steps: pd.DataFrame | None) -> pd.DataFrame | None:
     table["begin_ns"], table["end_ns"] = steps["begin_ns"], steps["end_ns"]
     table["ns"] = steps["end_ns"] - steps["begin_ns"]
     # A stretch's first step holds what starting or ending an instrument left behind.
-    is_bare = steps["phase"] == Phase.BARE
-    kept: pd.DataFrame = table[is_bare & is_bare.shift(1, fill_value=False)]
+    table["is_bare"] = (steps["phase"] == Phase.BARE) & (steps["phase"].shift(1) == Phase.BARE)
+    bare, unrecorded = table[table["is_bare"]], table[steps["phase"] != Phase.TRACED]
+    kept: pd.DataFrame = bare if len(bare) >= _FEWEST_STEPS else unrecorded
     return kept if len(kept) >= _FEWEST_STEPS else None
 
 
 def _whole(wall_ns: int) -> Estimate:
-    return Estimate(float(wall_ns), np.full(REPLICATES, float(wall_ns)))
+    return exactly(float(wall_ns))
 
 
 def _samples(threads: Sequence[SampledThread]) -> int:
     return sum(thread.samples for thread in threads)
 
 
-def _estimate(values: Floats) -> Estimate:
-    """Mean over steps; replicates by Student's t over blocks of consecutive steps."""
-    blocks = np.array([block.mean() for block in np.array_split(values, min(_BLOCKS, len(values)))])
-    random = np.random.default_rng(_SEED)
-    error = blocks.std(ddof=1) / np.sqrt(len(blocks)) if len(blocks) > 1 else 0.0
-    mean = float(values.mean())
-    drawn = mean + error * random.standard_t(max(1, len(blocks) - 1), REPLICATES)
-    return Estimate(mean, np.maximum(drawn, 0.0))
+def _estimate(counted: pd.DataFrame, column: str) -> Estimate:
+    """Mean over steps, by blocks of consecutive ones, or by stretches of bare ones where these differ more."""
+    values = counted[column].to_numpy(np.float64)
+    mean = mean_of_consecutive(values, _BLOCKS)
+    stretch = (counted["number"].diff() != 1).cumsum()
+    sums = counted[column].groupby(stretch).agg(["sum", "count"]).to_numpy(np.float64)
+    if len(sums) < _FEWEST_STRETCHES:
+        return mean
+    apart = mean_over_blocks(sums[:, 0], sums[:, 1])
+    return max(mean, apart, key=lambda each: float(np.ptp(each.interval())))
+
+
+def _covering(wall: StepWall, steps: pd.DataFrame | None) -> StepWall:
+    """The wall with an interval that holds the mean of all steps, too, whatever measured them."""
+    assert steps is not None
+    mean_ns = float((steps["end_ns"] - steps["begin_ns"]).mean())
+    low, high = wall.ci95_ns
+    return replace(wall, ci95_ns=(min(low, mean_ns), max(high, mean_ns)))
 
 
 def _host(
-    wall: StepWall, estimate: Estimate, stacks: Sequence[Stack], bare: pd.DataFrame | None, classifier: Classifier
-) -> tuple[HostCategory, ...]:
+    wall: StepWall,
+    estimate: Estimate,
+    blocks: Sequence[Sequence[Stack]],
+    counted: pd.DataFrame | None,
+    traced: Reading | None,
+    classifier: Classifier,
+) -> tuple[tuple[HostCategory, ...], tuple[CrossCheck, ...]]:
     """Every category's time; compilations, which are rare and long, by the clock where the compiler tells of them."""
-    told = bare is not None and bare["compile_ns"].any()
-    others = (
-        [stack for stack in stacks if classifier.classify(stack).attribution.category != _COMPILE] if told else stacks
-    )
-    if not others:
-        return _unknown(wall.ns)
-    if bare is None or not told:
-        return _divided(wall.ns, estimate, others, bare, classifier)
-    compiling = _estimate(bare["compile_ns"].to_numpy(np.float64))
-    rest = _estimate((bare["ns"] - bare["compile_ns"]).to_numpy(np.float64))
+    told = counted is not None and counted["compile_ns"].any()
+    if told:
+        blocks = [[stack for stack in block if not _compiles(stack, classifier)] for block in blocks]
+    if not any(blocks):
+        return _unknown(wall.ns), ()
+    shares = shares_of_blocks(blocks, classifier)
+    checks: tuple[CrossCheck, ...] = ()
+    if traced is not None and not told:
+        check = compared(operators_of_stacks(shares, wall.ns), traced)
+        checks = (check,)
+        if not check.agree:
+            shares = decided_by_trace(shares, traced.ns / wall.ns)
+    if counted is None or not told:
+        return _divided(wall.ns, estimate, shares, counted), checks
+    compiling = _estimate(counted, "compile_ns")
+    rest = _estimate(counted.assign(ns=counted["ns"] - counted["compile_ns"]), "ns")
     compile_ns = min(round(compiling.value), wall.ns)
-    host = _divided(wall.ns - compile_ns, rest, others, bare, classifier)
+    host = _divided(wall.ns - compile_ns, rest, shares, counted)
     compiled = HostCategory(_COMPILE, compile_ns, compiling.interval(), 0.0, "clock")
-    return tuple(
-        replace(category, share=category.ns / wall.ns)
-        for category in (compiled if category.category == _COMPILE else category for category in host)
-    )
+    with_compiled = (compiled if category.category == _COMPILE else category for category in host)
+    return tuple(replace(category, share=category.ns / wall.ns) for category in with_compiled), checks
 
 
-def _divided(
-    wall_ns: int, wall: Estimate, stacks: Sequence[Stack], bare: pd.DataFrame | None, classifier: Classifier
-) -> tuple[HostCategory, ...]:
-    """``wall_ns`` by the shares of stacks, page faults in ``allocation``."""
-    shares = shares_of_stacks([stacks], classifier)
-    faults = _fault_time(bare, wall, shares)
+def _compiles(stack: Stack, classifier: Classifier) -> bool:
+    return classifier.classify(stack).attribution.category == _COMPILE
+
+
+def _divided(wall_ns: int, wall: Estimate, shares: Shares, counted: pd.DataFrame | None) -> tuple[HostCategory, ...]:
+    """``wall_ns`` by the shares, page faults in ``allocation``."""
+    faults = _fault_time(counted, wall, shares)
     drawn = replicates(wall, shares, faults)
     kernel_ns = shares.share("kernel") * wall.value
     return host_categories(wall_ns, with_page_faults(shares, faults.value / kernel_ns if kernel_ns else 0.0), drawn)
 
 
-def _fault_time(bare: pd.DataFrame | None, wall: Estimate, shares: Shares) -> Estimate:
+def _fault_time(counted: pd.DataFrame | None, wall: Estimate, shares: Shares) -> Estimate:
     """Time of page faults in ns per step, from the thread's system time."""
-    if bare is None or not bare["user_ns"].any():
+    if counted is None or not counted["user_ns"].any():
         return Estimate(0.0, np.zeros(REPLICATES))
     steps = pd.DataFrame(
         {
             "process": 0,
             "calls": 1,
-            "wall_ns": bare["ns"],
-            "minor_faults": bare["faults"],
-            "system_ns": bare["system_ns"],
-            "cpu_ns": bare["user_ns"] + bare["system_ns"],
+            "wall_ns": counted["ns"],
+            "minor_faults": counted["faults"],
+            "system_ns": counted["system_ns"],
+            "cpu_ns": counted["user_ns"] + counted["system_ns"],
         }
     )
     block = np.arange(len(steps)) * min(_FAULT_BLOCKS, len(steps)) // len(steps)
@@ -325,7 +451,7 @@ def _inside(threads: Sequence[SampledThread], place: Place | None) -> list[Stack
 def _unwatched(thread: SampledThread) -> SampledThread:
     """The thread without stacks in which the watcher was at work: between two steps, which the clock leaves out as well."""
     stacks = [stack for stack in thread.stacks if not any(frame.location.endswith(_WATCHER) for frame in stack.frames)]
-    return replace(thread, stacks=tuple(stacks))
+    return replace(thread, blocks=(tuple(stacks),))
 
 
 def _passes(stack: Stack, place: Place) -> bool:
@@ -346,68 +472,35 @@ def _same_file(shown: str, file: str) -> bool:
     return file == shown or file.endswith(f"/{shown}")
 
 
-def _merged(threads: Sequence[SampledThread]) -> list[SampledThread]:
-    """Threads of several turns, each once."""
-    merged: dict[tuple[int, int], SampledThread] = {}
-    for thread in threads:
-        key = (thread.process, thread.thread)
-        before = merged[key].stacks if key in merged else ()
-        merged[key] = SampledThread(
-            thread.name, thread.thread, thread.process, thread.command, (*before, *thread.stacks)
-        )
-    return list(merged.values())
-
-
-def _steps(run: StoredRun, bare: pd.DataFrame | None) -> Steps:
-    if run.steps is None or bare is None:
+def _steps(run: StoredRun, counted: pd.DataFrame | None) -> Steps:
+    if run.steps is None or counted is None:
         return Steps("none", "", 0, 0, 0)
     warm_up = int((run.steps["phase"] == Phase.WARM_UP).sum()) + run.meta.before
-    return Steps(run.meta.found_by, run.meta.where, len(run.steps) + run.meta.before, warm_up, len(bare))
+    measured = int(counted["is_bare"].sum())
+    count = len(run.steps) + run.meta.before
+    return Steps(run.meta.found_by, run.meta.where, count, warm_up, measured, run.meta.thread_name)
 
 
 def _regions(run: StoredRun, threads: Sequence[SampledThread], classifier: Classifier) -> tuple[RegionBudget, ...]:
     budgets = []
     stacks = [stack for thread in threads for stack in thread.stacks]
     for region in run.meta.regions:
-        mean = region.ns / region.count
-        spread = max(0.0, region.squares_ns2 / region.count - mean * mean)
-        error = 1.96 * float(np.sqrt(spread / region.count))
-        wall = StepWall(round(mean), (max(0.0, mean - error), mean + error))
+        mean = _entered(region)
+        wall = step_wall(mean)
         inside = [stack for stack in stacks if any(_passes(stack, place) for place in region.places)]
         shares = shares_of_stacks([inside], classifier) if inside else None
-        host = () if shares is None else host_categories(wall.ns, shares, shares.replicates * mean)
+        host = () if shares is None else host_categories(wall.ns, shares, shares.replicates * mean.replicates[:, None])
         budgets.append(RegionBudget(region.name, region.count, wall, host))
     return tuple(sorted(budgets, key=lambda budget: -budget.count * budget.wall.ns))
 
 
-def _warnings(run: StoredRun, bare: pd.DataFrame | None, stacks: Sequence[Stack], taken: int) -> list[str]:
-    meta, warnings = run.meta, []
-    if bare is None:
-        seen = (
-            "none were seen" if run.steps is None else f"{len(run.steps):,} were seen, and the program ended too soon"
-        )
-        warnings.append(f"no step could be measured ({seen}): the budget is of the whole run; --step names one")
-    samples = sum(stack.count for stack in stacks)
-    if not samples:
-        reason = meta.reason or "the program ended before one was taken"
-        warnings.append(f"no stacks: {reason}; nothing says how the time divides")
-    elif samples < _FEW_STACKS:
-        warnings.append(f"{samples} stacks only: the shares are rough; a longer run narrows them")
-    if bare is not None:
-        if taken > samples:
-            warnings.append(
-                f"{taken - samples:,} of {taken:,} stacks of the main thread lie outside the steps and are left out"
-            )
-        warnings += _drift(bare)
-    return warnings
-
-
-def _drift(bare: pd.DataFrame) -> list[str]:
-    """A warning if the later half of the bare steps takes another time than the first."""
-    halves = np.array_split(bare["ns"].to_numpy(np.float64), 2)
-    first, second = (float(np.median(half)) for half in halves)
-    change = second / first - 1 if first else 0.0
-    if abs(change) < _DRIFT_SHARE:
-        return []
-    than = f"{abs(change):.0%} {'longer' if change > 0 else 'less'}"
-    return [f"steps of the later half take {than} than those of the first: the budget is their mean"]
+def _entered(region: Region) -> Estimate:
+    """Mean time in a region, by blocks of consecutive entries; of an older run by the entries' own spread."""
+    if region.blocks:
+        counts, sums = np.array(region.blocks, dtype=np.float64).T
+        return mean_over_blocks(sums, counts)
+    mean, count = region.ns / region.count, region.count
+    if count == 1:
+        return exactly(mean)
+    variance = max(0.0, region.squares_ns2 / count - mean * mean) / (count - 1)
+    return mean_with_error(mean, math.sqrt(variance), count - 1)

@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -27,26 +27,16 @@ import pandas as pd
 
 from overhead_lens import __version__
 from overhead_lens.captures.directory import cannot_write, recording_directory, write_meta
-from overhead_lens.captures.files import KINETO
+from overhead_lens.captures.files import KINETO, STACKS
 from overhead_lens.errors import MeasurementError, UsageError
-from overhead_lens.instruments.samples.record import write_stacks
 from overhead_lens.machine.environment import describe_machine
-from overhead_lens.machine.other_process import thread_count
 from overhead_lens.program.area import FILE, NOTES, Area, Phase, Step, Word
 from overhead_lens.program.trace import TRACE
-from overhead_lens.samplers.py_spy import PySpy
-from overhead_lens.samplers.sampler import NotPermittedError, Watch
+from overhead_lens.samplers.blocks import Block, blocks_of, write_blocks
+from overhead_lens.studies.run.sampling import RATE_HZ, RunSampler, Sampled
 from overhead_lens.studies.run.stored import RUN, STEPS, Compilation, Place, Region, RunMeta
 
 _START = Path(__file__).parent.parent.parent / "program" / "start.py"
-
-_POLL_S = 0.02
-_TURN_S = 8
-# A stack takes some 4 ms where several threads are unwound.
-_RATE_HZ, _SHARED_RATE_HZ = 100, 50
-_FEW_THREADS = 2
-# A program that shows no step is looked at as a whole from then on, at a rate that costs it little.
-_WHOLE_AFTER_S, _WHOLE_RATE_HZ, _WHOLE_S = 4.0, 20, 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +50,6 @@ class Program:
     def label(self) -> str:
         """A name for its directory."""
         return Path(self.command[1] if self.command[0] == "-m" else self.command[0]).stem
-
-
-@dataclass(slots=True)
-class _Sampled:
-    """What the sampler gave so far."""
-
-    folded: list[str] = field(default_factory=list)
-    samples: int = 0
-    errors: int = 0
-    reason: str = ""
 
 
 def record_run(program: Program, output: Path | None, parent: Path) -> tuple[Path, int]:
@@ -86,10 +66,11 @@ def record_run(program: Program, output: Path | None, parent: Path) -> tuple[Pat
         try:
             area = Area.create(folder)
             child = _start(program, folder)
-            sampled = _Sampled()
-            with _left_to(child):
-                _attend(child, area, folder, sampled)
-            _write(program, folder, area, child, sampled, started)
+            with _left_to(child), RunSampler(child.pid, area, folder) as sampler:
+                while child.poll() is None:
+                    time.sleep(sampler.wait_s)
+                    sampler.attend()
+            _write(program, folder, area, child, sampler, started)
         except OSError as error:
             raise MeasurementError(cannot_write(folder, error)) from error
         return folder, child.returncode
@@ -119,76 +100,20 @@ def _left_to(child: subprocess.Popen[bytes]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _attend(child: subprocess.Popen[bytes], area: Area, folder: Path, sampled: _Sampled) -> None:
-    """Wait for the program's end, and sample it when it asks."""
-    turn, begun_s = 0, time.monotonic()
-    while child.poll() is None:
-        time.sleep(_POLL_S)
-        if area.read(Word.WANTED) > turn:
-            turn = area.read(Word.WANTED)
-            if turn == 1:
-                sampled.folded.clear()
-                sampled.samples = sampled.errors = 0
-            rate_hz = _RATE_HZ if thread_count(child.pid) <= _FEW_THREADS else _SHARED_RATE_HZ
-            _sample(child, rate_hz, _TURN_S, area, turn, folder, sampled)
-            area.write(Word.ENDED, turn)
-        elif not area.read(Word.FOUND) and time.monotonic() - begun_s > _WHOLE_AFTER_S and not sampled.reason:
-            _sample(child, _WHOLE_RATE_HZ, _WHOLE_S, area, 0, folder, sampled)
-            begun_s = time.monotonic()
-
-
-def _sample(
-    child: subprocess.Popen[bytes],
-    rate_hz: int,
-    duration_s: int,
-    area: Area,
-    turn: int,
-    folder: Path,
-    sampled: _Sampled,
-) -> None:
-    """One turn of the sampler; turn 0 is of the whole program, until it shows steps."""
-    watch = Watch(child.pid, rate_hz, duration_s, folder / f".stacks-{turn}", _has_children(child.pid), bound=True)
-    try:
-        with PySpy().start(watch) as running:
-            running.wait_until_begun()
-            area.write(Word.BEGUN, turn)
-            while not running.over:
-                time.sleep(_POLL_S)
-                if area.read(Word.FINISHED_NS) or (turn == 0 and area.read(Word.FOUND)):
-                    running.stop()
-                    break
-            run = running.finish()
-    except MeasurementError as error:
-        if isinstance(error, NotPermittedError):
-            area.write(Word.REFUSED, 1)
-        if not area.read(Word.FINISHED_NS) and child.poll() is None:
-            sampled.reason = str(error)
-        return
-    sampled.folded.append(run.folded)
-    sampled.samples += run.sample_count
-    sampled.errors += run.error_count
-
-
-def _has_children(pid: int) -> bool:
-    with suppress(OSError):
-        return any(path.read_text().strip() for path in Path(f"/proc/{pid}/task").glob("*/children"))
-    return False
-
-
 def _write(
     program: Program,
     folder: Path,
     area: Area,
     child: subprocess.Popen[bytes],
-    sampled: _Sampled,
+    sampler: RunSampler,
     started: datetime,
 ) -> None:
     """Write all files, ``meta.json`` last."""
     rows = area.rows()
     if rows:
         pd.DataFrame(rows, columns=Step._fields).to_parquet(folder / STEPS, index=False)
-    if sampled.folded:
-        write_stacks(folder, sampled.folded)
+    if sampler.sampled:
+        write_blocks(folder / STACKS, _blocks(sampler.sampled, area.read(Word.THREAD)))
     if (folder / TRACE).exists():
         with (folder / TRACE).open("rb") as plain, gzip.open(folder / KINETO, "wb", compresslevel=6) as packed:
             shutil.copyfileobj(plain, packed)
@@ -210,9 +135,16 @@ def _write(
         where="" if place is None else f"{Path(place.file).name}:{notes['home'][2]}",
         home=place,
         before=notes.get("before", 0),
-        samples=sampled.samples,
-        errors=sampled.errors,
-        reason=sampled.reason,
+        thread=area.read(Word.THREAD),
+        thread_name=notes.get("thread", ""),
+        begun_ns=begun_ns,
+        first_ns=notes.get("first_ns", 0),
+        settled_ns=notes.get("settled_ns", 0),
+        samples=sum(sampled.run.sample_count for sampled in sampler.sampled),
+        errors=sum(sampled.run.error_count for sampled in sampler.sampled),
+        reason=sampler.reason,
+        rate_hz=sampler.sampled[-1].rate_hz if sampler.sampled else RATE_HZ,
+        unplaced=sampler.unplaced,
         regions=_regions(notes, has_steps=bool(rows)),
         compilations=[Compilation(*fields) for fields in notes["compilations"]],
         rank=int(os.environ["RANK"]) if os.environ.get("RANK", "").isdecimal() else None,
@@ -221,6 +153,15 @@ def _write(
     for name in (FILE, NOTES, TRACE):
         (folder / name).unlink(missing_ok=True)
     write_meta(folder, RUN, meta)
+
+
+def _blocks(sampled: Sequence[Sampled], thread: int) -> Iterator[tuple[Block, int]]:
+    """The blocks of all samplers in order, with the weight of a stack."""
+    turn = 0
+    for each in sampled:
+        for block in blocks_of(each.run.sequences, thread, each.alive, turn):
+            turn = block.turn
+            yield block, max(1, round(RATE_HZ / each.rate_hz))
 
 
 def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: int) -> list[str]:
@@ -259,8 +200,8 @@ def _regions(notes: dict[str, Any], *, has_steps: bool) -> list[Region]:
         for name, its in notes.get("region_places", {}).items()
     }
     return [
-        Region(name, places[name], int(count), ns, squares)
-        for name, phase, count, ns, squares in notes.get("regions", ())
+        Region(name, places[name], count, ns, squares, blocks)
+        for name, phase, count, ns, squares, blocks in notes.get("regions", ())
         if phase == wanted
     ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from overhead_lens.captures.directory import Kind, damaged, read_meta
 from overhead_lens.captures.files import STACKS
 from overhead_lens.captures.model import Recorded
 from overhead_lens.captures.tables import read_table
-from overhead_lens.readers.py_spy.threads import SampledThread, read_threads
+from overhead_lens.samplers.blocks import SampledBlock, read_blocks
 
 STEPS = "steps.parquet"
 
@@ -41,6 +40,7 @@ class Region(Struct, frozen=True):
     Attributes:
         count: Times it was left.
         ns, squares_ns2: Sum of its times, and of their squares.
+        blocks: Count and sum of blocks of consecutive times; none in runs of earlier versions.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Region(Struct, frozen=True):
     count: Annotated[int, Meta(ge=1)]
     ns: float
     squares_ns2: float
+    blocks: list[tuple[Annotated[int, Meta(ge=1)], float]] = msgspec.field(default_factory=list)
 
 
 class Compilation(Struct, frozen=True):
@@ -69,9 +70,14 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
         found_by: Source of the steps: ``explicit``, ``profiler``, ``optimizer``, ``module``, ``loop`` or ``none``.
         where: The step's place as people read it, ``train.py:14``.
         home: The loop that the steps are iterations of; None where it is not known.
+        thread, thread_name: The thread with the steps; 0 and empty for the main one.
+        begun_ns, first_ns, settled_ns: When the program began, the steps' source was first seen, and their times had settled, by
+            ``time.perf_counter_ns``; 0 where that did not happen.
         before: Steps that passed before the first one was looked at.
         samples, errors: Stacks taken by the sampler in all turns, and stacks that it could not read.
+        rate_hz: Stacks a second that were asked for in the turns.
         reason: Why there are no stacks; empty where there are.
+        unplaced: Why the program's threads were not placed while it was sampled; empty where they were or need not be.
         warnings: Of the recording.
     """
 
@@ -82,10 +88,17 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
     found_by: str
     where: str = ""
     home: Place | None = None
+    thread: int = 0
+    thread_name: str = ""
+    first_ns: int = 0
+    settled_ns: int = 0
+    begun_ns: int = 0
     before: int = 0
     samples: int = 0
     errors: int = 0
     reason: str = ""
+    rate_hz: int = 100
+    unplaced: str = ""
     regions: list[Region] = msgspec.field(default_factory=list)
     compilations: list[Compilation] = msgspec.field(default_factory=list)
     rank: int | None = None
@@ -101,13 +114,13 @@ class StoredRun:
 
     Attributes:
         steps: Fields of ``program.area.Step`` as int64 columns, one row a step; None without steps.
-        threads: Sampled threads by turn of the sampler.
+        blocks: Sampled threads, in the order of time.
     """
 
     path: Path
     meta: RunMeta
     steps: pd.DataFrame | None
-    threads: Sequence[Sequence[SampledThread]]
+    blocks: Sequence[SampledBlock]
 
 
 def read_run(path: Path) -> StoredRun:
@@ -119,17 +132,6 @@ def read_run(path: Path) -> StoredRun:
     meta = read_meta(path, RUN)
     try:
         steps = read_table(path / STEPS, _COLUMNS) if (path / STEPS).exists() else None
-        return StoredRun(path, meta, steps, _turns(path / STACKS, meta.pid))
+        return StoredRun(path, meta, steps, read_blocks(path / STACKS, meta.pid))
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise damaged("run", path, error) from error
-
-
-def _turns(path: Path, pid: int) -> list[list[SampledThread]]:
-    if not path.exists():
-        return []
-    turns: dict[str, list[str]] = {}
-    with gzip.open(path, "rt", encoding="utf-8") as source:
-        for line in source:
-            turn, _, stack = line.partition(";")
-            turns.setdefault(turn, []).append(stack)
-    return [read_threads(lines, pid) for lines in turns.values()]

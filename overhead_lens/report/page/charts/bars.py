@@ -49,10 +49,10 @@ class Bar:
     name: str
     remark: str
     stretches: Sequence[Stretch]
-    full_ns: int
+    full_ns: float
 
 
-def host_bar(name: str, remark: str, host: Sequence[HostCategory], full_ns: int) -> Bar:
+def host_bar(name: str, remark: str, host: Sequence[HostCategory], full_ns: float) -> Bar:
     """The bar of a host budget."""
     stretches = [
         Stretch(category.category, looks.ink, looks.hatch, category.ns, _told(category))

@@ -8,9 +8,9 @@ from typing import Any
 from overhead_lens.report.page.charts.axes import WHISKER, error_bars, hatched, label, rounded, time_unit
 from overhead_lens.report.page.charts.bars import bars_chart, host_bar
 from overhead_lens.report.page.model import Block, Chart, Table
-from overhead_lens.report.text.blocks import interval_text
+from overhead_lens.report.text.blocks import bounds_cell, interval_text, measured_text
 from overhead_lens.report.text.plain import plain
-from overhead_lens.stats.values import Interval
+from overhead_lens.stats.estimate import Measured
 from overhead_lens.taxonomy.categories import HATCHES, INKS
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns
@@ -20,14 +20,13 @@ _AXIS_PX = 44
 _MOST_PARTS = 4
 
 
-def host_blocks(name: str, host: Sequence[HostCategory], wall_ns: int, ci95_ns: Interval, per: str) -> list[Block]:
+def host_blocks(name: str, host: Sequence[HostCategory], wall: Measured, per: str) -> list[Block]:
     """The closed budget of one ``per``: a bar, the categories with intervals, a table."""
-    interval = f"{format_ns(wall_ns)} [{interval_text(ci95_ns)}]"
-    whole = f"The categories of a {per}, which sum to {format_ns(wall_ns)}."
+    whole = f"The categories of a {per}, which sum to {format_ns(wall.ns)}."
     return [
-        bars_chart([host_bar(name, interval, host, wall_ns)], whole),
+        bars_chart([host_bar(name, measured_text(wall), host, wall.ns)], whole),
         *([_categories(host, per)] if any(category.ns for category in host) else []),
-        host_table(host, wall_ns, ci95_ns),
+        host_table(host, wall),
     ]
 
 
@@ -84,7 +83,7 @@ def _told(category: HostCategory) -> str:
     return label(f"{category.category} {format_ns(category.ns)} [{interval_text(category.ci95_ns)}]", 80)
 
 
-def host_table(host: Sequence[HostCategory], wall_ns: int, ci95_ns: Interval) -> Table:
+def host_table(host: Sequence[HostCategory], wall: Measured) -> Table:
     """Every category that took time, with its largest parts, and the sum."""
     rows = [
         (
@@ -98,7 +97,7 @@ def host_table(host: Sequence[HostCategory], wall_ns: int, ci95_ns: Interval) ->
         for category in host
         if category.ns
     ]
-    total = ("sum = wall", "100 %", format_ns(wall_ns), interval_text(ci95_ns), "clock", "")
+    total = ("sum = wall", "100 %", format_ns(wall.ns), bounds_cell(wall), "clock", "")
     heads = ("category", "share", "time", "95 % interval", "evidence", "most of it")
     return Table(heads, [*rows, total], frozenset({1, 2, 3}), "the budget, which closes")
 

@@ -1,0 +1,64 @@
+"""Names the thread that holds the GIL while others wait for it (pure).
+
+A sampler looks at all threads at once. Where a thread waits for the GIL and a single other one of its process runs Python, that one
+holds it. Its name becomes the innermost frame of the waiting thread's stack.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from overhead_lens.readers.py_spy.stacks import parse_stacks
+from overhead_lens.readers.py_spy.threads import ThreadHead, thread_head
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.taxonomy.names import gil_held_by
+from overhead_lens.taxonomy.rules import Attribution
+
+_WAITS = Attribution("wait", "gil")
+_RUNS_PYTHON = "python"
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """A thread's folded stacks, and the look at which the first was taken; None where that is not known."""
+
+    stacks: Sequence[str]
+    first: int | None
+
+
+def with_holders(threads: Sequence[Aligned], classifier: Classifier) -> list[Aligned]:
+    """The threads, with the holder of the GIL in the stacks that wait for it."""
+    known: dict[str, Attribution] = {}
+
+    def attribution(stack: str) -> Attribution:
+        if stack not in known:
+            (parsed,) = parse_stacks([f"{stack} 1"])
+            known[stack] = classifier.classify(parsed).attribution
+        return known[stack]
+
+    heads = [thread_head(thread.stacks[0]) for thread in threads]
+    running: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+    for thread, head in zip(threads, heads, strict=True):
+        for at, stack in enumerate(thread.stacks if thread.first is not None else ()):
+            if attribution(stack).category == _RUNS_PYTHON:
+                assert thread.first is not None
+                running[head.process, thread.first + at].append(head.name or str(head.thread))
+    return [_named(thread, head, running, attribution) for thread, head in zip(threads, heads, strict=True)]
+
+
+def _named(
+    thread: Aligned,
+    head: ThreadHead,
+    running: dict[tuple[int, int], list[str]],
+    attribution: Callable[[str], Attribution],
+) -> Aligned:
+    first = thread.first
+    if first is None:
+        return thread
+    stacks = []
+    for at, stack in enumerate(thread.stacks):
+        holders = running.get((head.process, first + at), []) if attribution(stack) == _WAITS else []
+        stacks.append(f"{stack};{gil_held_by(holders[0]).function}" if len(holders) == 1 else stack)
+    return Aligned(stacks, first)

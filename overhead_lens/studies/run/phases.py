@@ -1,0 +1,80 @@
+"""What a program spent its whole time on (pure): imports, compilations, warm-up, steps, and all else.
+
+::
+
+    |--------- set-up ---------|--- warm-up ---|------------- steps -------------|-- rest --|
+      import   compile                compile       compile
+
+Compilations are timed by the compiler's own callbacks, wherever they fall. Imports are a share of the set-up: that of the stacks
+taken in it. The other phases are by the clock and hold what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from overhead_lens.studies.run.stored import StoredRun
+
+_IMPORTING = "<frozen importlib._bootstrap"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTime:
+    """A phase, ``import``, ``compile``, ``warm_up``, ``steps`` or ``other``, and its wall time; zeros are left out."""
+
+    name: str
+    wall_ns: int
+
+
+def phases(run: StoredRun, *, has_steps: bool) -> tuple[PhaseTime, ...]:
+    """The phases of a run; they sum to its wall."""
+    meta = run.meta
+    begin_ns, end_ns = meta.begun_ns, meta.begun_ns + meta.wall_ns
+    if not begin_ns:
+        return (PhaseTime("other", meta.wall_ns),)
+    spans = _merged([(each.begin_ns, each.end_ns) for each in meta.compilations], (begin_ns, end_ns))
+    first_ns = settled_ns = last_ns = end_ns
+    if has_steps and meta.first_ns and run.steps is not None:
+        first_ns, last_ns = meta.first_ns, int(run.steps["end_ns"].iloc[-1])
+        settled_ns = meta.settled_ns or last_ns
+    set_up_ns = _left(spans, begin_ns, first_ns)
+    import_ns = round(_import_share(run) * set_up_ns)
+    times = {
+        "import": import_ns,
+        "compile": sum(end - begin for begin, end in spans),
+        "warm_up": _left(spans, first_ns, settled_ns),
+        "steps": _left(spans, settled_ns, last_ns),
+        "other": set_up_ns - import_ns + _left(spans, last_ns, end_ns),
+    }
+    return tuple(PhaseTime(name, ns) for name, ns in times.items() if ns)
+
+
+def _import_share(run: StoredRun) -> float:
+    """Share of the set-up's stacks that import a module."""
+    importing = taken = 0
+    for block in run.blocks:
+        for thread in block.threads if not block.turn else ():
+            if thread.process != run.meta.pid or thread.thread != run.meta.pid:
+                continue
+            for stack in thread.stacks:
+                taken += stack.count
+                importing += stack.count * any(frame.location.startswith(_IMPORTING) for frame in stack.frames)
+    return importing / taken if taken else 0.0
+
+
+def _merged(spans: Sequence[tuple[int, int]], window: tuple[int, int]) -> list[tuple[int, int]]:
+    """The spans inside the window, overlapping ones together, in order."""
+    merged: list[tuple[int, int]] = []
+    for begin, end in sorted((max(begin, window[0]), min(end, window[1])) for begin, end in spans):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        elif begin < end:
+            merged.append((begin, end))
+    return merged
+
+
+def _left(spans: Sequence[tuple[int, int]], begin_ns: int, end_ns: int) -> int:
+    """Time between two moments without what the spans take of it."""
+    taken_ns = sum(max(0, min(end, end_ns) - max(begin, begin_ns)) for begin, end in spans)
+    return max(0, end_ns - begin_ns) - taken_ns

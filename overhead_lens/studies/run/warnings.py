@@ -1,0 +1,73 @@
+"""What a reader of a run's budget must know about it (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from overhead_lens.stats.estimate import T_OVER_BLOCKS, Measured
+from overhead_lens.studies.run.stored import StoredRun
+from overhead_lens.units import format_ns
+
+FEW_STACKS = 100
+"""Fewer leave the shares rough."""
+
+_DRIFT_SHARE = 0.05
+# A sampled step lasts as long as a bare one, or longer, but not several times as long.
+_LEAST_RATIO, _MOST_RATIO = 0.9, 3.0
+# Steps of another kind take so many times the median, or less than its part, and are not a few.
+_OTHER_KIND, _FEW_SHARE = 3.0, 0.1
+
+
+def is_unlike(step_ratio: float | None) -> bool:
+    """Whether sampled and bare steps differ by more than the sampler explains."""
+    return step_ratio is not None and not _LEAST_RATIO <= step_ratio <= _MOST_RATIO
+
+
+def of_steps(counted: pd.DataFrame | None, step_ratio: float | None, wall: Measured) -> Iterator[str]:
+    """What the steps' times say against their mean."""
+    if counted is None:
+        return
+    ns = counted["ns"].to_numpy(np.float64)
+    if not counted["is_bare"].any():
+        yield "no step ran without the sampler: the wall is the mean of all steps, most of them sampled"
+    if is_unlike(step_ratio):
+        yield (
+            f"sampled steps took {step_ratio:.2f} times as long as bare ones, which the sampler does not explain: the program's"
+            " steps change, and the interval covers both"
+        )
+    median = float(np.median(ns))
+    other = float(np.mean((ns > _OTHER_KIND * median) | (ns * _OTHER_KIND < median)))
+    if other >= _FEW_SHARE:
+        yield (
+            f"steps are of two kinds: the median takes {format_ns(median)}, and {other:.0%} of them take more than three times"
+            " or less than a third of that"
+        )
+    first, second = (float(np.median(half)) for half in np.array_split(ns, 2))
+    change = second / first - 1 if first else 0.0
+    if abs(change) >= _DRIFT_SHARE:
+        than = f"{abs(change):.0%} {'longer' if change > 0 else 'less'}"
+        yield f"steps of the later half take {than} than those of the first: the budget is their mean"
+    if wall.interval != T_OVER_BLOCKS:
+        yield "too few steps for an interval"
+
+
+def of_stacks(run: StoredRun, samples: int, taken: int, *, has_steps: bool) -> Iterator[str]:
+    """What the stacks lack; ``samples`` of ``taken`` lie inside the steps."""
+    meta = run.meta
+    if not has_steps:
+        seen = (
+            "none were seen" if run.steps is None else f"{len(run.steps):,} were seen, and the program ended too soon"
+        )
+        yield f"no step could be measured ({seen}): the budget is of the whole run; --step names one"
+    if not samples:
+        reason = meta.reason or "the program ended before one was taken"
+        yield f"no stacks: {reason}; nothing says how the time divides"
+    elif samples < FEW_STACKS:
+        yield f"{samples} stacks only: the shares are rough; a longer run narrows them"
+    if samples and meta.reason:
+        yield f"sampling ended early: {meta.reason}"
+    if has_steps and taken > samples:
+        yield f"{taken - samples:,} of {taken:,} stacks of the thread lie outside the steps and are left out"
