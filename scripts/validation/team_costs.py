@@ -88,7 +88,7 @@ def main() -> None:
     """Measure every place and cost, print the table and write the result."""
     parser = CLAIM.parser(__doc__)
     parser.add_argument("--repetitions", type=int, default=2, help="runs of each cost")
-    parser.add_argument("--steps", type=int, default=30_000, help="steps of a run")
+    parser.add_argument("--steps", type=int, default=40_000, help="steps of a run")
     parser.add_argument("--sites", nargs="+", choices=tuple(CATEGORIES), default=tuple(CATEGORIES))
     options = parser.parse_args()
     print_heading(CLAIM.columns)

@@ -685,7 +685,7 @@ def _() -> Blocking:
     folder = tempfile.mkdtemp()
     source, library = os.path.join(folder, "stub.c"), os.path.join(folder, "libcudart.so.12")
     with open(source, "w") as file:
-        file.write("#include <unistd.h>\nint cudaStreamSynchronize(void *stream) { return sleep(" f"{FOREVER_S}); }}\n")
+        file.write(f"#include <unistd.h>\nint cudaStreamSynchronize(void *stream) {{ return sleep({FOREVER_S}); }}\n")
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
     return partial(ctypes.CDLL(library).cudaStreamSynchronize, None)
 

@@ -20,7 +20,9 @@ import overhead_lens as ol
 STRETCH = 10
 
 # Some 1 ms in all: additions in Python, small operators, and sines that two threads divide.
-_NUMBERS, _OPERATORS, _SINES, _ELEMENTS = 5_000, 150, 8, 20_000
+_NUMBERS, _OPERATORS, _SINES, _ELEMENTS = 11_000, 330, 18, 20_000
+
+Site = Callable[[torch.Tensor], object]
 
 
 def python(_: torch.Tensor) -> None:
@@ -31,7 +33,7 @@ def python(_: torch.Tensor) -> None:
             pass
 
 
-def prepared(site: str) -> Callable[[torch.Tensor], object]:
+def prepared(site: str) -> Site:
     """The function in which the cost lies."""
     module = open_extension(Params())
     # The cell holds the cost for one operator only, which allocates once and is dispatched once.
@@ -40,7 +42,7 @@ def prepared(site: str) -> Callable[[torch.Tensor], object]:
     elif site == "dispatcher":
         module.enter_mode()
     operators = torch.ops.overhead_laboratory
-    functions: dict[str, Callable[[torch.Tensor], object]] = {
+    functions: dict[str, Site] = {
         "python": python,
         "dispatcher": torch.neg,
         "allocation": torch.neg,
@@ -61,19 +63,39 @@ def main() -> None:
     spend = prepared(options.site)
     small, angles, sines = torch.ones(8), torch.rand(_ELEMENTS), torch.zeros(_ELEMENTS)
     for number in range(options.steps):
-        burns = number // STRETCH % 2
-        with ol.region("with" if burns else "without"):
-            total = 0
-            for each in range(_NUMBERS):
-                total += each
-            for _ in range(_OPERATORS):
-                torch.neg(small)
-            for _ in range(_SINES):
-                torch.sin(angles, out=sines)
-            COST.cell[0] = options.cost * burns
-            spend(small)
-            COST.cell[0] = 0
+        if number // STRETCH % 2:
+            with_cost(spend, options.cost, small, angles, sines)
+        else:
+            without_cost(spend, small, angles, sines)
         ol.step()
+
+
+# A stack tells by its functions which region it was taken in.
+@ol.region("without")
+def without_cost(spend: Site, small: torch.Tensor, angles: torch.Tensor, sines: torch.Tensor) -> None:
+    """A step in which the site is passed."""
+    work(small, angles, sines)
+    spend(small)
+
+
+@ol.region("with")
+def with_cost(spend: Site, cost_ns: int, small: torch.Tensor, angles: torch.Tensor, sines: torch.Tensor) -> None:
+    """A step that spends the cost."""
+    work(small, angles, sines)
+    COST.cell[0] = cost_ns
+    spend(small)
+    COST.cell[0] = 0
+
+
+def work(small: torch.Tensor, angles: torch.Tensor, sines: torch.Tensor) -> None:
+    """All that a step does beside."""
+    total = 0
+    for each in range(_NUMBERS):
+        total += each
+    for _ in range(_OPERATORS):
+        torch.neg(small)
+    for _ in range(_SINES):
+        torch.sin(angles, out=sines)
 
 
 if __name__ == "__main__":
