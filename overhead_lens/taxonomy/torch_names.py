@@ -21,7 +21,7 @@ OPAQUE_KERNEL = re.compile(
     r"|at::(TensorIteratorBase|internal)::\w+(\(.*\{lambda|.*\._omp_fn\.)"
     r"|at::native::(\w+::|\(anonymous namespace\)::)*(VectorizedLoop2d|LoopReduce|vectorized_loop|basic_loop|loop_2d_from_1d)\b"
 )
-"""Functions of an operator's loop whose names do not say which (``aten/src/ATen/native/cpu/Loops.h``, ``ATen/Parallel-inl.h``)."""
+"""Functions of an operator's loop whose names do not say which (``aten/src/ATen/native/cpu/Loops.h``, ``Parallel-inl.h``)."""
 
 NATIVE_FUNCTION_PREFIX = "at::native::"
 """C++ functions that operators end in (``aten/src/ATen/native``)."""

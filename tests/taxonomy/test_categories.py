@@ -441,7 +441,7 @@ def test_whoever_holds_the_gil_is_named(thread: str) -> None:
     waiting = stack(USER, BINDING)
     held = Stack((*waiting.frames, gil_held_by(thread)), 1)
     assert claimed(held) == "wait/gil"
-    assert display_name(CLASSIFIER.classify(held).frame) == f"GIL held by thread {thread}"
+    assert display_name(CLASSIFIER.classify(held).frame) == str(held.frames[-1]) == f"GIL held by thread {thread}"
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@
     0x7fef5aea3f16 (libc.so.6)                futex (libc.so.6)
 
 A stack does not say where a library is loaded. But the innermost address lies behind a ``syscall`` instruction, and the next one
-behind a call of this instruction's function, or of a function that ends by jumping there. Their distance and their places in a page
-say which instructions these are. The system call's number stands before them: in ``mov $202, %eax``, or, from glibc 2.41 on, in
-``push $202`` of a caller that hands it down. This is machine code of x86-64; elsewhere nothing is named.
+behind a call of this instruction's function, or of a function that ends by jumping there. Their distance, and where in a page
+they are, say which instructions these are. The system call's number stands before them: in ``mov $202, %eax``, or, from glibc
+2.41 on, in ``push $202`` of a caller that hands it down. This is machine code of x86-64; elsewhere nothing is named.
 """
 
 from __future__ import annotations
