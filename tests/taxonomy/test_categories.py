@@ -272,6 +272,12 @@ BLOCKED = ("std::condition_variable::wait (libstdc++.so.6.0.30)", "pthread_cond_
         ((USER, "_PySemaphore_Wait (python3.14)", UNRESOLVED), "wait/lock"),
         ((USER, "_thread_lock_acquire_impl (libpython3.14.so.1.0)", UNRESOLVED), "wait/lock"),
         ((USER, UNRESOLVED, "futex (libc.so.6)"), "wait/lock"),
+        ((USER, UNRESOLVED, UNRESOLVED), "python/user"),
+        ((USER, "_queue_SimpleQueue_get_impl (_queuemodule.c:418)", UNRESOLVED), "wait/lock"),
+        ((USER, "_queue_SimpleQueue_put_impl (_queuemodule.c:310)", UNRESOLVED), "python/extension"),
+        ((USER, "_multiprocessing_SemLock_acquire_impl (semaphore.c:341)", UNRESOLVED), "wait/lock"),
+        ((USER, "Thread.join (lib/python3.13/threading.py:1092)", UNRESOLVED), "wait/lock"),
+        ((USER, "join (mine/threading.py:3)", UNRESOLVED), "python/user"),
         ((USER, GIL_HELD), "wait/gil"),
         ((USER, BINDING, ENTRY, GIL_HELD), "wait/gil"),
         (
