@@ -27,7 +27,7 @@ _STANDARD = re.compile(r".*/(?P<file>lib/python3(?:\.\d+)?/.*)", re.IGNORECASE)
 
 
 def shortened(folded: str) -> str:
-    """Folded stacks without the machine's paths; what is read in the files that these name has been read then."""
+    """Folded stacks without the machine's paths; waits that only a library's file can name are named before."""
     return _LOCATION.sub(lambda match: _short(match[0]), with_futexes(folded))
 
 
