@@ -15,7 +15,7 @@ from pathlib import Path
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.guard import descendants, threads_of
-from overhead_lens.machine.other_process import cpu_ns, runs
+from overhead_lens.machine.other_process import cpu_ns, runs, thread_cpu_ns
 from overhead_lens.machine.placement import Placement
 from overhead_lens.program.area import Area, Word
 from overhead_lens.samplers.py_spy import PySpy
@@ -24,8 +24,8 @@ from overhead_lens.units import NS_PER_S
 
 RATE_HZ = 100
 _LEAST_RATE_HZ = 20
-# The sampler's own CPU time, as a share of a turn, from which on it hinders more than it tells.
-_MOST_LOAD = 0.5
+# A thread that runs less than this part of what it runs while the sampler rests is stopped too often.
+_LEAST_RUNNING = 0.6
 _ANSWER_S, _REST_S = 0.01, 0.05
 # A program that shows no step is looked at as a whole from then on, at a rate that costs it little.
 _WHOLE_AFTER_S = 10.0
@@ -72,7 +72,7 @@ class RunSampler:
         self._placement: Placement | None = None
         self._rate_hz, self._children = RATE_HZ, False
         self._alive: frozenset[int] = frozenset()
-        self._turn_began_ns = self._turn_ns = (0, 0)
+        self._clocks = [(0, 0)]
         self._state = _State.WAITING
         self.sampled: list[Sampled] = []
         self.reason = self.unplaced = ""
@@ -133,7 +133,7 @@ class RunSampler:
             self._children = _has_busy_children(self._pid)
             if self._children or self._rate_hz < RATE_HZ:
                 self._restart(RATE_HZ)
-        elif self._load() > _MOST_LOAD:
+        elif self._hinders():
             self._restart(max(_LEAST_RATE_HZ, self._rate_hz // 2))
         running = self._running
         assert running is not None
@@ -145,15 +145,12 @@ class RunSampler:
         self.unplaced = self._placement.reason
         running.resume()
         self._state = _State.PLACED
-        self._turn_began_ns = time.monotonic_ns(), cpu_ns(running.pid) or 0
+        self._clocks = [self._read_clocks()]
 
     def _rest(self) -> None:
         running = self._running
         assert running is not None
-        self._turn_ns = (
-            time.monotonic_ns() - self._turn_began_ns[0],
-            (cpu_ns(running.pid) or 0) - self._turn_began_ns[1],
-        )
+        self._clocks.append(self._read_clocks())
         self._put_back()
         running.pause()
         self._state = _State.RESTING
@@ -164,10 +161,17 @@ class RunSampler:
             self._placement.put_back()
         self._area.write(Word.PLACED, 0)
 
-    def _load(self) -> float:
-        """The sampler's CPU time in the last turn, as a share of the turn."""
-        wall_ns, own_ns = self._turn_ns
-        return own_ns / max(1, wall_ns)
+    def _read_clocks(self) -> tuple[int, int]:
+        """The wall clock, and the CPU clock of the thread with the steps, ns."""
+        return time.monotonic_ns(), thread_cpu_ns(self._pid).get(self._area.read(Word.THREAD), 0)
+
+    def _hinders(self) -> bool:
+        """Whether the thread ran much less in the last turn than in the rest after it."""
+        if self._rate_hz <= _LEAST_RATE_HZ or len(self._clocks) != 2:
+            return False
+        (began, cpu_began), (ended, cpu_ended), (now, cpu_now) = (*self._clocks, self._read_clocks())
+        sampled, resting = (cpu_ended - cpu_began) / (ended - began), (cpu_now - cpu_ended) / (now - ended)
+        return sampled < _LEAST_RUNNING * resting
 
     def _restart(self, rate_hz: int) -> None:
         """Go on with another sampler."""
