@@ -1,7 +1,8 @@
 """Divides the measured call into shares per category, from classified stacks or trace time.
 
 Stack counts are multinomial. Replicates are drawn from the posterior under Jeffreys' prior, so that a category without samples
-keeps an upper bound. Processes differ as well: several are sampled, and their differences make the interval.
+keeps an upper bound. Processes differ as well: several are sampled, and their differences make the interval. Consecutive stacks
+of one process resemble each other: blocks of them, in the order of time, show by how much their counts scatter beyond that.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from overhead_lens.stack import Stack
 from overhead_lens.stats.bootstrap import REPLICATES
+from overhead_lens.stats.overdispersion import overdispersion
 from overhead_lens.stats.values import Floats
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import UNATTRIBUTED, Classifier
@@ -89,6 +91,24 @@ def shares_of_stacks(samples: Sequence[Sequence[Stack]], classifier: Classifier)
     )
 
 
+def shares_of_blocks(blocks: Sequence[Sequence[Stack]], classifier: Classifier) -> Shares:
+    """Shares of the stacks of one process, with replicates as wide as its blocks differ.
+
+    Ten to twenty blocks serve best: fewer estimate the dispersion badly, more hold too few stacks each.
+
+    Args:
+        blocks: Stacks of equal times, in the order of time; at least one stack in all.
+        classifier: Rules.
+    """
+    apart = shares_of_stacks([block for block in blocks if block], classifier)
+    counts = np.zeros((len(HOST_CATEGORIES), len(apart.per_process)))
+    for (category, _), of_frame in apart.counts.items():
+        counts[HOST_CATEGORIES.index(category)] += of_frame
+    own = counts.sum(axis=1)
+    pooled = {key: of_frame.sum(keepdims=True) for key, of_frame in apart.counts.items()}
+    return replace(apart, per_process=(own / own.sum())[None, :], counts=pooled, replicates=_draw_overdispersed(counts))
+
+
 def with_page_faults(shares: Shares, fault_share: float) -> Shares:
     """Move ``fault_share`` (0 to 1) of every kernel frame to ``allocation/page_fault``; replicates stay."""
     if fault_share == 0:
@@ -147,6 +167,22 @@ def _draw(counts: Floats) -> Floats:
     of_processes = pooled + normal / np.sqrt(processes * chi_square)
     wider = _width(of_processes) >= _width(of_counts)
     drawn = np.maximum(np.where(wider, of_processes, of_counts), 0.0)
+    shares: Floats = drawn / drawn.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _draw_overdispersed(counts: Floats) -> Floats:
+    """Replicates of the shares of one process from counts, shape ``(categories, blocks)``.
+
+    A Dirichlet variate is made of gamma variates of the counts. Each count is divided by its dispersion, and its variate
+    multiplied by it, which keeps the mean and multiplies the variance. Where all dispersions are 1, this is the posterior of
+    ``_draw``; where they differ, counts that were only divided would change the shares themselves.
+    """
+    own = counts.sum(axis=1)
+    if counts.shape[1] == 1:
+        return _draw(own[None, :])
+    dispersion = overdispersion([counts])
+    drawn = np.random.default_rng(_SEED).gamma(own / dispersion + 0.5, dispersion, (REPLICATES, len(own)))
     shares: Floats = drawn / drawn.sum(axis=1, keepdims=True)
     return shares
 

@@ -1,7 +1,7 @@
 """Overdispersion of stack counts: their variance over that of independent counts.
 
 The sampler hits one place repeatedly where the machine gives the target no time in between, and processes differ by layout.
-Both show as differences between the processes of one side.
+Both show as differences between the processes of one side, the first also between consecutive blocks of one process.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from overhead_lens.stats.values import Floats
 def overdispersion(sides: Sequence[Floats]) -> Floats:
     """Overdispersion of each row, at least 1, shape ``(rows,)``.
 
-    Pearson's chi-square of the processes over its degrees of freedom, of the row itself or the median of all rows, whichever is
-    larger.
+    Pearson's chi-square of the processes, or blocks, over its degrees of freedom, of the row itself or the median of all rows,
+    whichever is larger.
 
     Args:
-        sides: Counts by side, shape ``(rows, processes)``.
+        sides: Counts by side, shape ``(rows, processes)`` or ``(rows, blocks)``.
     """
     chi_square = np.zeros(len(sides[0]))
     degrees_of_freedom = np.zeros(len(sides[0]))
