@@ -60,7 +60,7 @@ _SEED = 20_261_124
 def main() -> None:
     """Simulate, print the table and write the result."""
     parser = CLAIM.parser(__doc__)
-    parser.add_argument("--processes", type=int, default=600, help="drawn for each row")
+    parser.add_argument("--processes", type=int, default=1_500, help="drawn for each row")
     parser.add_argument("--stacks", type=int, nargs="+", default=[1_000, 4_000])
     parser.add_argument("--clusters", type=float, nargs="+", default=[1.0, 3.0, 8.0])
     parser.add_argument("--blocks", type=int, nargs="+", default=[10, 20])
