@@ -86,7 +86,8 @@ def main() -> None:
         if not options.only or any(word in case.name for word in options.only):
             rows.append(row_of(case, pythons))
             print_row(rows[-1])
-    notes = [f"{sum(row[-1] == 'right' for row in rows)} of {len(rows)} are right."]
+    verdicts = [row[-1] for row in rows if row[-1]]
+    notes = [f"{verdicts.count('right')} of {len(verdicts)} are right."]
     print("", *notes, sep="\n")
     write_result(options.result, CLAIM.answered(rows, notes))
 
@@ -98,7 +99,7 @@ def python_of(text: str) -> Python:
         subprocess.CalledProcessError: There is none.
     """
     root, _, executable = text.rpartition(":")
-    command, script = [os.path.expanduser(executable)], str(BLOCKED)
+    command, script = [str(Path(executable).expanduser())], str(BLOCKED)
     if root:
         command, script = ["chroot", root, executable], f"/tmp/{BLOCKED.name}"  # noqa: S108  (of that root)
         shutil.copyfile(BLOCKED, f"{root}{script}")
