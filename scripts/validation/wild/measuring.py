@@ -71,11 +71,11 @@ class Bench:
         """
         times = self.folder / "times.json"
         times.unlink(missing_ok=True)
-        options = ["--times", times, "--mark", program.mark, "--steps", program.steps]
-        options += ["--around", *program.operators] if program.operators else []
+        options = ["--around", *program.operators] if program.operators else []
+        options += ["--times", times, "--mark", program.mark, "--steps", program.steps]
         options += [] if way.collects else ["--no-gc"]
         smallest = program.smallest if way.smallest else ()
-        words = [*self._launcher(program), _CLOCKED, *options, "--", program.path, *program.arguments, *smallest]
+        words = [*self._launcher(program), _CLOCKED, *options, program.path, *program.arguments, *smallest]
         done = self._run(words, way.variables)
         if done.returncode or not times.is_file():
             raise FailedError(_because(done))
