@@ -8,7 +8,7 @@ from typing import Literal
 
 PROGRAMS = Path(__file__).with_name("programs")
 
-Truth = Literal["walls", "operators", "trace"]
+Difference = Literal["walls", "operators", "trace"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +21,10 @@ class Program:
         mark: What is called once a step.
         steps: How many steps are clocked, warm-up included: some 2 s.
         smallest: Arguments by which its kernels have next to nothing to do, and all else is as before.
-        truth: What the truth is measured by, see ``truth.py``.
-        operators: Functions that are clocked by themselves, for ``truth="operators"``.
-        function: A function of the file that ``profile`` measures, which does what ``steps_of_function`` steps do.
+        operators: Functions that are clocked by themselves, where these are all of its kernels.
+        waits: Whether its steps wait for other threads or ranks.
+        steps_of_run: Steps that `run` sees from one mark to the next.
+        function: A function of the file that does the same, for ``profile``.
         ranks: Processes that torchrun starts; 0 without it.
         repeatable: Whether it prints the same whenever it runs.
     """
@@ -33,10 +34,10 @@ class Program:
     mark: str = "program:step"
     steps: int
     smallest: tuple[str, ...]
-    truth: Truth = "walls"
     operators: tuple[str, ...] = ()
+    waits: bool = False
+    steps_of_run: int = 1
     function: str | None = None
-    steps_of_function: float = 1
     ranks: int = 0
     repeatable: bool = True
 
@@ -44,6 +45,13 @@ class Program:
     def name(self) -> str:
         """The file and the arguments."""
         return " ".join((self.file, *self.arguments))
+
+    @property
+    def truth(self) -> tuple[Difference, ...]:
+        """The differences that hold for it, see ``truth.py``."""
+        if self.operators:
+            return ("operators",)
+        return ("trace",) if self.waits else ("walls", "trace")
 
     @property
     def path(self) -> Path:
@@ -65,7 +73,6 @@ ALL = (
         steps=1_400,
         smallest=("--width", "4"),
         function="sentence",
-        steps_of_function=56,
     ),
     Program(file="autoencoder", mark="torch.optim:Adam.step", steps=1_000, smallest=("--width", "2")),
     Program(file="gcn", steps=1_000, smallest=("--nodes", "5", "--width", "4"), function="step"),
@@ -74,18 +81,16 @@ ALL = (
         file="additions",
         steps=20_000,
         smallest=("--elements", "1"),
-        truth="operators",
         operators=("torch:add",),
         function="step",
     ),
     Program(file="accelerated", mark="torch.optim:AdamW.step", steps=1_500, smallest=("--width", "2")),
-    Program(file="server", mark="torch.nn:Sequential.forward", steps=9_000, smallest=("--width", "2"), truth="trace"),
-    Program(file="ddp", mark="torch.optim:SGD.step", steps=1_200, smallest=("--width", "2"), truth="trace", ranks=2),
+    Program(file="server", mark="torch.nn:Sequential.forward", steps=9_000, smallest=("--width", "2"), waits=True),
+    Program(file="ddp", mark="torch.optim:SGD.step", steps=1_200, smallest=("--width", "2"), waits=True, ranks=2),
     Program(
         file="linear_loop",
         steps=200_000,
         smallest=("--width", "1"),
-        truth="operators",
         operators=("torch.nn.functional:linear",),
         function="step",
     ),
@@ -93,7 +98,6 @@ ALL = (
         file="sums",
         steps=3_000,
         smallest=("--elements", "1", "--side", "1"),
-        truth="operators",
         operators=("torch:sum", "numpy:sum"),
         function="step",
     ),
@@ -106,5 +110,12 @@ ALL = (
         smallest=("--elements", "1", "--steps", "1000"),
         function="compiled_step",
     ),
-    Program(file="split_stack", steps=150, smallest=("--rows", "1", "--columns", "2"), function="step"),
+    Program(
+        file="split_stack",
+        steps=150,
+        smallest=("--rows", "1", "--columns", "2"),
+        # Its modules: sixteen normalizations and a layer.
+        steps_of_run=17,
+        function="step",
+    ),
 )

@@ -7,17 +7,17 @@ step takes longer at its own sizes is the time of its kernels::
     smallest sizes, one thread     |--Python--|--dispatcher--|--allocation--|=|
 
 Both keep malloc's pages, so that page faults, which are no kernel's time, are in neither; where the step is shorter with fresh
-pages, that counts. This difference bounds the truth from
-above: kernels on much data displace the caches, and what runs after them takes longer. Of programs that wait for other threads or
-ranks it says nothing.
+pages, that counts. Three differences are taken:
 
 =============  ==============================================================================================
-``walls``      the difference of the steps
-``operators``  the difference of the time in functions that are clocked by themselves, each a kernel in a step
-``trace``      the difference of the operators' own time in a trace: of programs that wait for others
+``walls``      of the steps: bounds the truth from above, since kernels on much data displace the caches, and
+               what runs after them takes longer; says nothing of programs that wait for other threads or ranks
+``trace``      of the operators' own time in a trace: what they displace outside of themselves is not in it
+``operators``  of the time in functions that are clocked by themselves, each of them a kernel in a step: exact
 =============  ==============================================================================================
 
-What a kernel takes at the smallest sizes is in no difference: up to ``KERNEL_NS`` for each.
+The truth lies between those that hold for a program. What a kernel takes at the smallest sizes is in no difference: up to
+``KERNEL_NS`` for each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from scripts.validation.wild.listed import Truth
+from scripts.validation.wild.listed import Difference
 
 # A softmax of one element takes 230 ns longer than of none, an addition 60 ns; of a product of 2 x 2 numbers nothing can be seen.
 KERNEL_NS = 230
@@ -93,10 +93,15 @@ class Bounds:
         return min(share - self.low, 0.0) + max(share - self.high, 0.0)
 
 
-def bounds(readings: Readings, by: Truth) -> Bounds:
-    """The truth about a step."""
+def share(readings: Readings, by: Difference) -> float:
+    """What a step takes longer at its own sizes by one of the differences, as a share of the step."""
     value = attrgetter({"walls": "step_ns", "operators": "around_ns", "trace": "operators_ns"}[by])
-    smallest = readings.smallest
-    low_ns = max(min(value(readings.usual), value(readings.kept)) - value(smallest), 0.0)
-    step_ns = readings.usual.step_ns
-    return Bounds(low_ns / step_ns, min(low_ns + smallest.kernels * KERNEL_NS, step_ns) / step_ns)
+    longer_ns = min(value(readings.usual), value(readings.kept)) - value(readings.smallest)
+    return max(longer_ns, 0.0) / readings.usual.step_ns
+
+
+def bounds(readings: Readings, by: Sequence[Difference]) -> Bounds:
+    """The truth about a step, by the differences that hold for the program."""
+    shares = [share(readings, each) for each in by]
+    fixed = readings.smallest.kernels * KERNEL_NS / readings.usual.step_ns
+    return Bounds(min(shares), min(max(shares) + fixed, 1.0))
