@@ -30,8 +30,8 @@ from typing import Any
 
 _BLOCKS = 20
 
-# The trace of this much time, and of no more steps.
-_TRACED_NS, _TRACED_STEPS = 500_000_000, 200
+# Traced are so many steps, or an eighth of those before: the same number in all ranks, which end together.
+_FEWEST_TRACED, _MOST_TRACED = 20, 200
 
 # The span of an operator or a compiled graph is time in C++; those of autograd's nodes and of optimizers hold Python as well.
 _OPERATORS = ("aten::", "## Call CompiledFxGraph", "mkldnn::")
@@ -59,8 +59,12 @@ class Clock:
     around_ns: int = 0
     marks: array[int] = field(default_factory=lambda: array("q"))
     around: array[int] = field(default_factory=lambda: array("q"))
-    traced_steps: int = 0
     profiler: Any = None
+
+    @property
+    def traced_steps(self) -> int:
+        """Number of steps in the trace."""
+        return max(_FEWEST_TRACED, min(_MOST_TRACED, self.steps // 8))
 
     def mark(self) -> None:
         """A step begins."""
@@ -75,7 +79,6 @@ class Clock:
     def _start_trace(self) -> None:
         import torch
 
-        self.traced_steps = max(3, min(_TRACED_STEPS, int(_TRACED_NS / self._clocked()["step_ns"])))
         self.profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
         self.profiler.start()
 
