@@ -134,15 +134,22 @@ class Bench:
         return [self.environment.folder / "bin" / "torchrun", "--nproc-per-node", program.ranks]
 
     def _run(self, words: Sequence[object], variables: Mapping[str, str] = MappingProxyType({})) -> _Done:
-        # This checkout is measured, whichever one the environment was made with.
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
         command = [str(word) for word in words]
-        try:
-            return subprocess.run(
-                command, cwd=self.folder, env=environment, capture_output=True, check=False, timeout=_TIMEOUT_S
-            )
-        except subprocess.TimeoutExpired:
-            raise FailedError(f"it did not end in {_TIMEOUT_S:.0f} s") from None
+        with tempfile.TemporaryDirectory(dir=self.folder) as left_over:
+            fixed = {
+                # This checkout is measured, whichever one the environment was made with.
+                "PYTHONPATH": str(ROOT),
+                # A program that is ended leaves what it has put there.
+                "TMPDIR": left_over,
+                "TORCHINDUCTOR_CACHE_DIR": str(self.folder / "compiled"),
+            }
+            environment = {**os.environ, **fixed, **variables}
+            try:
+                return subprocess.run(
+                    command, cwd=self.folder, env=environment, capture_output=True, check=False, timeout=_TIMEOUT_S
+                )
+            except subprocess.TimeoutExpired:
+                raise FailedError(f"it did not end in {_TIMEOUT_S:.0f} s") from None
 
 
 _Done = subprocess.CompletedProcess[bytes]
