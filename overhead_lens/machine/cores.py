@@ -84,8 +84,8 @@ def last_core(thread: int) -> int | None:
 def cpu_quota() -> float | None:
     """CPUs that this process's control group may use at a time (cgroups(7), ``cpu.max``); None without a limit."""
     with contextlib.suppress(OSError, ValueError):
-        group = next(line for line in _OWN_GROUP.read_text(encoding="utf-8").splitlines() if line.startswith("0::"))
-        folder = _GROUPS / group.removeprefix("0::").strip("/")
+        groups = _OWN_GROUP.read_text(encoding="utf-8").splitlines()
+        folder = _GROUPS / next((line[3:].strip("/") for line in groups if line.startswith("0::")), "")
         quotas = [_quota(each / "cpu.max") for each in (folder, *folder.parents) if each.is_relative_to(_GROUPS)]
         return min((quota for quota in quotas if quota is not None), default=None)
     return None
