@@ -27,7 +27,7 @@ CLAIM = Claim(
         "The cost of 5 or 20 % lies in Python, in the dispatcher, in the allocator, in a kernel of both threads, or in the "
         "second thread alone, for which the first one waits. "
         "By the budgets that `overhead-lens run` gives the two, the category that grew most must be that of the place, and by "
-        "what the step grew, within the interval."
+        "the cost, within the interval."
     ),
     command="python -m scripts.validation.team_costs",
     columns=(
@@ -64,12 +64,11 @@ class Growth:
     """What one region takes longer than another.
 
     Attributes:
-        wall_ns, wall_error_ns: Difference of the walls, and its 95 % half-width.
-        categories_ns, errors_ns: The same of each category.
+        wall_ns: Difference of the walls.
+        categories_ns, errors_ns: That of each category, and its 95 % half-width.
     """
 
     wall_ns: float
-    wall_error_ns: float
     categories_ns: Mapping[str, float]
     errors_ns: Mapping[str, float]
 
@@ -78,10 +77,9 @@ class Growth:
         """Categories, that which grew most first."""
         return sorted(self.categories_ns, key=lambda name: -self.categories_ns[name])
 
-    def within(self, category: str) -> bool:
-        """Whether the category grew by what the step grew, as far as the intervals tell."""
-        off_ns = abs(self.categories_ns[category] - self.wall_ns)
-        return off_ns <= math.hypot(self.errors_ns[category], self.wall_error_ns)
+    def within(self, category: str, cost_ns: int) -> bool:
+        """Whether the category grew by the cost, within its interval."""
+        return abs(self.categories_ns[category] - cost_ns) <= self.errors_ns[category]
 
 
 def main() -> None:
@@ -116,7 +114,6 @@ def growth(base: Mapping[str, Any], new: Mapping[str, Any]) -> Growth:
     rows = {name: [_row(region, name) for region in (base, new)] for name in HOST_CATEGORIES}
     return Growth(
         new["wall"]["ns"] - base["wall"]["ns"],
-        _error_ns((base["wall"], new["wall"])),
         {name: after["ns"] - before["ns"] for name, (before, after) in rows.items()},
         {name: _error_ns(pair) for name, pair in rows.items()},
     )
@@ -136,11 +133,11 @@ def row_of(site: str, share: float, found: Growth, stacks: int | None) -> list[C
     """One place and cost as a row."""
     first, second, *_ = found.in_order
     by = {name: round(ns) for name, ns in found.categories_ns.items()}
-    category = CATEGORIES[site]
+    category, cost_ns = CATEGORIES[site], round(share * STEP_NS)
     return [
-        *(site, category, share, round(share * STEP_NS), round(found.wall_ns)),
+        *(site, category, share, cost_ns, round(found.wall_ns)),
         *(first, by[first], round(found.errors_ns[first]), second, by[second], stacks),
-        *(first == category, found.within(category)),
+        *(first == category, found.within(category, cost_ns)),
     ]
 
 
@@ -148,7 +145,7 @@ def notes_of(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
     """How many are right, and of the right size."""
     right = sum(bool(row[-2]) and bool(row[-1]) for row in rows)
     first = sum(bool(row[-2]) for row in rows)
-    yield f"The right category grew most in {first} of {len(rows)}, and by what the step grew in {right} of {len(rows)}."
+    yield f"The right category grew most in {first} of {len(rows)}, and by the cost, within the interval, in {right} of {len(rows)}."
 
 
 if __name__ == "__main__":
