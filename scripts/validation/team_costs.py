@@ -145,7 +145,7 @@ def notes_of(rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
     """How many are right, and of the right size."""
     right = sum(bool(row[-2]) and bool(row[-1]) for row in rows)
     first = sum(bool(row[-2]) for row in rows)
-    yield f"The right category grew most in {first} of {len(rows)}, and by the cost, within the interval, in {right} of {len(rows)}."
+    yield f"The right category grew most in {first} of {len(rows)}; in {right} of these by the cost, within the interval."
 
 
 if __name__ == "__main__":

@@ -203,7 +203,7 @@ def test_a_region_that_grew_is_told_by_category() -> None:
     assert row == ["kernel", "kernel", 0.05, 50_000, 50_000, "kernel", 49_000, 1414, "wait", 10_000, 900, True, True]
     assert team_costs.row_of("late", 0.05, found, None)[-2:] == [False, False]
     assert list(team_costs.notes_of([row, [*row[:-2], True, False]])) == [
-        "The right category grew most in 2 of 2, and by the cost, within the interval, in 1 of 2."
+        "The right category grew most in 2 of 2; in 1 of these by the cost, within the interval."
     ]
 
 
