@@ -13,6 +13,7 @@ from overhead_lens.budget.shares import Shares
 from overhead_lens.instruments.peaks.evidence import Level, Peaks
 from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.scenario import Work
+from overhead_lens.stats import estimate
 from overhead_lens.subject import Kind
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.units import format_bytes, format_ns, format_rate
@@ -45,8 +46,17 @@ def clock_warnings(clock: pd.DataFrame, kept: int, *, in_turns: bool, kind: Kind
     elif processes < thresholds.FEWEST_PROCESSES:
         remedy = "raise --rounds" if in_turns else "measure to the end, without --quick"
         counted = "1 clock process" if processes == 1 else f"{processes} clock processes"
-        warnings.append(f"only {counted}: intervals are wider than they need be ({remedy})")
+        warnings.append(f"only {counted}: {_cost_of_few(processes)} ({remedy})")
     return warnings
+
+
+def _cost_of_few(processes: int) -> str:
+    """The cost of so few processes, in words."""
+    if processes == 1:
+        return "what processes differ by is not in the intervals"
+    if processes < estimate.FEWEST_PROCESSES:
+        return "the wall time has their range, no interval; those of the categories are wide"
+    return "intervals are wider than they need be"
 
 
 def trace_warnings(corrected_ns: float, bare_ns: float) -> list[str]:

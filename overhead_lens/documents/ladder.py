@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Literal
 
-from overhead_lens.documents.common import Document, Interval, Row, fill, json_subject
+from overhead_lens.documents.common import Document, Interval, Row, TenthsInterval, fill, json_subject
 from overhead_lens.studies.ladder import analysis
 from overhead_lens.studies.ladder.analysis import PublishedRung
 from overhead_lens.subject import Subject
@@ -18,7 +18,7 @@ class Rung(Row, frozen=True):
     against: str | None
     name: str
     ns: float | None
-    ci95_ns: Interval | None
+    ci95_ns: TenthsInterval | None
     step_ns: float | None
     step_ci95_ns: Interval | None
     minor_faults: float | None

@@ -15,10 +15,13 @@ import torch
 
 import overhead_lens as ol
 from overhead_lens import api, marks
+from overhead_lens.api import compare_captures
 from overhead_lens.errors import UsageError
 from overhead_lens.machine.process import IN_WORKER
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.taxonomy.classifier import default_classifier
 from tests.api import plain
+from tests.cli.run import lens
 from tests.documents import validated
 from tests.drawn.builders import breakdown
 from tests.drawn.captures import draw_capture
@@ -95,10 +98,30 @@ def test_captures_are_loaded_and_compared(tmp_path: Path) -> None:
 def test_the_directory_of_a_comparison_is_its_difference(tmp_path: Path) -> None:
     for name, ns in (("base", 1_000), ("new", 3_000)):
         draw_capture(tmp_path / name, call_ns=ns)
-    (tmp_path / "delta.json").write_text("{}")
+    (tmp_path / "delta.json").write_text('{"margin_share": 0.07}')
     found = ol.load(tmp_path)
     assert isinstance(found, api.Delta)
     assert found.wall_delta_ns == 2_000
+
+
+@pytest.mark.parametrize(("margin_share", "verdict"), [(0.01, "slower"), (0.05, "same")])
+def test_a_stored_comparison_keeps_its_margin_and_its_verdict(
+    tmp_path: Path, margin_share: float, verdict: str
+) -> None:
+    for name, ns in (("base", 1_000), ("new", 1_030)):
+        draw_capture(tmp_path / name, call_ns=ns)
+    compared = compare_captures(tmp_path / "base", tmp_path / "new", default_classifier(), margin_share)
+    assert compared.verdict == verdict
+    (tmp_path / "delta.json").write_text(compared.to_json())
+    document = validated(lens("report", ".", "--json", cwd=tmp_path).stdout)
+    assert (document["margin_share"], document["verdict"]) == (margin_share, verdict)
+
+
+@pytest.mark.parametrize("text", ["{}", "[", '{"margin_share": "5"}'])
+def test_a_comparison_without_its_margin_is_damaged(tmp_path: Path, text: str) -> None:
+    (tmp_path / "delta.json").write_text(text)
+    with pytest.raises(UsageError, match="is damaged: delta.json: "):
+        ol.load(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,22 @@ def test_a_clock_that_drifts(references_ns: list[int], warned: list[str]) -> Non
     ("processes", "in_turns", "warned"),
     [
         (
+            1,
+            False,
+            [
+                "only 1 clock process: what processes differ by is not in the intervals"
+                " (measure to the end, without --quick)"
+            ],
+        ),
+        (
+            3,
+            False,
+            [
+                "only 3 clock processes: the wall time has their range, no interval; those of the categories are wide"
+                " (measure to the end, without --quick)"
+            ],
+        ),
+        (
             4,
             False,
             ["only 4 clock processes: intervals are wider than they need be (measure to the end, without --quick)"],
@@ -149,7 +165,7 @@ def test_a_clock_that_drifts(references_ns: list[int], warned: list[str]) -> Non
         (5, False, []),
         (5, True, []),
     ],
-    ids=["profile --quick", "compare --rounds 4", "profile", "compare --rounds 5"],
+    ids=["one", "three", "profile --quick", "compare --rounds 4", "profile", "compare --rounds 5"],
 )
 def test_few_processes_are_mended_where_they_were_asked_for(processes: int, in_turns: bool, warned: list[str]) -> None:
     clock = pd.DataFrame({"process": range(processes), "reference_ns": 700})

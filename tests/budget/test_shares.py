@@ -3,16 +3,33 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from overhead_lens.budget.shares import Shares, shares_of_stacks
+from overhead_lens.budget.shares import Shares, shares_of_blocks, shares_of_stacks
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.rules import Attribution
 from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
+
+
+STEADY = (
+    ("clock_nanosleep (libc.so.6)",),
+    (BINDING, ENTRY, "at::native::add_kernel (libtorch_cpu.so)"),
+    (BINDING, ENTRY, "at::detail::empty_cpu (libtorch_cpu.so)"),
+)
+PATHS = ((USER,), (USER, BINDING, ENTRY))
 
 
 def shares(*processes: tuple[int, int]) -> Shares:
     """Shares of processes given as (samples in user code, samples in the dispatcher)."""
     samples = [[stack(USER, count=user), stack(USER, BINDING, ENTRY, count=entered)] for user, entered in processes]
     return shares_of_stacks(samples, CLASSIFIER)
+
+
+def in_blocks(*blocks: tuple[int, int]) -> Shares:
+    """Shares of one process, by blocks of (samples in user code, samples in the dispatcher)."""
+    samples = [
+        [stack(path[0], *path[1:], count=count) for path, count in zip(PATHS, block, strict=True) if count]
+        for block in blocks
+    ]
+    return shares_of_blocks(samples, CLASSIFIER)
 
 
 def width(found: Shares, category: str) -> float:
@@ -63,3 +80,42 @@ def test_intervals_cover_where_processes_differ() -> None:
         low, high = np.quantile(found.replicates[:, position], [0.025, 0.975])
         covered += low <= 0.35 <= high
     assert 0.93 <= covered / 200 <= 1.0
+
+
+# ---------------------------------------------------------------- blocks of one process
+def test_blocks_are_pooled_as_one_process() -> None:
+    found = in_blocks((10, 30), (50, 10), (0, 0))
+    assert (found.weight, found.share("python")) == (100, 0.6)
+    present = {"python": 0.6, "dispatcher": 0.4}
+    assert found.per_process.tolist() == [[present.get(name, 0.0) for name in HOST_CATEGORIES]]
+    assert {name: counts.tolist() for (name, _), counts in found.counts.items()} == {"python": [60], "dispatcher": [40]}
+
+
+def test_a_single_block_is_a_process_of_its_own() -> None:
+    one, plain = in_blocks((500, 500)), shares((500, 500))
+    assert np.array_equal(one.replicates, plain.replicates)
+
+
+def test_blocks_that_differ_widen_the_interval_by_the_root_of_their_dispersion() -> None:
+    # Ten blocks of 100: of 50, as binomial counts of 0.5 are, 50 away from it by 15 each: chi-square 10 * 15 ** 2 / 25 = 90 of 9.
+    apart = in_blocks(*[(65, 35), (35, 65)] * 5)
+    assert apart.share("python") == 0.5
+    # As 100 independent stacks and Jeffreys' half a stack in each category have it.
+    mean = 50.5 / (100 + len(HOST_CATEGORIES) / 2)
+    assert apart.replicates[:, HOST_CATEGORIES.index("python")].mean() == pytest.approx(mean, abs=0.005)
+    assert width(apart, "python") == pytest.approx(2 * 1.96 * (0.25 / 100) ** 0.5, rel=0.1)
+    alike = in_blocks(*[(50, 50)] * 10)
+    assert width(alike, "python") == pytest.approx(2 * 1.96 * (0.25 / 1000) ** 0.5, rel=0.1)
+
+
+def test_dispersion_does_not_move_the_shares() -> None:
+    # User code and the dispatcher come in bursts, the others do not: counts are divided by different dispersions.
+    steady = [stack(USER, *path, count=1_000) for path in STEADY]
+    samples = [
+        [stack(USER, count=user), stack(USER, BINDING, ENTRY, count=1_000 - user), *steady] for user in (900, 100) * 5
+    ]
+    found = shares_of_blocks(samples, CLASSIFIER)
+    means = found.replicates.mean(axis=0)
+    wanted = [found.share(name) for name in HOST_CATEGORIES]
+    assert means == pytest.approx(wanted, abs=0.01)
+    assert found.replicates.sum(axis=1) == pytest.approx(np.ones(len(found.replicates)))

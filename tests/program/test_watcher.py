@@ -502,7 +502,10 @@ def test_the_end_of_the_program(start: Callable[..., Program]) -> None:
 def regions(program: Program) -> dict[tuple[str, Phase], tuple[int, int, int]]:
     """Count, ns and squares by name and phase, as written at the end."""
     program.watcher.finish()
-    return {(name, Phase(phase)): tuple(totals) for name, phase, *totals in program.notes().get("regions", ())}
+    return {
+        (name, Phase(phase)): (count, ns, squares)
+        for name, phase, count, ns, squares, _ in program.notes().get("regions", ())
+    }
 
 
 def test_regions_nest(start: Callable[..., Program]) -> None:
@@ -551,6 +554,17 @@ def test_each_thread_has_its_own_regions(start: Callable[..., Program]) -> None:
     program.now_ns += 2
     program.watcher.leave("decode")
     assert regions(program) == {("decode", Phase.WARM_UP): (2, 12, 7**2 + 5**2)}
+
+
+def test_blocks_of_a_region_are_in_the_order_of_time(start: Callable[..., Program]) -> None:
+    program = start()
+    for took_ns in (7, 5, 6):
+        program.watcher.enter("decode", CODE, 0)
+        program.now_ns += took_ns
+        program.watcher.leave("decode")
+    program.watcher.finish()
+    ((*_, blocks),) = program.notes()["regions"]
+    assert blocks == [[1, 7], [1, 5], [1, 6]]
 
 
 def test_regions_are_told_apart_by_what_measured_them(start: Callable[..., Program]) -> None:

@@ -194,6 +194,34 @@ def test_threads_are_matched_by_name_and_their_shares_compared(tmp_path: Path) -
     assert (back.verdict, back.ci95_share) == ("less", (-python.ci95_share[1], -python.ci95_share[0]))
 
 
+def test_differences_are_judged_among_all_categories_of_all_threads(tmp_path: Path) -> None:
+    # One of 20 threads moved by 3.5 standard errors, which is rare alone and usual among 40 categories; by 6 in the second pair.
+    def threads(work: int) -> list[str]:
+        still = [line for tid in range(11, 30) for line in thread(tid, f"w{tid}", 500, 500)]
+        return [*thread(10, "MainThread", work, 1_000 - work), *still]
+
+    base = drawn(tmp_path / "a", *threads(500))
+    for name, work, verdicts in (("b", 568, {"same"}), ("c", 640, {"more", "less"})):
+        delta = compare_processes(base, drawn(tmp_path / name, *threads(work)), 0.01)
+        main = delta.threads[0]
+        assert main.name == "MainThread"
+        low, _ = main.host[0].ci95_share
+        assert low > 0
+        assert {row.verdict for row in main.host if row.base_share} == verdicts
+        assert {row.verdict for each in delta.threads[1:] for row in each.host} == {"same"}
+    alone = drawn(tmp_path / "d", *thread(10, "MainThread", 500, 500)), drawn(
+        tmp_path / "e", *thread(10, "MainThread", 568, 432)
+    )
+    assert {row.verdict for row in compare_processes(*alone, 0.01).threads[0].host if row.base_share} == {"more", "less"}
+
+
+def test_a_significant_difference_within_the_margin_is_none(tmp_path: Path) -> None:
+    base = drawn(tmp_path / "a", *thread(10, "MainThread", 500_000, 500_000))
+    new = drawn(tmp_path / "b", *thread(10, "MainThread", 505_000, 495_000))
+    for margin_share, verdict in ((0.01, "same"), (0.004, "more")):
+        assert compare_processes(base, new, margin_share).threads[0].host[0].verdict == verdict
+
+
 def test_threads_of_one_name_are_matched_by_how_busy_they_are(tmp_path: Path) -> None:
     base = drawn(tmp_path / "a", *thread(10, "MainThread", 9), *thread(11, "w", 1, 8), *thread(12, "w", 5, 4))
     new = drawn(tmp_path / "b", *thread(10, "MainThread", 9), *thread(21, "w", 4, 5), *thread(22, "w", 0, 9))

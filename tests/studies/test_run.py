@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 import overhead_lens as ol
 from overhead_lens.errors import UsageError
 from overhead_lens.program.area import Phase
-from overhead_lens.studies.run.analysis import RunBudget, Steps, run_budget
+from overhead_lens.report.forms import to_text
+from overhead_lens.studies.run.analysis import RunBudget, Steps, StepWall, run_budget
 from overhead_lens.studies.run.slowest import Slow, slowest_steps
 from overhead_lens.studies.run.stored import STEPS, Compilation, Place, Region, read_run
 from tests.cli.run import error_line, lens
@@ -57,9 +59,10 @@ def test_the_wall_is_the_mean_of_bare_steps() -> None:
         *stretch(Phase.TRACED, 800),
     )
     assert (found.wall.ns, found.per) == (200, "step")
-    # Student's t with four degrees of freedom: 2.776 standard errors of five blocks of one step.
-    half = 2.776 * (20_000 / 4 / 5) ** 0.5
-    assert found.wall.ci95_ns == (pytest.approx(200 - half, rel=0.05), pytest.approx(200 + half, rel=0.05))
+    # Student's t with four degrees of freedom: 2.776 standard errors of five blocks of one step, as a factor.
+    factor = math.exp(2.776 * (20_000 / 4 / 5) ** 0.5 / 200)
+    assert found.wall.ci95_ns == (pytest.approx(200 / factor, rel=0.003), pytest.approx(200 * factor, rel=0.003))
+    assert found.wall.interval == "t over blocks"
     assert found.steps == Steps("optimizer", "train.py:7", count=3 + 16, warm_up=3 + 5, measured=5)
 
 
@@ -138,7 +141,8 @@ def test_page_faults_are_taken_out_of_the_kernel() -> None:
 # ---------------------------------------------------------------- less than steps and stacks
 def test_without_steps_the_budget_is_of_the_run() -> None:
     found = budget(turns=([*TURN, main(OUTSIDE, 1_000)],), found_by="none", home=None)
-    assert (found.per, found.wall.ns, found.wall.ci95_ns) == ("run", 5_000_000, (5_000_000, 5_000_000))
+    assert found.per == "run"
+    assert found.wall == StepWall(5_000_000, (5_000_000.0, 5_000_000.0), interval="none")
     assert found.steps == Steps("none", "", 0, 0, 0)
     assert ns_of(found) == {"python": 4_000_000, "wait": 1_000_000}
     assert found.warnings == (
@@ -228,12 +232,45 @@ def test_regions_have_budgets_of_their_own() -> None:
     )
     step, forward, unseen = found.regions
     assert (step.name, step.count, step.wall.ns) == ("step", 4, 150)
-    half = 1.96 * 50 / 4**0.5
-    assert step.wall.ci95_ns == (pytest.approx(150 - half), pytest.approx(150 + half))
+    # A run of an earlier version: no blocks, so Student's t with three degrees of freedom, of the entries themselves.
+    factor = math.exp(3.182 * 50 / 3**0.5 / 150)
+    assert step.wall.ci95_ns == (pytest.approx(150 / factor, rel=0.005), pytest.approx(150 * factor, rel=0.005))
     assert {each.category: each.ns for each in step.host if each.ns} == {"python": 100, "wait": 50}
     # In any thread.
     assert {each.category: each.ns for each in forward.host if each.ns} == {"python": 25, "wait": 25}
-    assert (unseen.name, unseen.wall.ns, unseen.wall.ci95_ns, unseen.host) == ("unseen", 70, (70.0, 70.0), ())
+    assert (unseen.name, unseen.wall, unseen.host) == ("unseen", StepWall(70, (70.0, 70.0), interval="none"), ())
+
+
+def test_the_interval_of_a_region_is_that_of_its_blocks_of_entries() -> None:
+    # 6,000 entries in a slow half and a fast half: single entries say that they differ little, blocks that they differ much.
+    entries = [300] * 3_000 + [100] * 3_000
+    blocks = [(600, 180_000.0)] * 5 + [(600, 60_000.0)] * 5
+    squares = float(sum(ns * ns for ns in entries))
+    drawn = Region("half", [], 6_000, 1_200_000.0, squares, blocks)
+    (found,) = budget(*bare(100, 100, 100), regions=[drawn]).regions
+    # Nine degrees of freedom; the ten blocks' means scatter by 100 * sqrt(10 / 9).
+    factor = math.exp(2.262 * 100 * (10 / 9) ** 0.5 / 10**0.5 / 200)
+    assert (found.wall.ns, found.wall.interval) == (200, "t over blocks")
+    assert found.wall.ci95_ns == (pytest.approx(200 / factor, rel=0.003), pytest.approx(200 * factor, rel=0.003))
+
+
+def test_a_region_entered_once_has_no_interval() -> None:
+    drawn = Region("once", [HOME], 1, 70.0, 4_900.0, [(1, 70.0)])
+    (found,) = budget(*bare(100, 100, 100), regions=[drawn]).regions
+    assert found.wall == StepWall(70, (70.0, 70.0), interval="none")
+    text = to_text(budget(*bare(100, 100, 100), regions=[drawn]))
+    (row,) = [line for line in text.splitlines() if line.startswith("once")]
+    assert row.split("  ")[:1] == ["once"]
+    assert "70 ns" in row
+    assert "no interval" in row
+
+
+def test_the_categories_of_a_region_hold_what_its_time_may_be_off_by() -> None:
+    turn = [main(WORK, 10_000)]
+    drawn = Region("step", [HOME], 2, 300.0, 50_000.0, [(1, 100.0), (1, 200.0)])
+    (found,) = budget(*bare(100, 100, 100), turns=(turn,), regions=[drawn]).regions
+    low, high = next(each for each in found.host if each.category == "python").ci95_ns
+    assert (low, high) == (pytest.approx(found.wall.ci95_ns[0], rel=0.01), pytest.approx(found.wall.ci95_ns[1], rel=0.01))
 
 
 def test_a_stack_in_two_places_of_a_region_counts_once() -> None:
@@ -320,7 +357,8 @@ def test_no_steps_no_slow_ones() -> None:
 def test_it_is_stored_loaded_and_shown(tmp_path: Path) -> None:
     rows = [*stretch(Phase.WARM_UP, 900), *bare(100, 300, 300, 100)]
     places = [Place("/home/ada/train.py", "train", 5, 5)]
-    drawn = run_of(*rows, rank=3, regions=[Region("decode", places, 4, 400.0, 41_000.0)], exit_code=7)
+    region_of = Region("decode", places, 4, 400.0, 41_000.0, [(2, 190.0), (2, 210.0)])
+    drawn = run_of(*rows, rank=3, regions=[region_of], exit_code=7)
     turns = (TURN, [*TURN, "thread (11): reader;read (data.py:9) 200"])
     path = store(tmp_path / "r", drawn, turns)
     stored = read_run(path)
@@ -343,6 +381,7 @@ def test_it_is_stored_loaded_and_shown(tmp_path: Path) -> None:
     assert (document["command"], document["exit_code"], document["per"]) == (["train.py", "--epochs", "3"], 7, "step")
     assert sum(row["ns"] for row in document["host"]) == document["wall"]["ns"] == 200
     assert document["regions"][0]["wall"]["ns"] == 100
+    assert document["regions"][0]["wall"]["interval"] == document["wall"]["interval"] == "t over blocks"
     assert document["device"] is None
     assert found.to_pandas().loc["python", "ns"] == 120
     done = lens("report", "r", cwd=tmp_path)

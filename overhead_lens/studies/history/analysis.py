@@ -17,6 +17,7 @@ import numpy as np
 
 from overhead_lens.budget.make import Budget
 from overhead_lens.captures.model import CaptureMeta
+from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.stats.change_points import Cut, Level, LevelShift, find_cuts, levels_between, shifts_at
 from overhead_lens.stats.values import Floats, Interval
 from overhead_lens.subject import Subject
@@ -208,7 +209,8 @@ def text_of(meta: CaptureMeta, budget: Budget, reference_ns: float) -> str:
             "started": _time(meta.started).isoformat(),
             "commit": commit if isinstance(commit, str) and commit else None,
             "ns": {WALL: wall.ns, **{category.category: category.ns for category in host}},
-            "ci95_ns": {WALL: wall.ci95_ns, **{category.category: category.ci95_ns for category in host}},
+            # Of few processes a budget gives the range, from which no error can be told.
+            "ci95_ns": {WALL: Estimate(wall.ns, budget.wall).interval(), **{category.category: category.ci95_ns for category in host}},
             "reference_ns": reference_ns,
             "reference": environment.get("reference"),
         }

@@ -16,7 +16,7 @@ from overhead_lens.errors import UsageError, require
 from overhead_lens.result import Result
 from overhead_lens.stats.shift import Shift
 from overhead_lens.stats.values import Interval
-from overhead_lens.studies.run.analysis import RunBudget
+from overhead_lens.studies.run.analysis import RunBudget, StepWall
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns, format_signed_ns
 
@@ -70,11 +70,11 @@ def compare_runs(base: RunBudget, new: RunBudget, margin_share: float) -> RunDel
     """
     if base.per != new.per:
         raise UsageError("one run has steps and the other none: run the other with --step, or longer")
-    wall = _shift((base.wall.ns, base.wall.ci95_ns), (new.wall.ns, new.wall.ci95_ns))
+    wall = _shift(base.wall, new.wall)
     margin_ns = margin_share * base.wall.ns
     verdict = wall_verdict(wall, margin_ns)
     pairs = list(zip(base.host, new.host, strict=True))
-    shifts = [_shift((old.ns, old.ci95_ns), (recent.ns, recent.ci95_ns)) for old, recent in pairs]
+    shifts = [_shift(old, recent) for old, recent in pairs]
     verdicts = category_verdicts(shifts, margin_ns)
     changes = tuple(
         CategoryChange(old.category, recent.ns - old.ns, shift.interval(), its, _frames(old, recent))
@@ -96,15 +96,15 @@ def compare_runs(base: RunBudget, new: RunBudget, margin_share: float) -> RunDel
     )
 
 
-def _shift(base: tuple[int, Interval], new: tuple[int, Interval]) -> Shift:
-    error_ns = math.hypot(*(error for ns, bounds in (base, new) for error in _errors(ns, bounds)))
-    return Shift(new[0] - base[0], error_ns, _MANY, 1)
+def _shift(base: StepWall | HostCategory, new: StepWall | HostCategory) -> Shift:
+    error_ns = math.hypot(*(error for time in (base, new) for error in _errors(time)))
+    return Shift(new.ns - base.ns, error_ns, _MANY, 1)
 
 
-def _errors(ns: int, bounds: Interval) -> tuple[float, float]:
+def _errors(time: StepWall | HostCategory) -> tuple[float, float]:
     """Errors of a time: inside its process, and by what its process is like."""
-    low, high = bounds
-    return (high - low) / 2 / _HALF_WIDTHS, _PROCESS_SHARE * ns
+    low, high = time.ci95_ns
+    return (high - low) / 2 / _HALF_WIDTHS, _PROCESS_SHARE * time.ns
 
 
 def _frames(base: HostCategory, new: HostCategory) -> tuple[Contributor, ...]:
@@ -139,5 +139,10 @@ def _warnings(base: RunBudget, new: RunBudget) -> list[str]:
         old, recent = base.environment.get(name), new.environment.get(name)
         if old != recent:
             warnings.append(f"{name} differs: {old} and {recent}")
+    if base.per == "run":
+        warnings.append(
+            f"two single runs have no interval: that of their difference is what processes of one program usually differ by"
+            f" ({_PROCESS_SHARE:.0%} each)"
+        )
     own = [f"{side}: {warning}" for side, run in (("base", base), ("new", new)) for warning in run.warnings]
     return [*warnings, *own]
