@@ -4,7 +4,7 @@ A sampler stops all threads of a process, one after the other, and lets them go 
 thread of an OpenMP team to do so, the thread that called the team reaches the end of the parallel region alone, waits there, and
 is sampled there (docs/methodology/sampling.md). Three things together prevent it:
 
-- the sampled thread and the sampler share a core, so that one runs while the other does not;
+- the sampled thread and the sampler share a core, so that one runs while the other does not; this program joins them;
 - all other threads run on the other cores;
 - the sampled thread does not preempt the sampler when it is let go (sched(7), ``SCHED_BATCH``).
 
@@ -45,6 +45,7 @@ class Placement:
         self._pid, self._thread = pid, thread
         self._placed: Placed | None = None
         self._known: set[int] = set()
+        self._own: set[int] = set()
         self._guard: subprocess.Popen[bytes] | None = None
         self.reason = ""
 
@@ -65,7 +66,7 @@ class Placement:
         return None if self._placed is None else self._placed["core"]
 
     def place(self, sampler: int) -> bool:
-        """Place the threads and the sampler's process; whether that could be done."""
+        """Place the threads, the sampler's process and this one; whether that could be done."""
         self.reason, free = self._why_not()
         if self.reason or len(free) < _FEWEST_CORES:
             return False
@@ -83,7 +84,9 @@ class Placement:
         self._known = set()
         self._tell_guard()
         self.follow()
-        for thread in threads_of(sampler):
+        # This program wakes up now and then, and would take the core of one of the team.
+        self._own = os.sched_getaffinity(0)
+        for thread in (*threads_of(sampler), *threads_of(os.getpid())):
             _move(thread, {core})
         return True
 
@@ -113,6 +116,8 @@ class Placement:
         if placed is not None:
             put_back(placed)
             self._tell_guard()
+            for thread in threads_of(os.getpid()):
+                _move(thread, self._own)
 
     def _why_not(self) -> tuple[str, set[int]]:
         """Why the threads cannot be placed, empty if they can; the cores that they may use."""

@@ -87,7 +87,7 @@ class RunSampler:
     @property
     def wait_s(self) -> float:
         """How long to wait before ``attend`` is called again."""
-        return _REST_S if self._state in (_State.RESTING, _State.OVER) else _ANSWER_S
+        return _REST_S if self._state in (_State.PLACED, _State.RESTING, _State.OVER) else _ANSWER_S
 
     def attend(self) -> None:
         """Do what the program asks for."""
