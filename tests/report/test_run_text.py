@@ -37,7 +37,7 @@ def full(**meta: Any) -> RunBudget:
     rows = [
         *stretch(Phase.WARM_UP, *(10 * [3 * MS])),
         *bare(*(30 * [usual]), {**usual, "ns": 9 * MS, "gc_ns": 7 * MS}, *(10 * [usual]), {**usual, "ns": 4 * MS}),
-        *stretch(Phase.SAMPLED, *(20 * [MS])),
+        *stretch(Phase.SAMPLED, *(20 * [1_500_000])),
     ]
     child = 'process 10:"python train.py";process 12:"worker";thread (12): MainThread;decode (data.py:3) 300'
     turn = [
@@ -46,7 +46,10 @@ def full(**meta: Any) -> RunBudget:
     ]
     where = [Place("/home/ada/train.py", "train", 5, 5)]
     regions = [Region("decode", where, 42, 16.8 * MS, 16.8 * MS * 0.4 * MS), Region("\x1b[31mlog", [], 42, 420, 4200)]
-    return run_budget(run_of(*rows, turns=(turn,), regions=regions, exit_code=7, rank=1, **meta), CLASSIFIER)
+    start = [main("import_torch (<frozen importlib._bootstrap>:9)", 30), main(OUTSIDE, 10)]
+    moments = {"begun_ns": 1_000 - 40 * MS, "first_ns": 1_000, "settled_ns": 1_000 + 30 * MS, "wall_ns": 200 * MS}
+    drawn = run_of(*rows, turns=(turn,), start=start, regions=regions, exit_code=7, rank=1, **moments, **meta)
+    return run_budget(drawn, CLASSIFIER)
 
 
 def test_run() -> None:

@@ -54,7 +54,7 @@ def test_the_wall_is_the_mean_of_bare_steps() -> None:
         *stretch(Phase.WARM_UP, *(5 * [900])),
         *stretch(Phase.BARE, 5_000, 100, 200, 300),
         *stretch(Phase.ATTACHING, 4_000),
-        *stretch(Phase.SAMPLED, 1_000, 1_000),
+        *stretch(Phase.SAMPLED, 1_000, 500, 500),
         *stretch(Phase.BARE, 7_000, 200, 200),
         *stretch(Phase.TRACED, 800),
     )
@@ -63,7 +63,7 @@ def test_the_wall_is_the_mean_of_bare_steps() -> None:
     factor = math.exp(2.776 * (20_000 / 4 / 5) ** 0.5 / 200)
     assert found.wall.ci95_ns == (pytest.approx(200 / factor, rel=0.003), pytest.approx(200 * factor, rel=0.003))
     assert found.wall.interval == "t over blocks"
-    assert found.steps == Steps("optimizer", "train.py:7", count=3 + 16, warm_up=3 + 5, measured=5)
+    assert found.steps == Steps("optimizer", "train.py:7", count=3 + 17, warm_up=3 + 5, measured=5)
 
 
 def test_the_step_is_divided_by_the_stacks_inside_it() -> None:
@@ -86,7 +86,7 @@ def test_stacks_outside_the_steps_are_left_out_and_counted() -> None:
     ]
     found = budget(*bare(100, 300, 300, 100), turns=(turn,))
     assert (ns_of(found), found.samples) == ({"python": 120, "wait": 80}, 1_000)
-    assert found.warnings == ("250 of 1,250 stacks of the main thread lie outside the steps and are left out",)
+    assert found.warnings == ("250 of 1,250 stacks of the thread lie outside the steps and are left out",)
 
 
 @pytest.mark.parametrize("folder", ["", "site-packages/"])
@@ -150,8 +150,20 @@ def test_without_steps_the_budget_is_of_the_run() -> None:
     )
 
 
-def test_too_few_bare_steps_are_none() -> None:
-    found = budget(*stretch(Phase.WARM_UP, 1, 1), *bare(100, 100))
+def test_too_few_bare_steps_and_all_that_were_not_traced_set_the_wall() -> None:
+    rows = [*stretch(Phase.WARM_UP, 150, 50), *stretch(Phase.SAMPLED, 200, 300), *stretch(Phase.TRACED, 7_000)]
+    found = budget(*rows, *bare(100, 200)[1:])
+    assert (found.per, found.wall.ns, found.steps.measured, found.samples) == ("step", round(1_000 / 6), 0, 1_000)
+    assert found.steps.count == 3 + 7
+    assert (
+        "too few steps ran without an instrument: the wall is the mean of all steps but the traced ones"
+        in found.warnings
+    )
+    assert budget(*rows, *bare(100, 200, 600)).wall.ns == 300
+
+
+def test_fewer_than_three_steps_are_none() -> None:
+    found = budget(*stretch(Phase.WARM_UP, 1, 1), *stretch(Phase.TRACED, 5, 5, 5))
     assert (found.per, found.wall.ns, found.steps.found_by, found.samples) == ("run", 5_000_000, "none", 1_000)
     assert found.warnings == (
         (
@@ -159,7 +171,7 @@ def test_too_few_bare_steps_are_none() -> None:
             " --step names one"
         ),
     )
-    assert budget(*bare(100, 100, 100)).per == "step"
+    assert budget(*stretch(Phase.WARM_UP, 1, 1, 1)).per == "step"
 
 
 @pytest.mark.parametrize(
@@ -366,7 +378,8 @@ def test_it_is_stored_loaded_and_shown(tmp_path: Path) -> None:
     assert stored.steps is not None
     assert drawn.steps is not None
     pd.testing.assert_frame_equal(stored.steps, drawn.steps)
-    assert [[thread.samples for thread in turn] for turn in stored.threads] == [[1_000], [1_000, 200]]
+    blocks = [(each.turn, each.weight, [thread.samples for thread in each.threads]) for each in stored.blocks]
+    assert blocks == [(1, 1, [1_000]), (2, 1, [1_000, 200])]
     found = ol.load(path)
     assert isinstance(found, RunBudget)
     document = validated(found.to_json())
@@ -377,6 +390,7 @@ def test_it_is_stored_loaded_and_shown(tmp_path: Path) -> None:
         "count": 9,
         "warm_up": 4,
         "measured": 4,
+        "thread": "",
     }
     assert (document["command"], document["exit_code"], document["per"]) == (["train.py", "--epochs", "3"], 7, "step")
     assert sum(row["ns"] for row in document["host"]) == document["wall"]["ns"] == 200

@@ -326,7 +326,7 @@ def _counted(steps: pd.DataFrame | None) -> pd.DataFrame | None:
     """The steps that set the wall: bare ones, or all that were not recorded where these are too few; None without enough.
 
     Returns:
-        ``ns``, begin, end, number, ``is_bare``, and what each step added to the counters.
+        ``ns``, begin, end, number, ``is_bare`` (of none where all set the wall), and what each step added to the counters.
     """
     if steps is None:
         return None
@@ -337,7 +337,7 @@ def _counted(steps: pd.DataFrame | None) -> pd.DataFrame | None:
     table["ns"] = steps["end_ns"] - steps["begin_ns"]
     # A stretch's first step holds what starting or ending an instrument left behind.
     table["is_bare"] = (steps["phase"] == Phase.BARE) & (steps["phase"].shift(1) == Phase.BARE)
-    bare, unrecorded = table[table["is_bare"]], table[steps["phase"] != Phase.TRACED]
+    bare, unrecorded = table[table["is_bare"]], table[steps["phase"] != Phase.TRACED].assign(is_bare=False)
     kept: pd.DataFrame = bare if len(bare) >= _FEWEST_STEPS else unrecorded
     return kept if len(kept) >= _FEWEST_STEPS else None
 
