@@ -70,7 +70,7 @@ def test_a_run_of_which_little_is_known() -> None:
     made = run_budget(run_of(found_by="none", home=None, reason="Yama forbids it"), CLASSIFIER)
     expect("run_unknown.txt", printed(print_run, made))
     killed = printed(print_run, replace(made, exit_code=-9))
-    assert killed.splitlines()[1] == f"it ended with signal {signal.strsignal(9)}"
+    assert killed.splitlines()[2] == f"it ended with signal {signal.strsignal(9)}"
 
 
 def test_ranks_of_a_job() -> None:
