@@ -12,7 +12,7 @@ class StackFrame:
     Attributes:
         function: Python function (qualified where the sampler knows it) or native symbol; an unresolved native
             address is the empty string, so that address layout does not tell runs apart.
-        location: Python file as the sampler prints it, or the native module (``libc.so.6``).
+        location: Python file as the sampler prints it, or the native module (``libc.so.6``); empty where there is none.
         line: Source line, 0 where not known.
         native: Whether this is a native frame.
     """
@@ -23,7 +23,8 @@ class StackFrame:
     native: bool
 
     def __str__(self) -> str:
-        return f"{self.function or '[unresolved]'} ({self.location})"
+        name = self.function or "[unresolved]"
+        return f"{name} ({self.location})" if self.location else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,8 @@ _ROWS = 7
 class Word(IntEnum):
     """Words at the start of the area, int64.
 
-    The program writes all but ``ANSWERED``, ``REFUSED`` and ``PLACED``: it counts its requests in ``WANTED``, and the recorder answers with
-    the same number. Odd requests ask it to sample, even ones to rest.
+    The program writes all but ``ANSWERED``, ``REFUSED`` and ``PLACED``: it counts its requests in ``WANTED``, and the recorder
+    answers with the same number. Odd requests ask it to sample, even ones to rest.
     """
 
     STARTED_NS = 0  # the program's own code began, perf_counter_ns

@@ -1,7 +1,7 @@
 """Names the thread that holds the GIL while others wait for it (pure).
 
-A sampler looks at all threads at once. Where a thread waits for the GIL and a single other one of its process runs Python, that one
-holds it. Its name becomes the innermost frame of the waiting thread's stack.
+A sampler looks at all threads at once. Where a thread waits for the GIL and a single other thread of its process runs Python, the
+other one holds it. Its name becomes the innermost frame of the waiting thread's stack.
 """
 
 from __future__ import annotations

@@ -164,6 +164,8 @@ class PySpyRunning:
             raise MeasurementError(f"py-spy did not finish within {self._timeout_s:.0f} s") from None
         chatter = (self._chatter + rest).decode(errors="replace")
         counted = re.search(r"Samples: (\d+) Errors: (\d+)", chatter)
+        if counted is None and self._process.returncode < 0:
+            raise MeasurementError(f"py-spy was ended by {signal.Signals(-self._process.returncode).name}")
         if counted is None:
             raise _failure(chatter)
         try:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from overhead_lens.stack import StackFrame
 
 GIL_HOLDER = "GIL held by "
-"""A frame that begins so is waiting for the GIL, whatever calls it (``rules.toml``)."""
+"""A frame that begins so waits for the GIL (``rules.toml``); in an import, compilation, collection or guard it is theirs."""
 
 _KEPT = 48
 _NOISE = re.compile(r"\(anonymous namespace\)::|c10::detail::intrusive_target_default_null_type|\[abi:\w+\]| const$")

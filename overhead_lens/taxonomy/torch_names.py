@@ -21,7 +21,7 @@ OPAQUE_KERNEL = re.compile(
     r"|at::(TensorIteratorBase|internal)::\w+(\(.*\{lambda|.*\._omp_fn\.)"
     r"|at::native::(\w+::|\(anonymous namespace\)::)*(VectorizedLoop2d|LoopReduce|vectorized_loop|basic_loop|loop_2d_from_1d)\b"
 )
-"""Functions between an operator and its arithmetic whose names say neither (``aten/src/ATen/native/cpu/Loops.h``, ``Parallel-inl.h``)."""
+"""Functions of an operator's loop whose names do not say which (``aten/src/ATen/native/cpu/Loops.h``, ``Parallel-inl.h``)."""
 
 NATIVE_FUNCTION_PREFIX = "at::native::"
 """C++ functions that operators end in (``aten/src/ATen/native``)."""
@@ -67,5 +67,5 @@ VIEWS = frozenset(
 
 
 def operator_of_entry(entry: str) -> str:
-    """``bernoulli__float`` as ``aten::bernoulli_``: an operator's C++ name without the overloads that can be told from its name."""
+    """``bernoulli__float`` as ``aten::bernoulli_``: an operator's C++ name without such an overload as cannot be part of it."""
     return f"{OPERATOR_PREFIX}{_OVERLOAD.sub('', entry)}"

@@ -38,7 +38,12 @@ CLAIM = Claim(
         "A row has the share of stacks that are `wait` with the right part, of the worse of the two threads."
     ),
     command="python -m scripts.validation.blocking",
-    columns=(Column("call"), Column("part"), *(Column(f"Python {each}", "share") for each in PYTHONS), Column("verdict")),
+    columns=(
+        Column("call"),
+        Column("part"),
+        *(Column(f"Python {each}", "share") for each in PYTHONS),
+        Column("verdict"),
+    ),
 )
 
 BLOCKED = Path(__file__).with_name("laboratory") / "blocked.py"
@@ -81,7 +86,8 @@ def main() -> None:
         if not options.only or any(word in case.name for word in options.only):
             rows.append(row_of(case, pythons))
             print_row(rows[-1])
-    notes = [f"{sum(row[-1] == 'right' for row in rows)} of {len(rows)} are right."]
+    verdicts = [row[-1] for row in rows if row[-1]]
+    notes = [f"{verdicts.count('right')} of {len(verdicts)} are right."]
     print("", *notes, sep="\n")
     write_result(options.result, CLAIM.answered(rows, notes))
 
@@ -93,7 +99,7 @@ def python_of(text: str) -> Python:
         subprocess.CalledProcessError: There is none.
     """
     root, _, executable = text.rpartition(":")
-    command, script = [os.path.expanduser(executable)], str(BLOCKED)
+    command, script = [str(Path(executable).expanduser())], str(BLOCKED)
     if root:
         command, script = ["chroot", root, executable], f"/tmp/{BLOCKED.name}"  # noqa: S108  (of that root)
         shutil.copyfile(BLOCKED, f"{root}{script}")
@@ -104,9 +110,7 @@ def python_of(text: str) -> Python:
 
 def row_of(case: Case, pythons: Sequence[Python]) -> list[Cell]:
     """The shares of one call on each Python, and the verdict."""
-    shares = {
-        python.version: share_of(case, python) for python in pythons if python.has_torch or not case.torch
-    }
+    shares = {python.version: share_of(case, python) for python in pythons if python.has_torch or not case.torch}
     known = [share for share in shares.values() if share is not None]
     verdict = "right" if known and min(known) >= _LEAST else "wrong" if known else None
     return [case.name, case.part, *(shares.get(version) for version in PYTHONS), verdict]

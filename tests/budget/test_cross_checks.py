@@ -84,6 +84,16 @@ def test_kernels_called_alone_are_an_upper_bound(kernel_ns: int, agree: bool) ->
     assert check.bound == "upper"
 
 
+def test_kernels_wait_for_their_threads_alone_too() -> None:
+    rows = ablation(kernel_binding=76)
+    sides = [
+        replace(each, parts=(Part("lock", 100), Part("parallel", 60))) if each.category == "wait" else each
+        for each in host(wait=160, kernel=150)
+    ]
+    (check,) = cross_checks(sides, 0, None, rows)
+    assert check.samples == Reading(210, (110, 310))
+
+
 @pytest.mark.parametrize(
     ("kernel_ns", "faults_ns", "bound", "agree"),
     [

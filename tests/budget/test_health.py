@@ -140,16 +140,20 @@ def test_a_clock_that_drifts(references_ns: list[int], warned: list[str]) -> Non
             1,
             False,
             [
-                "only 1 clock process: what processes differ by is not in the intervals"
-                " (measure to the end, without --quick)"
+                (
+                    "only 1 clock process: what processes differ by is not in the intervals"
+                    " (measure to the end, without --quick)"
+                )
             ],
         ),
         (
             3,
             False,
             [
-                "only 3 clock processes: the wall time has their range, no interval; those of the categories are wide"
-                " (measure to the end, without --quick)"
+                (
+                    "only 3 clock processes: the wall time has their range, no interval; those of the categories are wide"
+                    " (measure to the end, without --quick)"
+                )
             ],
         ),
         (

@@ -8,7 +8,6 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.rules import Attribution
 from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, USER, stack
 
-
 STEADY = (
     ("clock_nanosleep (libc.so.6)",),
     (BINDING, ENTRY, "at::native::add_kernel (libtorch_cpu.so)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -225,3 +226,6 @@ def test_every_block_is_counted(ns: int) -> None:
 
 def test_the_interval_lies_where_it_is() -> None:
     assert shown(interval_lane(wall(1_000))) == [(900, 1_100, "95 % interval of the wall time: 900 ns .. 1.10 µs")]
+    few = interval_lane(replace(wall(1_000), interval="range of 2 processes"))
+    assert few.name == "range of 2 processes"
+    assert shown(few) == [(900, 1_100, "range of 2 processes of the wall time: 900 ns .. 1.10 µs")]

@@ -140,8 +140,9 @@ PROGRAMS = (
         program="threads",
         flaw="more threads than cores for small operators",
         found_by=("loop",),
-        largest=("kernel", "wait"),
-        frame=r"libgomp|libomp|libiomp",
+        largest=("wait",),
+        at_least={"wait/parallel": 0.6},
+        frame=r"OpenMP runtime \((libgomp|libomp|libiomp5)\)",
     ),
     Expected(
         program="gil",

@@ -25,10 +25,13 @@ from overhead_lens.comparison.factors import make_factors
 from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
 from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.documents.delta import delta_document
+from overhead_lens.report.page.charts.host import host_blocks
+from overhead_lens.report.page.model import Table
 from overhead_lens.report.text.blocks import bar, call_title, side_titles
 from overhead_lens.report.text.breakdown import print_breakdown
 from overhead_lens.report.text.delta import print_delta
 from overhead_lens.scenario import Published
+from overhead_lens.stats.estimate import range_of
 from overhead_lens.taxonomy.host import Frame
 from overhead_lens.units import format_ns
 from tests.comparison.layers import sides
@@ -49,6 +52,29 @@ def printed(made: Breakdown | Delta) -> str:
 
 def reading(ns: float, spread_ns: float) -> Reading:
     return Reading(ns, (ns - spread_ns, ns + spread_ns))
+
+
+def of_few(processes: int) -> Breakdown:
+    """A budget of few processes, whose wall has their range."""
+    made = breakdown(python=7_000, kernel=3_000)
+    wall = replace(made.wall, ci95_ns=(9_500.0, 11_000.0), processes=processes, interval=range_of(processes))
+    return replace(made, wall=wall)
+
+
+def test_the_range_of_few_processes_is_said() -> None:
+    text = printed(of_few(3)).splitlines()
+    assert text[0].endswith("10.00 µs per call  [9.50 µs .. 11.00 µs, the range of 3 processes]")
+    (total,) = [line for line in text if line.startswith("sum = wall")]
+    assert total.endswith("9.50 µs .. 11.00 µs (range)")
+    document = validated(of_few(3).to_json())
+    assert (document["wall"]["ci95_ns"], document["wall"]["interval"]) == ([9_500.0, 11_000.0], "range of 3 processes")
+
+
+def test_the_range_of_few_processes_is_said_on_pages_and_in_notebooks() -> None:
+    table = host_blocks("call", of_few(2).host, of_few(2).wall, "call")[-1]
+    assert isinstance(table, Table)
+    assert table.rows[-1][3] == "9.50 µs .. 11.00 µs (range)"
+    assert "[9.50 µs .. 11.00 µs, the range of 2 processes]" in of_few(2)._repr_html_()
 
 
 def full() -> Breakdown:

@@ -209,10 +209,14 @@ def test_differences_are_judged_among_all_categories_of_all_threads(tmp_path: Pa
         assert low > 0
         assert {row.verdict for row in main.host if row.base_share} == verdicts
         assert {row.verdict for each in delta.threads[1:] for row in each.host} == {"same"}
-    alone = drawn(tmp_path / "d", *thread(10, "MainThread", 500, 500)), drawn(
-        tmp_path / "e", *thread(10, "MainThread", 568, 432)
+    alone = (
+        drawn(tmp_path / "d", *thread(10, "MainThread", 500, 500)),
+        drawn(tmp_path / "e", *thread(10, "MainThread", 568, 432)),
     )
-    assert {row.verdict for row in compare_processes(*alone, 0.01).threads[0].host if row.base_share} == {"more", "less"}
+    assert {row.verdict for row in compare_processes(*alone, 0.01).threads[0].host if row.base_share} == {
+        "more",
+        "less",
+    }
 
 
 def test_a_significant_difference_within_the_margin_is_none(tmp_path: Path) -> None:

@@ -282,7 +282,10 @@ def test_the_categories_of_a_region_hold_what_its_time_may_be_off_by() -> None:
     drawn = Region("step", [HOME], 2, 300.0, 50_000.0, [(1, 100.0), (1, 200.0)])
     (found,) = budget(*bare(100, 100, 100), turns=(turn,), regions=[drawn]).regions
     low, high = next(each for each in found.host if each.category == "python").ci95_ns
-    assert (low, high) == (pytest.approx(found.wall.ci95_ns[0], rel=0.01), pytest.approx(found.wall.ci95_ns[1], rel=0.01))
+    assert (low, high) == (
+        pytest.approx(found.wall.ci95_ns[0], rel=0.01),
+        pytest.approx(found.wall.ci95_ns[1], rel=0.01),
+    )
 
 
 def test_a_stack_in_two_places_of_a_region_counts_once() -> None:

@@ -6,15 +6,19 @@ import pytest
 
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.py_spy.stacks import parse_stacks
+from overhead_lens.stack import Stack
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES, OPTIONAL_PARTS, PARTS
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.taxonomy.host import Part, parts_of
+from overhead_lens.taxonomy.names import display_name, gil_held_by
 from overhead_lens.taxonomy.rules import Attribution, load_rules, without_return_type
+from overhead_lens.taxonomy.torch_names import operator_of_entry
 from tests.drawn.stacks import BINDING, CLASSIFIER, ENTRY, LOOP, USER, attribution, claimed, stack
 
 EVAL_FRAME = "dynamo__custom_eval_frame (libtorch_python.so)"
 LOOKUP = "lookup (libtorch_python.so)"
 TREE = "torch::dynamo::(anonymous namespace)::RootGuardManager::check_nopybind_template<FrameLocalsMapping> (libtorch_python.so)"
+GOMP = "0x7 (libgomp.so.1)"
 MALLOC = "malloc (libc.so.6)"
 UNRESOLVED = "0x7f01 (libc.so.6)"
 GENERATED = "kernel (cmvoqdq57mc3kthe65v5rx45m2vqzirfanvvgbpf5kffjpr3aqza.main.cpp:40)"
@@ -107,7 +111,7 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
                 "convolution_backward(at::Tensor&)::{lambda()#1}::operator() const",
             )
         ),
-        ((USER, BINDING, ENTRY, "at::TensorIteratorBase::for_each (libtorch_cpu.so)", "0x7 (libgomp.so.1)"), "kernel"),
+        ((USER, BINDING, ENTRY, "at::TensorIteratorBase::for_each (libtorch_cpu.so)", GOMP), "wait/parallel"),
         ((USER, BINDING, ENTRY, "omp_get_max_threads (libgomp.so.1)"), "dispatcher/dispatch"),
         ((USER, "mkl_vml_kernel_sErf_EXHAynn (libtorch_cpu.so)"), "kernel"),
         ((USER, "pybind11::cpp_function::dispatcher (mine.so)"), "python/binding"),
@@ -155,7 +159,42 @@ NUMPY = "(numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so)"
         ((USER, "cudaLaunchKernel (libcudart.so.12)"), "launch"),
         ((USER, "pysleep (libpython3.11.so.1.0)", "clock_nanosleep (libc.so.6)"), "wait/io"),
         ((USER, BINDING, "take_gil (libpython3.11.so.1.0)", "pthread_cond_timedwait (libc.so.6)"), "wait/gil"),
-        ((USER, BINDING, ENTRY, "0x7 (libgomp.so.1)", "pthread_cond_wait (libc.so.6)"), "kernel"),
+        ((USER, BINDING, ENTRY, GOMP, "pthread_cond_wait (libc.so.6)"), "wait/parallel"),
+        ((USER, BINDING, ENTRY, GOMP, "syscall (libc.so.6)", UNRESOLVED), "wait/parallel"),
+        ((USER, BINDING, ENTRY, GOMP, "0x7 (libtorch_cpu.so)"), "kernel"),
+        ((USER, BINDING, ENTRY, GOMP, "at::internal::invoke_parallel<f> (libtorch_cpu.so)"), "kernel"),
+        ((USER, BINDING, ENTRY, GOMP, "body (mine.so)"), "kernel/extension"),
+        ((USER, "work (mine.so)", GOMP), "wait/parallel"),
+        ((USER, "work (mine.so)", GOMP, "body (mine.so)"), "python/extension"),
+        ((USER, "work (mine.so)", GOMP, "body (mine.so)", GOMP), "wait/parallel"),
+        *(
+            ((USER, BINDING, ENTRY, frame), "wait/parallel")
+            for frame in (
+                "0x7 (libgomp-a34b3233.so.1)",
+                "__kmp_fork_barrier (libiomp5.so)",
+                "__kmpc_fork_call (libomp.so.5)",
+                "tbb::detail::r1::execute (libtbb.so.12)",
+                "pthreadpool_parallelize_1d_tile_1d (libtorch_cpu.so)",
+            )
+        ),
+        *(
+            ((USER, BINDING, *frames), "wait/collective")
+            for frames in (
+                ("c10d::Work::wait (libtorch_cpu.so)", "pthread_cond_wait (libc.so.6)"),
+                ("c10d::ProcessGroupGloo::AsyncWork::wait (libtorch_cpu.so)", "pthread_cond_timedwait (libc.so.6)"),
+                ("c10d::TCPStore::wait (libtorch_cpu.so)", "poll (libc.so.6)"),
+                ("gloo::transport::tcp::Pair::write (libtorch_cpu.so)", "writev (libc.so.6)"),
+                (ENTRY, "ncclAllReduce (libtorch_cuda.so)"),
+                (ENTRY, "0x7 (libnccl.so.2)", "poll (libc.so.6)"),
+                ("PMPI_Allreduce (libmpi.so.40)", "ucp_worker_progress (libucp.so.0)", UNRESOLVED),
+            )
+        ),
+        ((USER, BINDING, "c10d::Reducer::mark_variable_ready (libtorch_cpu.so)"), "python/binding"),
+        ((USER, BINDING, "c10d::ProcessGroupGloo::send (libtorch_cpu.so)", ENTRY), "dispatcher/dispatch"),
+        (
+            (USER, BINDING, "c10d::Work::wait (libtorch_cpu.so)", "cudaStreamSynchronize (libcudart.so.12)"),
+            "wait/device",
+        ),
     ],
 )
 def test_claims(frames: tuple[str, ...], expected: str) -> None:
@@ -168,6 +207,7 @@ IMPORT = "_find_and_load (<frozen importlib._bootstrap>:1176)"
 COLLECT = "gc_collect_main (libpython3.11.so.1.0)"
 RUNNER = "c10::impl::detail::WrapFunctionIntoRuntimeFunctor_<at::Tensor (*)(at::Tensor const&)>::operator() (mine.so)"
 LOADER = "_MultiProcessingDataLoaderIter._try_get_data (site-packages/torch/utils/data/dataloader.py:1291)"
+GIL_HELD = "GIL held by thread logger"
 ENGINE = "torch::autograd::Engine::thread_main (libtorch_cpu.so)"
 BLOCKED = ("std::condition_variable::wait (libstdc++.so.6.0.30)", "pthread_cond_wait (libc.so.6)", UNRESOLVED)
 
@@ -222,6 +262,29 @@ BLOCKED = ("std::condition_variable::wait (libstdc++.so.6.0.30)", "pthread_cond_
             "wait/gil",
         ),
         ((USER, "PyThread_acquire_lock_timed (libpython3.11.so.1.0)", "sem_clockwait (libc.so.6)"), "wait/lock"),
+        (
+            (USER, "PyThread_acquire_lock_timed (libpython3.11.so.1.0)", "pthread_cond_timedwait (libc.so.6)"),
+            "wait/gil",
+        ),
+        ((USER, "drop_gil (libpython3.11.so.1.0)", "pthread_cond_wait (libc.so.6)"), "wait/gil"),
+        ((USER, "pthread_cond_wait (libc.so.6)", UNRESOLVED), "wait/gil"),
+        ((USER, BINDING, "pthread_cond_wait (libc.so.6)", UNRESOLVED), "wait/lock"),
+        ((USER, "_PySemaphore_Wait (python3.14)", UNRESOLVED), "wait/lock"),
+        ((USER, "_thread_lock_acquire_impl (libpython3.14.so.1.0)", UNRESOLVED), "wait/lock"),
+        ((USER, UNRESOLVED, "futex (libc.so.6)"), "wait/lock"),
+        ((USER, UNRESOLVED, UNRESOLVED), "python/user"),
+        ((USER, "_queue_SimpleQueue_get_impl (_queuemodule.c:418)", UNRESOLVED), "wait/lock"),
+        ((USER, "_queue_SimpleQueue_put_impl (_queuemodule.c:310)", UNRESOLVED), "python/extension"),
+        ((USER, "_multiprocessing_SemLock_acquire_impl (semaphore.c:341)", UNRESOLVED), "wait/lock"),
+        ((USER, "Thread.join (lib/python3.13/threading.py:1092)", UNRESOLVED), "wait/lock"),
+        ((USER, "join (mine/threading.py:3)", UNRESOLVED), "python/user"),
+        ((USER, GIL_HELD), "wait/gil"),
+        ((USER, BINDING, ENTRY, GIL_HELD), "wait/gil"),
+        (
+            (USER, "PyThread_acquire_lock_timed (libpython3.11.so.1.0)", "sem_clockwait (libc.so.6)", GIL_HELD),
+            "wait/gil",
+        ),
+        ((LOADER, GIL_HELD), "wait/gil"),
         ((USER, BINDING, "c10::ivalue::Future::wait (libtorch_cpu.so)", *BLOCKED), "wait/lock"),
         ((USER, BINDING, "pthread_cond_clockwait (libc.so.6)"), "wait/lock"),
         ((USER, BINDING, ENGINE, *BLOCKED), "wait/lock"),
@@ -337,6 +400,72 @@ def test_a_return_type_is_no_part_of_a_name(symbol: str, name: str | None) -> No
 )
 def test_shown_frame_is_the_innermost_that_says_something(frames: tuple[str, ...], shown: str) -> None:
     assert str(CLASSIFIER.classify(stack(*frames)).frame) == shown
+
+
+CALLBACK = (
+    "c10::function_ref<void (char**, long const*, long, long)>::callback_fn<at::native::AVX2::VectorizedLoop2d<f>>"
+    " (libtorch_cpu.so)"
+)
+BERNOULLI = "at::_ops::bernoulli__float::call (libtorch_cpu.so)"
+
+
+@pytest.mark.parametrize(
+    ("frames", "shown"),
+    [
+        ((BERNOULLI, CALLBACK), "aten::bernoulli_ (libtorch_cpu.so)"),
+        ((BERNOULLI, CALLBACK, UNRESOLVED), "aten::bernoulli_ (libtorch_cpu.so)"),
+        (
+            (ENTRY, BERNOULLI, "void at::internal::invoke_parallel<f>(long) [clone ._omp_fn.0] (libtorch_cpu.so)"),
+            "aten::bernoulli_ (libtorch_cpu.so)",
+        ),
+        ((BERNOULLI, ENTRY.replace("call", "redispatch"), CALLBACK), "aten::add (libtorch_cpu.so)"),
+        (
+            (BERNOULLI, "at::native::AVX2::VectorizedLoop2d<f>::operator() (libtorch_cpu.so)"),
+            "aten::bernoulli_ (libtorch_cpu.so)",
+        ),
+        ((BERNOULLI, CALLBACK, "mkl_blas_avx512_xsgemm (libtorch_cpu.so)"), "mkl_blas_avx512_xsgemm (libtorch_cpu.so)"),
+        (
+            (BERNOULLI, "at::native::AVX2::exp_kernel (libtorch_cpu.so)"),
+            "at::native::AVX2::exp_kernel (libtorch_cpu.so)",
+        ),
+        ((CALLBACK,), "c10::function_ref<...>::callback_fn<...> (libtorch_cpu.so)"),
+        ((ENTRY, GOMP), "OpenMP runtime (libgomp)"),
+        ((ENTRY, "GOMP_parallel (libgomp.so.1)"), "GOMP_parallel (libgomp.so.1)"),
+        ((ENTRY, "0x7 (libgomp-a34b3233.so.1)"), "OpenMP runtime (libgomp)"),
+        ((ENTRY, "0x7 (libiomp5.so)"), "OpenMP runtime (libiomp5)"),
+        ((ENTRY, "0x7 (libomp.so.5)"), "OpenMP runtime (libomp)"),
+        ((ENTRY, "0x7 (libtbb.so.12)"), "TBB runtime (libtbb)"),
+        ((ENTRY, GIL_HELD), GIL_HELD),
+    ],
+)
+def test_displayed_names(frames: tuple[str, ...], shown: str) -> None:
+    assert display_name(CLASSIFIER.classify(stack(USER, BINDING, *frames)).frame) == shown
+
+
+@pytest.mark.parametrize("thread", ["logger", "Thread-1 (<lambda>)", "pool; of (mine)"])
+def test_whoever_holds_the_gil_is_named(thread: str) -> None:
+    waiting = stack(USER, BINDING)
+    held = Stack((*waiting.frames, gil_held_by(thread)), 1)
+    assert claimed(held) == "wait/gil"
+    assert display_name(CLASSIFIER.classify(held).frame) == str(held.frames[-1]) == f"GIL held by thread {thread}"
+
+
+@pytest.mark.parametrize(
+    ("entry", "operator"),
+    [
+        ("bernoulli__float", "bernoulli_"),
+        ("add__Tensor", "add_"),
+        ("add_Tensor", "add"),
+        ("add_out", "add"),
+        ("__and___Tensor", "__and__"),
+        ("_softmax", "_softmax"),
+        ("_cast_Half", "_cast_Half"),
+        ("to_sparse_csr", "to_sparse_csr"),
+        ("addcdiv_", "addcdiv_"),
+    ],
+)
+def test_operators_of_entries(entry: str, operator: str) -> None:
+    assert operator_of_entry(entry) == f"aten::{operator}"
 
 
 @pytest.mark.parametrize(

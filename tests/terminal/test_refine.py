@@ -75,6 +75,14 @@ def test_precision_is_the_wider_of_wall_and_largest_category() -> None:
     assert budget((990, 1_010), (300, 900)).precision_share == 0.5
 
 
+def test_the_range_of_few_processes_is_not_precise() -> None:
+    made = budget((999, 1_001), (300, 900))
+    few = replace(made, wall=replace(made.wall, interval="range of 3 processes"))
+    assert few.precision_share == 0.5
+    wide = replace(few, wall=replace(few.wall, ci95_ns=(0.0, 5_000.0)))
+    assert wide.precision_share == 0.5
+
+
 def test_every_budget_but_the_last_is_shown(analyzed: list[Any]) -> None:
     analyzed.append(BUDGET)
     screen = Screen()

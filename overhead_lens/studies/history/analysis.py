@@ -202,6 +202,8 @@ def text_of(meta: CaptureMeta, budget: Budget, reference_ns: float) -> str:
     environment = meta.environment
     commit = environment.get("git_commit")
     wall, host = budget.breakdown.wall, budget.breakdown.host
+    # Of few processes a budget gives the range, which says nothing of errors.
+    wall_ci95_ns = Estimate(wall.ns, budget.wall).interval()
     return canonical(
         {
             "about": {"subject": asdict(meta.subject), "compile_options": meta.compile_options},
@@ -209,8 +211,7 @@ def text_of(meta: CaptureMeta, budget: Budget, reference_ns: float) -> str:
             "started": _time(meta.started).isoformat(),
             "commit": commit if isinstance(commit, str) and commit else None,
             "ns": {WALL: wall.ns, **{category.category: category.ns for category in host}},
-            # Of few processes a budget gives the range, from which no error can be told.
-            "ci95_ns": {WALL: Estimate(wall.ns, budget.wall).interval(), **{category.category: category.ci95_ns for category in host}},
+            "ci95_ns": {WALL: wall_ci95_ns, **{category.category: category.ci95_ns for category in host}},
             "reference_ns": reference_ns,
             "reference": environment.get("reference"),
         }

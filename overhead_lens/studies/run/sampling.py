@@ -15,21 +15,20 @@ from pathlib import Path
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.guard import descendants, threads_of
-from overhead_lens.machine.other_process import cpu_ns, runs
+from overhead_lens.machine.other_process import cpu_ns, runs, thread_cpu_ns
 from overhead_lens.machine.placement import Placement
 from overhead_lens.program.area import Area, Word
 from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.samplers.sampler import NoStackError, Running, SamplerRun, Watch
-from overhead_lens.units import NS_PER_S
 
 RATE_HZ = 100
 _LEAST_RATE_HZ = 20
-# The sampler's own CPU time, as a share of a turn, from which on it hinders more than it tells.
-_MOST_LOAD = 0.5
+# A thread that runs less than this part of what it runs while the sampler rests is stopped too often.
+_LEAST_RUNNING = 0.6
 _ANSWER_S, _REST_S = 0.01, 0.05
 # A program that shows no step is looked at as a whole from then on, at a rate that costs it little.
 _WHOLE_AFTER_S = 10.0
-_LOOK_S, _BUSY_SHARE = 0.05, 0.05
+_BUSY_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,10 @@ class RunSampler:
         self._placement: Placement | None = None
         self._rate_hz, self._children = RATE_HZ, False
         self._alive: frozenset[int] = frozenset()
-        self._turn_began_ns = self._turn_ns = (0, 0)
+        self._clocks = [(0, 0)]
+        self._replaced = False
+        self._children_clocks: tuple[int, dict[int, int]] = (0, {})
+        self._busy: set[int] = set()
         self._state = _State.WAITING
         self.sampled: list[Sampled] = []
         self.reason = self.unplaced = ""
@@ -96,8 +98,10 @@ class RunSampler:
             self._refusing(self._start)
         elif self._running is not None:
             self._alive = frozenset(threads_of(self._pid)) or self._alive
-            if self._running.over or area.read(Word.ENOUGH) or area.read(Word.FINISHED_NS):
+            if area.read(Word.ENOUGH) or area.read(Word.FINISHED_NS):
                 self._end()
+            elif self._running.over:
+                self._refusing(self._replace)
             elif area.read(Word.WANTED) > area.read(Word.ANSWERED):
                 self._refusing(self._answer)
             elif self._state is _State.PLACED and self._placement is not None:
@@ -129,12 +133,13 @@ class RunSampler:
     def _sample(self) -> None:
         """Have the sampler take stacks of the steps, on their own core."""
         if self._state is _State.FREE:
-            # Before the first turn: what it is like to sample this program is known now.
-            self._children = _has_busy_children(self._pid)
-            if self._children or self._rate_hz < RATE_HZ:
+            if self._rate_hz < RATE_HZ:
                 self._restart(RATE_HZ)
-        elif self._load() > _MOST_LOAD:
+        elif self._hinders():
             self._restart(max(_LEAST_RATE_HZ, self._rate_hz // 2))
+        elif not self._children and self._has_busy_children():
+            self._children = True
+            self._restart(self._rate_hz)
         running = self._running
         assert running is not None
         if self._placement is None:
@@ -145,15 +150,12 @@ class RunSampler:
         self.unplaced = self._placement.reason
         running.resume()
         self._state = _State.PLACED
-        self._turn_began_ns = time.monotonic_ns(), cpu_ns(running.pid) or 0
+        self._clocks = [self._read_clocks()]
 
     def _rest(self) -> None:
         running = self._running
         assert running is not None
-        self._turn_ns = (
-            time.monotonic_ns() - self._turn_began_ns[0],
-            (cpu_ns(running.pid) or 0) - self._turn_began_ns[1],
-        )
+        self._clocks.append(self._read_clocks())
         self._put_back()
         running.pause()
         self._state = _State.RESTING
@@ -164,10 +166,38 @@ class RunSampler:
             self._placement.put_back()
         self._area.write(Word.PLACED, 0)
 
-    def _load(self) -> float:
-        """The sampler's CPU time in the last turn, as a share of the turn."""
-        wall_ns, own_ns = self._turn_ns
-        return own_ns / max(1, wall_ns)
+    def _has_busy_children(self) -> bool:
+        """Whether a child process has computed in the last two turns: a worker, and none that has just started."""
+        now_ns = time.monotonic_ns()
+        before, (then_ns, spent_ns) = self._busy, self._children_clocks
+        self._children_clocks = now_ns, {child: cpu_ns(child) or 0 for child in descendants(self._pid)}
+        self._busy = {
+            child
+            for child, ns in self._children_clocks[1].items()
+            if child in spent_ns and ns - spent_ns[child] > _BUSY_SHARE * (now_ns - then_ns)
+        }
+        return bool(before & self._busy)
+
+    def _read_clocks(self) -> tuple[int, int]:
+        """The wall clock, and the CPU clock of the thread with the steps, ns."""
+        return time.monotonic_ns(), thread_cpu_ns(self._pid).get(self._area.read(Word.THREAD), 0)
+
+    def _hinders(self) -> bool:
+        """Whether the thread ran much less in the last turn than in the rest after it."""
+        if self._rate_hz <= _LEAST_RATE_HZ or len(self._clocks) != 2:
+            return False
+        (began, cpu_began), (ended, cpu_ended), (now, cpu_now) = (*self._clocks, self._read_clocks())
+        sampled, resting = (cpu_ended - cpu_began) / (ended - began), (cpu_now - cpu_ended) / (now - ended)
+        return sampled < _LEAST_RUNNING * resting
+
+    def _replace(self) -> None:
+        """Go on with another sampler where one has died, once."""
+        self._collect()
+        if self._replaced or not runs(self._pid):
+            self._end()
+            return
+        self._replaced = True
+        self._start()
 
     def _restart(self, rate_hz: int) -> None:
         """Go on with another sampler."""
@@ -208,11 +238,3 @@ class RunSampler:
         """Say why there is no sampler, unless the program's end is the reason."""
         if not self._area.read(Word.FINISHED_NS) and runs(self._pid):
             self.reason = str(error)
-
-
-def _has_busy_children(pid: int) -> bool:
-    """Whether a child process of a process computes now."""
-    before_ns = {child: cpu_ns(child) for child in descendants(pid)}
-    time.sleep(_LOOK_S if before_ns else 0)
-    spent_ns = [(cpu_ns(child) or 0) - (ns or 0) for child, ns in before_ns.items()]
-    return any(ns > _BUSY_SHARE * _LOOK_S * NS_PER_S for ns in spent_ns)

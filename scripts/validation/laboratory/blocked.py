@@ -31,6 +31,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 # Longer than any watch; whatever is left behind ends then.
@@ -102,8 +103,12 @@ def threads() -> concurrent.futures.ThreadPoolExecutor:
 
 def taken(lock: Any) -> Any:
     """A lock that another thread has taken."""
-    taking = threading.Thread(target=lambda: (lock.acquire(), sleeping()), daemon=True)
-    taking.start()
+
+    def take() -> None:
+        lock.acquire()
+        sleeping()
+
+    threading.Thread(target=take, daemon=True).start()
     time.sleep(0.05)
     return lock
 
@@ -305,7 +310,7 @@ def _() -> Blocking:
 @case("io", "select.poll()")
 def _() -> Blocking:
     polling = select.poll()
-    polling.register(pair(), select.POLLIN)
+    polling.register(pair().detach(), select.POLLIN)
     return polling.poll
 
 
@@ -446,16 +451,16 @@ def _() -> Blocking:
 
 @case("io", "open() of a named pipe")
 def _() -> Blocking:
-    path = os.path.join(tempfile.mkdtemp(), "pipe")
+    path = Path(tempfile.mkdtemp(), "pipe")
     os.mkfifo(path)
-    return partial(open, path)
+    return path.open
 
 
 @case("io", "file.read() of a pipe")
 def _() -> Blocking:
     read, write = os.pipe()
     _KEPT.append(write)
-    return open(read).read
+    return os.fdopen(read).read
 
 
 @case("io", "input()", threads=False)
@@ -567,14 +572,14 @@ class Endless:
 def _() -> Blocking:
     from torch.utils.data import DataLoader
 
-    return partial(list, DataLoader(Endless(), num_workers=1))  # type: ignore[arg-type]
+    return partial(list, DataLoader(Endless(), num_workers=1))
 
 
-@case("data", "DataLoader, 1 worker, pinned memory", torch=True)
+@case("data", "DataLoader, 1 worker, with a timeout", torch=True)
 def _() -> Blocking:
     from torch.utils.data import DataLoader
 
-    return partial(list, DataLoader(Endless(), num_workers=1, timeout=FOREVER_S))  # type: ignore[arg-type]
+    return partial(list, DataLoader(Endless(), num_workers=1, timeout=FOREVER_S))
 
 
 @case("lock", "torch.futures.Future.wait()", torch=True)
@@ -609,7 +614,7 @@ def _() -> Blocking:
 
 
 def rank_and_world() -> Any:
-    """Two ranks over Gloo: this process, and one that only joins. One group a thread, since a group has one collective at a time."""
+    """Two ranks over Gloo, this process and one that only joins; a group for each thread, and ``torch.distributed``."""
     import torch.distributed as dist
 
     if not dist.is_initialized():
@@ -673,21 +678,40 @@ def _() -> Blocking:
 def _() -> Blocking:
     import torch
 
-    group, dist = rank_and_world()
+    group, _ = rank_and_world()
     model = torch.nn.Linear(8, 8)
-    dist.broadcast = lambda *_arguments, **_named: None
     wrapped = torch.nn.parallel.DistributedDataParallel(model, process_group=group, init_sync=False)
+    _KEPT.append(wrapped)
     return wrapped(torch.ones(8, 8)).sum().backward
 
 
-@case("device", "cudaStreamSynchronize() of a stub")
+# ---------------------------------------------------------------- C
+def compiled(name: str, source: str, *options: str) -> ctypes.CDLL:
+    """A library of the given name."""
+    folder = Path(tempfile.mkdtemp())
+    (folder / "source.c").write_text(source, encoding="ascii")
+    library = str(folder / name)
+    subprocess.run(["gcc", "-shared", "-fPIC", *options, "-o", library, str(folder / "source.c")], check=True)
+    return ctypes.CDLL(library)
+
+
+@case("device", "cudaStreamSynchronize(), a stub")
 def _() -> Blocking:
-    folder = tempfile.mkdtemp()
-    source, library = os.path.join(folder, "stub.c"), os.path.join(folder, "libcudart.so.12")
-    with open(source, "w") as file:
-        file.write("#include <unistd.h>\nint cudaStreamSynchronize(void *stream) { return sleep(" f"{FOREVER_S}); }}\n")
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
-    return partial(ctypes.CDLL(library).cudaStreamSynchronize, None)
+    source = f"unsigned sleep(unsigned); int cudaStreamSynchronize(void *stream) {{ return sleep({FOREVER_S}); }}"
+    return partial(compiled("libcudart.so.12", source).cudaStreamSynchronize, None)
+
+
+@case("parallel", "an OpenMP region with a late thread")
+def _() -> Blocking:
+    source = f"""
+        #include <omp.h>
+        #include <unistd.h>
+        void region(void) {{
+            #pragma omp parallel num_threads(2)
+            if (omp_get_thread_num()) sleep({FOREVER_S});
+        }}
+    """
+    return compiled("libregion.so", source, "-fopenmp").region
 
 
 def main() -> None:
