@@ -15,6 +15,8 @@ from typing import Protocol
 _PROCESSES = Path("/proc")
 _STAT = _PROCESSES / "stat"
 _CORES = Path("/sys/devices/system/cpu")
+_GROUPS = Path("/sys/fs/cgroup")
+_OWN_GROUP = _PROCESSES / "self" / "cgroup"
 _WATCH_S = 0.1
 
 # Threads of GNU's OpenMP spin for some ms after a call, those of Intel's for 200 (KMP_BLOCKTIME).
@@ -76,6 +78,23 @@ def last_core(thread: int) -> int | None:
     with contextlib.suppress(OSError, ValueError, IndexError):
         stat = (_PROCESSES / str(thread) / "stat").read_text(encoding="utf-8", errors="replace")
         return int(stat.rpartition(")")[2].split()[_PROCESSOR])
+    return None
+
+
+def cpu_quota() -> float | None:
+    """CPUs that this process's control group may use at a time (cgroups(7), ``cpu.max``); None without a limit."""
+    with contextlib.suppress(OSError, ValueError):
+        groups = _OWN_GROUP.read_text(encoding="utf-8").splitlines()
+        folder = _GROUPS / next((line[3:].strip("/") for line in groups if line.startswith("0::")), "")
+        quotas = [_quota(each / "cpu.max") for each in (folder, *folder.parents) if each.is_relative_to(_GROUPS)]
+        return min((quota for quota in quotas if quota is not None), default=None)
+    return None
+
+
+def _quota(path: Path) -> float | None:
+    with contextlib.suppress(OSError, ValueError):
+        limit_us, period_us = path.read_text(encoding="ascii").split()
+        return int(limit_us) / int(period_us)
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import re
 import select
@@ -27,6 +28,7 @@ from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, Not
 _START_S = 60.0
 _SLOWEST_SAMPLE_S = 0.02
 
+_DUMP_S = 10.0
 _PAUSE_S, _LOOK_S = 2.0, 0.001
 
 _PR_SET_PDEATHSIG = 1
@@ -187,6 +189,22 @@ def find_sampler() -> str | None:
     name = "py-spy.exe" if sys.platform == "win32" else "py-spy"
     own = Path(sysconfig.get_path("scripts"), name)
     return str(own) if own.is_file() else shutil.which(name)
+
+
+def python_threads(pid: int) -> list[int]:
+    """The threads of a process that run Python, as the operating system knows them; none where that is not known.
+
+    The process is not stopped.
+    """
+    executable = find_sampler()
+    if executable is None:
+        return []
+    command = [executable, "dump", "--nonblocking", "--json", "--pid", str(pid)]
+    try:
+        done = subprocess.run(command, capture_output=True, check=True, timeout=_DUMP_S)
+        return [int(thread["os_thread_id"]) for thread in json.loads(done.stdout) if thread.get("os_thread_id")]
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return []
 
 
 def explain_failure(chatter: str) -> str:

@@ -26,7 +26,7 @@ from overhead_lens.studies.attach.stored import PROCESS, ProcessMeta
 from overhead_lens.studies.attach.watch import Watched, limit_s, watch
 from overhead_lens.taxonomy.classifier import Classifier
 
-MOST_RATE_HZ = 50
+MOST_RATE_HZ = 40
 MOST_STOPS_HZ = 200
 """Each stack stops a process for each of its threads: half to one ms (docs/methodology/attach.md)."""
 

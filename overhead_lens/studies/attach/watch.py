@@ -23,7 +23,7 @@ from overhead_lens.machine.other_process import (
 )
 from overhead_lens.machine.placement import Placement
 from overhead_lens.machine.request import Listener
-from overhead_lens.samplers.py_spy import PySpy
+from overhead_lens.samplers.py_spy import PySpy, python_threads
 from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Watch
 from overhead_lens.studies.attach.slowdown import Reading
 from overhead_lens.units import NS_PER_S
@@ -39,7 +39,7 @@ class Watched:
     Attributes:
         rate_hz: Stacks a second that were asked for.
         duration_ns: From the first stack until it was stopped.
-        thread: The busiest one, on whose core it was sampled.
+        thread: The busiest one that runs Python, on whose core it was sampled.
         alive: Threads that were there at the end.
         before, during: The process's CPU clock.
         unplaced: Why its threads were not placed; empty where they were or need not be.
@@ -112,7 +112,7 @@ def _notes(watched: Watch, duration_ns: int, seconds: float) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Busiest:
-    """The thread that used the CPU most while it was looked at."""
+    """The thread with Python that used the CPU most while it was looked at; those of OpenMP's teams have none."""
 
     thread: int
 
@@ -121,7 +121,8 @@ class _Busiest:
 def _busiest(pid: int) -> Iterator[_Busiest]:
     found, before_ns = _Busiest(pid), thread_cpu_ns(pid)
     yield found
-    spent_ns = {thread: ns - before_ns.get(thread, 0) for thread, ns in thread_cpu_ns(pid).items()}
+    after_ns = thread_cpu_ns(pid)
+    spent_ns = {each: after_ns[each] - before_ns.get(each, 0) for each in python_threads(pid) if each in after_ns}
     found.thread = max(spent_ns, key=lambda thread: (spent_ns[thread], thread == pid), default=pid)
 
 

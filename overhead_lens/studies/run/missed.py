@@ -32,6 +32,7 @@ _LACKING = (
     ("python", "import", "modules are loaded before it measures", ""),
     ("allocation", "page_fault", "its next call gets the pages that the last one gave back", "malloc_keeps_pages"),
     ("wait", "data", "its arguments are there", "loader_workers"),
+    ("wait", "collective", "it calls the step in a single process", ""),
     ("wait", "io", "it calls the step alone", ""),
     ("wait", "gil", "no other thread runs Python beside it", ""),
     ("wait", "lock", "no other thread holds a lock beside it", ""),

@@ -29,6 +29,7 @@ from overhead_lens import __version__
 from overhead_lens.captures.directory import cannot_write, recording_directory, write_meta
 from overhead_lens.captures.files import KINETO, STACKS
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.machine.cores import cpu_quota
 from overhead_lens.machine.environment import describe_machine
 from overhead_lens.program.area import FILE, NOTES, Area, Phase, Step, Word
 from overhead_lens.program.trace import TRACE
@@ -171,6 +172,11 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
     if not area.read(Word.FINISHED_NS) and exit_code >= 0:
         warnings.append(
             "the program replaced itself or ended without its interpreter's end: what came after is not seen"
+        )
+    quota, cores = cpu_quota(), os.cpu_count() or 1
+    if quota is not None and quota < cores:
+        warnings.append(
+            f"a quota of {quota:g} CPUs on {cores} cores: when it is used up all threads stand still, in whatever they do"
         )
     if area.is_full:
         warnings.append("only the first million steps were kept")
