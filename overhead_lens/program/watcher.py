@@ -53,6 +53,8 @@ _ATTACHING_NS = 60_000_000_000
 _SETTLING_NS = 10_000_000_000
 _WINDOW_STEPS, _WINDOW_NS = 5, 100_000_000
 _SETTLED_SHARE = 0.05
+# Odd requests and even ones (``Word``).
+_SAMPLE, _REST = 1, 0
 _FOREVER = 2**62
 _NEVER = object()
 # Reading the thread's counters takes 2 us, and the step after it some more.
@@ -325,17 +327,19 @@ class StepWatcher:
     def _sampled(self, length_ns: int) -> Iterator[int]:
         """Have the sampler go on, and rest again."""
         self._phase = Phase.ATTACHING
-        if (yield from self._ask()):
+        if (yield from self._ask(_SAMPLE)):
             hold_until_sampled()
             self._phase = Phase.SAMPLED
             yield _clock() + length_ns
             self._phase = Phase.ATTACHING
-        yield from self._ask()
+        yield from self._ask(_REST)
 
-    def _ask(self) -> Generator[int, None, bool]:
+    def _ask(self, what: int) -> Generator[int, None, bool]:
         """Ask the recorder for what comes next, and wait for its answer; whether it came."""
         area = self._area
+        # Other steps may have been chosen in the middle of a turn.
         wanted = area.read(Word.WANTED) + 1
+        wanted += wanted % 2 != what
         area.write(Word.WANTED, wanted)
         limit_ns = _clock() + _ATTACHING_NS
         while area.read(Word.ANSWERED) < wanted:

@@ -532,6 +532,30 @@ def test_a_sampler_that_does_not_answer_is_given_up_after_a_minute(start: Callab
     assert (program.area.read(Word.WANTED), program.holds) == (2, [])
 
 
+@pytest.mark.parametrize("steps", [22 + 2, 22 + 4 + 20, 22 + 4 + 40 + 2, 22 + 4 + 40 + 4 + 5])
+def test_other_steps_in_the_middle_of_a_turn_are_sampled_in_turns_of_their_own(
+    start: Callable[..., Program], steps: int
+) -> None:
+    program = start()
+    program.chosen("module")
+    sampler = answering(program)
+    for step in range(steps):
+        program.mark("module")
+        sampler(step)
+    holds = len(program.holds)
+    program.chosen("optimizer")
+    asked: list[tuple[int, Phase]] = []
+    for step in range(300):
+        before = program.area.read(Word.WANTED)
+        program.mark("optimizer")
+        if program.area.read(Word.WANTED) != before:
+            asked.append((program.area.read(Word.WANTED) % 2, program.phases()[-1][0]))
+        sampler(step)
+    # An odd request when stacks are to come, an even one when the sampler is to rest.
+    assert asked[:4] == [(1, Phase.WARM_UP), (0, Phase.SAMPLED), (1, Phase.BARE), (0, Phase.SAMPLED)]
+    assert len(program.holds) == holds + 3
+
+
 def test_a_defect_ends_the_watching_and_not_the_program(
     start: Callable[..., Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:
