@@ -69,7 +69,7 @@ class RunSampler:
         self._placement = Placement(pid)
         self._rate_hz, self._children = RATE_HZ, False
         self._alive: frozenset[int] = frozenset()
-        self._clocks = [(0, 0)]
+        self._clocks: list[tuple[int, int]] = []
         self._replaced = False
         self._children_clocks: tuple[int, dict[int, int]] = (0, {})
         self._busy: set[int] = set()
@@ -133,6 +133,7 @@ class RunSampler:
         if self._state is _State.PLACED:
             # Of other steps from now on.
             self._rest()
+            self._clocks = []
         if self._state is _State.FREE:
             if self._rate_hz < RATE_HZ:
                 self._restart(RATE_HZ)
