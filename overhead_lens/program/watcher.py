@@ -208,7 +208,7 @@ class StepWatcher:
         # A loop's mark begins a step, all others end one.
         thread = "" if candidate.thread == self._main else threading.current_thread().name
         before = candidate.marks - (candidate.kind == "loop")
-        self._note(found_by=candidate.kind, before=before, thread=thread, first_ns=candidate.first_ns)
+        self._note(found_by=candidate.kind, before=before, thread=thread, first_ns=candidate.first_ns, settled_ns=0)
         self._mark()
 
     def _look_at(self, number: int) -> None:

@@ -543,7 +543,9 @@ def test_other_steps_in_the_middle_of_a_turn_are_sampled_in_turns_of_their_own(
         program.mark("module")
         sampler(step)
     holds = len(program.holds)
+    assert program.notes()["settled_ns"] == program.rows()[21].end_ns
     program.chosen("optimizer")
+    assert program.notes()["settled_ns"] == 0
     asked: list[tuple[int, Phase]] = []
     for step in range(300):
         before = program.area.read(Word.WANTED)

@@ -230,7 +230,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
             *placement_warnings(meta.unplaced, host),
         ),
         capture=str(run.path),
-        phases=phases(run, has_steps=counted is not None),
+        phases=phases(run, _set_up(run), has_steps=counted is not None),
         run_ns=meta.wall_ns,
         sampling=Sampling(meta.rate_hz, samples, ratio),
         cross_checks=checks,
@@ -258,6 +258,18 @@ def _of_steps(run: StoredRun) -> list[SampledThread]:
     in_turns = [thread for turn, thread in found if turn]
     enough = sum(stack.count for stack in _inside(in_turns, home)) >= warnings.FEW_STACKS
     return in_turns if enough else [thread for _, thread in found]
+
+
+def _set_up(run: StoredRun) -> list[Stack]:
+    """Stacks of the main thread before the sampler's first turn, without those inside the steps."""
+    home = _home(run)
+    main = [
+        _weighted(thread, block.weight)
+        for block in run.blocks
+        for thread in block.threads
+        if not block.turn and is_main(thread, run.meta.pid)
+    ]
+    return [stack for thread in main for stack in thread.stacks if home is None or not _passes(stack, home)]
 
 
 def _has_steps(thread: SampledThread, run: StoredRun) -> bool:
