@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.program.area import Phase
-from overhead_lens.report.text.run import print_job, print_run, sentence
+from overhead_lens.report.text.run import check_lines, counts, print_job, print_run, sentence
 from overhead_lens.studies.run.analysis import RunBudget, StepWall, run_budget
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.run.stored import Compilation, Place, Region
@@ -54,6 +55,29 @@ def full(**meta: Any) -> RunBudget:
 
 def test_run() -> None:
     expect("run.txt", printed(print_run, full()))
+
+
+@pytest.mark.parametrize(
+    ("agree", "verdict"), [(True, "they agree"), (False, "they DISAGREE, and the trace decides")]
+)
+def test_checks_are_said_and_a_disagreement_first(agree: bool, verdict: str) -> None:
+    samples, trace = Reading(400_000.0, (380_000.0, 420_000.0)), Reading(500_000.0, (450_000.0, 550_000.0))
+    made = replace(full(), cross_checks=(CrossCheck("operators", samples, trace, None, agree),))
+    assert check_lines(made) == [
+        (
+            "checks: time in operators 400.0 µs [380.0 µs .. 420.0 µs] by stacks, 500.0 µs [450.0 µs .. 550.0 µs] by the"
+            f" trace: {verdict}"
+        ),
+        "checks: sampled steps took 1.19 times as long as bare ones",
+    ]
+    head = printed(print_run, made).partition("category")[0]
+    assert ("stacks and trace DISAGREE: see the checks below" in head) is not agree
+
+
+def test_the_thread_of_the_steps_is_said() -> None:
+    made = full()
+    named = replace(made, steps=replace(made.steps, thread="model"))
+    assert counts(named).startswith("76 steps: each optimizer.step (train.py:7) in thread model; 13 of warm-up")
 
 
 def test_a_narrow_terminal_cuts_no_figure() -> None:

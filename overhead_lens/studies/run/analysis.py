@@ -399,7 +399,7 @@ def _host(
     shares = shares_of_blocks(blocks, classifier)
     checks: tuple[CrossCheck, ...] = ()
     if traced is not None and not told:
-        check = compared(operators_of_stacks(shares, wall.ns), traced)
+        check = compared(operators_of_stacks(blocks, wall.ns, classifier), traced)
         checks = (check,)
         if not check.agree:
             shares = decided_by_trace(shares, traced.ns / wall.ns)
