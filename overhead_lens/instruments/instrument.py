@@ -6,7 +6,8 @@ Every instrument is a folder: ``worker.py`` runs in the measured process, ``reco
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -21,11 +22,20 @@ from overhead_lens.machine.request import Listener, Request
 class When(Enum):
     """The process of a recording in which an instrument measures."""
 
-    TRACED = auto()
-    """The traced one, which is not timed."""
-
     TIMED = auto()
     """Every timed one, one after the other."""
+
+    SAMPLED = auto()
+    """Every timed one after that, as many at once as cores are idle (``SideBySide``)."""
+
+    RECORDED = auto()
+    """The traced one: a timed one that has been sampled, beside another that is sampled (``SideBySide``)."""
+
+    TRACED = auto()
+    """The traced one after that, by itself."""
+
+    CHANGED = auto()
+    """Every timed one after that, one after the other: the call is no longer what was timed."""
 
     LAST = auto()
     """The last timed one, at its end."""
@@ -54,6 +64,19 @@ class Instrument(Protocol):
 
     def write(self, folder: Path) -> Any:
         """Write its files; returns its note for ``meta.json``, None for nothing."""
+
+
+class SideBySide(Instrument, Protocol):
+    """An instrument that may measure on one core while another process is measured on another."""
+
+    def begin(self, stack: ExitStack, turn: Turn, core: int | None) -> Callable[[], None]:
+        """Begin to measure in a process; returns what waits for the end and keeps what was measured.
+
+        Args:
+            stack: Ends what was begun.
+            turn: The process.
+            core: The process's meanwhile; None where it is measured by itself.
+        """
 
 
 Kind = TypeVar("Kind", bound=Instrument)

@@ -41,8 +41,7 @@ from overhead_lens.instruments.instrument import Instrument, Turn, When
 from overhead_lens.instruments.page_faults.record import MeasurePageFaults
 from overhead_lens.instruments.peaks.record import MeasurePeaks
 from overhead_lens.instruments.registry import INSTRUMENTS
-from overhead_lens.instruments.samples.record import SampleStacks
-from overhead_lens.instruments.samples.sampler import Sampling
+from overhead_lens.instruments.samples.record import Attached, SampleStacks
 from overhead_lens.machine.cores import idle_cores, put_back, share_one_core, wait_until_idle
 from overhead_lens.machine.operations import WARM_UP
 from overhead_lens.machine.process import Worker
@@ -165,6 +164,7 @@ def _round(number: int, sides: Sequence[Side], listener: Listener, *, last: bool
                 put_back(pid, before)
             for side, worker in turns:
                 listener.step(f"tracing: {worker.name}")
+                side.give_turns(When.RECORDED, number, worker)
                 side.give_turns(When.TRACED, number, worker)
             (one, worker), (other, _) = turns
             one.give_turns(When.LAST, number, worker)
@@ -213,12 +213,12 @@ def _sample(number: int, turns: Sequence[tuple[Side, Worker]], *, threads: bool)
 
 def _start_sampling(
     side: Side, stack: ExitStack, worker: Worker, count: int, core: int | None = None, *, threads: bool
-) -> Sampling | None:
+) -> Attached | None:
     samples = side.recording.of(SampleStacks)
     return samples.start(stack, side.recording.folder, worker, count, core, threads=threads)
 
 
-def _keep(side: Side, sampling: Sampling | None) -> None:
+def _keep(side: Side, sampling: Attached | None) -> None:
     side.recording.of(SampleStacks).keep(sampling)
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from overhead_lens.captures.files import ABLATION
-from overhead_lens.captures.tables import write_table
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation.evidence import Ablated, RungTimes
 from overhead_lens.instruments.instrument import Turn, When
@@ -27,7 +26,7 @@ class Ablate:
     """Timed blocks of the cross-checks' rungs, and why one was not timed."""
 
     name: ClassVar[str] = "ablation"
-    when: ClassVar[When] = When.TIMED
+    when: ClassVar[When] = When.CHANGED
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -51,5 +50,7 @@ class Ablate:
     def write(self, folder: Path) -> Any:
         """Write ``ablation.parquet``, if there are rows."""
         if self.rows:
+            from overhead_lens.captures.tables import write_table
+
             write_table(folder / ABLATION, self.rows)
         return Ablated(self.reasons) if self.rows or self.reasons else None
