@@ -6,7 +6,7 @@ Every instrument is a folder: ``worker.py`` runs in the measured process, ``reco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -66,11 +66,21 @@ class Instrument(Protocol):
         """Write its files; returns its note for ``meta.json``, None for nothing."""
 
 
+class Begun(Protocol):
+    """A measurement that goes on."""
+
+    def end(self) -> None:
+        """Wait until it has measured enough, and have it end."""
+
+    def keep(self) -> None:
+        """Wait for what was measured, and keep it."""
+
+
 class SideBySide(Instrument, Protocol):
     """An instrument that may measure on one core while another process is measured on another."""
 
-    def begin(self, stack: ExitStack, turn: Turn, core: int | None) -> Callable[[], None]:
-        """Begin to measure in a process; returns what waits for the end and keeps what was measured.
+    def begin(self, stack: ExitStack, turn: Turn, core: int | None) -> Begun | None:
+        """Begin to measure in a process; None if there is nothing to measure.
 
         Args:
             stack: Ends what was begun.
@@ -105,6 +115,11 @@ class Recording:
         """Whether torch.compile is applied to the call: by request, or, as its workers know, by a remedy."""
         return self.request.compiles if self.workload is None else self.workload.compiles
 
+    @property
+    def device(self) -> str:
+        """Kind of the device that the call uses."""
+        return "cpu" if self.workload is None else self.workload.device.partition(":")[0]
+
     def of(self, kind: type[Kind]) -> Kind:
         """The instrument of that type."""
         return next(instrument for instrument in self.instruments if isinstance(instrument, kind))
@@ -137,3 +152,18 @@ class Turn:
     def warn(self, what: str, error: MeasurementError) -> None:
         """Add what is missing and why to the report's warnings."""
         self.recording.warnings.append(f"{what}: {error}")
+
+
+def measure_at_once(jobs: Iterable[tuple[SideBySide, Turn, int | None]]) -> None:
+    """Have instruments measure at the same time, each in its process on its core."""
+    with ExitStack() as stack:
+        finish([instrument.begin(stack, turn, core) for instrument, turn, core in jobs])
+
+
+def finish(begun: Sequence[Begun | None]) -> None:
+    """End measurements that go on at the same time, then keep what they measured."""
+    going_on = [each for each in begun if each is not None]
+    for each in going_on:
+        each.end()
+    for each in going_on:
+        each.keep()

@@ -37,7 +37,7 @@ from pathlib import Path
 from overhead_lens.captures import directory
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.clock.record import TIME_BLOCKS, Clock
-from overhead_lens.instruments.instrument import Instrument, Turn, When
+from overhead_lens.instruments.instrument import Instrument, Turn, When, finish
 from overhead_lens.instruments.page_faults.record import MeasurePageFaults
 from overhead_lens.instruments.peaks.record import MeasurePeaks
 from overhead_lens.instruments.registry import INSTRUMENTS
@@ -200,15 +200,15 @@ def _sample(number: int, turns: Sequence[tuple[Side, Worker]], *, threads: bool)
     if len(cores) < len(turns):
         for side, worker in turns:
             with ExitStack() as stack:
-                _keep(side, _start_sampling(side, stack, worker, count // 2, threads=threads))
+                finish([_start_sampling(side, stack, worker, count // 2, threads=threads)])
         return
     with ExitStack() as stack:
-        samplings = [
-            _start_sampling(side, stack, worker, count, core, threads=False)
-            for (side, worker), core in zip(turns, cores, strict=False)
-        ]
-        for (side, _), sampling in zip(turns, samplings, strict=True):
-            _keep(side, sampling)
+        finish(
+            [
+                _start_sampling(side, stack, worker, count, core, threads=False)
+                for (side, worker), core in zip(turns, cores, strict=False)
+            ]
+        )
 
 
 def _start_sampling(
@@ -216,10 +216,6 @@ def _start_sampling(
 ) -> Attached | None:
     samples = side.recording.of(SampleStacks)
     return samples.start(stack, side.recording.folder, worker, count, core, threads=threads)
-
-
-def _keep(side: Side, sampling: Attached | None) -> None:
-    side.recording.of(SampleStacks).keep(sampling)
 
 
 def _time(place: tuple[int, int], turns: Sequence[tuple[Side, Worker]], lot: random.Random, parts: int) -> bool:

@@ -1,7 +1,7 @@
 """Records one capture: fresh workers, one of which is timed while all others are blocked.
 
-Workers warm up side by side, a few more than there are cores, and end before the next ones start. Each is timed by itself, then as
-many are sampled at once as there are cores, each on one of its own. A core that is left over traces the first process meanwhile::
+Workers warm up side by side, in batches, and end before the next ones start. Each is timed by itself, then as many are sampled
+at once as there are cores, each on one of its own. A core that is left over traces the first process meanwhile::
 
     core 1   warm up 0, 1, 2 | 0 timed |         | 1 timed | ... | sample 0 | sample 2 |          | warm up 3, 4 | 3 timed | ...
     core 2   warm up 0, 1, 2 |         | 1 timed |         | ... | sample 1 | trace 0  | 0 1 2 by rungs | warm up 3, 4 |  | ...
@@ -34,6 +34,9 @@ from overhead_lens.machine.request import Listener, Request
 from overhead_lens.recorder.side import Side
 
 _SO_FAR = ".so-far"
+
+# What a machine does for a moment must not have processes sampled in turns.
+_LOOKS_FOR_CORES = 5
 
 
 class Watch(Protocol):
@@ -147,7 +150,7 @@ def _look_into(side: Side, turns: Sequence[Turn], listener: Listener, ends: Call
     ended = False
     for group in groups:
         # A core that is left over traces; a process is not traced while it is sampled itself.
-        beside = traced if 0 < len(cores) - len(group) and group[0].process > 0 else []
+        beside = traced if len(cores) - len(group) > 0 and group[0].process > 0 else []
         side.measure_at_once([*((When.SAMPLED, turn) for turn in group), *beside], cores)
         traced = [] if beside else traced
         ended = ends(group[-1].process + 1)
@@ -167,8 +170,11 @@ def _cores(side: Side, turns: Sequence[Turn]) -> Sequence[int | None]:
     Calls that use other threads are by themselves: each would wait for threads whose core another one holds.
     """
     use_threads = side.recording.of(Clock).use_threads
-    cores = [] if any(use_threads.get(turn.process) for turn in turns) else idle_cores()
-    return cores if len(cores) > 1 else [None]
+    if not any(use_threads.get(turn.process) for turn in turns):
+        for _ in range(_LOOKS_FOR_CORES):
+            if len(cores := idle_cores()) > 1:
+                return cores
+    return [None]
 
 
 def _ends(side: Side, watch: Watch | None, processes: int, most: int, started: datetime) -> bool:

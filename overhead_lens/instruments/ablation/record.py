@@ -14,7 +14,8 @@ from overhead_lens.machine.operations import Nothing, Operation
 # Rungs that the cross-checks of a compiled call compare.
 CHECK_RUNGS = ("compiled", "guards_filtered", "generated_code", "allocation_hoisted", "kernel_binding")
 _BLOCK_NS = 5_000_000
-_ROUNDS = 15
+# A round takes as long as two blocks of the clock.
+_ROUNDS_PER_BLOCK = 0.6
 _BUDGET_NS = 1_000_000_000
 
 PREPARE = Operation("instruments.ablation.worker:prepare_rungs", Nothing)
@@ -37,9 +38,10 @@ class Ablate:
         if not turn.recording.compiles:
             return
         worker, process = turn.asked, turn.process
+        rounds = round(_ROUNDS_PER_BLOCK * turn.request.effort.blocks)
         try:
             worker.ask(PREPARE, names=list(CHECK_RUNGS))
-            timed = worker.ask(TIME_RUNGS, block_ns=_BLOCK_NS, rounds=_ROUNDS, budget_ns=_BUDGET_NS, seed=process)
+            timed = worker.ask(TIME_RUNGS, block_ns=_BLOCK_NS, rounds=rounds, budget_ns=_BUDGET_NS, seed=process)
         except MeasurementError as error:
             turn.warn("no ablation", error)
             return

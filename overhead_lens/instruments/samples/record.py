@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from msgspec import Struct
 from overhead_lens.captures.files import STACKS
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.clock.record import BLOCK_NS, Clock
-from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.instruments.instrument import Begun, Turn, When, measure_at_once
 from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.instruments.samples.sampler import Sampling
 from overhead_lens.machine.operations import Operation
@@ -52,18 +52,23 @@ _SETTLING = ";settle (overhead_lens/instruments/samples/worker.py:"
 class Attached:
     """A worker that runs its loop while the sampler is attached, until it is stopped."""
 
-    def __init__(self, worker: Process, sampling: Sampling) -> None:
-        self._worker, self._sampling = worker, sampling
+    def __init__(self, instrument: SampleStacks, worker: Process, sampling: Sampling) -> None:
+        self._instrument, self._worker, self._sampling = instrument, worker, sampling
         self._settling = True
         worker.send(SPIN, chunk_ns=BLOCK_NS)
 
-    def finish(self) -> SamplerRun:
-        """Wait for the stacks.
+    def end(self) -> None:
+        """Wait until there are stacks enough, and end the sampler."""
+        self._sampling.end(self._settled().since_ns)
 
-        Raises:
-            MeasurementError: There is none.
-        """
-        return self._sampling.finish(self._settled().since_ns)
+    def keep(self) -> None:
+        """Wait for the stacks, and keep those that count."""
+        try:
+            run = self._sampling.finish()
+        except MeasurementError as error:
+            self._instrument.refused(error)
+            return
+        self._instrument.add(run)
 
     def stop(self) -> None:
         """Stop the loop."""
@@ -93,18 +98,16 @@ class SampleStacks:
 
     def measure(self, turn: Turn) -> None:
         """Sample every ``sampled_every``-th process."""
-        with ExitStack() as stack:
-            self.begin(stack, turn)()
+        measure_at_once([(self, turn, None)])
 
-    def begin(self, stack: ExitStack, turn: Turn, core: int | None = None) -> Callable[[], None]:
+    def begin(self, stack: ExitStack, turn: Turn, core: int | None = None) -> Begun | None:
         """Sample every ``sampled_every``-th process, on a core; see ``SideBySide``."""
         effort = turn.request.effort
         if turn.process % effort.sampled_every:
-            return lambda: None
+            return None
         threads = turn.recording.of(Clock).use_threads[turn.process]
         count = effort.samples_per_process
-        attached = self.start(stack, turn.recording.folder, turn.asked, count, core, threads=threads)
-        return lambda: self.keep(attached)
+        return self.start(stack, turn.recording.folder, turn.asked, count, core, threads=threads)
 
     def start(
         self, stack: ExitStack, folder: Path, worker: Process, count: int, core: int | None = None, *, threads: bool
@@ -125,27 +128,21 @@ class SampleStacks:
             sampling = stack.enter_context(Sampling(pid, count, folder, worker.name, core, threads=threads))
             sampling.wait_until_begun()
         except MeasurementError as error:
-            self._refused(error)
+            self.refused(error)
             return None
-        attached = Attached(worker, sampling)
+        attached = Attached(self, worker, sampling)
         stack.callback(attached.stop)
         return attached
 
-    def keep(self, attached: Attached | None) -> None:
-        """Wait for a sampler's stacks, and keep those that count."""
-        if attached is None:
-            return
-        try:
-            run = attached.finish()
-        except MeasurementError as error:
-            self._refused(error)
-            return
+    def add(self, run: SamplerRun) -> None:
+        """Keep the stacks of a process that count."""
         lines = [line for line in run.folded.splitlines(keepends=True) if _SETTLING not in line]
         samples = sum(int(line.rpartition(" ")[2]) for line in lines)
         self.folded.append("".join(lines))
         self.taken = Sampled(self.taken.samples + samples, self.taken.errors + run.error_count, None)
 
-    def _refused(self, error: MeasurementError) -> None:
+    def refused(self, error: MeasurementError) -> None:
+        """Keep why there are no stacks; no other process is sampled."""
         self.taken = Sampled(self.taken.samples, self.taken.errors, str(error))
 
     def write(self, folder: Path) -> Any:

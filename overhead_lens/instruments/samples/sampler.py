@@ -58,14 +58,17 @@ class Sampling:
         """
         self._running.wait_until_begun()
 
-    def finish(self, since_ns: int) -> SamplerRun:
-        """Wait for the stacks that are wanted, from ``since_ns`` of ``time.monotonic_ns`` on, and end the sampler.
+    def end(self, since_ns: int) -> None:
+        """Wait until it has the stacks that are wanted, from ``since_ns`` of ``time.monotonic_ns`` on, and have it end."""
+        time.sleep(max(0.0, self._seconds + (since_ns - time.monotonic_ns()) / 1e9))
+        self._running.stop()
+
+    def finish(self) -> SamplerRun:
+        """The stacks.
 
         Raises:
             MeasurementError: It took no sample.
         """
-        time.sleep(max(0.0, self._seconds + (since_ns - time.monotonic_ns()) / 1e9))
-        self._running.stop()
         return self._running.finish()
 
 
