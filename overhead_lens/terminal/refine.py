@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from threading import Event
 from types import FrameType
@@ -18,6 +19,16 @@ MOST_PROCESSES = 25
 LEAST_PROCESSES = 3
 # The fewer looks, the less often intervals are narrow by chance.
 LOOKS_EVERY = 2
+
+# What a capture, its budget, its picture and its report need, with what those import only when they come to it.
+_NEEDED = (
+    "overhead_lens.stored",
+    "overhead_lens.export.capture",
+    "overhead_lens.report.text.breakdown",
+    "overhead_lens.terminal.output",
+    "pyarrow.parquet",
+    "scipy.optimize",
+)
 
 
 @dataclass(slots=True)
@@ -37,9 +48,8 @@ class Refining:
 
     def prepare(self) -> None:
         """Import what makes budgets, the last one included."""
-        import overhead_lens.export.capture
-        import overhead_lens.report.text.breakdown
-        import overhead_lens.stored  # noqa: F401
+        for name in _NEEDED:
+            import_module(name)
 
     def so_far(self, capture: Callable[[], Path], processes: int) -> str:
         """Show what there is; why it is enough, or empty."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.samples import sampler
 from overhead_lens.instruments.samples.sampler import Sampling
 from overhead_lens.samplers import py_spy
 from overhead_lens.samplers.py_spy import PySpy, explain_failure
@@ -20,14 +21,35 @@ def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
         return sampling.finish()
 
 
-@pytest.mark.parametrize(("count", "rate", "seconds"), [(600, 300, 2), (1, 1, 1), (900, 300, 3)])
-def test_so_many_stacks_in_whole_seconds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, rate: int, seconds: int
+UNTIL_STOPPED = """trap 'printf "f (a.py:1) 7" > "$last"; echo "Samples: 7 Errors: 1"; exit' INT
+echo "py-spy> Sampling process 300 times a second"
+while :; do sleep 0.01; done"""
+
+
+@pytest.mark.parametrize(("count", "seconds"), [(600, 2.0), (75, 0.25), (0, 0.0)])
+def test_it_is_stopped_when_there_are_stacks_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, seconds: float
 ) -> None:
-    stand_in(tmp_path, monkeypatch, 'echo "f (a.py:1) 7" > "$last"\necho "Samples: 7 Errors: 0"')
-    sample(123, count, tmp_path, "clock-0")
+    waited: list[float] = []
+    monkeypatch.setattr(sampler.time, "sleep", waited.append)
+    monkeypatch.setattr(sampler.time, "monotonic_ns", lambda: 5_000_000_000)
+    stand_in(tmp_path, monkeypatch, UNTIL_STOPPED)
+    with Sampling(123, count, tmp_path, "clock-0") as sampling:
+        sampling.wait_until_begun()
+        # It keeps pace since a tenth of a second.
+        sampling.end(since_ns=4_900_000_000)
+        assert sampling.finish() == SamplerRun("f (a.py:1) 7", 7, 1)
+    assert waited == [pytest.approx(max(0.0, seconds - 0.1))]
     asked = (tmp_path / "asked").read_text().split()
-    assert asked[asked.index("--rate") :][:4] == ["--rate", str(rate), "--duration", str(seconds)]
+    assert asked[asked.index("--rate") + 1] == "300"
+    assert "--duration" not in asked
+
+
+def test_what_it_does_after_its_stacks_are_written_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch, 'echo "f (a.py:1) 7" > "$last"\necho "Samples: 7 Errors: 0"\nkill -STOP $$')
+    assert sample(123, 1, tmp_path, "clock-0").sample_count == 7
 
 
 @pytest.mark.parametrize(
