@@ -1,10 +1,10 @@
 """Records one capture: fresh workers, one of which is timed while all others are blocked.
 
-Workers warm up side by side, in batches, and end before the next ones start. Each is timed by itself, then as many are sampled
-at once as there are cores, each on one of its own. A core that is left over traces the first process meanwhile::
+Workers warm up side by side, in batches, and end before the next ones start. As many as there are cores are timed, one by one,
+and then sampled at once, each on a core of its own. A core that is left over traces the first process meanwhile::
 
-    core 1   warm up 0, 1, 2 | 0 timed |         | 1 timed | ... | sample 0 | sample 2 |          | warm up 3, 4 | 3 timed | ...
-    core 2   warm up 0, 1, 2 |         | 1 timed |         | ... | sample 1 | trace 0  | 0 1 2 by rungs | warm up 3, 4 |  | ...
+    core 1   warm up 0, 1, 2 | time 0 |        | sample 0 | time 2 | sample 2 |         |         |         | warm up 3, 4 | ...
+    core 2   warm up 0, 1, 2 |        | time 1 | sample 1 |        | trace 0  | rungs 0 | rungs 1 | rungs 2 | warm up 3, 4 | ...
 
 A process is sampled after its blocks: so the sampler disturbs no timing, and shares and wall time come from the same processes,
 which differ in both by their address layout. Rungs and guards are timed in one process at a time.
@@ -109,7 +109,7 @@ def _measure(side: Side, listener: Listener, watch: Watch | None, started: datet
     """Measure in all processes, batch by batch, until there is enough."""
     most = side.request.effort.processes if watch is None else watch.most
     batches = in_batches(range(most))
-    listener.begin(2 * len(batches) + most + 2 + side.request.instructions)
+    listener.begin(2 * len(batches) + most + 1 + side.request.instructions)
 
     def ends(processes: int) -> bool:
         return _ends(side, watch, processes, most, started)
@@ -130,50 +130,61 @@ def _measure_batch(
     """Measure in the processes of a batch; whether the recording ends with it."""
     with _warmed_up(side, [f"clock-{number}" for number in batch], listener, meanwhile) as workers:
         turns = [Turn(side.recording, number, worker) for number, worker in zip(batch, workers, strict=True)]
-        for turn in turns:
+        return _measure_turns(side, turns, listener, ends)
+
+
+def _measure_turns(side: Side, turns: Sequence[Turn], listener: Listener, ends: Callable[[int], bool]) -> bool:
+    """Time and sample processes in groups of as many as cores are idle, and trace the very first; whether the recording ends."""
+    cores = _idle_cores()
+    traced = [(When.RECORDED, turn) for turn in turns if turn.process == 0]
+    measured: list[Turn] = []
+    ended = False
+    while not ended and len(measured) < len(turns):
+        group = turns[len(measured) : len(measured) + len(cores)]
+        for turn in group:
             listener.step(f"timing: {turn.asked.name}")
             side.give_turns(When.TIMED, turn.process, turn.worker)
-        ended = _look_into(side, turns, listener, ends)
-        for turn in turns:
-            side.give_turns(When.CHANGED, turn.process, turn.worker)
-        if ended:
-            side.give_turns(When.LAST, turns[-1].process, turns[-1].worker)
-    return ended
-
-
-def _look_into(side: Side, turns: Sequence[Turn], listener: Listener, ends: Callable[[int], bool]) -> bool:
-    """Sample timed processes, as many at once as cores are idle, and trace the very first; whether the recording ends."""
-    listener.step(f"sampling: {', '.join(turn.asked.name for turn in turns)}")
-    cores = _cores(side, turns)
-    groups = [turns[at : at + len(cores)] for at in range(0, len(turns), len(cores))]
-    traced = [(When.RECORDED, turn) for turn in turns if turn.process == 0]
-    ended = False
-    for group in groups:
+        listener.step(f"sampling: {', '.join(turn.asked.name for turn in group)}")
         # A core that is left over traces; a process is not traced while it is sampled itself.
-        beside = traced if len(cores) - len(group) > 0 and group[0].process > 0 else []
-        side.measure_at_once([*((When.SAMPLED, turn) for turn in group), *beside], cores)
+        beside = traced if measured and len(group) < len(cores) else []
+        _look_into(side, [*((When.SAMPLED, turn) for turn in group), *beside], cores)
         traced = [] if beside else traced
-        ended = ends(group[-1].process + 1)
-        if ended:
-            break
-    for when, turn in traced:
-        side.give_turns(when, 0, turn.worker)
-    if turns[0].process == 0:
-        listener.step("tracing")
-        side.give_turns(When.TRACED, 0, turns[0].worker)
+        measured += group
+        ended = ends(len(measured) + turns[0].process)
+    _finish(side, measured, traced)
+    if ended:
+        side.give_turns(When.LAST, measured[-1].process, measured[-1].worker)
     return ended
 
 
-def _cores(side: Side, turns: Sequence[Turn]) -> Sequence[int | None]:
-    """Cores of processes that are looked into at once; a single None for one after the other, on the sampler's choice.
+def _finish(side: Side, measured: Sequence[Turn], traced: Sequence[tuple[When, Turn]]) -> None:
+    """Have the instruments measure that need the machine for themselves, in processes that have been sampled."""
+    _look_into(side, traced, [None])
+    for turn in measured:
+        if turn.process == 0:
+            side.give_turns(When.TRACED, 0, turn.worker)
+    for turn in measured:
+        side.give_turns(When.CHANGED, turn.process, turn.worker)
+
+
+def _look_into(side: Side, jobs: Sequence[tuple[When, Turn]], cores: Sequence[int | None]) -> None:
+    """Sample and trace processes at once, on a core each.
 
     Calls that use other threads are by themselves: each would wait for threads whose core another one holds.
     """
     use_threads = side.recording.of(Clock).use_threads
-    if not any(use_threads.get(turn.process) for turn in turns):
-        for _ in range(_LOOKS_FOR_CORES):
-            if len(cores := idle_cores()) > 1:
-                return cores
+    if any(use_threads.get(turn.process) for _, turn in jobs):
+        for job in jobs:
+            side.measure_at_once([job], [None])
+    else:
+        side.measure_at_once(jobs, cores)
+
+
+def _idle_cores() -> Sequence[int | None]:
+    """Cores of processes that are looked into at once; a single None for one after the other, on the sampler's choice."""
+    for _ in range(_LOOKS_FOR_CORES):
+        if len(cores := idle_cores()) > 1:
+            return cores
     return [None]
 
 
