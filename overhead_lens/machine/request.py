@@ -30,7 +30,7 @@ class Effort:
 
 
 STANDARD = Effort()
-QUICK = Effort(processes=3, blocks=15, clock_budget_ns=600_000_000, samples_per_process=300)
+QUICK = Effort(processes=3, blocks=15, clock_budget_ns=600_000_000, samples_per_process=500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

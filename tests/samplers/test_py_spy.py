@@ -26,7 +26,7 @@ echo "py-spy> Sampling process 300 times a second"
 while :; do sleep 0.01; done"""
 
 
-@pytest.mark.parametrize(("count", "seconds"), [(600, 2.0), (75, 0.25), (0, 0.0)])
+@pytest.mark.parametrize(("count", "seconds"), [(540, 2.0), (135, 0.5), (0, 0.0)])
 def test_it_is_stopped_when_there_are_stacks_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, seconds: float
 ) -> None:

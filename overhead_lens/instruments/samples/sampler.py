@@ -15,6 +15,8 @@ from overhead_lens.samplers.sampler import SamplerRun, Watch
 
 # A stack takes 1 to 2 ms and the target must run in between (docs/methodology/sampling.md).
 _RATE_HZ = 300
+# Of two processes that are sampled at once, each.
+_REACHED_HZ = 270
 
 
 class Sampling:
@@ -33,7 +35,7 @@ class Sampling:
     def __init__(
         self, pid: int, sample_count: int, folder: Path, name: str, core: int | None = None, *, threads: bool = False
     ) -> None:
-        self._seconds = sample_count / _RATE_HZ
+        self._seconds = sample_count / _REACHED_HZ
         watch = Watch(pid, _RATE_HZ, None, folder / f".{name}.raw", by_thread=False)
         with ExitStack() as stack:
             core = stack.enter_context(_shared_core(pid, core))
