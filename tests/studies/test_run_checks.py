@@ -54,7 +54,9 @@ def ns_of(found: RunBudget) -> dict[str, int]:
     return {each.category: each.ns for each in found.host if each.ns}
 
 
-@pytest.mark.parametrize(("name", "inside"), [("python", False), ("wait", False), ("kernel", True), ("dispatcher", True), ("parallel", True)])
+@pytest.mark.parametrize(
+    ("name", "inside"), [("python", False), ("wait", False), ("kernel", True), ("dispatcher", True), ("parallel", True)]
+)
 def test_what_an_operator_spends(name: str, inside: bool) -> None:
     (stack,) = parse_stacks([f"{PARTS[name]} 1"])
     assert in_operators(CLASSIFIER.classify(stack).attribution) == inside
