@@ -106,7 +106,7 @@ def shares_of_blocks(blocks: Sequence[Sequence[Stack]], classifier: Classifier) 
         counts[HOST_CATEGORIES.index(category)] += of_frame
     own = counts.sum(axis=1)
     pooled = {key: of_frame.sum(keepdims=True) for key, of_frame in apart.counts.items()}
-    return replace(apart, per_process=(own / own.sum())[None, :], counts=pooled, replicates=_draw_overdispersed(counts))
+    return replace(apart, per_process=(own / own.sum())[None, :], counts=pooled, replicates=draw_over_blocks(counts))
 
 
 def with_page_faults(shares: Shares, fault_share: float) -> Shares:
@@ -171,8 +171,8 @@ def _draw(counts: Floats) -> Floats:
     return shares
 
 
-def _draw_overdispersed(counts: Floats) -> Floats:
-    """Replicates of the shares of one process from counts, shape ``(categories, blocks)``.
+def draw_over_blocks(counts: Floats) -> Floats:
+    """Replicates of the shares of one process from counts of stacks, shape ``(categories, blocks)``, no block empty.
 
     A Dirichlet variate is made of gamma variates of the counts. Each count is divided by its dispersion, and its variate
     multiplied by it, which keeps the mean and multiplies the variance. Where all dispersions are 1, this is the posterior of

@@ -35,14 +35,13 @@ class Placement:
 
     Args:
         pid: The process.
-        thread: The sampled thread, as the operating system knows it.
 
     Attributes:
         reason: Why the threads are not placed, for people; empty where they are or can be.
     """
 
-    def __init__(self, pid: int, thread: int) -> None:
-        self._pid, self._thread = pid, thread
+    def __init__(self, pid: int) -> None:
+        self._pid = self._thread = pid
         self._placed: Placed | None = None
         self._known: set[int] = set()
         self._own: set[int] = set()
@@ -65,15 +64,21 @@ class Placement:
         """The core of the sampled thread; None where nothing is placed."""
         return None if self._placed is None else self._placed["core"]
 
-    def place(self, sampler: int) -> bool:
-        """Place the threads, the sampler's process and this one; whether that could be done."""
+    def place(self, thread: int, sampler: int) -> bool:
+        """Place the threads, the sampler's process and this one; whether that could be done.
+
+        Args:
+            thread: The sampled thread, as the operating system knows it.
+            sampler: The sampler's process.
+        """
+        self._thread = thread
         self.reason, free = self._why_not()
         if self.reason or len(free) < _FEWEST_CORES:
             return False
         # Of several programs, each keeps the core on which it runs.
         core = last_core(self._thread)
         core = core if core in free else max(free)
-        batch = all(_policy(thread) == os.SCHED_OTHER for thread in threads_of(self._pid))
+        batch = all(_policy(each) == os.SCHED_OTHER for each in threads_of(self._pid))
         self._placed = {
             "pid": self._pid,
             "core": core,
@@ -86,8 +91,8 @@ class Placement:
         self.follow()
         # This program wakes up now and then, and would take the core of one of the team.
         self._own = os.sched_getaffinity(0)
-        for thread in (*threads_of(sampler), *threads_of(os.getpid())):
-            _move(thread, {core})
+        for each in (*threads_of(sampler), *threads_of(os.getpid())):
+            _move(each, {core})
         return True
 
     def follow(self) -> None:

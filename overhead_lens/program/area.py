@@ -30,7 +30,7 @@ _ROWS = 7
 class Word(IntEnum):
     """Words at the start of the area, int64.
 
-    The program writes all but ``ANSWERED``, ``REFUSED`` and ``PLACED``: it counts its requests in ``WANTED``, and the recorder
+    The program writes all but ``ANSWERED``, ``REFUSED`` and ``PLACED``: it numbers its requests in ``WANTED``, and the recorder
     answers with the same number. Odd requests ask it to sample, even ones to rest.
     """
 

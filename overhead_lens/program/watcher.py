@@ -23,8 +23,8 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
-from operator import itemgetter
+from functools import partial
+from itertools import compress, count
 from pathlib import Path
 from statistics import median
 from types import CodeType, FrameType
@@ -53,8 +53,10 @@ _ATTACHING_NS = 60_000_000_000
 _SETTLING_NS = 10_000_000_000
 _WINDOW_STEPS, _WINDOW_NS = 5, 100_000_000
 _SETTLED_SHARE = 0.05
+# Odd requests and even ones (``Word``).
+_SAMPLE, _REST = 1, 0
 _FOREVER = 2**62
-_item, _NEVER = itemgetter(0), object()
+_NEVER = object()
 # Reading the thread's counters takes 2 us, and the step after it some more.
 _COUNTED_STEP_NS = 1_000_000
 _NOT_COUNTED = (0, 0, 0, 0)
@@ -152,8 +154,10 @@ class StepWatcher:
         if not self._alive or kind not in self._kinds or not self._scouting.acquire(blocking=False):
             return
         try:
-            now_ns, thread = _clock(), threading.get_ident()
-            candidate = self._candidates.setdefault((kind, key, thread), Candidate(kind, key, thread, first_ns=now_ns))
+            # The next thread has the identifier of one that has ended, but not its number.
+            now_ns, thread = _clock(), threading.get_native_id()
+            seen = Candidate(kind, key, threading.get_ident(), first_ns=now_ns)
+            candidate = self._candidates.setdefault((kind, key, thread), seen)
             candidate.marks, candidate.last_ns = candidate.marks + 1, now_ns
             self._scouting_since = self._scouting_since or now_ns
             best = self._best(now_ns)
@@ -204,7 +208,7 @@ class StepWatcher:
         # A loop's mark begins a step, all others end one.
         thread = "" if candidate.thread == self._main else threading.current_thread().name
         before = candidate.marks - (candidate.kind == "loop")
-        self._note(found_by=candidate.kind, before=before, thread=thread, first_ns=candidate.first_ns)
+        self._note(found_by=candidate.kind, before=before, thread=thread, first_ns=candidate.first_ns, settled_ns=0)
         self._mark()
 
     def _look_at(self, number: int) -> None:
@@ -219,14 +223,12 @@ class StepWatcher:
         setattr(builtins, LEFT.format(number), left or free)
 
     def _ticking(self, number: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
-        """What yields the items of a loop and ticks behind each; without a frame of its own while the loop runs."""
+        """What yields the items of a loop and ticks behind each, without a frame of its own.
+
+        It keeps no item that the program lets go of; what a tick does may change while the loop runs.
+        """
         ticks = self._ticks
-
-        def each(items: Iterable[Any]) -> Iterator[Any]:
-            # What a tick does may change while the loop runs.
-            return map(_item, zip(items, iter(lambda: ticks[number](), _NEVER), strict=False))  # noqa: PLW0108
-
-        return each
+        return partial(compress, selectors=iter(lambda: ticks[number]() or True, _NEVER))
 
     def _left(self) -> None:
         """The measured loop is over: what follows is no step. After a loop too short to be measured another may be chosen."""
@@ -325,17 +327,19 @@ class StepWatcher:
     def _sampled(self, length_ns: int) -> Iterator[int]:
         """Have the sampler go on, and rest again."""
         self._phase = Phase.ATTACHING
-        if (yield from self._ask()):
+        if (yield from self._ask(_SAMPLE)):
             hold_until_sampled()
             self._phase = Phase.SAMPLED
             yield _clock() + length_ns
             self._phase = Phase.ATTACHING
-        yield from self._ask()
+        yield from self._ask(_REST)
 
-    def _ask(self) -> Generator[int, None, bool]:
+    def _ask(self, what: int) -> Generator[int, None, bool]:
         """Ask the recorder for what comes next, and wait for its answer; whether it came."""
         area = self._area
+        # Other steps may have been chosen in the middle of a turn.
         wanted = area.read(Word.WANTED) + 1
+        wanted += wanted % 2 != what
         area.write(Word.WANTED, wanted)
         limit_ns = _clock() + _ATTACHING_NS
         while area.read(Word.ANSWERED) < wanted:

@@ -12,6 +12,7 @@ import pandas as pd
 from overhead_lens.captures.directory import write_meta
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.py_spy.threads import read_threads
+from overhead_lens.samplers.blocks import SampledBlock
 from overhead_lens.studies.run.stored import RUN, STEPS, Compilation, Place, Region, RunMeta, StoredRun
 
 PID = 10
@@ -54,8 +55,15 @@ def main(stack: str, count: int) -> str:
     return f"thread ({PID}): MainThread;{stack} {count}"
 
 
-def run_of(*rows: Mapping[str, int], turns: Sequence[Sequence[str]] = (), **meta: Any) -> StoredRun:
-    """A run with these steps; ``turns`` are folded stacks by turn of the sampler."""
+def block(turn: int, *lines: str, weight: int = 1) -> SampledBlock:
+    """Consecutive folded stacks of a turn."""
+    return SampledBlock(turn, weight, read_threads(lines, PID))
+
+
+def run_of(
+    *rows: Mapping[str, int], turns: Sequence[Sequence[str]] = (), start: Sequence[str] = (), **meta: Any
+) -> StoredRun:
+    """A run with these steps; ``turns`` are folded stacks by turn of the sampler, ``start`` those of the start before."""
     fields: dict[str, Any] = {
         **{"program": ["train.py", "--epochs", "3"], "exit_code": 0, "pid": PID, "wall_ns": 5_000_000},
         **{"found_by": "optimizer", "where": "train.py:7", "home": HOME, "before": 3},
@@ -64,7 +72,7 @@ def run_of(*rows: Mapping[str, int], turns: Sequence[Sequence[str]] = (), **meta
         Path("traces/drawn"),
         RunMeta(**{**fields, **meta}),
         table(rows) if rows else None,
-        [read_threads(turn, PID) for turn in turns],
+        [block(number, *lines) for number, lines in enumerate((start, *turns)) if lines],
     )
 
 
@@ -75,7 +83,9 @@ def store(folder: Path, run: StoredRun, turns: Sequence[Sequence[str]] = ()) -> 
         run.steps.to_parquet(folder / STEPS, index=False)
     if turns:
         with gzip.open(folder / "stacks.txt.gz", "wt") as target:
-            target.writelines(f"sampler {number};{line}\n" for number, turn in enumerate(turns) for line in turn)
+            target.writelines(
+                f"sampler {number}.0 (py-spy:1);{line}\n" for number, turn in enumerate(turns, 1) for line in turn
+            )
     write_meta(folder, RUN, run.meta)
     return folder
 

@@ -243,7 +243,7 @@ def test_modules_optimizers_and_compilations() -> None:
         "nested": [["module", "model"]] * 2,
         "raises": [["module", "model"]],
         "a step": [["module", "model"], ["optimizer", "optimizer"]],
-        "a thread": [],
+        "a thread": [["module", "model"]],
         "the compiler knows": True,
         "put back": [["module", "model"]],
         "compiling": [["module", "compiled"]],

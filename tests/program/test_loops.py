@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 import textwrap
 import traceback
+import weakref
 from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from overhead_lens.program.loops import LEFT, STEP, TICK, Loop, Marked, Wanted, marked
+from overhead_lens.program.loops import EACH, LEFT, STEP, TICK, Loop, Marked, Wanted, marked
+from overhead_lens.program.watcher import StepWatcher
 
 
 def mark(source: str, wanted: Wanted | None = None, *, loops: bool = True, first: int = 0) -> Marked:
@@ -29,13 +35,20 @@ def executed(found: Marked, **names: Any) -> tuple[dict[int, tuple[int, int]], i
     def count(name: str) -> Any:
         return lambda: seen.update([name])
 
-    marks = {name.format(number): number for name in (TICK, LEFT) for number in range(len(found.loops))}
+    marks = [name.format(number) for name in (TICK, LEFT) for number in range(len(found.loops))]
     namespace = {**names, **{name: count(name) for name in (*marks, STEP)}}
+    namespace |= ticking({number: namespace[TICK.format(number)] for number in range(len(found.loops))})
     exec(found.code, namespace)
     ticks = {
         loop.line: (seen[TICK.format(number)], seen[LEFT.format(number)]) for number, loop in enumerate(found.loops)
     }
     return ticks, seen[STEP], namespace
+
+
+def ticking(ticks: dict[int, Callable[[], Any]]) -> dict[str, Any]:
+    """What the watcher wraps the items of ``for`` loops in, by its name."""
+    watcher: Any = SimpleNamespace(_ticks=ticks)
+    return {EACH.format(number): StepWatcher._ticking(watcher, number) for number in ticks}
 
 
 # ---------------------------------------------------------------- which loops
@@ -47,7 +60,7 @@ def test_loops_of_the_module_and_of_functions_that_it_calls() -> None:
 
         def evaluate(batch):
             while batch:
-                batch -= 1
+                batch = batch.next()
 
         if __name__ == "__main__":
             try:
@@ -55,7 +68,7 @@ def test_loops_of_the_module_and_of_functions_that_it_calls() -> None:
                     train([1])
             except ValueError:
                 while True:
-                    pass
+                    wait()
     """
     assert lines(source) == [2, 6, 11, 14]
     assert mark(source).loops[0] == Loop("train.py", 11, 12)
@@ -67,7 +80,7 @@ def test_coroutines_of_the_main_flow() -> None:
             async for request in requests:
                 pass
             while False:
-                pass
+                await request
         asyncio.run(serve(requests()))
     """
     assert lines(source) == [2, 4]
@@ -98,7 +111,15 @@ def test_what_a_compiler_may_see_is_left_alone(source: str) -> None:
 
 def test_numbers_go_on_from_file_to_file() -> None:
     found = mark("for x in y: pass", first=3)
-    assert {TICK.format(3), LEFT.format(3)} <= set(found.code.co_names)
+    assert {EACH.format(3), LEFT.format(3)} <= set(found.code.co_names)
+
+
+@pytest.mark.parametrize(
+    ("body", "marks"),
+    [("x -= 1", 0), ("pass", 0), ("x = y[x]", 0), ("x = next(y)", 1), ("y = y @ y", 1), ("if x:\n    z()", 1)],
+)
+def test_a_while_loop_is_marked_only_where_its_body_calls(body: str, marks: int) -> None:
+    assert len(mark(f"while x:\n{textwrap.indent(body, '    ')}").loops) == marks
 
 
 def test_a_module_without_loops_to_mark() -> None:
@@ -120,16 +141,16 @@ def test_loops_that_end_by_themselves_by_break_and_by_else() -> None:
                 break
         else:
             while never:
-                pass
+                print()
         while left:
-            left -= 1
+            left.pop()
         else:
             for x in "ab":
                 pass
         for x in ():
             pass
     """
-    ticks, _, _ = executed(mark(source), never=True, left=2)
+    ticks, _, _ = executed(mark(source), never=True, left=[1, 2])
     assert ticks == {1: (5, 1), 7: (0, 0), 9: (2, 1), 12: (2, 1), 14: (0, 1)}
 
 
@@ -141,7 +162,7 @@ def test_a_return_and_an_exception_leave_without_a_word() -> None:
                     return x
         def failing():
             while True:
-                raise ValueError
+                raise ValueError()
         value = first()
         try:
             failing()
@@ -171,6 +192,103 @@ def test_an_asynchronous_loop() -> None:
 
 
 # ---------------------------------------------------------------- nothing else changes
+PROGRAMS = {
+    "items that are none": "import sys\nfor x in 3:\n    pass\n",
+    "items over several lines": "for x in (\n    3\n):\n    pass\n",
+    "items that fail": "def items():\n    yield 1\n    raise ValueError('over')\nfor x in items():\n    y = x\n",
+    "items that cannot be made": "for x in gone(3):\n    pass\n",
+    "a body that fails": "for x in range(3):\n    for y in range(x):\n        y / 0\n",
+    "items that do not unpack": "for x, y in [(1, 2), (3,)]:\n    pass\n",
+    "an asynchronous loop": "async def main():\n    async for x in 3:\n        pass\nimport asyncio\nasyncio.run(main())\n",
+    "a condition that fails": "while gone():\n    print()\n",
+}
+
+
+@pytest.mark.parametrize("source", PROGRAMS.values(), ids=PROGRAMS)
+def test_errors_are_those_of_the_plain_program(tmp_path: Path, source: str) -> None:
+    file = str(tmp_path / "train.py")
+    Path(file).write_text(source)
+    found = marked(source.encode(), file, loops=True)
+    names = {name.format(number): count().__next__ for name in (TICK, LEFT) for number in range(len(found.loops))}
+    ours = ticking({number: count().__next__ for number in range(len(found.loops))})
+    assert found.loops
+
+    def complaint(code: Any, marks: dict[str, Any]) -> str:
+        try:
+            exec(code, dict(marks))
+        except Exception as error:
+            trace = error.__traceback__.tb_next if error.__traceback__ else None
+            return "".join(traceback.format_exception(type(error), error, trace))
+        pytest.fail("it raises nothing")
+
+    assert complaint(found.code, names | ours) == complaint(compile(source, file, "exec"), {})
+    # ... and of a loop that is not measured, whose items nothing wraps.
+    free = {name: iter for name in ours}
+    assert complaint(found.code, names | free) == complaint(compile(source, file, "exec"), {})
+
+
+def test_iterators_that_the_program_uses_elsewhere() -> None:
+    source = """\
+        left = iter(range(10))
+        for x in left:
+            if x == 2:
+                break
+        then = next(left)
+        for y in left:
+            skipped = next(left, None)
+            pairs.append((y, skipped))
+        for a in rows:
+            for b in rows:
+                pairs.append((a, b))
+        for z in left:
+            pairs.append(z)
+    """
+    ticks, _, left = executed(mark(source), pairs=[], rows=iter("abc"))
+    assert (left["x"], left["then"]) == (2, 3)
+    assert left["pairs"] == [(4, 5), (6, 7), (8, 9), ("a", "b"), ("a", "c")]
+    assert ticks == {2: (3, 1), 6: (3, 1), 9: (1, 1), 10: (2, 1), 12: (0, 1)}
+
+
+def test_an_item_is_let_go_as_soon_as_the_program_lets_go_of_it() -> None:
+    class Batch:
+        pass
+
+    def batches() -> Iterator[Batch]:
+        for _ in range(3):
+            yield Batch()
+
+    seen: list[object] = []
+    source = """\
+        for batch in batches():
+            known = ref(batch)
+            del batch
+            seen.append(known())
+    """
+    executed(mark(source), batches=batches, ref=weakref.ref, seen=seen)
+    assert seen == [None] * 3
+
+
+def test_a_generator_is_closed_when_its_loop_is_left() -> None:
+    done: list[str] = []
+
+    def items() -> Iterator[int]:
+        try:
+            yield from range(5)
+        finally:
+            done.append("closed")
+
+    executed(mark("for x in items():\n    break\ndone.append('after')"), items=items, done=done)
+    assert done == ["closed", "after"]
+
+
+@pytest.mark.parametrize("returned", [None, 0, False, True, 7])
+def test_what_a_tick_returns_ends_no_loop(returned: object) -> None:
+    found = mark("for x in range(3):\n    seen.append(x)")
+    seen: list[int] = []
+    exec(found.code, {"seen": seen, LEFT.format(0): lambda: None, **ticking({0: lambda: returned})})
+    assert seen == [0, 1, 2]
+
+
 def test_lines_of_a_traceback() -> None:
     source = """\
         def run():
@@ -182,9 +300,9 @@ def test_lines_of_a_traceback() -> None:
         run()
     """
     found = mark(source)
-    names = {name.format(number): lambda: None for name in (TICK, LEFT) for number in range(2)}
+    names = {LEFT.format(number): lambda: None for number in range(2)}
     with pytest.raises(AttributeError) as error:
-        exec(found.code, names)
+        exec(found.code, names | ticking(dict.fromkeys(range(2), lambda: None)))
     frames = traceback.extract_tb(error.value.__traceback__)[-2:]
     assert [(frame.filename, frame.name, frame.lineno) for frame in frames] == [
         ("train.py", "<module>", 7),

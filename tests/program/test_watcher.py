@@ -7,7 +7,9 @@ import json
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -17,7 +19,7 @@ import pytest
 
 from overhead_lens.program import watcher as watching
 from overhead_lens.program.area import NOTES, Area, Phase, Step, Word
-from overhead_lens.program.loops import LEFT, TICK, Loop
+from overhead_lens.program.loops import EACH, LEFT, TICK, Loop
 from overhead_lens.program.watcher import KINDS, StepWatcher
 
 MS = 1_000_000
@@ -54,8 +56,13 @@ class Program:
         self.now_ns = 1_000
         self.folder = folder
         self.area = Area.create(folder)
+        self.holds: list[int] = []
         self.watcher = StepWatcher(self.area, folder, kinds)
         self.watcher.watch_loops(loops)
+
+    def hold(self) -> None:
+        self.now_ns += 5 * MS
+        self.holds.append(len(self.rows()))
 
     def mark(self, kind: str, key: object = None, after_ns: int = 10 * MS) -> None:
         self.now_ns += after_ns
@@ -107,6 +114,8 @@ def start(
     programs: list[Program] = []
     monkeypatch.setattr(watching, "_clock", lambda: programs[-1].now_ns if programs else 0)
     monkeypatch.setattr(watching, "StepTrace", DrawnTrace)
+    # The sampler catches up within 5 ms.
+    monkeypatch.setattr(watching, "hold_until_sampled", lambda: programs[-1].hold())
 
     def begin(*loops: Loop, kinds: tuple[str, ...] = KINDS) -> Program:
         programs.append(Program(tmp_path, loops, kinds))
@@ -199,14 +208,73 @@ def test_a_step_that_the_user_named_is_the_only_source(start: Callable[..., Prog
     program.chosen("explicit")
 
 
-def test_marks_of_other_threads_are_none(start: Callable[..., Program]) -> None:
+class OtherThread:
+    """A thread of the program that does what it is told, one thing after the other."""
+
+    def __init__(self, name: str) -> None:
+        self._pool = ThreadPoolExecutor(1, name)
+        self.number = self.do(threading.get_native_id)
+        self.name = self.do(lambda: threading.current_thread().name)
+
+    def do(self, action: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        return self._pool.submit(action, *arguments, **named).result()
+
+
+def test_a_regular_source_of_another_thread_is_found(start: Callable[..., Program]) -> None:
     program = start()
+    model = OtherThread("model")
+    for _ in range(3):
+        model.do(program.mark, "optimizer")
+    assert program.found_by == "optimizer"
+    assert program.area.read(Word.THREAD) == model.number != threading.get_native_id()
+    notes = program.notes()
+    assert (notes["thread"], notes["before"], notes["first_ns"]) == (model.name, 3, 1_000 + 10 * MS)
+    # The same source in the main thread is another one.
+    program.mark("optimizer")
+    assert program.rows() == []
+    model.do(program.mark, "optimizer")
+    assert [row.end_ns - row.begin_ns for row in program.rows()] == [20 * MS]
+
+
+def test_marks_of_several_threads_are_sources_of_their_own(start: Callable[..., Program]) -> None:
+    program = start()
+    threads = [OtherThread(f"short {number}") for number in range(5)]
+    for thread in threads:
+        thread.do(program.mark, "optimizer")
+    assert program.found_by is None
+    # Nor those of threads that are gone, whose identifiers the next ones have.
     for _ in range(5):
-        thread = threading.Thread(target=program.mark, args=("optimizer",))
-        thread.start()
-        thread.join()
+        short = threading.Thread(target=program.mark, args=("optimizer",))
+        short.start()
+        short.join()
     assert program.found_by is None
     program.chosen("optimizer")
+    assert (program.area.read(Word.THREAD), program.notes()["thread"]) == (threading.get_native_id(), "")
+
+
+def test_steps_of_another_thread_are_sampled_and_not_traced(start: Callable[..., Program]) -> None:
+    program = start()
+    model = OtherThread("model")
+    sampler = answering(program)
+    for step in range(400):
+        model.do(program.mark, "optimizer")
+        sampler(step)
+    phases = [phase for phase, _ in program.phases()]
+    assert phases.count(Phase.SAMPLED) == 3
+    assert Phase.TRACED not in phases
+    assert program.notes()["untraced"] == "they run in another thread than the main one"
+
+
+def test_a_more_telling_source_of_another_thread_takes_over(start: Callable[..., Program]) -> None:
+    program = start(OUTER)
+    for _ in range(12):
+        program.tick(after_ns=100 * MS)
+    assert program.found_by == "loop"
+    model = OtherThread("model")
+    for _ in range(3):
+        model.do(program.mark, "module")
+    assert (program.found_by, program.notes()["thread"]) == ("module", model.name)
+    assert program.area.read(Word.THREAD) == model.number
 
 
 def test_the_outermost_of_loops_that_turn_often(start: Callable[..., Program]) -> None:
@@ -325,18 +393,20 @@ def warmed_up(program: Program, *steps_ms: int, compiling: tuple[int, ...] = ())
         if number in compiling:
             program.watcher.compile_ns += 1
         program.mark("optimizer", after_ns=steps_ms[min(number, len(steps_ms) - 1)] * MS)
-        if program.rows()[-1].phase == Phase.BARE:
+        if program.rows()[-1].phase != Phase.WARM_UP:
             break
     return program.phases()[0][1]
 
 
 def test_warm_up_of_steady_steps(start: Callable[..., Program]) -> None:
     # Two steps tell where the loop is; then two windows of five.
-    assert warmed_up(start(), 50) == 2 + 2 * 5
+    program = start()
+    assert warmed_up(program, 50) == 2 + 2 * 5
+    assert program.notes()["settled_ns"] == program.rows()[11].end_ns
 
 
 def test_short_steps_make_windows_by_their_time(start: Callable[..., Program]) -> None:
-    assert warmed_up(start(), 20) == 2 + 2 * 10
+    assert warmed_up(start(), 10) == 2 + 2 * 10
 
 
 def test_warm_up_lasts_while_steps_get_faster(start: Callable[..., Program]) -> None:
@@ -358,17 +428,15 @@ def run_on(program: Program, steps: int, sampler: Callable[[int], None] = lambda
 
 
 def answering(program: Program) -> Callable[[int], None]:
-    """A sampler that comes after three steps and stays for five."""
+    """A recorder that answers after three steps."""
     since = 0
 
     def answer(step: int) -> None:
         nonlocal since
-        wanted, begun, ended = (program.area.read(word) for word in (Word.WANTED, Word.BEGUN, Word.ENDED))
-        since = since + 1 if wanted > ended else 0
-        if wanted > begun and since == 4:
-            program.area.write(Word.BEGUN, wanted)
-        if wanted > ended and since == 11:
-            program.area.write(Word.ENDED, wanted)
+        wanted = program.area.read(Word.WANTED)
+        since = since + 1 if wanted > program.area.read(Word.ANSWERED) else 0
+        if since == 3:
+            program.area.write(Word.ANSWERED, wanted)
 
     return answer
 
@@ -376,23 +444,38 @@ def answering(program: Program) -> Callable[[int], None]:
 def test_instruments_take_turns(start: Callable[..., Program]) -> None:
     program = start()
     program.chosen("optimizer")
-    run_on(program, 900, answering(program))
-    phases = program.phases()
-    warm_up, bare, attaching, sampled = phases[:4]
-    assert warm_up == (Phase.WARM_UP, 2 + 2 * 20)
-    assert bare == (Phase.BARE, 100)
-    assert [phase for phase, _ in phases] == [
-        *(Phase.WARM_UP, Phase.BARE, Phase.ATTACHING, Phase.SAMPLED, Phase.BARE, Phase.TRACED),
-        *(2 * (Phase.BARE, Phase.ATTACHING, Phase.SAMPLED)),
-        Phase.BARE,
+    run_on(program, 4_000, answering(program))
+    sampled_ms = (400, 800, 1600, 3200, *(5 * [4000]))
+    # Asking takes until the answer after three steps is seen; the step in which the sampler is asked for is of the phase before.
+    turns = [
+        [(Phase.ATTACHING, 4), (Phase.SAMPLED, ms // 10), (Phase.ATTACHING, 4), (Phase.BARE, ms // 40)]
+        for ms in sampled_ms
     ]
-    assert phases[5] == (Phase.TRACED, 3)
-    # Bare steps after one turn of the sampler and before the next; what is left is bare.
-    assert [count for phase, count in phases if phase == Phase.BARE][1:3] == [100, 100]
-    assert sum(count for _, count in phases) == 900
-    assert program.area.read(Word.WANTED) == 3
+    # ... and the trace comes after the second turn.
+    turns[1] += [(Phase.TRACED, 3), (Phase.BARE, 40)]
+    phases = [(Phase.WARM_UP, 2 + 2 * 10), *(each for turn in turns for each in turn)]
+    *found, rest = program.phases()
+    assert found == phases[:-1]
+    assert rest == (Phase.BARE, 4_000 - sum(count for _, count in phases[:-1]))
+    assert program.area.read(Word.WANTED) == program.area.read(Word.ANSWERED) == 2 * 9
+    assert program.area.read(Word.ENOUGH) == 1
+    # Before the first step of each turn, and in no step.
+    starts = [sum(count for _, count in phases[:at]) for at, (phase, _) in enumerate(phases) if phase == Phase.SAMPLED]
+    assert program.holds == starts
     assert program.notes()["traced"] == 3
     assert all(row.end_ns - row.begin_ns == 10 * MS for row in program.rows())
+
+
+def test_long_steps_have_three_bare_ones_a_turn(start: Callable[..., Program]) -> None:
+    program = start()
+    program.chosen("optimizer", interval_ns=S)
+    sampler = answering(program)
+    for step in range(60):
+        program.mark("optimizer", after_ns=S)
+        sampler(step)
+    bare = [count for phase, count in program.phases()[:-1] if phase == Phase.BARE]
+    assert bare[:4] == [3, 3, 3, 3]
+    assert [count for phase, count in program.phases() if phase == Phase.SAMPLED][:3] == [1, 1, 2]
 
 
 def test_the_trace_ends_where_the_next_bare_stretch_begins(
@@ -412,21 +495,67 @@ def test_without_a_sampler_steps_stay_bare(start: Callable[..., Program]) -> Non
     program.chosen("optimizer")
     run_on(program, 900)
     assert [phase for phase, _ in program.phases()] == [Phase.WARM_UP, Phase.BARE, Phase.TRACED, Phase.BARE]
-    assert program.area.read(Word.WANTED) == 0
+    assert (program.area.read(Word.WANTED), program.area.read(Word.ENOUGH)) == (0, 1)
+
+
+def test_a_sampler_that_ends_in_a_turn(start: Callable[..., Program]) -> None:
+    program = start()
+    program.chosen("optimizer")
+    run_on(program, 40, answering(program))
+    assert program.phases()[-1][0] == Phase.SAMPLED
+    program.area.write(Word.REFUSED, 1)
+    run_on(program, 200)
+    # The turn ends at its time, and nothing is waited for.
+    assert program.phases()[1:] == [
+        *((Phase.ATTACHING, 4), (Phase.SAMPLED, 40), (Phase.BARE, 10 + 40), (Phase.TRACED, 3)),
+        (Phase.BARE, 240 - 22 - 4 - 40 - 50 - 3),
+    ]
 
 
 def test_a_sampler_that_is_refused_or_never_comes(start: Callable[..., Program]) -> None:
     program = start()
     program.chosen("optimizer")
     run_on(program, 160)
-    assert program.phases()[-1][0] == Phase.ATTACHING
+    assert program.phases()[-1] == (Phase.ATTACHING, 160 - 22)
+    assert program.holds == []
     program.area.write(Word.REFUSED, 1)
-    run_on(program, 3)
+    run_on(program, 5)
     assert program.phases()[-1][0] == Phase.BARE
-    program.area.write(Word.REFUSED, 0)
-    run_on(program, 7_000)
-    # The second turn was given up after a minute.
-    assert (Phase.ATTACHING, 6_000) in [(phase, count - count % 100) for phase, count in program.phases()]
+
+
+def test_a_sampler_that_does_not_answer_is_given_up_after_a_minute(start: Callable[..., Program]) -> None:
+    program = start()
+    program.chosen("optimizer")
+    # It asks for stacks, then for rest, each for 60 s.
+    run_on(program, 22 + 2 * 6_002 + 2)
+    assert program.phases()[1:] == [(Phase.ATTACHING, 2 * 6_002), (Phase.BARE, 2)]
+    assert (program.area.read(Word.WANTED), program.holds) == (2, [])
+
+
+@pytest.mark.parametrize("steps", [22 + 2, 22 + 4 + 20, 22 + 4 + 40 + 2, 22 + 4 + 40 + 4 + 5])
+def test_other_steps_in_the_middle_of_a_turn_are_sampled_in_turns_of_their_own(
+    start: Callable[..., Program], steps: int
+) -> None:
+    program = start()
+    program.chosen("module")
+    sampler = answering(program)
+    for step in range(steps):
+        program.mark("module")
+        sampler(step)
+    holds = len(program.holds)
+    assert program.notes()["settled_ns"] == program.rows()[21].end_ns
+    program.chosen("optimizer")
+    assert program.notes()["settled_ns"] == 0
+    asked: list[tuple[int, Phase]] = []
+    for step in range(300):
+        before = program.area.read(Word.WANTED)
+        program.mark("optimizer")
+        if program.area.read(Word.WANTED) != before:
+            asked.append((program.area.read(Word.WANTED) % 2, program.phases()[-1][0]))
+        sampler(step)
+    # An odd request when stacks are to come, an even one when the sampler is to rest.
+    assert asked[:4] == [(1, Phase.WARM_UP), (0, Phase.SAMPLED), (1, Phase.BARE), (0, Phase.SAMPLED)]
+    assert len(program.holds) == holds + 3
 
 
 def test_a_defect_ends_the_watching_and_not_the_program(
@@ -577,8 +706,6 @@ def test_regions_are_told_apart_by_what_measured_them(start: Callable[..., Progr
         program.watcher.leave("decode")
         program.mark("optimizer")
     found = regions(program)
-    bare = 100 - program.phases()[0][1]
-    assert found == {
-        ("decode", Phase.WARM_UP): (100 - bare, 3 * (100 - bare), 9 * (100 - bare)),
-        ("decode", Phase.BARE): (bare, 3 * bare, 9 * bare),
-    }
+    counts = Counter(Phase(row.phase) for row in program.rows())
+    assert {phase for phase, _ in program.phases()} == {Phase.WARM_UP, Phase.BARE, Phase.TRACED}
+    assert found == {("decode", phase): (count, 3 * count, 9 * count) for phase, count in counts.items()}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from overhead_lens.readers.py_spy.threads import SampledThread, read_threads
+from overhead_lens.readers.py_spy.threads import SampledThread, ThreadHead, joined, read_threads, thread_head
 from overhead_lens.stack import Stack, StackFrame
 
 A = StackFrame("a", "a.py", 1, native=False)
@@ -19,8 +19,8 @@ def test_one_process_and_its_threads() -> None:
         "",
     ]
     main, spin = read_threads(lines, 10)
-    assert main == SampledThread("MainThread", 10, 10, "", (Stack((A,), 3), Stack((A, B), 4)))
-    assert spin == SampledThread("Thread-1 (spin)", 11, 10, "", (Stack((A, B), 2),))
+    assert main == SampledThread("MainThread", 10, 10, "", ((Stack((A,), 3), Stack((A, B), 4)),))
+    assert spin == SampledThread("Thread-1 (spin)", 11, 10, "", ((Stack((A, B), 2),),))
     assert (main.samples, spin.samples) == (7, 2)
 
 
@@ -28,8 +28,8 @@ def test_children_belong_to_the_innermost_process() -> None:
     root, child = 'process 10:"python -c "f(); g";"', 'process 12:"x";y"'
     lines = [f"{root};thread (10): MainThread;a (a.py:1) 1", f"{root};{child};thread (12): MainThread;a (a.py:1) 2"]
     assert read_threads(lines, 10) == [
-        SampledThread("MainThread", 10, 10, 'python -c "f(); g";', (Stack((A,), 1),)),
-        SampledThread("MainThread", 12, 12, 'x";y', (Stack((A,), 2),)),
+        SampledThread("MainThread", 10, 10, 'python -c "f(); g";', ((Stack((A,), 1),),)),
+        SampledThread("MainThread", 12, 12, 'x";y', ((Stack((A,), 2),),)),
     ]
 
 
@@ -45,6 +45,8 @@ def test_children_belong_to_the_innermost_process() -> None:
 def test_names_that_a_program_chose(head: str, name: str, number: int) -> None:
     (found,) = read_threads([f"{head};a (a.py:1) 5"], 7)
     assert (found.name, found.thread, found.stacks) == (name, number, (Stack((A,), 5),))
+    assert thread_head(f"{head};a (a.py:1)") == ThreadHead(name, number, 0)
+    assert thread_head(f'process 3:"x";process 4:"a;b";{head}') == ThreadHead(name, number, 4)
 
 
 def test_a_semicolon_in_a_name_leaves_the_thread_known_and_its_inner_frames_whole() -> None:
@@ -55,3 +57,19 @@ def test_a_semicolon_in_a_name_leaves_the_thread_known_and_its_inner_frames_whol
 def test_a_thread_without_frames() -> None:
     (found,) = read_threads(["thread (7): idle 5"], 7)
     assert [str(frame) for stack in found.stacks for frame in stack.frames] == ["[no frames] ()"]
+
+
+def test_a_stack_without_a_thread() -> None:
+    assert thread_head("a (a.py:1);b (l.so)") == ThreadHead("", 0, 0)
+
+
+def test_threads_of_blocks_are_joined_in_order() -> None:
+    first = read_threads(["thread (10): MainThread;a (a.py:1) 3", "thread (11): w;a (a.py:1) 1"], 10)
+    second = read_threads(["thread (11): w;b (l.so) 2"], 10)
+    # The same number in a child is another thread.
+    third = read_threads(['process 12:"x";thread (11): w;a (a.py:1) 5', "thread (10): MainThread;b (l.so) 4"], 10)
+    main, worker, child = joined([*first, *second, *third])
+    assert main.blocks == ((Stack((A,), 3),), (Stack((B,), 4),))
+    assert worker.blocks == ((Stack((A,), 1),), (Stack((B,), 2),))
+    assert worker.stacks == (Stack((A,), 1), Stack((B,), 2))
+    assert (worker.samples, main.samples, child.samples, child.process) == (3, 7, 5, 12)

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.program.area import Phase
-from overhead_lens.report.text.run import print_job, print_run, sentence
+from overhead_lens.report.text.run import check_lines, counts, print_job, print_run, sentence
 from overhead_lens.studies.run.analysis import RunBudget, StepWall, run_budget
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.run.stored import Compilation, Place, Region
@@ -37,7 +38,7 @@ def full(**meta: Any) -> RunBudget:
     rows = [
         *stretch(Phase.WARM_UP, *(10 * [3 * MS])),
         *bare(*(30 * [usual]), {**usual, "ns": 9 * MS, "gc_ns": 7 * MS}, *(10 * [usual]), {**usual, "ns": 4 * MS}),
-        *stretch(Phase.SAMPLED, *(20 * [MS])),
+        *stretch(Phase.SAMPLED, *(20 * [1_500_000])),
     ]
     child = 'process 10:"python train.py";process 12:"worker";thread (12): MainThread;decode (data.py:3) 300'
     turn = [
@@ -46,11 +47,35 @@ def full(**meta: Any) -> RunBudget:
     ]
     where = [Place("/home/ada/train.py", "train", 5, 5)]
     regions = [Region("decode", where, 42, 16.8 * MS, 16.8 * MS * 0.4 * MS), Region("\x1b[31mlog", [], 42, 420, 4200)]
-    return run_budget(run_of(*rows, turns=(turn,), regions=regions, exit_code=7, rank=1, **meta), CLASSIFIER)
+    start = [main("import_torch (<frozen importlib._bootstrap>:9)", 30), main(OUTSIDE, 10)]
+    moments = {"begun_ns": 1_000 - 40 * MS, "first_ns": 1_000, "settled_ns": 1_000 + 30 * MS, "wall_ns": 200 * MS}
+    drawn = run_of(*rows, turns=(turn,), start=start, regions=regions, exit_code=7, rank=1, **moments, **meta)
+    return run_budget(drawn, CLASSIFIER)
 
 
 def test_run() -> None:
     expect("run.txt", printed(print_run, full()))
+
+
+@pytest.mark.parametrize(("agree", "verdict"), [(True, "they agree"), (False, "they DISAGREE, and the trace decides")])
+def test_checks_are_said_and_a_disagreement_first(agree: bool, verdict: str) -> None:
+    samples, trace = Reading(400_000.0, (380_000.0, 420_000.0)), Reading(500_000.0, (450_000.0, 550_000.0))
+    made = replace(full(), cross_checks=(CrossCheck("operators", samples, trace, None, agree),))
+    assert check_lines(made) == [
+        (
+            "checks: time in operators 400.0 µs [380.0 µs .. 420.0 µs] by stacks, 500.0 µs [450.0 µs .. 550.0 µs] by the"
+            f" trace: {verdict}"
+        ),
+        "checks: sampled steps took 1.19 times as long as bare ones",
+    ]
+    head = printed(print_run, made).partition("category")[0]
+    assert ("stacks and trace DISAGREE: see the checks below" in head) is not agree
+
+
+def test_the_thread_of_the_steps_is_said() -> None:
+    made = full()
+    named = replace(made, steps=replace(made.steps, thread="model"))
+    assert counts(named).startswith("76 steps: each optimizer.step (train.py:7) in thread model; 13 of warm-up")
 
 
 def test_a_narrow_terminal_cuts_no_figure() -> None:
@@ -67,7 +92,7 @@ def test_a_run_of_which_little_is_known() -> None:
     made = run_budget(run_of(found_by="none", home=None, reason="Yama forbids it"), CLASSIFIER)
     expect("run_unknown.txt", printed(print_run, made))
     killed = printed(print_run, replace(made, exit_code=-9))
-    assert killed.splitlines()[1] == f"it ended with signal {signal.strsignal(9)}"
+    assert killed.splitlines()[2] == f"it ended with signal {signal.strsignal(9)}"
 
 
 def test_ranks_of_a_job() -> None:

@@ -1,18 +1,30 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.samples import sampler
 from overhead_lens.instruments.samples.sampler import Sampling
+from overhead_lens.machine.other_process import thread_states
 from overhead_lens.samplers import py_spy
 from overhead_lens.samplers.py_spy import PySpy, explain_failure
-from overhead_lens.samplers.sampler import SamplerRun, Watch
+from overhead_lens.samplers.sampler import NotPermittedError, NoStackError, Running, SamplerRun, Watch
+from tests.drawn.speedscope import speedscope
 
 NO_PERMISSION = (
     "no permission to attach py-spy (ptrace): run as root, add CAP_SYS_PTRACE, or see `overhead-lens doctor`"
 )
+
+
+STACKS = ("f (a.py:1)", "f (a.py:1);add (libtorch_cpu.so)", "f (a.py:1)")
+WRITES = 'cp "$stacks" "$last"\n'
 
 
 def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
@@ -20,14 +32,35 @@ def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
         return sampling.finish()
 
 
-@pytest.mark.parametrize(("count", "rate", "seconds"), [(600, 300, 2), (1, 1, 1), (900, 300, 3)])
-def test_so_many_stacks_in_whole_seconds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, rate: int, seconds: int
+UNTIL_STOPPED = """trap 'cp "$stacks" "$last"; echo "Samples: 7 Errors: 1"; exit' INT
+echo "py-spy> Sampling process 300 times a second"
+while :; do sleep 0.01; done"""
+
+
+@pytest.mark.parametrize(("count", "seconds"), [(540, 2.0), (135, 0.5), (0, 0.0)])
+def test_it_is_stopped_when_there_are_stacks_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, seconds: float
 ) -> None:
-    stand_in(tmp_path, monkeypatch, 'echo "f (a.py:1) 7" > "$last"\necho "Samples: 7 Errors: 0"')
-    sample(123, count, tmp_path, "clock-0")
+    waited: list[float] = []
+    monkeypatch.setattr(sampler.time, "sleep", waited.append)
+    monkeypatch.setattr(sampler.time, "monotonic_ns", lambda: 5_000_000_000)
+    stand_in(tmp_path, monkeypatch, UNTIL_STOPPED)
+    with Sampling(123, count, tmp_path, "clock-0") as sampling:
+        sampling.wait_until_begun()
+        # It keeps pace since a tenth of a second.
+        sampling.end(since_ns=4_900_000_000)
+        assert sampling.finish() == SamplerRun((STACKS, ("g (b.py:2)",)), 7, 1)
+    assert waited == [pytest.approx(max(0.0, seconds - 0.1))]
     asked = (tmp_path / "asked").read_text().split()
-    assert asked[asked.index("--rate") :][:4] == ["--rate", str(rate), "--duration", str(seconds)]
+    assert asked[asked.index("--rate") + 1] == "300"
+    assert "--duration" not in asked
+
+
+def test_what_it_does_after_its_stacks_are_written_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch, WRITES + 'echo "Samples: 7 Errors: 0"\nkill -STOP $$')
+    assert sample(123, 1, tmp_path, "clock-0").sample_count == 7
 
 
 @pytest.mark.parametrize(
@@ -54,8 +87,12 @@ def test_why_it_could_not_sample(chatter: str, line: str) -> None:
 
 
 def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str, mode: int = 0o755) -> None:
-    path = folder / "py-spy"
-    path.write_text(f'#!/bin/sh\nfor each; do last="$each"; done\necho "$@" > {folder}/asked\n{script}\n')
+    """A program in py-spy's place, which may copy ``$stacks`` or ``$nothing`` to the file that is asked for, ``$last``."""
+    path, files = folder / "py-spy", {"stacks": speedscope(STACKS, ["g (b.py:2)"]), "nothing": speedscope()}
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    names = "".join(f"{name}={folder}/{name}\n" for name in files)
+    path.write_text(f'#!/bin/sh\nfor each; do last="$each"; done\n{names}echo "$@" > {folder}/asked\n{script}\n')
     path.chmod(mode)
     monkeypatch.setattr(py_spy, "find_sampler", lambda: str(path))
 
@@ -63,12 +100,14 @@ def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str, mode: i
 def test_what_is_asked_and_what_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "capture"
     folder.mkdir()
-    stand_in(tmp_path, monkeypatch, 'echo "f (a.py:1) 7" > "$last"\necho "py-spy> Samples: 7 Errors: 2"')
-    assert sample(123, 2_500, folder, "clock-0") == SamplerRun("f (a.py:1) 7\n", 7, 2)
+    stand_in(tmp_path, monkeypatch, WRITES + 'echo "py-spy> Samples: 7 Errors: 2"')
+    taken = sample(123, 25, folder, "clock-0")
+    assert taken == SamplerRun((STACKS, ("g (b.py:2)",)), 7, 2)
+    assert taken.folded == "f (a.py:1) 2\nf (a.py:1);add (libtorch_cpu.so) 1\ng (b.py:2) 1\n"
     asked = (tmp_path / "asked").read_text().split()
     assert asked[: asked.index("--output")] == [
-        *("record", "--native", "--idle", "--full-filenames", "--pid", "123", "--rate", "313", "--duration", "8"),
-        *("--format", "raw"),
+        *("record", "--native", "--idle", "--full-filenames", "--pid", "123", "--rate", "300"),
+        *("--format", "speedscope"),
     ]
     assert list(folder.iterdir()) == []
 
@@ -79,7 +118,11 @@ def test_what_is_asked_and_what_comes_back(tmp_path: Path, monkeypatch: pytest.M
         ('echo "Permission Denied" >&2; exit 1', NO_PERMISSION),
         ('echo "Error: gone"; exit 1', "py-spy failed: Error: gone"),
         ('echo partial > "$last"; echo "Error: torn"; exit 1', "py-spy failed: Error: torn"),
-        ('echo "Samples: 0 Errors: 3"; : > "$last"', "py-spy took no stack"),
+        ('cp "$nothing" "$last"; echo "Samples: 0 Errors: 3"', "py-spy took no stack"),
+        (
+            ': > "$last"; echo "Samples: 3 Errors: 0"',
+            "py-spy's stacks could not be read: not a speedscope file: Input data was truncated",
+        ),
         ("sleep 600", "py-spy did not finish within 1 s"),
     ],
 )
@@ -93,7 +136,7 @@ def test_a_refusal_is_one_line_and_leaves_nothing(
     monkeypatch.setattr(py_spy, "_SLOWEST_SAMPLE_S", 0.0)
     with pytest.raises(MeasurementError) as caught:
         sample(123, 10, folder, "clock-0")
-    assert str(caught.value) == line
+    assert (str(caught.value), isinstance(caught.value, NoStackError)) == (line, line == "py-spy took no stack")
     assert list(folder.iterdir()) == []
 
 
@@ -106,15 +149,15 @@ def begun(folder: Path, watch: Watch) -> SamplerRun:
 
 def test_stopped_it_writes_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = (
-        'trap \'echo "f (a.py:1) 3" > "$last"; echo "Samples: 3 Errors: 0"; exit\' INT\n'
+        f"trap '{WRITES.strip()}; echo \"Samples: 3 Errors: 0\"; exit' INT\n"
         'echo "py-spy> Sampling process 50 times a second"\nwhile :; do sleep 0.01; done'
     )
     stand_in(tmp_path, monkeypatch, script)
     watch = Watch(123, 50, None, tmp_path / "raw", subprocesses=True, native=False)
-    assert begun(tmp_path, watch) == SamplerRun("f (a.py:1) 3\n", 3, 0)
+    assert begun(tmp_path, watch) == SamplerRun((STACKS, ("g (b.py:2)",)), 3, 0)
     asked = (tmp_path / "asked").read_text().split()
     options = ["--threads", "--subprocesses", "--idle", "--full-filenames", "--pid", "123", "--rate", "50"]
-    options += ["--format", "raw", "--output"]
+    options += ["--format", "speedscope", "--output"]
     assert asked == ["record", *options, str(tmp_path / "raw")]
     assert not (tmp_path / "raw").exists()
 
@@ -151,3 +194,111 @@ def test_found_beside_the_interpreter_then_on_the_path(tmp_path: Path, monkeypat
     for place in (tmp_path / "bin", tmp_path):
         (place / "py-spy").touch(mode=0o755)
         assert py_spy.find_sampler() == str(place / "py-spy")
+
+
+# ---------------------------------------------------------------- resting
+LOOPS = (
+    "trap '{}; echo \"Samples: 3 Errors: 0\"; exit' INT\n"
+    'echo "py-spy> Sampling process 50 times a second"\nwhile :; do sleep 0.01; done'
+)
+
+
+def is_stopped(running: Running) -> bool:
+    return {thread.state for thread in thread_states(running.pid)} == {"T"}
+
+
+@pytest.fixture
+def looping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+    """A sampler that has begun."""
+    stand_in(tmp_path, monkeypatch, LOOPS.format(WRITES.strip()))
+    with PySpy().start(Watch(123, 50, None, tmp_path / "raw")) as running:
+        running.wait_until_begun()
+        yield running
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="proc(5) is Linux's")
+def test_it_rests_and_goes_on(looping: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([True, True, False])
+    monkeypatch.setattr(py_spy, "_is_held", lambda pid: next(looks))
+    assert not is_stopped(looping)
+    looping.pause()
+    # Twice it was stopped while it held its target, and went on.
+    assert (next(looks, None), is_stopped(looping), looping.over) == (None, True, False)
+    looping.resume()
+    assert not is_stopped(looping)
+    monkeypatch.setattr(py_spy, "_is_held", lambda pid: False)
+    looping.pause()
+    looping.stop()
+    assert looping.finish().sample_count == 3
+    assert looping.over
+    looping.pause()
+    looping.resume()
+    looping.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="proc(5) is Linux's")
+def test_one_that_never_lets_go_is_an_error_and_goes_on(looping: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(py_spy, "_is_held", lambda pid: True)
+    monkeypatch.setattr(py_spy, "_PAUSE_S", 0.0)
+    with pytest.raises(MeasurementError, match=r"^py-spy never lets go of its target$"):
+        looping.pause()
+    assert not is_stopped(looping)
+
+
+ROOMS = """
+import os, sys
+def stay(name):
+    while not os.path.exists(name):
+        pass
+def bare():
+    stay("second")
+print(flush=True)
+stay("first")
+bare()
+print(flush=True)
+stay("third")
+"""
+
+
+@contextmanager
+def rooms(folder: Path) -> Iterator[tuple[int, Callable[[str], None]]]:
+    """A process that goes on when a file is there: ``enter`` creates it and returns when the process has gone on."""
+    command = [sys.executable, "-c", ROOMS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=folder) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+
+        def enter(name: str) -> None:
+            (folder / name).touch()
+            if name == "second":
+                process.stdout.readline()  # type: ignore[union-attr]
+            time.sleep(0.1)
+
+        yield process.pid, enter
+        process.kill()
+
+
+@pytest.mark.measures
+def test_the_real_one_takes_no_stack_while_it_rests(tmp_path: Path) -> None:
+    folder = tmp_path / "rooms"
+    folder.mkdir()
+    with rooms(folder) as (pid, enter), PySpy().start(Watch(pid, 100, None, tmp_path / "raw", bound=True)) as running:
+        try:
+            running.wait_until_begun()
+        except NotPermittedError as refused:
+            pytest.skip(f"processes cannot be watched here: {refused}")
+        time.sleep(1.0)
+        running.pause()
+        assert {thread.tracer for thread in thread_states(pid)} == {0}
+        enter("first")
+        time.sleep(1.0)
+        enter("second")
+        running.resume()
+        time.sleep(1.0)
+        running.pause()
+        running.stop()
+        run = running.finish()
+    (stacks,) = run.sequences
+    assert {stack for stack in stacks if "bare" in stack} == set()
+    rooms_seen = [stack.rpartition("<module>")[2].partition(")")[0] for stack in stacks if "stay" in stack]
+    assert list(dict.fromkeys(rooms_seen)) == [" (<string>:9", " (<string>:12"]

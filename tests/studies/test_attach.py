@@ -28,6 +28,7 @@ from overhead_lens.studies.attach.slowdown import Reading, slowdown
 from tests.cli.run import error_line, lens, lens_apart
 from tests.documents import validated
 from tests.drawn.processes import SEES, STEADY, S, draw_process, readings, thread
+from tests.drawn.speedscope import speedscope
 from tests.drawn.stacks import CLASSIFIER
 from tests.export.trace_processor import Program
 
@@ -440,7 +441,9 @@ def test_what_py_spy_says_is_put_into_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chatter: str, looks: bool, line: str, code: int
 ) -> None:
     program = tmp_path / "py-spy"
-    program.write_text(f"#!/bin/sh\necho '{chatter}'; exit 1\n")
+    (tmp_path / "nothing").write_text(speedscope())
+    copy = f'for each; do last="$each"; done; cp {tmp_path}/nothing "$last"'
+    program.write_text(f"#!/bin/sh\n{copy}\necho '{chatter}'; exit 1\n")
     program.chmod(0o755)
     monkeypatch.setattr("overhead_lens.samplers.py_spy.find_sampler", lambda: str(program))
     monkeypatch.setattr(watching, "permission_remedy", lambda _: "do this")

@@ -28,6 +28,7 @@ from tests.drawn.runs import (
     WAIT,
     WORK,
     bare,
+    block,
     main,
     run_of,
     store,
@@ -54,7 +55,7 @@ def test_the_wall_is_the_mean_of_bare_steps() -> None:
         *stretch(Phase.WARM_UP, *(5 * [900])),
         *stretch(Phase.BARE, 5_000, 100, 200, 300),
         *stretch(Phase.ATTACHING, 4_000),
-        *stretch(Phase.SAMPLED, 1_000, 1_000),
+        *stretch(Phase.SAMPLED, 1_000, 500, 500),
         *stretch(Phase.BARE, 7_000, 200, 200),
         *stretch(Phase.TRACED, 800),
     )
@@ -63,7 +64,7 @@ def test_the_wall_is_the_mean_of_bare_steps() -> None:
     factor = math.exp(2.776 * (20_000 / 4 / 5) ** 0.5 / 200)
     assert found.wall.ci95_ns == (pytest.approx(200 / factor, rel=0.003), pytest.approx(200 * factor, rel=0.003))
     assert found.wall.interval == "t over blocks"
-    assert found.steps == Steps("optimizer", "train.py:7", count=3 + 16, warm_up=3 + 5, measured=5)
+    assert found.steps == Steps("optimizer", "train.py:7", count=3 + 17, warm_up=3 + 5, measured=5)
 
 
 def test_the_step_is_divided_by_the_stacks_inside_it() -> None:
@@ -86,7 +87,7 @@ def test_stacks_outside_the_steps_are_left_out_and_counted() -> None:
     ]
     found = budget(*bare(100, 300, 300, 100), turns=(turn,))
     assert (ns_of(found), found.samples) == ({"python": 120, "wait": 80}, 1_000)
-    assert found.warnings == ("250 of 1,250 stacks of the main thread lie outside the steps and are left out",)
+    assert found.warnings == ("250 of 1,250 stacks of the thread lie outside the steps and are left out",)
 
 
 @pytest.mark.parametrize("folder", ["", "site-packages/"])
@@ -150,8 +151,20 @@ def test_without_steps_the_budget_is_of_the_run() -> None:
     )
 
 
-def test_too_few_bare_steps_are_none() -> None:
-    found = budget(*stretch(Phase.WARM_UP, 1, 1), *bare(100, 100))
+def test_too_few_bare_steps_and_all_that_were_not_traced_set_the_wall() -> None:
+    rows = [*stretch(Phase.WARM_UP, 150, 50), *stretch(Phase.SAMPLED, 200, 300), *stretch(Phase.TRACED, 7_000)]
+    found = budget(*rows, *bare(100, 200)[1:])
+    assert (found.per, found.wall.ns, found.steps.measured, found.samples) == ("step", round(1_000 / 6), 0, 1_000)
+    assert found.steps.count == 3 + 7
+    assert (
+        "too few steps ran without an instrument: the wall is the mean of all steps but the traced ones"
+        in found.warnings
+    )
+    assert budget(*rows, *bare(100, 200, 600)).wall.ns == 300
+
+
+def test_fewer_than_three_steps_are_none() -> None:
+    found = budget(*stretch(Phase.WARM_UP, 1, 1), *stretch(Phase.TRACED, 5, 5, 5))
     assert (found.per, found.wall.ns, found.steps.found_by, found.samples) == ("run", 5_000_000, "none", 1_000)
     assert found.warnings == (
         (
@@ -159,7 +172,7 @@ def test_too_few_bare_steps_are_none() -> None:
             " --step names one"
         ),
     )
-    assert budget(*bare(100, 100, 100)).per == "step"
+    assert budget(*stretch(Phase.WARM_UP, 1, 1, 1)).per == "step"
 
 
 @pytest.mark.parametrize(
@@ -200,6 +213,54 @@ def test_few_stacks_are_rough() -> None:
 )
 def test_a_drift_is_said(later_ns: int, warnings: tuple[str, ...]) -> None:
     assert budget(*bare(*(9 * [1_000]), 90_000, *(10 * [later_ns]))).warnings == warnings
+
+
+@pytest.mark.parametrize(("sampled_ns", "unlike"), [(895, True), (900, False), (3_000, False), (3_100, True)])
+def test_sampled_steps_that_the_sampler_does_not_explain(sampled_ns: int, unlike: bool) -> None:
+    rows = [*bare(*(20 * [1_000])), *stretch(Phase.SAMPLED, 70_000, *(20 * [sampled_ns]))]
+    found = budget(*rows)
+    assert found.sampling.step_ratio == sampled_ns / 1_000
+    said = (
+        f"sampled steps took {sampled_ns / 1_000:.2f} times as long as bare ones, which the sampler does not explain: the"
+        " program's steps change, and the interval covers both"
+    )
+    assert found.warnings == ((said,) if unlike else ())
+    low, high = found.wall.ci95_ns
+    every = (7_777 + 20_000 + 70_000 + 20 * sampled_ns) / 42
+    assert (low, high) == (1_000.0, every if unlike else 1_000.0)
+    assert found.wall.ns == 1_000
+
+
+def test_without_both_there_is_no_ratio() -> None:
+    assert budget(*bare(*(20 * [1_000]))).sampling.step_ratio is None
+    # The first step of a stretch is left out.
+    rows = [*bare(*(20 * [1_000])), *stretch(Phase.SAMPLED, 9_000), *stretch(Phase.ATTACHING, 9_000)]
+    assert budget(*rows).sampling.step_ratio is None
+    assert budget(*rows, *stretch(Phase.SAMPLED, 9_000, 2_000)).sampling.step_ratio == 2.0
+
+
+@pytest.mark.parametrize(("other_ns", "said"), [(3_001, True), (3_000, False), (333, True), (334, False)])
+def test_steps_of_two_kinds_are_said(other_ns: int, said: bool) -> None:
+    # Two of twenty are a kind, one is an exception.
+    warning = (
+        "steps are of two kinds: the median takes 1.00 µs, and 10% of them take more than three times or less than a third of"
+        " that"
+    )
+    assert budget(*bare(*(9 * [1_000]), other_ns, *(9 * [1_000]), other_ns)).warnings == ((warning,) if said else ())
+    assert budget(*bare(*(19 * [1_000]), other_ns)).warnings == ()
+
+
+def test_threads_that_could_not_be_placed_are_said_where_they_wait_for_each_other() -> None:
+    reason = "the program places its threads on cores itself"
+    parallel = main(f"{WORK};gomp_team_barrier_wait_end (libgomp.so.1)", 400)
+    found = budget(*bare(*(20 * [1_000])), turns=([main(WORK, 400), main(KERNEL, 200), parallel],), unplaced=reason)
+    assert found.warnings == (
+        (
+            f"{reason}: sampling makes its threads wait for each other, so kernel and wait/parallel are known only together"
+            " (600 ns), and may be too large"
+        ),
+    )
+    assert budget(*bare(*(20 * [1_000])), unplaced=reason).warnings == ()
 
 
 def test_warnings_of_the_recording_come_first() -> None:
@@ -298,6 +359,53 @@ def test_threads_and_children_stand_beside_it() -> None:
     assert found.samples == 2_000
 
 
+# ---------------------------------------------------------------- blocks and turns
+def test_stacks_of_the_start_count_where_the_turns_have_few() -> None:
+    start = [main(WAIT, 400), main(OUTSIDE, 50)]
+    enough = run_budget(run_of(*bare(100, 100, 100), start=start, turns=([main(WORK, 100)],)), CLASSIFIER)
+    assert (enough.samples, ns_of(enough)) == (100, {"python": 100})
+    few = run_budget(run_of(*bare(100, 100, 100), start=start, turns=([main(WORK, 99), main(OUTSIDE, 9)],)), CLASSIFIER)
+    assert (few.samples, ns_of(few)) == (499, {"python": 20, "wait": 80})
+    assert few.warnings == ("59 of 558 stacks of the thread lie outside the steps and are left out",)
+
+
+def test_stacks_that_were_taken_less_often_count_more() -> None:
+    drawn = run_of(*bare(100, 100, 100))
+    other = "thread (11): reader;read (data.py:9)"
+    blocks = [
+        block(1, main(WORK, 60), f"{other} 1"),
+        block(2, main(WAIT, 28), f"{other};clock_nanosleep (libc.so.6) 1", weight=5),
+    ]
+    found = run_budget(replace(drawn, blocks=blocks), CLASSIFIER)
+    assert (found.samples, ns_of(found)) == (200, {"python": 30, "wait": 70})
+    (reader,) = found.threads
+    assert (reader.samples, round(reader.busy_share / reader.seen_share, 3)) == (6, round(1 / 6, 3))
+
+
+def test_the_steps_of_another_thread() -> None:
+    model = "thread (12): model;serve (train.py:20);train (train.py:5)"
+    child = f'process {PID}:"x";process 14:"y";thread (12): model;train (train.py:5) 300'
+    turn = [f"{model} 300", f"{model};clock_nanosleep (libc.so.6) 100", main(WAIT, 400), child]
+    found = budget(*bare(*(10 * [100])), turns=(turn,), thread=12, thread_name="model")
+    assert (found.samples, ns_of(found), found.steps.thread) == (400, {"python": 75, "wait": 25}, "model")
+    assert [(each.name, each.thread, each.process) for each in found.threads] == [
+        ("MainThread", PID, PID),
+        ("model", 12, 14),
+    ]
+    assert validated(found.to_json())["steps"]["thread"] == "model"
+
+
+def test_other_threads_are_those_of_the_turns_or_of_the_start_where_they_were_gone() -> None:
+    reader, gone = "thread (11): reader;read (data.py:9)", "thread (13): gone;f (a.py:1)"
+    start = [main(WORK, 9), f"{reader} 500", f"{gone} 70"]
+    turns = ([main(WORK, 200), f"{reader};clock_nanosleep (libc.so.6) 200"],)
+    found = run_budget(run_of(*bare(100, 100, 100), start=start, turns=turns), CLASSIFIER)
+    assert {each.name: (each.samples, each.busy_share) for each in found.threads} == {
+        "reader": (200, 0.0),
+        "gone": (70, pytest.approx(70 / 200)),
+    }
+
+
 # ---------------------------------------------------------------- slowest steps
 USUAL = {"ns": 1_000_000, "user_ns": 900_000, "system_ns": 50_000}
 
@@ -369,7 +477,8 @@ def test_it_is_stored_loaded_and_shown(tmp_path: Path) -> None:
     assert stored.steps is not None
     assert drawn.steps is not None
     pd.testing.assert_frame_equal(stored.steps, drawn.steps)
-    assert [[thread.samples for thread in turn] for turn in stored.threads] == [[1_000], [1_000, 200]]
+    blocks = [(each.turn, each.weight, [thread.samples for thread in each.threads]) for each in stored.blocks]
+    assert blocks == [(1, 1, [1_000]), (2, 1, [1_000, 200])]
     found = ol.load(path)
     assert isinstance(found, RunBudget)
     document = validated(found.to_json())
@@ -380,6 +489,7 @@ def test_it_is_stored_loaded_and_shown(tmp_path: Path) -> None:
         "count": 9,
         "warm_up": 4,
         "measured": 4,
+        "thread": "",
     }
     assert (document["command"], document["exit_code"], document["per"]) == (["train.py", "--epochs", "3"], 7, "step")
     assert sum(row["ns"] for row in document["host"]) == document["wall"]["ns"] == 200

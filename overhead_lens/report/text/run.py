@@ -148,7 +148,7 @@ def counts(run: RunBudget) -> str:
 
 def phases_line(run: RunBudget) -> str:
     """What the whole run was spent on."""
-    names = {"warm_up": "warm-up", "steps": f"{run.steps.count:,} steps"}
+    names = {"warm_up": "warm-up", "steps": f"{run.steps.count - run.steps.warm_up:,} steps"}
     times = ", ".join(f"{names.get(phase.name, phase.name)} {format_ns(phase.wall_ns)}" for phase in run.phases)
     return f"{format_ns(run.run_ns)} in all: {times}"
 

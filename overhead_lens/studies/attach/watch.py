@@ -75,10 +75,10 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
         before = _load_before(watched.pid) if load else ()
         time.sleep(0 if load else _PIECE_S)
     listener.step("reading symbols")
-    with _explained(process), PySpy().start(watched) as running, Placement(watched.pid, busiest.thread) as placement:
+    with _explained(process), PySpy().start(watched) as running, Placement(watched.pid) as placement:
         during = _reading(watched.pid)
         running.wait_until_begun()
-        placement.place(running.pid)
+        placement.place(busiest.thread, running.pid)
         listener.step(f"watching process {watched.pid} for {seconds:g} s")
         begun_ns = time.monotonic_ns()
         left_s = seconds

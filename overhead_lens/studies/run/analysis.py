@@ -230,7 +230,7 @@ def run_budget(run: StoredRun, classifier: Classifier) -> RunBudget:
             *placement_warnings(meta.unplaced, host),
         ),
         capture=str(run.path),
-        phases=phases(run, has_steps=counted is not None),
+        phases=phases(run, _set_up(run), has_steps=counted is not None),
         run_ns=meta.wall_ns,
         sampling=Sampling(meta.rate_hz, samples, ratio),
         cross_checks=checks,
@@ -258,6 +258,18 @@ def _of_steps(run: StoredRun) -> list[SampledThread]:
     in_turns = [thread for turn, thread in found if turn]
     enough = sum(stack.count for stack in _inside(in_turns, home)) >= warnings.FEW_STACKS
     return in_turns if enough else [thread for _, thread in found]
+
+
+def _set_up(run: StoredRun) -> list[Stack]:
+    """Stacks of the main thread before the sampler's first turn, without those inside the steps."""
+    home = _home(run)
+    main = [
+        _weighted(thread, block.weight)
+        for block in run.blocks
+        for thread in block.threads
+        if not block.turn and is_main(thread, run.meta.pid)
+    ]
+    return [stack for thread in main for stack in thread.stacks if home is None or not _passes(stack, home)]
 
 
 def _has_steps(thread: SampledThread, run: StoredRun) -> bool:
@@ -326,7 +338,7 @@ def _counted(steps: pd.DataFrame | None) -> pd.DataFrame | None:
     """The steps that set the wall: bare ones, or all that were not recorded where these are too few; None without enough.
 
     Returns:
-        ``ns``, begin, end, number, ``is_bare``, and what each step added to the counters.
+        ``ns``, begin, end, number, ``is_bare`` (of none where all set the wall), and what each step added to the counters.
     """
     if steps is None:
         return None
@@ -337,7 +349,7 @@ def _counted(steps: pd.DataFrame | None) -> pd.DataFrame | None:
     table["ns"] = steps["end_ns"] - steps["begin_ns"]
     # A stretch's first step holds what starting or ending an instrument left behind.
     table["is_bare"] = (steps["phase"] == Phase.BARE) & (steps["phase"].shift(1) == Phase.BARE)
-    bare, unrecorded = table[table["is_bare"]], table[steps["phase"] != Phase.TRACED]
+    bare, unrecorded = table[table["is_bare"]], table[steps["phase"] != Phase.TRACED].assign(is_bare=False)
     kept: pd.DataFrame = bare if len(bare) >= _FEWEST_STEPS else unrecorded
     return kept if len(kept) >= _FEWEST_STEPS else None
 
@@ -387,7 +399,7 @@ def _host(
     shares = shares_of_blocks(blocks, classifier)
     checks: tuple[CrossCheck, ...] = ()
     if traced is not None and not told:
-        check = compared(operators_of_stacks(shares, wall.ns), traced)
+        check = compared(operators_of_stacks(blocks, wall.ns, classifier), traced)
         checks = (check,)
         if not check.agree:
             shares = decided_by_trace(shares, traced.ns / wall.ns)

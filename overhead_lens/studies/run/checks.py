@@ -8,6 +8,7 @@ operators.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +16,13 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.budget.model import CrossCheck, Reading
-from overhead_lens.budget.shares import Shares
+from overhead_lens.budget.shares import Shares, draw_over_blocks
 from overhead_lens.budget.trace import LOOP_EVENT, trace_budget
 from overhead_lens.captures.files import KINETO
 from overhead_lens.instruments.trace.evidence import Traced
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.kineto.read import read_events
+from overhead_lens.stack import Stack
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
@@ -83,14 +85,19 @@ def operators_of_trace(events: pd.DataFrame, timing: Traced, wall_ns: float, cla
     return Reading(ns, (max(0.0, ns - half_ns), min(wall_ns, ns + half_ns)))
 
 
-def operators_of_stacks(shares: Shares, wall_ns: float) -> Reading:
-    """Time in operators per step by stacks."""
-    weight = sum(each for attribution, each in shares.attributions.items() if in_operators(attribution))
-    share = weight / shares.weight
-    columns = [HOST_CATEGORIES.index(category) for category in _CATEGORIES]
-    drawn = shares.replicates[:, columns].sum(axis=1)
+def operators_of_stacks(blocks: Sequence[Sequence[Stack]], wall_ns: float, classifier: Classifier) -> Reading:
+    """Time in operators per step by stacks, in blocks of consecutive ones; at least one stack in all."""
+    counts = np.array([_inside_and_outside(block, classifier) for block in blocks if block]).T
+    drawn = draw_over_blocks(counts)[:, 0]
+    share = counts[0].sum() / counts.sum()
     low, high = np.quantile(drawn, [0.025, 0.975]) - drawn.mean() + share
-    return Reading(share * wall_ns, (max(0.0, float(low)) * wall_ns, min(1.0, float(high)) * wall_ns))
+    return Reading(float(share) * wall_ns, (max(0.0, float(low)) * wall_ns, min(1.0, float(high)) * wall_ns))
+
+
+def _inside_and_outside(block: Sequence[Stack], classifier: Classifier) -> tuple[float, float]:
+    """Stacks in operators, and all others."""
+    inside = sum(stack.count for stack in block if in_operators(classifier.classify(stack).attribution))
+    return float(inside), float(sum(stack.count for stack in block) - inside)
 
 
 def compared(samples: Reading, trace: Reading) -> CrossCheck:

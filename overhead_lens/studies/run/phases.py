@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
+from overhead_lens.stack import Stack
 from overhead_lens.studies.run.stored import StoredRun
 
 _IMPORTING = "<frozen importlib._bootstrap"
@@ -27,19 +29,27 @@ class PhaseTime:
     wall_ns: int
 
 
-def phases(run: StoredRun, *, has_steps: bool) -> tuple[PhaseTime, ...]:
-    """The phases of a run; they sum to its wall."""
+def phases(run: StoredRun, set_up: Sequence[Stack], *, has_steps: bool) -> tuple[PhaseTime, ...]:
+    """The phases of a run; they sum to its wall.
+
+    Args:
+        run: As it was recorded.
+        set_up: Stacks of its main thread before the steps.
+        has_steps: Whether steps were measured.
+    """
     meta = run.meta
     begin_ns, end_ns = meta.begun_ns, meta.begun_ns + meta.wall_ns
     if not begin_ns:
         return (PhaseTime("other", meta.wall_ns),)
     spans = _merged([(each.begin_ns, each.end_ns) for each in meta.compilations], (begin_ns, end_ns))
-    first_ns = settled_ns = last_ns = end_ns
+    moments = (begin_ns, end_ns, end_ns, end_ns)
     if has_steps and meta.first_ns and run.steps is not None:
-        first_ns, last_ns = meta.first_ns, int(run.steps["end_ns"].iloc[-1])
-        settled_ns = meta.settled_ns or last_ns
+        last_ns = int(run.steps["end_ns"].iloc[-1])
+        moments = (begin_ns, meta.first_ns, meta.settled_ns or last_ns, last_ns)
+    # They are noted one after the other, by a program that may end in between.
+    _, first_ns, settled_ns, last_ns = (min(moment, end_ns) for moment in accumulate(moments, max))
     set_up_ns = _left(spans, begin_ns, first_ns)
-    import_ns = round(_import_share(run) * set_up_ns)
+    import_ns = round(_import_share(set_up) * set_up_ns)
     times = {
         "import": import_ns,
         "compile": sum(end - begin for begin, end in spans),
@@ -50,17 +60,12 @@ def phases(run: StoredRun, *, has_steps: bool) -> tuple[PhaseTime, ...]:
     return tuple(PhaseTime(name, ns) for name, ns in times.items() if ns)
 
 
-def _import_share(run: StoredRun) -> float:
-    """Share of the set-up's stacks that import a module."""
-    importing = taken = 0
-    for block in run.blocks:
-        for thread in block.threads if not block.turn else ():
-            if thread.process != run.meta.pid or thread.thread != run.meta.pid:
-                continue
-            for stack in thread.stacks:
-                taken += stack.count
-                importing += stack.count * any(frame.location.startswith(_IMPORTING) for frame in stack.frames)
-    return importing / taken if taken else 0.0
+def _import_share(stacks: Sequence[Stack]) -> float:
+    """Share of the stacks that import a module."""
+    importing = sum(
+        stack.count for stack in stacks if any(frame.location.startswith(_IMPORTING) for frame in stack.frames)
+    )
+    return importing / (sum(stack.count for stack in stacks) or 1)
 
 
 def _merged(spans: Sequence[tuple[int, int]], window: tuple[int, int]) -> list[tuple[int, int]]:

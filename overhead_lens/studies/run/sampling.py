@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -67,11 +66,10 @@ class RunSampler:
         self._pid, self._area, self._folder = pid, area, folder
         self._began_s = 0.0
         self._running: Running | None = None
-        self._until_closed = ExitStack()
-        self._placement: Placement | None = None
+        self._placement = Placement(pid)
         self._rate_hz, self._children = RATE_HZ, False
         self._alive: frozenset[int] = frozenset()
-        self._clocks = [(0, 0)]
+        self._clocks: list[tuple[int, int]] = []
         self._replaced = False
         self._children_clocks: tuple[int, dict[int, int]] = (0, {})
         self._busy: set[int] = set()
@@ -83,7 +81,7 @@ class RunSampler:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._until_closed:
+        with self._placement:
             self._end()
 
     @property
@@ -104,7 +102,7 @@ class RunSampler:
                 self._refusing(self._replace)
             elif area.read(Word.WANTED) > area.read(Word.ANSWERED):
                 self._refusing(self._answer)
-            elif self._state is _State.PLACED and self._placement is not None:
+            elif self._state is _State.PLACED:
                 self._placement.follow()
             elif self._is_whole():
                 self._refusing(lambda: self._restart(_LEAST_RATE_HZ))
@@ -132,6 +130,10 @@ class RunSampler:
 
     def _sample(self) -> None:
         """Have the sampler take stacks of the steps, on their own core."""
+        if self._state is _State.PLACED:
+            # Of other steps from now on.
+            self._rest()
+            self._clocks = []
         if self._state is _State.FREE:
             if self._rate_hz < RATE_HZ:
                 self._restart(RATE_HZ)
@@ -142,10 +144,7 @@ class RunSampler:
             self._restart(self._rate_hz)
         running = self._running
         assert running is not None
-        if self._placement is None:
-            thread = self._area.read(Word.THREAD)
-            self._placement = self._until_closed.enter_context(Placement(self._pid, thread))
-        placed = self._placement.place(running.pid)
+        placed = self._placement.place(self._area.read(Word.THREAD), running.pid)
         self._area.write(Word.PLACED, int(placed))
         self.unplaced = self._placement.reason
         running.resume()
@@ -162,8 +161,7 @@ class RunSampler:
 
     def _put_back(self) -> None:
         """Let the program's threads run where they could before."""
-        if self._placement is not None:
-            self._placement.put_back()
+        self._placement.put_back()
         self._area.write(Word.PLACED, 0)
 
     def _has_busy_children(self) -> bool:
