@@ -71,7 +71,7 @@ class Bench:
         """
         times = self.folder / "times.json"
         times.unlink(missing_ok=True)
-        options = ["--around", *program.operators] if program.operators else []
+        options: list[object] = ["--around", *program.operators] if program.operators else []
         options += ["--times", times, "--mark", program.mark, "--steps", program.steps]
         options += [] if way.collects else ["--no-gc"]
         smallest = program.smallest if way.smallest else ()

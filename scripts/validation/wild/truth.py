@@ -97,7 +97,7 @@ def share(readings: Readings, by: Difference) -> float:
     """What a step takes longer at its own sizes by one of the differences, as a share of the step."""
     value = attrgetter({"walls": "step_ns", "operators": "around_ns", "trace": "operators_ns"}[by])
     longer_ns = min(value(readings.usual), value(readings.kept)) - value(readings.smallest)
-    return max(longer_ns, 0.0) / readings.usual.step_ns
+    return float(max(longer_ns, 0.0) / readings.usual.step_ns)
 
 
 def bounds(readings: Readings, by: Sequence[Difference]) -> Bounds:
