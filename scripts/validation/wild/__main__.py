@@ -58,7 +58,7 @@ CLAIM = Claim(
 )
 
 TRUTHS = Claim(
-    claim="wild-truths",
+    claim="clocked-programs",
     question="How long do the kernels of other people's programs take, by clocks?",
     method=(
         "Each program is clocked with as many threads as cores, with one, without the garbage collector, with pages that malloc "
