@@ -12,7 +12,10 @@ import pytest
 from tests.cli.run import lens_apart
 from tests.documents import validated
 
-pytestmark = [pytest.mark.measures, pytest.mark.skipif(sys.platform != "linux", reason="processes are watched on Linux")]
+pytestmark = [
+    pytest.mark.measures,
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are watched on Linux"),
+]
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 
@@ -58,7 +61,15 @@ def measured(folder: Path, *command: object) -> dict[str, Any]:
     meta = json.loads((folder / "run" / "meta.json").read_text())
     assert sum(phase["wall_ns"] for phase in document["phases"]) == meta["wall_ns"]
     assert {path.name for path in (folder / "run").iterdir()} <= {
-        *("meta.json", "steps.parquet", "stacks.txt.gz", "kineto.json.gz", "report.txt", "trace.pftrace", "profiler.log"),
+        *(
+            "meta.json",
+            "steps.parquet",
+            "stacks.txt.gz",
+            "kineto.json.gz",
+            "report.txt",
+            "trace.pftrace",
+            "profiler.log",
+        ),
     }
     return document
 

@@ -242,15 +242,13 @@ while True:
 
 @two_cores
 @pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGTERM])
-def test_the_guard_puts_back_what_a_killed_program_left(
-    target: Target, sampler: int, ended_by: signal.Signals
-) -> None:
+def test_the_guard_puts_back_what_a_killed_program_left(target: Target, sampler: int, ended_by: signal.Signals) -> None:
     other = target.does("thread")
     command = [sys.executable, "-c", PLACING, str(target.pid), str(other), str(sampler)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as placing:
         assert placing.stdout is not None
         guarding = int(placing.stdout.readline())
-        ((core,), policy), = how(other)
+        (((core,), policy),) = how(other)
         assert policy == os.SCHED_BATCH
         assert how(target.pid) == [(CORES - {core}, os.SCHED_OTHER)]
         later = target.does("thread")

@@ -10,7 +10,10 @@ from overhead_lens.readers.py_spy.paths import shortened
 @pytest.mark.parametrize(
     ("path", "short"),
     [
-        ("/opt/env/lib/python3.11/site-packages/transformers/models/gpt2.py", "site-packages/transformers/models/gpt2.py"),
+        (
+            "/opt/env/lib/python3.11/site-packages/transformers/models/gpt2.py",
+            "site-packages/transformers/models/gpt2.py",
+        ),
         ("/usr/lib/python3/dist-packages/six.py", "site-packages/six.py"),
         ("/usr/lib/python3.11/json/decoder.py", "lib/python3.11/json/decoder.py"),
         ("/usr/lib/python3/apt/cache.py", "lib/python3/apt/cache.py"),

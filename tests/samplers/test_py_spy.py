@@ -14,7 +14,7 @@ from overhead_lens.instruments.samples.sampler import Sampling
 from overhead_lens.machine.other_process import thread_states
 from overhead_lens.samplers import py_spy
 from overhead_lens.samplers.py_spy import PySpy, explain_failure
-from overhead_lens.samplers.sampler import NotPermittedError, NoStackError, Running, SamplerRun, Watch
+from overhead_lens.samplers.sampler import NoStackError, NotPermittedError, Running, SamplerRun, Watch
 from tests.drawn.speedscope import speedscope
 
 NO_PERMISSION = (
@@ -127,7 +127,7 @@ def begun(folder: Path, watch: Watch) -> SamplerRun:
 
 def test_stopped_it_writes_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = (
-        f'trap \'{WRITES.strip()}; echo "Samples: 3 Errors: 0"; exit\' INT\n'
+        f"trap '{WRITES.strip()}; echo \"Samples: 3 Errors: 0\"; exit' INT\n"
         'echo "py-spy> Sampling process 50 times a second"\nwhile :; do sleep 0.01; done'
     )
     stand_in(tmp_path, monkeypatch, script)
@@ -176,7 +176,7 @@ def test_found_beside_the_interpreter_then_on_the_path(tmp_path: Path, monkeypat
 
 # ---------------------------------------------------------------- resting
 LOOPS = (
-    'trap \'{}; echo "Samples: 3 Errors: 0"; exit\' INT\n'
+    "trap '{}; echo \"Samples: 3 Errors: 0\"; exit' INT\n"
     'echo "py-spy> Sampling process 50 times a second"\nwhile :; do sleep 0.01; done'
 )
 

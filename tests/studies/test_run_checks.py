@@ -15,9 +15,9 @@ from overhead_lens.budget.shares import Shares, shares_of_blocks
 from overhead_lens.captures.files import KINETO
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.py_spy.stacks import parse_stacks
+from overhead_lens.stack import Stack
 from overhead_lens.studies.run.analysis import RunBudget, run_budget_of
 from overhead_lens.studies.run.checks import compared, decided_by_trace, in_operators, operators_of_stacks
-from overhead_lens.stack import Stack
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.rules import Attribution
 from tests.documents import validated
@@ -54,7 +54,9 @@ def ns_of(found: RunBudget) -> dict[str, int]:
     return {each.category: each.ns for each in found.host if each.ns}
 
 
-@pytest.mark.parametrize(("name", "inside"), [("python", False), ("wait", False), ("kernel", True), ("dispatcher", True), ("parallel", True)])
+@pytest.mark.parametrize(
+    ("name", "inside"), [("python", False), ("wait", False), ("kernel", True), ("dispatcher", True), ("parallel", True)]
+)
 def test_what_an_operator_spends(name: str, inside: bool) -> None:
     (stack,) = parse_stacks([f"{PARTS[name]} 1"])
     assert in_operators(CLASSIFIER.classify(stack).attribution) == inside

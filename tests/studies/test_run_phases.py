@@ -13,7 +13,9 @@ from tests.documents import validated
 from tests.drawn.runs import KERNEL, OUTSIDE, WORK, block, main, run_of, stretch
 from tests.drawn.stacks import CLASSIFIER
 
-IMPORTING = main("<module> (train.py:1);_call_with_frames_removed (<frozen importlib._bootstrap>:241);f (torch.py:3)", 30)
+IMPORTING = main(
+    "<module> (train.py:1);_call_with_frames_removed (<frozen importlib._bootstrap>:241);f (torch.py:3)", 30
+)
 
 
 def times(run: StoredRun) -> dict[str, int]:

@@ -110,7 +110,13 @@ def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Drawn:
     drawn = Drawn(tmp_path)
 
     def start(watch: Watch) -> DrawnRunning:
-        assert (watch.pid, watch.duration_s, watch.bound, watch.native, watch.by_thread) == (PID, None, True, True, True)
+        assert (watch.pid, watch.duration_s, watch.bound, watch.native, watch.by_thread) == (
+            PID,
+            None,
+            True,
+            True,
+            True,
+        )
         drawn.does(f"start at {watch.rate_hz} Hz{' with children' if watch.subprocesses else ''}")
         return DrawnRunning(drawn)
 
@@ -243,9 +249,7 @@ def test_a_program_without_steps_is_looked_at_less_often(drawn: Drawn, sampler: 
     assert [(each.rate_hz, each.run.sample_count) for each in sampler.sampled] == [(100, 1), (20, 2), (100, 3)]
 
 
-def test_a_thread_that_hardly_runs_while_it_is_sampled_is_stopped_less_often(
-    drawn: Drawn, sampler: RunSampler
-) -> None:
+def test_a_thread_that_hardly_runs_while_it_is_sampled_is_stopped_less_often(drawn: Drawn, sampler: RunSampler) -> None:
     turn(drawn, sampler, 1, sampled_s=0.6, resting_s=1.0)
     turn(drawn, sampler, 2, sampled_s=0.59, resting_s=1.0)
     assert drawn.said() == [*SAMPLE, *REST, *SAMPLE, *REST]
