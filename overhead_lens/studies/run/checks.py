@@ -1,9 +1,9 @@
 """Compares what stacks say of a step with the trace of some steps (pure).
 
 Taking stacks stops all threads of the program, recording a trace stops none. But recording an event takes about as long as a
-small operator, and nobody knows how much of it lies inside of operators: their time is somewhere between what the trace shows and that
-less all that recording has cost. Where the stacks are outside of this range the trace decides how long operators take, and stacks
-only divide the time inside and outside of them; unless other libraries have kernels, which a trace does not see.
+small operator, and nobody knows how much of it lies inside of operators: their time is somewhere between what the trace shows and
+that less all that recording has cost. Where the stacks are outside of this range the trace decides how long operators take, and
+stacks only divide the time inside and outside of them; unless other libraries have kernels, which a trace does not see.
 """
 
 from __future__ import annotations
