@@ -11,6 +11,7 @@ import pytest
 from overhead_lens.instruments.samples import worker
 from overhead_lens.instruments.samples.record import SampleStacks
 from overhead_lens.samplers.sampler import SamplerRun
+from tests.drawn.speedscope import sequence
 
 CALLS, CALL_NS = 50, 2_000
 
@@ -70,6 +71,6 @@ def test_stacks_of_settling_are_not_kept(tmp_path: Path) -> None:
         "measured_loop (overhead_lens/worker/loop.py:3);settle (mine.py:3) 7",
     ]
     samples = SampleStacks()
-    samples.add(SamplerRun("\n".join(lines) + "\n", 54, 3))
+    samples.add(SamplerRun((sequence("\n".join(lines)),), 54, 3))
     assert samples.folded == [f"{lines[2]}\n{lines[3]}\n"]
     assert (samples.taken.samples, samples.taken.errors, samples.taken.reason) == (12, 3, None)

@@ -19,7 +19,7 @@ import pytest
 
 from overhead_lens.program import watcher as watching
 from overhead_lens.program.area import NOTES, Area, Phase, Step, Word
-from overhead_lens.program.loops import EACH, LEFT, TICK, Loop
+from overhead_lens.program.loops import LEFT, TICK, Loop
 from overhead_lens.program.watcher import KINDS, StepWatcher
 
 MS = 1_000_000

@@ -29,6 +29,7 @@ from overhead_lens.samplers.sampler import SamplerRun
 from overhead_lens.target import Target, parse_target
 from overhead_lens.worker import workload
 from tests.compiler import needs_compiler
+from tests.drawn.speedscope import sequence
 
 # Stacks of each process that do not count.
 SETTLING = 40
@@ -245,7 +246,7 @@ class Attached:
         if self.pid < 0:
             raise MeasurementError("refused")
         settling = f"g (a.py:1);settle (overhead_lens/instruments/samples/worker.py:61);f (a.py:1) {SETTLING}\n"
-        return SamplerRun(f"{settling}f (a.py:1) {self.pid}\n", self.pid + SETTLING, 0)
+        return SamplerRun((sequence(f"{settling}f (a.py:1) {self.pid}"),), self.pid + SETTLING, 0)
 
 
 class Spinning(Asked):

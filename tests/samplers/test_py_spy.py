@@ -15,7 +15,7 @@ from overhead_lens.instruments.samples.sampler import Sampling
 from overhead_lens.machine.other_process import thread_states
 from overhead_lens.samplers import py_spy
 from overhead_lens.samplers.py_spy import PySpy, explain_failure
-from overhead_lens.samplers.sampler import NotPermittedError, NoStackError, Running, SamplerRun, Watch
+from overhead_lens.samplers.sampler import NoStackError, NotPermittedError, Running, SamplerRun, Watch
 from tests.drawn.speedscope import speedscope
 
 NO_PERMISSION = (
