@@ -58,13 +58,10 @@ def profile(
     quiet: Quiet = False,
 ) -> None:
     """Measure a scenario or a plain function and print where its time goes."""
-    from overhead_lens.export.capture import draw
     from overhead_lens.machine.request import QUICK, STANDARD, Request
     from overhead_lens.recorder.single import record
-    from overhead_lens.stored import budget_of
     from overhead_lens.target import parse_target
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.terminal.output import Format, show_drawn
     from overhead_lens.terminal.progress import progress
     from overhead_lens.terminal.refine import MOST_PROCESSES, Refining, ending_early, parse_share
 
@@ -86,12 +83,19 @@ def profile(
     if cold is not None:
         if until is not None or instructions:
             raise UsageError("--cold measures two sides in turns: leave --until and --instructions out")
+        from overhead_lens.terminal.output import Format
+
         _compare_with_cold(request, parse_bytes(cold), Format(json_, html, classifier), classifier, quiet=quiet)
         return
     with ending_early() as interrupted, progress(quiet=quiet) as screen:
         watch = Refining(MOST_PROCESSES if until else request.effort.processes, classifier, screen, until_share)
         path = record(request, screen, watch)
         screen.step("analyzing")
+        # Imported by now, while the first processes loaded.
+        from overhead_lens.export.capture import draw
+        from overhead_lens.stored import budget_of
+        from overhead_lens.terminal.output import Format, show_drawn
+
         budget = budget_of(path, classifier)
     show_drawn(
         budget.breakdown, Format(json_, html, classifier), lambda: draw(path, budget.breakdown, classifier), "capture"

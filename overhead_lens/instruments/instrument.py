@@ -6,7 +6,8 @@ Every instrument is a folder: ``worker.py`` runs in the measured process, ``reco
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -21,11 +22,20 @@ from overhead_lens.machine.request import Listener, Request
 class When(Enum):
     """The process of a recording in which an instrument measures."""
 
-    TRACED = auto()
-    """The traced one, which is not timed."""
-
     TIMED = auto()
     """Every timed one, one after the other."""
+
+    SAMPLED = auto()
+    """Every timed one after that, as many at once as cores are idle (``SideBySide``)."""
+
+    RECORDED = auto()
+    """The traced one: a timed one that has been sampled, beside another that is sampled (``SideBySide``)."""
+
+    TRACED = auto()
+    """The traced one after that, by itself."""
+
+    CHANGED = auto()
+    """Every timed one after that, one after the other: the call is no longer what was timed."""
 
     LAST = auto()
     """The last timed one, at its end."""
@@ -56,6 +66,29 @@ class Instrument(Protocol):
         """Write its files; returns its note for ``meta.json``, None for nothing."""
 
 
+class Begun(Protocol):
+    """A measurement that goes on."""
+
+    def end(self) -> None:
+        """Wait until it has measured enough, and have it end."""
+
+    def keep(self) -> None:
+        """Wait for what was measured, and keep it."""
+
+
+class SideBySide(Instrument, Protocol):
+    """An instrument that may measure on one core while another process is measured on another."""
+
+    def begin(self, stack: ExitStack, turn: Turn, core: int | None) -> Begun | None:
+        """Begin to measure in a process; None if there is nothing to measure.
+
+        Args:
+            stack: Ends what was begun.
+            turn: The process.
+            core: The process's meanwhile; None where it is measured by itself.
+        """
+
+
 Kind = TypeVar("Kind", bound=Instrument)
 
 
@@ -81,6 +114,11 @@ class Recording:
     def compiles(self) -> bool:
         """Whether torch.compile is applied to the call: by request, or, as its workers know, by a remedy."""
         return self.request.compiles if self.workload is None else self.workload.compiles
+
+    @property
+    def device(self) -> str:
+        """Kind of the device that the call uses."""
+        return "cpu" if self.workload is None else self.workload.device.partition(":")[0]
 
     def of(self, kind: type[Kind]) -> Kind:
         """The instrument of that type."""
@@ -114,3 +152,18 @@ class Turn:
     def warn(self, what: str, error: MeasurementError) -> None:
         """Add what is missing and why to the report's warnings."""
         self.recording.warnings.append(f"{what}: {error}")
+
+
+def measure_at_once(jobs: Iterable[tuple[SideBySide, Turn, int | None]]) -> None:
+    """Have instruments measure at the same time, each in its process on its core."""
+    with ExitStack() as stack:
+        finish([instrument.begin(stack, turn, core) for instrument, turn, core in jobs])
+
+
+def finish(begun: Sequence[Begun | None]) -> None:
+    """End measurements that go on at the same time, then keep what they measured."""
+    going_on = [each for each in begun if each is not None]
+    for each in going_on:
+        each.end()
+    for each in going_on:
+        each.keep()

@@ -16,12 +16,12 @@ from overhead_lens.instruments.samples.record import SampleStacks
 from overhead_lens.instruments.trace.record import RecordTrace
 
 INSTRUMENTS: tuple[Callable[[], Instrument], ...] = (
-    ListGuards,
-    RecordTrace,
-    Calibrate,
     Clock,
-    SampleStacks,
     MeasurePageFaults,
+    SampleStacks,
+    RecordTrace,
+    ListGuards,
+    Calibrate,
     Ablate,
     MeasurePeaks,
     CountInstructions,

@@ -241,6 +241,6 @@ def ask_all(workers: Sequence[Worker], operation: Operation[Reply], **arguments:
 
 
 def in_batches(jobs: Sequence[_Job]) -> list[Sequence[_Job]]:
-    """Batches of jobs whose workers get ready side by side: at most one per core, or two."""
-    most = max(2, os.cpu_count() or 2)
+    """Batches of jobs whose workers get ready side by side: at most one per core, or three."""
+    most = max(3, os.cpu_count() or 3)
     return [jobs[at : at + most] for at in range(0, len(jobs), most)]

@@ -28,7 +28,7 @@ from overhead_lens.recorder.side import Side
 from overhead_lens.scenario import Arguments
 
 # Without ablation, which recompiles, and peaks, which use the whole machine.
-_INSTRUMENTS = (Clock, SampleStacks, MeasurePageFaults, ListGuards, RecordTrace)
+_INSTRUMENTS = (Clock, MeasurePageFaults, SampleStacks, RecordTrace, ListGuards)
 
 
 def record_here(request: Request, function: Callable[..., Any], arguments: Arguments, listener: Listener) -> Path:
@@ -66,8 +66,10 @@ def _record(side: Side, here: Here, started: datetime) -> Path:
         side.note_warm_up(here)
         listener.step("measuring")
         side.give_turns(When.TIMED, 0, here)
+        side.give_turns(When.SAMPLED, 0, here)
         listener.step("tracing")
         with _stderr_into(folder / "profiler.log"):
+            side.give_turns(When.RECORDED, 0, here)
             side.give_turns(When.TRACED, 0, here)
         _calibrate(side)
         listener.step("writing the capture")

@@ -37,12 +37,11 @@ from pathlib import Path
 from overhead_lens.captures import directory
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.clock.record import TIME_BLOCKS, Clock
-from overhead_lens.instruments.instrument import Instrument, Turn, When
+from overhead_lens.instruments.instrument import Instrument, Turn, When, finish
 from overhead_lens.instruments.page_faults.record import MeasurePageFaults
 from overhead_lens.instruments.peaks.record import MeasurePeaks
 from overhead_lens.instruments.registry import INSTRUMENTS
-from overhead_lens.instruments.samples.record import SampleStacks
-from overhead_lens.instruments.samples.sampler import Sampling
+from overhead_lens.instruments.samples.record import Attached, SampleStacks
 from overhead_lens.machine.cores import idle_cores, put_back, share_one_core, wait_until_idle
 from overhead_lens.machine.operations import WARM_UP
 from overhead_lens.machine.process import Worker
@@ -165,6 +164,7 @@ def _round(number: int, sides: Sequence[Side], listener: Listener, *, last: bool
                 put_back(pid, before)
             for side, worker in turns:
                 listener.step(f"tracing: {worker.name}")
+                side.give_turns(When.RECORDED, number, worker)
                 side.give_turns(When.TRACED, number, worker)
             (one, worker), (other, _) = turns
             one.give_turns(When.LAST, number, worker)
@@ -200,26 +200,22 @@ def _sample(number: int, turns: Sequence[tuple[Side, Worker]], *, threads: bool)
     if len(cores) < len(turns):
         for side, worker in turns:
             with ExitStack() as stack:
-                _keep(side, _start_sampling(side, stack, worker, count // 2, threads=threads))
+                finish([_start_sampling(side, stack, worker, count // 2, threads=threads)])
         return
     with ExitStack() as stack:
-        samplings = [
-            _start_sampling(side, stack, worker, count, core, threads=False)
-            for (side, worker), core in zip(turns, cores, strict=False)
-        ]
-        for (side, _), sampling in zip(turns, samplings, strict=True):
-            _keep(side, sampling)
+        finish(
+            [
+                _start_sampling(side, stack, worker, count, core, threads=False)
+                for (side, worker), core in zip(turns, cores, strict=False)
+            ]
+        )
 
 
 def _start_sampling(
     side: Side, stack: ExitStack, worker: Worker, count: int, core: int | None = None, *, threads: bool
-) -> Sampling | None:
+) -> Attached | None:
     samples = side.recording.of(SampleStacks)
     return samples.start(stack, side.recording.folder, worker, count, core, threads=threads)
-
-
-def _keep(side: Side, sampling: Sampling | None) -> None:
-    side.recording.of(SampleStacks).keep(sampling)
 
 
 def _time(place: tuple[int, int], turns: Sequence[tuple[Side, Worker]], lot: random.Random, parts: int) -> bool:

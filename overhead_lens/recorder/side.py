@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -15,7 +15,7 @@ from overhead_lens import __version__
 from overhead_lens.captures.directory import CAPTURE, write_meta
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.instrument import Instrument, Recording, Turn, When
+from overhead_lens.instruments.instrument import Instrument, Recording, SideBySide, Turn, When, measure_at_once
 from overhead_lens.machine.environment import describe_machine, git_commit
 from overhead_lens.machine.operations import DESCRIBE_RUNTIME, LOAD, RECOMPILE, WARM_UP, Workload
 from overhead_lens.machine.process import Process, Worker
@@ -86,6 +86,15 @@ class Side:
         for instrument in self.recording.instruments:
             if instrument.when is when:
                 instrument.measure(Turn(self.recording, process, worker))
+
+    def measure_at_once(self, jobs: Sequence[tuple[When, Turn]], cores: Sequence[int | None]) -> None:
+        """Have the instruments of each job's ``when`` measure in its process, all at the same time, on a core each."""
+        measure_at_once(
+            (cast("SideBySide", instrument), turn, core)
+            for (when, turn), core in zip(jobs, cores, strict=False)
+            for instrument in self.recording.instruments
+            if instrument.when is when
+        )
 
     def write(self, started: datetime, recorded_with: str | None = None, folder: Path | None = None) -> Path:
         """Write all files, ``meta.json`` last, into the recording's directory or another; returns it."""

@@ -1,13 +1,13 @@
-"""Records one capture: fresh workers, one of which measures at a time while all others are blocked.
+"""Records one capture: fresh workers, one of which is timed while all others are blocked.
 
-Workers warm up side by side, as many as there are cores, and end before the next ones start: few copies of the inputs are in
-memory at once, and the timed processes are spread over the recording::
+Workers warm up side by side, in batches, and end before the next ones start. As many as there are cores are timed, one by one,
+and then sampled at once, each on a core of its own. A core that is left over traces the first process meanwhile::
 
-    core 1   clock 0: warm up | timed | sampled |        | clock 1: warm up | timed | sampled |       | ...
-    core 2   tracer:  warm up |       |         | traced | clock 2: warm up |       |         | timed | ...
+    core 1   warm up 0, 1, 2 | time 0 |        | sample 0 | time 2 | sample 2 |         |         |         | warm up 3, 4 | ...
+    core 2   warm up 0, 1, 2 |        | time 1 | sample 1 |        | trace 0  | rungs 0 | rungs 1 | rungs 2 | warm up 3, 4 | ...
 
-A timed process is sampled after its blocks and then ended: so the sampler disturbs no timing, and shares and wall time come from
-the same processes, which differ in both by their address layout.
+A process is sampled after its blocks: so the sampler disturbs no timing, and shares and wall time come from the same processes,
+which differ in both by their address layout. Rungs and guards are timed in one process at a time.
 
 Whoever watches a recording sees it grow: between two measurements, while every worker is blocked, it may ask for a capture of
 what there is so far, and may end the recording there.
@@ -25,14 +25,18 @@ from typing import Protocol
 from overhead_lens.captures.directory import cannot_write, recording_directory
 from overhead_lens.errors import EndedEarly, MeasurementError
 from overhead_lens.instruments.clock.record import Clock
-from overhead_lens.instruments.instrument import Instrument, When
+from overhead_lens.instruments.instrument import Instrument, Turn, When
 from overhead_lens.instruments.registry import INSTRUMENTS
+from overhead_lens.machine.cores import idle_cores
 from overhead_lens.machine.operations import WARM_UP
 from overhead_lens.machine.process import Worker, in_batches
 from overhead_lens.machine.request import Listener, Request
 from overhead_lens.recorder.side import Side
 
 _SO_FAR = ".so-far"
+
+# What a machine does for a moment must not have processes sampled in turns.
+_LOOKS_FOR_CORES = 5
 
 
 class Watch(Protocol):
@@ -43,6 +47,9 @@ class Watch(Protocol):
     """
 
     most: int
+
+    def prepare(self) -> None:
+        """Called while processes get ready: for what takes time and must disturb none of them later, as imports."""
 
     def so_far(self, capture: Callable[[], Path], processes: int) -> str:
         """Called when so many timed processes have measured; returns why that is enough, empty if it is not.
@@ -99,31 +106,86 @@ def _is_worth_keeping(side: Side) -> bool:
 
 
 def _measure(side: Side, listener: Listener, watch: Watch | None, started: datetime) -> None:
-    """Measure in all processes, batch by batch, until there is enough; number -1 is the traced one, if anything is traced."""
+    """Measure in all processes, batch by batch, until there is enough."""
     most = side.request.effort.processes if watch is None else watch.most
-    traced = any(instrument.when is When.TRACED for instrument in side.recording.instruments)
-    batches = in_batches((0, *((-1,) if traced else ()), *range(1, most)))
-    listener.begin(1 + most + len(batches) + 1 + side.request.instructions)
+    batches = in_batches(range(most))
+    listener.begin(2 * len(batches) + most + 1 + side.request.instructions)
 
     def ends(processes: int) -> bool:
         return _ends(side, watch, processes, most, started)
 
     for batch in batches:
-        if _measure_batch(side, batch, listener, ends):
+        if _measure_batch(side, batch, listener, ends, lambda: None if watch is None else watch.prepare()):
             break
     side.give_turns(When.AFTERWARDS)
 
 
-def _measure_batch(side: Side, batch: Sequence[int], listener: Listener, ends: Callable[[int], bool]) -> bool:
+def _measure_batch(
+    side: Side,
+    batch: Sequence[int],
+    listener: Listener,
+    ends: Callable[[int], bool],
+    meanwhile: Callable[[], None],
+) -> bool:
     """Measure in the processes of a batch; whether the recording ends with it."""
-    with _warmed_up(side, [_name(number) for number in batch], listener) as workers:
-        for number, worker in zip(batch, workers, strict=True):
-            listener.step(f"measuring: {worker.name}")
-            side.give_turns(When.TIMED if number >= 0 else When.TRACED, max(0, number), worker)
-            if number >= 0 and ends(number + 1):
-                side.give_turns(When.LAST, number, worker)
-                return True
-    return False
+    with _warmed_up(side, [f"clock-{number}" for number in batch], listener, meanwhile) as workers:
+        turns = [Turn(side.recording, number, worker) for number, worker in zip(batch, workers, strict=True)]
+        return _measure_turns(side, turns, listener, ends)
+
+
+def _measure_turns(side: Side, turns: Sequence[Turn], listener: Listener, ends: Callable[[int], bool]) -> bool:
+    """Time and sample processes in groups of as many as cores are idle, and trace the very first; whether the recording ends."""
+    cores = _idle_cores()
+    traced = [(When.RECORDED, turn) for turn in turns if turn.process == 0]
+    measured: list[Turn] = []
+    ended = False
+    while not ended and len(measured) < len(turns):
+        group = turns[len(measured) : len(measured) + len(cores)]
+        for turn in group:
+            listener.step(f"timing: {turn.asked.name}")
+            side.give_turns(When.TIMED, turn.process, turn.worker)
+        listener.step(f"sampling: {', '.join(turn.asked.name for turn in group)}")
+        # A core that is left over traces; a process is not traced while it is sampled itself.
+        beside = traced if measured and len(group) < len(cores) else []
+        _look_into(side, [*((When.SAMPLED, turn) for turn in group), *beside], cores)
+        traced = [] if beside else traced
+        measured += group
+        ended = ends(len(measured) + turns[0].process)
+    _finish(side, measured, traced)
+    if ended:
+        side.give_turns(When.LAST, measured[-1].process, measured[-1].worker)
+    return ended
+
+
+def _finish(side: Side, measured: Sequence[Turn], traced: Sequence[tuple[When, Turn]]) -> None:
+    """Have the instruments measure that need the machine for themselves, in processes that have been sampled."""
+    _look_into(side, traced, [None])
+    for turn in measured:
+        if turn.process == 0:
+            side.give_turns(When.TRACED, 0, turn.worker)
+    for turn in measured:
+        side.give_turns(When.CHANGED, turn.process, turn.worker)
+
+
+def _look_into(side: Side, jobs: Sequence[tuple[When, Turn]], cores: Sequence[int | None]) -> None:
+    """Sample and trace processes at once, on a core each.
+
+    Calls that use other threads are by themselves: each would wait for threads whose core another one holds.
+    """
+    use_threads = side.recording.of(Clock).use_threads
+    if any(use_threads.get(turn.process) for _, turn in jobs):
+        for job in jobs:
+            side.measure_at_once([job], [None])
+    else:
+        side.measure_at_once(jobs, cores)
+
+
+def _idle_cores() -> Sequence[int | None]:
+    """Cores of processes that are looked into at once; a single None for one after the other, on the sampler's choice."""
+    for _ in range(_LOOKS_FOR_CORES):
+        if len(cores := idle_cores()) > 1:
+            return cores
+    return [None]
 
 
 def _ends(side: Side, watch: Watch | None, processes: int, most: int, started: datetime) -> bool:
@@ -146,18 +208,17 @@ def _capture_so_far(side: Side, started: datetime) -> Path:
     return side.write(started, folder=path)
 
 
-def _name(number: int) -> str:
-    return "tracer" if number < 0 else f"clock-{number}"
-
-
 @contextmanager
-def _warmed_up(side: Side, names: Sequence[str], listener: Listener) -> Iterator[list[Worker]]:
-    """Workers that are loaded, compiled and settled, blocked on their next request."""
+def _warmed_up(
+    side: Side, names: Sequence[str], listener: Listener, meanwhile: Callable[[], None]
+) -> Iterator[list[Worker]]:
+    """Workers that are loaded, compiled and settled, blocked on their next request; ``meanwhile`` is done while they load."""
     listener.step(f"warming up: {', '.join(names)}")
     with ExitStack() as stack:
         workers = [stack.enter_context(side.start(name)) for name in names]
         for worker in workers:
             side.send_load(worker)
+        meanwhile()
         for worker in workers:
             side.note_load(worker)
         for worker in workers:

@@ -33,7 +33,8 @@ _PAUSE_S, _LOOK_S = 2.0, 0.001
 
 _PR_SET_PDEATHSIG = 1
 
-_BEGUN = b"Sampling process"
+_BEGUN = re.compile(rb"Sampling process")
+_COUNTED = re.compile(rb"Samples: (\d+) Errors: (\d+)")
 _REFUSED = re.compile(
     r"permission denied|operation not permitted|\bEPERM\b|os error 1\b|(requires|run as) root", re.IGNORECASE
 )
@@ -93,15 +94,26 @@ class PySpyRunning:
         Raises:
             MeasurementError: It says something else, or nothing.
         """
-        deadline_s = time.monotonic() + _START_S
-        while _BEGUN not in self._chatter:
+        self._read_until(_BEGUN, _START_S, "begin")
+
+    def _read_until(self, said: re.Pattern[bytes], limit_s: float, step: str) -> re.Match[bytes]:
+        """Read what py-spy prints until it says something."""
+        deadline_s = time.monotonic() + limit_s
+        while (found := said.search(self._chatter)) is None:
             left_s = deadline_s - time.monotonic()
             if left_s <= 0 or not select.select([self._pipe], [], [], left_s)[0]:
-                raise MeasurementError(f"py-spy did not begin within {_START_S:.0f} s")
+                raise MeasurementError(f"py-spy did not {step} within {limit_s:.0f} s")
             line = self._pipe.readline()
             if not line:
-                raise _failure(self._chatter.decode(errors="replace"))
+                raise self._failure()
             self._chatter += line
+        return found
+
+    def _failure(self) -> MeasurementError:
+        """The error of a py-spy that has ended."""
+        if (code := self._process.wait()) < 0:
+            return MeasurementError(f"py-spy was ended by {signal.Signals(-code).name}")
+        return _failure(self._chatter.decode(errors="replace"))
 
     @property
     def pid(self) -> int:
@@ -157,19 +169,12 @@ class PySpyRunning:
     def finish(self) -> SamplerRun:
         """Wait for the stacks.
 
+        py-spy counts them when they are in the file; it then takes 0.3 s to give its memory back, which is not waited for.
+
         Raises:
             MeasurementError: py-spy may not attach, or took no sample; the message says which.
         """
-        try:
-            rest, _ = self._process.communicate(timeout=self._timeout_s)
-        except subprocess.TimeoutExpired:
-            raise MeasurementError(f"py-spy did not finish within {self._timeout_s:.0f} s") from None
-        chatter = (self._chatter + rest).decode(errors="replace")
-        counted = re.search(r"Samples: (\d+) Errors: (\d+)", chatter)
-        if counted is None and self._process.returncode < 0:
-            raise MeasurementError(f"py-spy was ended by {signal.Signals(-self._process.returncode).name}")
-        if counted is None:
-            raise _failure(chatter)
+        counted = self._read_until(_COUNTED, self._timeout_s, "finish")
         try:
             sequences = read_sequences(self._output.read_bytes())
         except (OSError, ValueError) as error:

@@ -6,16 +6,12 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from threading import Event
 from types import FrameType
 
-from rich.console import Group
-from rich.text import Text
-
 from overhead_lens.errors import EndedEarly, Interrupted, MeasurementError, UsageError
-from overhead_lens.report.text.breakdown import summary
-from overhead_lens.stored import budget_of
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.terminal.progress import Screen
 
@@ -23,6 +19,16 @@ MOST_PROCESSES = 25
 LEAST_PROCESSES = 3
 # The fewer looks, the less often intervals are narrow by chance.
 LOOKS_EVERY = 2
+
+# What a capture, its budget, its picture and its report need, with what those import only when they come to it.
+_NEEDED = (
+    "overhead_lens.stored",
+    "overhead_lens.export.capture",
+    "overhead_lens.report.text.breakdown",
+    "overhead_lens.terminal.output",
+    "pyarrow.parquet",
+    "scipy.optimize",
+)
 
 
 @dataclass(slots=True)
@@ -38,9 +44,21 @@ class Refining:
     classifier: Classifier
     screen: Screen
     until_share: float | None = None
+    _looked_at: int = 0
+
+    def prepare(self) -> None:
+        """Import what makes budgets, the last one included."""
+        for name in _NEEDED:
+            import_module(name)
 
     def so_far(self, capture: Callable[[], Path], processes: int) -> str:
         """Show what there is; why it is enough, or empty."""
+        from rich.console import Group
+        from rich.text import Text
+
+        from overhead_lens.report.text.breakdown import summary
+        from overhead_lens.stored import budget_of
+
         looks = self._looks(processes)
         if not looks and (processes == self.most or not self.screen.shows):
             return ""
@@ -61,8 +79,10 @@ class Refining:
 
     def _looks(self, processes: int) -> bool:
         """Whether the widths are compared with what is enough."""
-        of_turn = processes >= LEAST_PROCESSES and (processes - LEAST_PROCESSES) % LOOKS_EVERY == 0
-        return self.until_share is not None and (of_turn or processes == self.most)
+        of_turn = processes >= max(LEAST_PROCESSES, self._looked_at + LOOKS_EVERY)
+        looks = self.until_share is not None and (of_turn or processes == self.most)
+        self._looked_at = processes if looks else self._looked_at
+        return looks
 
     def _verdict(self, precision_share: float, processes: int) -> str:
         assert self.until_share is not None

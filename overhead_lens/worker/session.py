@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.worker.collector import collecting_rarely
 
 if TYPE_CHECKING:
     from overhead_lens.worker.workload import Workload
@@ -33,7 +34,9 @@ def find_operation(name: str) -> Callable[..., dict[str, Any]]:
         LookupError: There is none of that name.
     """
     module, _, function = name.partition(":")
-    named: Any = getattr(importlib.import_module(f"{_PACKAGE}.{module}"), function, None)
+    with collecting_rarely():
+        imported = importlib.import_module(f"{_PACKAGE}.{module}")
+    named: Any = getattr(imported, function, None)
     if not getattr(named, "is_operation", False):
         raise LookupError(f"no operation {name}")
     marked: Callable[..., dict[str, Any]] = named

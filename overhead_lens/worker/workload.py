@@ -17,6 +17,7 @@ from overhead_lens import scenario as scenarios
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.scenario import Arguments
 from overhead_lens.target import Target, name_of, summary_of
+from overhead_lens.worker.collector import collecting_rarely
 from overhead_lens.worker.load import load as load_target
 from overhead_lens.worker.load import load_scenario as load_scenario_of
 from overhead_lens.worker.loop import MeasuredLoop, make_measured_loop
@@ -89,7 +90,8 @@ def load(target: Target, assignments: Mapping[str, str], compile_options: Mappin
         MeasurementError: The device is not there.
     """
     _search_beside(target)
-    return prepare(load_target(target), target.name, assignments, compile_options)
+    with collecting_rarely():
+        return prepare(load_target(target), target.name, assignments, compile_options)
 
 
 def load_scenario(target: Target) -> scenarios.Scenario:
@@ -225,7 +227,8 @@ def describe(workload: Workload) -> dict[str, Any]:
 def compile_call(workload: Workload) -> None:
     """Compile the call, unless it is eager, and check its result."""
     if workload.call is not workload.original:
-        _check(workload, workload.call)
+        with collecting_rarely():
+            _check(workload, workload.call)
 
 
 def recompiled(workload: Workload) -> Workload:

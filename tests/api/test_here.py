@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.instruments.samples import worker
 from overhead_lens.instruments.samples.record import SPIN
 from overhead_lens.machine.here import Here
 from overhead_lens.machine.operations import DESCRIBE, WARM_UP, Operation, WarmUp
@@ -61,11 +62,13 @@ def test_it_says_what_it_calls() -> None:
     assert (found.kind, found.scenario, found.variant, found.params) == ("callable", "len", "len", {})
 
 
-def test_an_operation_that_waits_for_a_line_gets_it() -> None:
+def test_an_operation_that_waits_for_a_line_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
+    monkeypatch.setattr(worker, "settle", lambda *_: None)
 
     def spin(here: Here) -> Any:
-        here.ask(SPIN, chunk_ns=1_000_000, tracer_pid=here.pid)
+        here.send(SPIN, chunk_ns=1_000_000)
+        here.receive(SPIN)
         while len(calls) <= 1_000:
             time.sleep(0.001)
         return here.ask(_STOP)

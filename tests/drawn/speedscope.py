@@ -28,3 +28,9 @@ def _frame(text: str) -> dict[str, Any]:
         return {"name": text}
     frame = parse_frame(text)
     return {"name": name, "file": frame.location, **({"line": frame.line} if frame.line else {})}
+
+
+def sequence(folded: str) -> tuple[str, ...]:
+    """One thread's stacks from lines ``frame;frame count``, equal ones behind each other."""
+    lines = (line.rpartition(" ") for line in folded.splitlines())
+    return tuple(stack for stack, _, count in lines for _ in range(int(count)))

@@ -197,9 +197,9 @@ def test_the_real_worker_keeps_its_protocol_clean(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("cores", "batches"),
-    [(None, ["ab", "cd", "e"]), (1, ["ab", "cd", "e"]), (3, ["abc", "de"]), (8, ["abcde"])],
+    [(None, ["abc", "de"]), (1, ["abc", "de"]), (4, ["abcd", "e"]), (8, ["abcde"])],
 )
-def test_batches_have_at_least_two_and_at_most_one_for_each_core(
+def test_batches_have_at_least_three_and_at_most_one_for_each_core(
     monkeypatch: pytest.MonkeyPatch, cores: int | None, batches: list[str]
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: cores)

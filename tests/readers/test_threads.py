@@ -56,7 +56,7 @@ def test_a_semicolon_in_a_name_leaves_the_thread_known_and_its_inner_frames_whol
 
 def test_a_thread_without_frames() -> None:
     (found,) = read_threads(["thread (7): idle 5"], 7)
-    assert [str(frame) for stack in found.stacks for frame in stack.frames] == ["[no frames] ()"]
+    assert [str(frame) for stack in found.stacks for frame in stack.frames] == ["[no frames]"]
 
 
 def test_a_stack_without_a_thread() -> None:

@@ -19,7 +19,7 @@ from overhead_lens.instruments.guards import worker as guards
 from overhead_lens.instruments.instrument import When
 from overhead_lens.instruments.page_faults.record import MeasurePageFaults
 from overhead_lens.instruments.samples import record as samples
-from overhead_lens.instruments.samples.record import SampleStacks
+from overhead_lens.instruments.samples.record import SampleStacks, Traceable
 from overhead_lens.instruments.samples.record import Spinning as Spins
 from overhead_lens.machine.operations import Operation, WarmUp
 from overhead_lens.machine.request import Effort, Request
@@ -29,6 +29,10 @@ from overhead_lens.samplers.sampler import SamplerRun
 from overhead_lens.target import Target, parse_target
 from overhead_lens.worker import workload
 from tests.compiler import needs_compiler
+from tests.drawn.speedscope import sequence
+
+# Stacks of each process that do not count.
+SETTLING = 40
 
 EFFORT = Effort(processes=3, blocks=24, clock_budget_ns=10**9, sampled_every=5)
 
@@ -108,7 +112,7 @@ def test_what_the_last_round_measures_may_use_every_core(tmp_path: Path, monkeyp
     record_pair._round(1, sides, Quiet(), last=False)
     assert steps == []
     record_pair._round(1, sides, Quiet(), last=True)
-    assert steps == [(7, {7: {0, 1}}), (8, {}), When.TRACED, When.TRACED, When.LAST]
+    assert steps == [(7, {7: {0, 1}}), (8, {}), *2 * (When.RECORDED, When.TRACED), When.LAST]
 
 
 def runs(steps: list[str]) -> list[tuple[str, int]]:
@@ -231,11 +235,18 @@ class Attached:
     def __exit__(self, *_: object) -> None:
         self.log.append(("close", self.pid))
 
+    def wait_until_begun(self) -> None:
+        self.log.append(("begun", self.pid))
+
+    def end(self, since_ns: int) -> None:
+        self.log.append(("end", self.pid, since_ns))
+
     def finish(self) -> SamplerRun:
         self.log.append(("finish", self.pid))
         if self.pid < 0:
             raise MeasurementError("refused")
-        return SamplerRun(f"f (a.py:1) {self.pid}\n", self.pid, 0)
+        settling = f"g (a.py:1);settle (overhead_lens/instruments/samples/worker.py:61);f (a.py:1) {SETTLING}\n"
+        return SamplerRun((sequence(f"{settling}f (a.py:1) {self.pid}"),), self.pid + SETTLING, 0)
 
 
 class Spinning(Asked):
@@ -246,12 +257,18 @@ class Spinning(Asked):
         self.pid = pid
 
     def ask(self, operation: Operation[Any], **arguments: Any) -> Any:
-        if step_of(operation) == "spin":
-            return Spins(self.pid)
+        if step_of(operation) == "allow_tracing":
+            return Traceable(self.pid)
         if step_of(operation) == "stop":
             Attached.log.append(("stop", self.pid))
             return None
         return super().ask(operation, **arguments)
+
+    def send(self, operation: Operation[Any], **_: Any) -> None:
+        Attached.log.append((step_of(operation), self.pid))
+
+    def receive(self, _: Operation[Any]) -> Any:
+        return Spins(1_000 + self.pid)
 
 
 def stacks(found: Side) -> SampleStacks:
@@ -286,8 +303,10 @@ def test_both_sides_are_sampled_at_the_same_time_where_two_cores_are_idle(
         monkeypatch.setattr(sys.modules[__name__], "EFFORT", replace(EFFORT, sampled_every=every))
         sides = sampled([2, 4, 5], (7, 9), number, tmp_path, monkeypatch)
         assert Attached.log == [
-            *(("attach", first, count, 2), ("attach", second, count, 4), ("finish", first), ("finish", second)),
-            *(("close", second), ("stop", second), ("close", first), ("stop", first)),
+            *(("attach", first, count, 2), ("begun", first), ("spin", first)),
+            *(("attach", second, count, 4), ("begun", second), ("spin", second)),
+            *(("end", first, 1_000 + first), ("end", second, 1_000 + second), ("finish", first), ("finish", second)),
+            *(("stop", second), ("close", second), ("stop", first), ("close", first)),
         ]
         assert [stacks(each).taken.samples for each in sides] == [7, 9]
         assert [stacks(each).folded for each in sides] == [["f (a.py:1) 7\n"], ["f (a.py:1) 9\n"]]
@@ -353,8 +372,24 @@ def test_else_one_after_the_other_with_half_as_many_stacks(tmp_path: Path, monke
     sampled([3], (7, 9), 0, tmp_path, monkeypatch)
     assert Attached.threads == [False, False]
     assert Attached.log == [
-        *(("attach", 7, half, None), ("finish", 7), ("close", 7), ("stop", 7)),
-        *(("attach", 9, half, None), ("finish", 9), ("close", 9), ("stop", 9)),
+        *(
+            ("attach", 7, half, None),
+            ("begun", 7),
+            ("spin", 7),
+            ("end", 7, 1_007),
+            ("finish", 7),
+            ("stop", 7),
+            ("close", 7),
+        ),
+        *(
+            ("attach", 9, half, None),
+            ("begun", 9),
+            ("spin", 9),
+            ("end", 9, 1_009),
+            ("finish", 9),
+            ("stop", 9),
+            ("close", 9),
+        ),
     ]
 
 
@@ -362,7 +397,7 @@ def test_a_refusal_of_one_side_leaves_the_other_its_stacks(tmp_path: Path, monke
     sides = sampled([0, 1], (-7, 9), 0, tmp_path, monkeypatch)
     assert [stacks(each).taken.reason for each in sides] == ["refused", None]
     assert [stacks(each).taken.samples for each in sides] == [0, 9]
-    assert Attached.log[-2:] == [("close", -7), ("stop", -7)]
+    assert Attached.log[-2:] == [("stop", -7), ("close", -7)]
 
 
 @needs_compiler
@@ -393,7 +428,9 @@ def test_a_profiled_call_that_uses_other_threads_is_sampled_so(
     monkeypatch.setattr(samples, "Sampling", Attached)
     Attached.log, Attached.threads = [], []
     found = side(None, tmp_path)
-    found.give_turns(When.TIMED, 0, Spinning(7))  # type: ignore[arg-type]
+    worker: Any = Spinning(7)
+    found.give_turns(When.TIMED, 0, worker)
+    found.give_turns(When.SAMPLED, 0, worker)
     assert Attached.threads == [threads]
     assert Attached.log[0] == ("attach", 7, EFFORT.samples_per_process, None)
     assert stacks(found).folded == ["f (a.py:1) 7\n"]

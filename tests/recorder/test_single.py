@@ -28,12 +28,15 @@ class Recorded:
         self.turns: list[str] = []
         self.warnings: dict[str, list[str]] = {}
         self.interrupt_at = ""
+        self.cores = [4, 6]
+        self.use_threads = False
         recorded = self
 
         class Timed(Clock):
             def measure(self, turn: Turn) -> None:
                 recorded.turn(f"timed {turn.process}")
                 self.rows.append({"process": turn.process})
+                self.use_threads[turn.process] = recorded.use_threads
 
         class Other:
             name = "other"
@@ -44,8 +47,19 @@ class Recorded:
             def measure(self, turn: Turn) -> None:
                 recorded.turn(f"{self.when.name.lower()} {turn.process}")
 
+        class AtOnce(Other):
+            def begin(self, _stack: object, turn: Turn, core: int | None) -> AtOnce:
+                recorded.turn(f"{self.when.name.lower()} {turn.process} on {core}")
+                return self
+
+            def end(self) -> None: ...
+
+            def keep(self) -> None:
+                recorded.turn(f"{self.when.name.lower()} kept")
+
         @contextmanager
-        def warmed_up(_: Side, names: Sequence[str], __: object) -> Iterator[list[Any]]:
+        def warmed_up(_: Side, names: Sequence[str], __: object, meanwhile: Callable[[], None]) -> Iterator[list[Any]]:
+            meanwhile()
             yield [SimpleNamespace(name=name) for name in names]
             self.turns.append(f"ended {','.join(names)}")
 
@@ -55,10 +69,12 @@ class Recorded:
             (path / "written").touch()
             return path
 
-        others = [lambda when=when: Other(when) for when in (When.TRACED, When.LAST, When.AFTERWARDS)]
-        self.instruments = (Timed, *others)
+        alone = [lambda when=when: Other(when) for when in (When.TRACED, When.CHANGED, When.LAST, When.AFTERWARDS)]
+        at_once = [lambda when=when: AtOnce(when) for when in (When.SAMPLED, When.RECORDED)]
+        self.instruments = (Timed, *at_once, *alone)
+        monkeypatch.setattr(single, "idle_cores", lambda: self.cores)
         monkeypatch.setattr(single, "_warmed_up", warmed_up)
-        monkeypatch.setattr(single, "in_batches", lambda jobs: [jobs[at : at + 2] for at in range(0, len(jobs), 2)])
+        monkeypatch.setattr(single, "in_batches", lambda jobs: [jobs[at : at + 3] for at in range(0, len(jobs), 3)])
         monkeypatch.setattr(Side, "write", write)
 
     def turn(self, text: str) -> None:
@@ -91,25 +107,57 @@ class Watching:
         self.most, self.enough, self.looks = most, enough, looks
         self.seen: list[tuple[int, list[str]]] = []
 
+    def prepare(self) -> None:
+        self.prepared = True
+
     def so_far(self, capture: Callable[[], Path], processes: int) -> str:
         files = sorted(path.name for path in capture().iterdir()) if self.looks else []
         self.seen.append((processes, files))
         return "enough" if processes == self.enough else ""
 
 
-def test_the_first_budget_needs_no_trace(recorded: Recorded) -> None:
-    recorded.record()
+GROUP_0 = [*("timed 0", "timed 1"), *("sampled 0 on 4", "sampled 1 on 6"), *("sampled kept", "sampled kept")]
+TRACE = ["recorded 0 on None", "recorded kept", "traced 0"]
+
+
+def test_processes_are_timed_one_by_one_and_sampled_at_once(recorded: Recorded) -> None:
+    recorded.record(processes=5)
     assert recorded.turns == [
-        *("timed 0", "traced 0", "ended clock-0,tracer"),
-        *("timed 1", "timed 2", "last 2", "ended clock-1,clock-2", "afterwards 0"),
+        *GROUP_0,
+        # The third leaves a core to the trace.
+        *("timed 2", "sampled 2 on 4", "recorded 0 on 6", "sampled kept", "recorded kept"),
+        *("traced 0", "changed 0", "changed 1", "changed 2", "ended clock-0,clock-1,clock-2"),
+        *("timed 3", "timed 4", "sampled 3 on 4", "sampled 4 on 6", "sampled kept", "sampled kept"),
+        *("changed 3", "changed 4", "last 4", "ended clock-3,clock-4", "afterwards 0"),
     ]
     assert recorded.warnings == {"capture": []}
+
+
+@pytest.mark.parametrize("cores", [[], [4]])
+def test_without_idle_cores_one_is_sampled_after_the_other(recorded: Recorded, cores: list[int]) -> None:
+    recorded.cores = cores
+    recorded.record(processes=2)
+    assert recorded.turns == [
+        *("timed 0", "sampled 0 on None", "sampled kept", "timed 1", "sampled 1 on None", "sampled kept"),
+        *(*TRACE, "changed 0", "changed 1", "last 1", "ended clock-0,clock-1", "afterwards 0"),
+    ]
+
+
+def test_calls_that_use_threads_are_sampled_by_themselves(recorded: Recorded) -> None:
+    recorded.use_threads = True
+    recorded.record(processes=3)
+    assert recorded.turns == [
+        *("timed 0", "timed 1", "sampled 0 on None", "sampled kept", "sampled 1 on None", "sampled kept"),
+        *("timed 2", "sampled 2 on None", "sampled kept", *TRACE[:2], "traced 0"),
+        *("changed 0", "changed 1", "changed 2", "last 2", "ended clock-0,clock-1,clock-2", "afterwards 0"),
+    ]
 
 
 def test_a_watch_sees_every_process(recorded: Recorded) -> None:
     watch = Watching(most=3, looks=True)
     recorded.record(watch)
-    assert watch.seen == [(1, ["written"]), (2, ["written"]), (3, ["written"])]
+    assert watch.seen == [(2, ["written"]), (3, ["written"])]
+    assert watch.prepared
     assert not (recorded.folder / ".so-far").exists()
     assert (recorded.folder / "written").exists()
 
@@ -133,7 +181,9 @@ def test_a_capture_so_far_has_what_workers_wrote(recorded: Recorded) -> None:
 
 def test_enough_ends_a_recording_and_says_why(recorded: Recorded) -> None:
     recorded.record(Watching(most=9, enough=2))
-    assert recorded.turns[3:] == ["timed 1", "last 1", "ended clock-1,clock-2", "afterwards 0"]
+    assert recorded.turns == [
+        *(*GROUP_0, *TRACE, "changed 0", "changed 1", "last 1", "ended clock-0,clock-1,clock-2", "afterwards 0")
+    ]
     assert recorded.warnings == {"capture": ["enough"]}
 
 
@@ -146,8 +196,9 @@ def test_a_watch_may_ask_for_more_processes(recorded: Recorded) -> None:
 @pytest.mark.parametrize(
     ("at", "warning"),
     [
+        ("timed 1", "interrupted after 1 timed process"),
         ("timed 2", "interrupted after 2 timed processes"),
-        ("traced 0", "interrupted after 1 timed process"),
+        ("sampled 1 on 6", "interrupted after 2 timed processes"),
         ("afterwards 0", "interrupted after 3 timed processes"),
     ],
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.samples import sampler
 from overhead_lens.instruments.samples.sampler import Sampling
 from overhead_lens.machine.other_process import thread_states
 from overhead_lens.samplers import py_spy
@@ -31,14 +32,35 @@ def sample(pid: int, sample_count: int, folder: Path, name: str) -> SamplerRun:
         return sampling.finish()
 
 
-@pytest.mark.parametrize(("count", "rate", "seconds"), [(600, 300, 2), (1, 1, 1), (900, 300, 3)])
-def test_so_many_stacks_in_whole_seconds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, rate: int, seconds: int
+UNTIL_STOPPED = """trap 'cp "$stacks" "$last"; echo "Samples: 7 Errors: 1"; exit' INT
+echo "py-spy> Sampling process 300 times a second"
+while :; do sleep 0.01; done"""
+
+
+@pytest.mark.parametrize(("count", "seconds"), [(540, 2.0), (135, 0.5), (0, 0.0)])
+def test_it_is_stopped_when_there_are_stacks_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, seconds: float
 ) -> None:
-    stand_in(tmp_path, monkeypatch, WRITES + 'echo "Samples: 7 Errors: 0"')
-    sample(123, count, tmp_path, "clock-0")
+    waited: list[float] = []
+    monkeypatch.setattr(sampler.time, "sleep", waited.append)
+    monkeypatch.setattr(sampler.time, "monotonic_ns", lambda: 5_000_000_000)
+    stand_in(tmp_path, monkeypatch, UNTIL_STOPPED)
+    with Sampling(123, count, tmp_path, "clock-0") as sampling:
+        sampling.wait_until_begun()
+        # It keeps pace since a tenth of a second.
+        sampling.end(since_ns=4_900_000_000)
+        assert sampling.finish() == SamplerRun((STACKS, ("g (b.py:2)",)), 7, 1)
+    assert waited == [pytest.approx(max(0.0, seconds - 0.1))]
     asked = (tmp_path / "asked").read_text().split()
-    assert asked[asked.index("--rate") :][:4] == ["--rate", str(rate), "--duration", str(seconds)]
+    assert asked[asked.index("--rate") + 1] == "300"
+    assert "--duration" not in asked
+
+
+def test_what_it_does_after_its_stacks_are_written_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch, WRITES + 'echo "Samples: 7 Errors: 0"\nkill -STOP $$')
+    assert sample(123, 1, tmp_path, "clock-0").sample_count == 7
 
 
 @pytest.mark.parametrize(
@@ -79,12 +101,12 @@ def test_what_is_asked_and_what_comes_back(tmp_path: Path, monkeypatch: pytest.M
     folder = tmp_path / "capture"
     folder.mkdir()
     stand_in(tmp_path, monkeypatch, WRITES + 'echo "py-spy> Samples: 7 Errors: 2"')
-    taken = sample(123, 2_500, folder, "clock-0")
+    taken = sample(123, 25, folder, "clock-0")
     assert taken == SamplerRun((STACKS, ("g (b.py:2)",)), 7, 2)
     assert taken.folded == "f (a.py:1) 2\nf (a.py:1);add (libtorch_cpu.so) 1\ng (b.py:2) 1\n"
     asked = (tmp_path / "asked").read_text().split()
     assert asked[: asked.index("--output")] == [
-        *("record", "--native", "--idle", "--full-filenames", "--pid", "123", "--rate", "313", "--duration", "8"),
+        *("record", "--native", "--idle", "--full-filenames", "--pid", "123", "--rate", "300"),
         *("--format", "speedscope"),
     ]
     assert list(folder.iterdir()) == []
@@ -96,9 +118,9 @@ def test_what_is_asked_and_what_comes_back(tmp_path: Path, monkeypatch: pytest.M
         ('echo "Permission Denied" >&2; exit 1', NO_PERMISSION),
         ('echo "Error: gone"; exit 1', "py-spy failed: Error: gone"),
         ('echo partial > "$last"; echo "Error: torn"; exit 1', "py-spy failed: Error: torn"),
-        ('echo "Samples: 0 Errors: 3"; cp "$nothing" "$last"', "py-spy took no stack"),
+        ('cp "$nothing" "$last"; echo "Samples: 0 Errors: 3"', "py-spy took no stack"),
         (
-            'echo "Samples: 3 Errors: 0"; : > "$last"',
+            ': > "$last"; echo "Samples: 3 Errors: 0"',
             "py-spy's stacks could not be read: not a speedscope file: Input data was truncated",
         ),
         ("sleep 600", "py-spy did not finish within 1 s"),
@@ -208,7 +230,8 @@ def test_it_rests_and_goes_on(looping: Running, monkeypatch: pytest.MonkeyPatch)
     looping.pause()
     looping.stop()
     assert looping.finish().sample_count == 3
-    assert looping.over
+    while not looping.over:
+        time.sleep(0.001)
     looping.pause()
     looping.resume()
     looping.stop()

@@ -16,7 +16,7 @@ from tests.recorder.effort import little_effort
 from tests.terminal.pseudo import CTRL_C, Terminal, terminal
 
 ROOT = Path(__file__).resolve().parents[2]
-PROCESSES = 2
+PROCESSES = 4
 
 # The program as it is, but that each process measures for moments.
 _SHORT = f"""

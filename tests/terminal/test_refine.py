@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
+from overhead_lens import stored
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.taxonomy.classifier import default_classifier
-from overhead_lens.terminal import refine
 from overhead_lens.terminal.refine import Refining, parse_share
 from tests.drawn.builders import breakdown
 
@@ -58,7 +58,7 @@ def analyzed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         def __init__(self, found: Any) -> None:
             self.breakdown = found
 
-    monkeypatch.setattr(refine, "budget_of", budget_of)
+    monkeypatch.setattr(stored, "budget_of", budget_of)
     return budgets
 
 
@@ -112,6 +112,18 @@ def test_until_looks_after_three_processes_and_then_every_other_one(analyzed: li
         *("", "", "", ""),
         "--until 3.0% was reached with 5 processes: 3.0%",
     ]
+
+
+def test_until_looks_less_often_where_processes_measure_several_at_once(analyzed: list[Any]) -> None:
+    wide, narrow = budget((900, 1_100), (500, 700)), budget((980, 1_020), (582, 618))
+    analyzed += [wide, narrow]
+    watch = refining(Screen(shows=False), 25, 0.03)
+    said = [watch.so_far(lambda: Path(), number) for number in (2, 3, 4, 6)]
+    assert said == ["", "", "", "--until 3.0% was reached with 6 processes: 3.0%"]
+
+
+def test_what_is_needed_can_be_imported() -> None:
+    refining(Screen()).prepare()
 
 
 def test_until_says_where_it_stands_after_the_most(analyzed: list[Any]) -> None:

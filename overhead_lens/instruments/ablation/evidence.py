@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pandas as pd
 from msgspec import Struct
 
 from overhead_lens.captures.directory import Capture
 from overhead_lens.captures.files import ABLATION
-from overhead_lens.captures.tables import BLOCK_COLUMNS, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Ablated(Struct, frozen=True):
@@ -40,6 +42,8 @@ def read_rungs(path: Path, others: Iterable[str] = ()) -> pd.DataFrame:
     Raises:
         OSError, ValueError: The file is damaged.
     """
+    from overhead_lens.captures.tables import BLOCK_COLUMNS, read_table
+
     return read_table(path, BLOCK_COLUMNS, ("rung", *others))
 
 

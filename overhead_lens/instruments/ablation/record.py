@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from overhead_lens.captures.files import ABLATION
-from overhead_lens.captures.tables import write_table
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation.evidence import Ablated, RungTimes
 from overhead_lens.instruments.instrument import Turn, When
@@ -15,7 +14,8 @@ from overhead_lens.machine.operations import Nothing, Operation
 # Rungs that the cross-checks of a compiled call compare.
 CHECK_RUNGS = ("compiled", "guards_filtered", "generated_code", "allocation_hoisted", "kernel_binding")
 _BLOCK_NS = 5_000_000
-_ROUNDS = 15
+# A round takes as long as two blocks of the clock.
+_ROUNDS_PER_BLOCK = 0.6
 _BUDGET_NS = 1_000_000_000
 
 PREPARE = Operation("instruments.ablation.worker:prepare_rungs", Nothing)
@@ -27,7 +27,7 @@ class Ablate:
     """Timed blocks of the cross-checks' rungs, and why one was not timed."""
 
     name: ClassVar[str] = "ablation"
-    when: ClassVar[When] = When.TIMED
+    when: ClassVar[When] = When.CHANGED
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -38,9 +38,10 @@ class Ablate:
         if not turn.recording.compiles:
             return
         worker, process = turn.asked, turn.process
+        rounds = round(_ROUNDS_PER_BLOCK * turn.request.effort.blocks)
         try:
             worker.ask(PREPARE, names=list(CHECK_RUNGS))
-            timed = worker.ask(TIME_RUNGS, block_ns=_BLOCK_NS, rounds=_ROUNDS, budget_ns=_BUDGET_NS, seed=process)
+            timed = worker.ask(TIME_RUNGS, block_ns=_BLOCK_NS, rounds=rounds, budget_ns=_BUDGET_NS, seed=process)
         except MeasurementError as error:
             turn.warn("no ablation", error)
             return
@@ -51,5 +52,7 @@ class Ablate:
     def write(self, folder: Path) -> Any:
         """Write ``ablation.parquet``, if there are rows."""
         if self.rows:
+            from overhead_lens.captures.tables import write_table
+
             write_table(folder / ABLATION, self.rows)
         return Ablated(self.reasons) if self.rows or self.reasons else None

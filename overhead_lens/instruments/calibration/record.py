@@ -16,13 +16,19 @@ from overhead_lens.machine.environment import describe_machine
 
 
 class Calibrate:
-    """The kept calibration, joined by this process's rows where it lacked processes."""
+    """The kept calibration, joined by this process's rows where it lacked processes.
+
+    Attributes:
+        calibration: None where none is known.
+        measured: Whether this recording's process has added its rows.
+    """
 
     name: ClassVar[str] = "calibration"
     when: ClassVar[When] = When.TRACED
 
     def __init__(self) -> None:
         self.calibration: dict[str, Any] | None = None
+        self.measured = False
 
     def measure(self, turn: Turn) -> None:
         """Measure, if there is a trace and the kept calibration lacks processes."""
@@ -33,8 +39,14 @@ class Calibrate:
         except MeasurementError as error:
             turn.warn("the cost of recording is not calibrated", error)
             return
-        self.calibration = store.joined(self.calibration, measured)
-        store.save(_name(turn.recording), self.calibration)
+        self.measured = True
+        self.keep(turn.recording, **store.joined(self.calibration, measured))
+
+    def keep(self, recording: Recording, **more: Any) -> None:
+        """Add to the calibration, and keep it for later recordings; nothing without a calibration or what makes one."""
+        if self.calibration is not None or "rows" in more:
+            self.calibration = {**(self.calibration or {}), **more}
+            store.save(_name(recording), self.calibration)
 
     def is_wanted(self, recording: Recording) -> bool:
         """Load the kept calibration; returns whether there is a trace and it lacks processes."""

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from overhead_lens.captures.files import CLOCK
-from overhead_lens.instruments.clock.evidence import as_table
 from overhead_lens.instruments.instrument import Turn, When
 from overhead_lens.machine.operations import Operation
 
@@ -66,6 +65,8 @@ class Clock:
 
     def write(self, folder: Path) -> Any:
         """Write ``clock.parquet``."""
+        from overhead_lens.instruments.clock.evidence import as_table
+
         as_table(self.rows).to_parquet(folder / CLOCK, index=False)
         pieces = {} if self.piece_ns is None else {"piece_ns": self.piece_ns}
         return {"block_ns": self.block_ns, **pieces}

@@ -109,9 +109,15 @@ def read_peaks(capture: Capture) -> Peaks | None:
     return capture.note("peaks", Peaks)
 
 
-def kept_peaks(kept: Mapping[str, Any]) -> Peaks | None:
-    """Peaks kept with a calibration; None if they are damaged, so that they are measured again."""
+def kept_peaks(kept: Mapping[str, Any] | None, device: str) -> Peaks | None:
+    """Peaks kept with a calibration; None if they are damaged or lack the device of a call, so that they are measured again."""
     try:
-        return msgspec.convert(kept, Peaks)
+        peaks = msgspec.convert(kept, Peaks)
     except msgspec.ValidationError:
         return None
+    return peaks if device == "cpu" or peaks.device is not None else None
+
+
+def faster(kept: Peaks, measured: Peaks) -> Peaks:
+    """The peaks whose matrix product and main memory are faster, by the product of their rates."""
+    return max(kept, measured, key=lambda peaks: peaks.flops_per_s * peaks.copy[-1].bytes_per_s)

@@ -1,14 +1,16 @@
-"""Peaks: rates of the machine, in the last timed process unless kept with the calibration."""
+"""Peaks: rates of the machine, in the last timed process, while the calibration lacks processes; then the kept ones."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
+
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.calibration.record import Calibrate
 from overhead_lens.instruments.instrument import Turn, When
-from overhead_lens.instruments.peaks.evidence import Peaks, kept_peaks
+from overhead_lens.instruments.peaks.evidence import Peaks, faster, kept_peaks
 from overhead_lens.machine.operations import Operation
 
 MEASURE = Operation("instruments.peaks.worker:measure_peaks", Peaks)
@@ -24,15 +26,19 @@ class MeasurePeaks:
         self.peaks: Peaks | None = None
 
     def measure(self, turn: Turn) -> None:
-        """Take the kept ones, or measure."""
-        kept = (turn.recording.of(Calibrate).calibration or {}).get("peaks")
-        self.peaks = kept_peaks(kept) if kept else None
-        if self.peaks is not None:
+        """Take the kept ones, or measure; the faster of both are kept, since what else runs only makes them slower."""
+        calibrate = turn.recording.of(Calibrate)
+        kept = kept_peaks((calibrate.calibration or {}).get("peaks"), turn.recording.device)
+        self.peaks = kept
+        if kept is not None and not calibrate.measured:
             return
         try:
-            self.peaks = turn.asked.ask(MEASURE)
+            measured = turn.asked.ask(MEASURE)
         except MeasurementError as error:
             turn.warn("no roofline floor", error)
+            return
+        self.peaks = measured if kept is None else faster(kept, measured)
+        calibrate.keep(turn.recording, peaks=msgspec.to_builtins(self.peaks))
 
     def write(self, _folder: Path) -> Any:
         """The peaks."""

@@ -14,17 +14,24 @@ from msgspec import Struct
 from overhead_lens.captures.files import STACKS
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.clock.record import BLOCK_NS, Clock
-from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.instruments.instrument import Begun, Turn, When, measure_at_once
 from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.instruments.samples.sampler import Sampling
 from overhead_lens.machine.operations import Operation
 from overhead_lens.machine.process import Process
+from overhead_lens.samplers.sampler import SamplerRun
+
+
+class Traceable(Struct, frozen=True):
+    """The worker's process, which the sampler may attach to."""
+
+    pid: int
 
 
 class Spinning(Struct, frozen=True):
-    """The worker's process, which runs the loop from now on."""
+    """The time, of ``time.monotonic_ns``, from which on the loop runs and the sampler keeps pace."""
 
-    pid: int
+    since_ns: int
 
 
 class Spun(Struct, frozen=True):
@@ -33,9 +40,45 @@ class Spun(Struct, frozen=True):
     calls: int
 
 
+ALLOW = Operation("instruments.samples.worker:allow_tracing", Traceable)
 SPIN = Operation("instruments.samples.worker:spin", Spinning)
 # Any line ends the loop, which then replies.
 _STOP = Operation("instruments.samples.worker:stop", Spun)
+
+# A frame of stacks that were taken before the sampler kept pace.
+_SETTLING = ";settle (overhead_lens/instruments/samples/worker.py:"
+
+
+class Attached:
+    """A worker that runs its loop while the sampler is attached, until it is stopped."""
+
+    def __init__(self, instrument: SampleStacks, worker: Process, sampling: Sampling) -> None:
+        self._instrument, self._worker, self._sampling = instrument, worker, sampling
+        self._settling = True
+        worker.send(SPIN, chunk_ns=BLOCK_NS)
+
+    def end(self) -> None:
+        """Wait until there are stacks enough, and end the sampler."""
+        self._sampling.end(self._settled().since_ns)
+
+    def keep(self) -> None:
+        """Wait for the stacks, and keep those that count."""
+        try:
+            run = self._sampling.finish()
+        except MeasurementError as error:
+            self._instrument.refused(error)
+            return
+        self._instrument.add(run)
+
+    def stop(self) -> None:
+        """Stop the loop."""
+        if self._settling:
+            self._settled()
+        self._worker.ask(_STOP)
+
+    def _settled(self) -> Spinning:
+        self._settling = False
+        return self._worker.receive(SPIN)
 
 
 class SampleStacks:
@@ -47,7 +90,7 @@ class SampleStacks:
     """
 
     name: ClassVar[str] = "samples"
-    when: ClassVar[When] = When.TIMED
+    when: ClassVar[When] = When.SAMPLED
 
     def __init__(self) -> None:
         self.folded: list[str] = []
@@ -55,16 +98,20 @@ class SampleStacks:
 
     def measure(self, turn: Turn) -> None:
         """Sample every ``sampled_every``-th process."""
+        measure_at_once([(self, turn, None)])
+
+    def begin(self, stack: ExitStack, turn: Turn, core: int | None = None) -> Begun | None:
+        """Sample every ``sampled_every``-th process, on a core; see ``SideBySide``."""
         effort = turn.request.effort
         if turn.process % effort.sampled_every:
-            return
+            return None
         threads = turn.recording.of(Clock).use_threads[turn.process]
-        with ExitStack() as stack:
-            self.keep(self.start(stack, turn.recording.folder, turn.asked, effort.samples_per_process, threads=threads))
+        count = effort.samples_per_process
+        return self.start(stack, turn.recording.folder, turn.asked, count, core, threads=threads)
 
     def start(
         self, stack: ExitStack, folder: Path, worker: Process, count: int, core: int | None = None, *, threads: bool
-    ) -> Sampling | None:
+    ) -> Attached | None:
         """Attach the sampler to a process, until ``stack`` ends; None after a refusal.
 
         Args:
@@ -76,27 +123,26 @@ class SampleStacks:
         """
         if self.taken.reason:
             return None
-        spinning = worker.ask(SPIN, chunk_ns=BLOCK_NS, tracer_pid=os.getpid())
-        stack.callback(worker.ask, _STOP)
+        pid = worker.ask(ALLOW, tracer_pid=os.getpid()).pid
         try:
-            return stack.enter_context(Sampling(spinning.pid, count, folder, worker.name, core, threads=threads))
+            sampling = stack.enter_context(Sampling(pid, count, folder, worker.name, core, threads=threads))
+            sampling.wait_until_begun()
         except MeasurementError as error:
-            self._refused(error)
+            self.refused(error)
             return None
+        attached = Attached(self, worker, sampling)
+        stack.callback(attached.stop)
+        return attached
 
-    def keep(self, sampling: Sampling | None) -> None:
-        """Wait for a sampler's stacks."""
-        if sampling is None:
-            return
-        try:
-            run = sampling.finish()
-        except MeasurementError as error:
-            self._refused(error)
-            return
-        self.folded.append(run.folded)
-        self.taken = Sampled(self.taken.samples + run.sample_count, self.taken.errors + run.error_count, None)
+    def add(self, run: SamplerRun) -> None:
+        """Keep the stacks of a process that count."""
+        lines = [line for line in run.folded.splitlines(keepends=True) if _SETTLING not in line]
+        samples = sum(int(line.rpartition(" ")[2]) for line in lines)
+        self.folded.append("".join(lines))
+        self.taken = Sampled(self.taken.samples + samples, self.taken.errors + run.error_count, None)
 
-    def _refused(self, error: MeasurementError) -> None:
+    def refused(self, error: MeasurementError) -> None:
+        """Keep why there are no stacks; no other process is sampled."""
         self.taken = Sampled(self.taken.samples, self.taken.errors, str(error))
 
     def write(self, folder: Path) -> Any:

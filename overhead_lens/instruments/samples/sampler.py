@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,14 +13,16 @@ from overhead_lens.machine.cores import put_back, set_apart
 from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.samplers.sampler import SamplerRun, Watch
 
-# A stack takes some 2 ms and the target must run in between: a higher rate is not reached (docs/methodology/sampling.md).
+# A stack takes 1 to 2 ms and the target must run in between (docs/methodology/sampling.md).
 _RATE_HZ = 300
+# Of two processes that are sampled at once, each.
+_REACHED_HZ = 270
 
 
 class Sampling:
-    """The sampler attached to process ``pid``, for about ``sample_count`` stacks at about 300 Hz.
+    """The sampler attached to process ``pid``, for about ``sample_count`` stacks at 300 Hz.
 
-    Native frames and waiting threads are included. py-spy takes whole seconds only, so the rate is adjusted to the count.
+    Native frames and waiting threads are included.
 
     Args:
         core: Core of the target's main thread and of the sampler; None for one of those that the target may use.
@@ -32,9 +35,8 @@ class Sampling:
     def __init__(
         self, pid: int, sample_count: int, folder: Path, name: str, core: int | None = None, *, threads: bool = False
     ) -> None:
-        duration_s = max(1, round(sample_count / _RATE_HZ))
-        rate_hz = -(-sample_count // duration_s)
-        watch = Watch(pid, rate_hz, duration_s, folder / f".{name}.raw", by_thread=False)
+        self._seconds = sample_count / _REACHED_HZ
+        watch = Watch(pid, _RATE_HZ, None, folder / f".{name}.raw", by_thread=False)
         with ExitStack() as stack:
             core = stack.enter_context(_shared_core(pid, core))
             if threads:
@@ -50,11 +52,24 @@ class Sampling:
         """End the sampler, if it still runs; leave no file."""
         self._until_closed.close()
 
-    def finish(self) -> SamplerRun:
-        """Wait for the stacks.
+    def wait_until_begun(self) -> None:
+        """Return when the sampler takes stacks.
 
         Raises:
-            MeasurementError: The sampler may not attach, or took no sample; the message says which.
+            MeasurementError: The sampler may not attach.
+        """
+        self._running.wait_until_begun()
+
+    def end(self, since_ns: int) -> None:
+        """Wait until it has the stacks that are wanted, from ``since_ns`` of ``time.monotonic_ns`` on, and have it end."""
+        time.sleep(max(0.0, self._seconds + (since_ns - time.monotonic_ns()) / 1e9))
+        self._running.stop()
+
+    def finish(self) -> SamplerRun:
+        """The stacks.
+
+        Raises:
+            MeasurementError: It took no sample.
         """
         return self._running.finish()
 

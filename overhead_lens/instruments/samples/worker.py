@@ -6,13 +6,21 @@ import ctypes
 import os
 import select
 import sys
+import time
 from typing import Any
+
+import torch
 
 from overhead_lens.instruments.clock.worker import calls_per_block
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.workload import Workload
 
 _PR_SET_PTRACER = 0x59616D61
+
+# A sampler that keeps pace lets a chunk run for half of its time; while it reads symbols or catches up, for a tenth.
+_HELD = 4
+_STEADY_CHUNKS = 3
+_SETTLING_AT_MOST_NS = 2_000_000_000
 
 
 def allow_tracing_by(pid: int) -> bool:
@@ -21,6 +29,34 @@ def allow_tracing_by(pid: int) -> bool:
         return False
     status: int = ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)
     return status == 0
+
+
+def settle(workload: Workload, count: int, call_ns: float) -> None:
+    """Run chunks of ``count`` calls until the sampler keeps pace; stacks with this frame do not count.
+
+    The sampler holds the process while it reads the symbols of a library, at the first stack that passes through it. It then
+    takes the stacks that were due meanwhile, one right after the other, while the loop hardly moves::
+
+        | torch's libraries | catching up | chunk | chunk | chunk | measured ...
+
+    Args:
+        workload: What is called.
+        count: Calls of a chunk.
+        call_ns: Expected time of a call.
+    """
+    started_ns = time.perf_counter_ns()
+    _pass_through_torch(round(count * call_ns))
+    steady = 0
+    while steady < _STEADY_CHUNKS and time.perf_counter_ns() - started_ns < _SETTLING_AT_MOST_NS:
+        steady = steady + 1 if workload.run(count) < _HELD * count * call_ns else 0
+
+
+def _pass_through_torch(budget_ns: int) -> None:
+    """Add for a while: a compiled call comes through some of torch's libraries too rarely to have them read at once."""
+    one = torch.ones(1, device="cpu")
+    end_ns = time.perf_counter_ns() + budget_ns
+    while time.perf_counter_ns() < end_ns:
+        one.add(1)
 
 
 def spin_until_input(workload: Workload, count: int, stream: Any) -> int:
@@ -33,10 +69,18 @@ def spin_until_input(workload: Workload, count: int, stream: Any) -> int:
 
 
 @operation
-def spin(session: Session, chunk_ns: int, tracer_pid: int) -> dict[str, Any]:
-    """Reply, so that a sampler can attach; then run the loop until a line arrives."""
+def allow_tracing(_session: Session, tracer_pid: int) -> dict[str, Any]:
+    """Let a sampler attach; replies with the process that it is to attach to."""
     allow_tracing_by(tracer_pid)
-    session.announce({"pid": os.getpid()})
-    calls = spin_until_input(session.workload, calls_per_block(session.call_ns, chunk_ns), session.requests)
+    return {"pid": os.getpid()}
+
+
+@operation
+def spin(session: Session, chunk_ns: int) -> dict[str, Any]:
+    """Run the loop until a line arrives; replies first, when the attached sampler keeps pace."""
+    count = calls_per_block(session.call_ns, chunk_ns)
+    settle(session.workload, count, session.call_ns)
+    session.announce({"since_ns": time.monotonic_ns()})
+    calls = spin_until_input(session.workload, count, session.requests)
     session.requests.readline()
     return {"calls": calls}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import pandas as pd
 from msgspec import Struct
 
 from overhead_lens.captures.directory import Capture
 from overhead_lens.captures.files import KINETO
-from overhead_lens.readers.kineto.read import read_events
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Traced(Struct, frozen=True):
@@ -52,6 +54,8 @@ def read_trace(capture: Capture) -> Trace | None:
     Raises:
         UsageError: It, or ``meta.json``, is damaged.
     """
+    from overhead_lens.readers.kineto.read import read_events
+
     about = capture.note("trace", Traced)
     path = capture.existing(KINETO)
     if path is None or about is None or about.reason:

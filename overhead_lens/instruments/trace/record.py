@@ -2,35 +2,59 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.instrument import Turn, When
+from overhead_lens.instruments.instrument import Begun, Turn, When, measure_at_once
 from overhead_lens.instruments.trace.evidence import Traced
+from overhead_lens.machine.cores import put_back, set_apart
 from overhead_lens.machine.operations import Operation
 
 RECORD = Operation("instruments.trace.worker:record_trace", Traced)
+
+
+class Tracing:
+    """A trace that is being recorded."""
+
+    def __init__(self, instrument: RecordTrace, turn: Turn) -> None:
+        self._instrument, self._turn = instrument, turn
+
+    def end(self) -> None:
+        """It ends by itself."""
+
+    def keep(self) -> None:
+        """Keep how it was recorded."""
+        try:
+            self._instrument.about = self._turn.asked.receive(RECORD)
+        except MeasurementError as error:
+            self._instrument.about = Traced(reason=str(error))
+            self._turn.warn("no trace", error)
 
 
 class RecordTrace:
     """How the trace was recorded; None until it was tried."""
 
     name: ClassVar[str] = "trace"
-    when: ClassVar[When] = When.TRACED
+    when: ClassVar[When] = When.RECORDED
 
     def __init__(self) -> None:
         self.about: Traced | None = None
 
     def measure(self, turn: Turn) -> None:
-        """Record it; the worker writes the files. Not of cold calls: it would hold what displaces the caches between them."""
+        """Record it; the worker writes the files."""
+        measure_at_once([(self, turn, None)])
+
+    def begin(self, stack: ExitStack, turn: Turn, core: int | None = None) -> Begun | None:
+        """Record it on a core; see ``SideBySide``. Not of cold calls: it would hold what displaces the caches between them."""
         if turn.request.displaced_bytes is not None:
-            return
-        try:
-            self.about = turn.asked.ask(RECORD, folder=str(turn.recording.folder))
-        except MeasurementError as error:
-            self.about = Traced(reason=str(error))
-            turn.warn("no trace", error)
+            return None
+        worker = turn.asked
+        if core is not None:
+            stack.callback(put_back, worker.pid, set_apart(worker.pid, core))
+        worker.send(RECORD, folder=str(turn.recording.folder), budget_ns=turn.request.effort.clock_budget_ns)
+        return Tracing(self, turn)
 
     def write(self, _folder: Path) -> Any:
         """How it was recorded."""

@@ -34,14 +34,19 @@ _FEW_CALLS = 4
 _LONG_TRACED_NS = 120_000_000
 _MOST_REPEATS = 40
 _LEAST_REPEATS = 3
-_REPEATS_NS = 3_000_000_000
 
 
-def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
+def trace(workload: Workload, folder: str, call_ns: float, budget_ns: int) -> dict[str, Any]:
     """Write ``kineto.json.gz`` (plain) and ``kineto_stack.json.gz`` (a few calls with Python stacks) into ``folder``.
 
     As many calls as fit into 20 MB of JSON, at least one. Bare blocks of as many calls between the traced ones give the wall
     time that the profiler's cost is measured against; the fastest of each counts, since a disturbance only ever adds time.
+
+    Args:
+        workload: What is called.
+        folder: Of the files.
+        call_ns: Expected time of a call.
+        budget_ns: No further pair of blocks starts after this much time, once there are three.
 
     Returns:
         The fields of ``evidence.Traced`` but ``reason``.
@@ -52,7 +57,7 @@ def trace(workload: Workload, folder: str, call_ns: float) -> dict[str, Any]:
     bare = _run(workload, calls)
     fastest: _Recording | None = None
     repeats, started = 0, time.perf_counter_ns()
-    while repeats < _MOST_REPEATS and (repeats < _LEAST_REPEATS or time.perf_counter_ns() - started < _REPEATS_NS):
+    while repeats < _MOST_REPEATS and (repeats < _LEAST_REPEATS or time.perf_counter_ns() - started < budget_ns):
         recording = _profile(workload, calls, with_stack=False)
         fastest = min(fastest or recording, recording, key=lambda recorded: recorded.run)
         bare = min(bare, _run(workload, calls))
@@ -147,6 +152,6 @@ def _export(profile: Any, target: Path) -> None:
 
 
 @operation
-def record_trace(session: Session, folder: str) -> dict[str, Any]:
+def record_trace(session: Session, folder: str, budget_ns: int) -> dict[str, Any]:
     """Record the loop with torch.profiler."""
-    return trace(session.workload, folder, session.call_ns)
+    return trace(session.workload, folder, session.call_ns, budget_ns)

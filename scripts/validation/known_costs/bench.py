@@ -14,6 +14,7 @@ from pathlib import Path
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.clock.record import TIME_BLOCKS
+from overhead_lens.instruments.instrument import finish
 from overhead_lens.instruments.page_faults.evidence import Touched
 from overhead_lens.instruments.page_faults.record import MEASURE as MEASURE_PAGE_FAULTS
 from overhead_lens.instruments.samples.evidence import stacks_per_process
@@ -129,12 +130,12 @@ class Bench:
         self.switch.set(cost_ns)
         samples = SampleStacks()
         with ExitStack() as stack:
-            samplings = [
-                samples.start(stack, self.folder, self.workers[process][0], count, core, threads=self.site.threads)
-                for process, core in zip(processes, cores, strict=False)
-            ]
-            for sampling in samplings:
-                samples.keep(sampling)
+            finish(
+                [
+                    samples.start(stack, self.folder, self.workers[process][0], count, core, threads=self.site.threads)
+                    for process, core in zip(processes, cores, strict=False)
+                ]
+            )
         if samples.taken.reason:
             raise MeasurementError(samples.taken.reason)
         return [
