@@ -15,10 +15,8 @@ from overhead_lens.program import hold
 from overhead_lens.samplers.blocks import Block, SampledBlock, blocks_of, read_blocks, write_blocks
 
 PID, OTHER, GONE = 10, 11, 12
-HELD = (
-    "train (train.py:5);StepWatcher._sampled (site-packages/overhead_lens/program/watcher.py:9);"
-    "hold_until_sampled (site-packages/overhead_lens/program/hold.py:30)"
-)
+WAITING = "hold_until_sampled (site-packages/overhead_lens/program/hold.py:30)"
+HELD = f"train (train.py:5);StepWatcher._sampled (site-packages/overhead_lens/program/watcher.py:9);{WAITING}"
 
 
 def steps(*stacks: str) -> list[str]:

@@ -27,7 +27,7 @@ from tests.drawn.timelines import timed
 from tests.drawn.trace_text import document
 
 DISPATCH = f"{WORK};{BINDING};{ENTRY}"
-PARALLEL = f"{WORK};gomp_team_barrier_wait_end (libgomp.so.1)"
+PARALLEL = f"{KERNEL};gomp_team_barrier_wait_end (libgomp.so.1)"
 PARTS = {"python": WORK, "wait": WAIT, "kernel": KERNEL, "dispatcher": DISPATCH, "parallel": PARALLEL}
 
 
@@ -117,17 +117,25 @@ def test_with_compilations_in_the_steps_there_is_none(tmp_path: Path) -> None:
 
 
 def test_what_recording_costs_is_taken_off(tmp_path: Path) -> None:
-    # A step of 3 us was recorded in 4 us, with two events: 500 ns each, half of them inside of it.
+    # A step of 3 us was recorded in 4 us: nobody knows how much of the third one is inside of the operator.
     trace = steps_traced(2_000, 2_000, 2_000, step_ns=4_000)
     found = budget(tmp_path, main(WORK, 500), main(KERNEL, 500), trace=trace, traced_ns=4_000, bare_ns=3_000)
     (check,) = found.cross_checks
-    assert check.trace is not None
-    assert 1_500 <= check.trace.ns <= 2_000
+    # 3 % of the step, and Student's t of three equal steps, beyond the range.
+    assert check.trace == Reading(1_500.0, (1_000.0 - 90, 2_000.0 + 90))
     # What an event cannot cost is not taken off.
     slow = steps_traced(20_000, 20_000, 20_000, step_ns=40_000)
     found = budget(tmp_path / "slow", main(WORK, 500), main(KERNEL, 500), trace=slow, traced_ns=40_000, bare_ns=3_000)
-    assert found.cross_checks[0].trace is not None
-    assert found.cross_checks[0].trace.ns == pytest.approx(1_500, rel=0.05)
+    # All of the step, which is shorter than what was recorded of it less its cost.
+    assert found.cross_checks[0].trace == Reading(3_000.0, (3_000.0, 3_000.0))
+
+
+def test_kernels_of_other_libraries_are_not_in_the_trace(tmp_path: Path) -> None:
+    numpy = main(f"{WORK};DOUBLE_add (_multiarray_umath.cpython-311-x86_64-linux-gnu.so)", 200)
+    found = budget(tmp_path, main(WORK, 100), numpy, main(KERNEL, 700), trace=steps_traced(300, 300, 300))
+    (check,) = found.cross_checks
+    assert (check.agree, check.samples is not None and check.samples.ns) == (False, 700.0)
+    assert ns_of(found) == {"python": 100, "kernel": 900}
 
 
 # ---------------------------------------------------------------- deciding

@@ -162,7 +162,7 @@ def check_lines(run: RunBudget) -> list[str]:
         stacks, trace = (
             f"{format_ns(each.ns)} [{interval_text(each.ci95_ns)}]" for each in (check.samples, check.trace)
         )
-        verdict = "they agree" if check.agree else "they DISAGREE, and the trace decides"
+        verdict = "they agree" if check.agree else "they DISAGREE"
         lines.append(f"checks: time in {check.category} {stacks} by stacks, {trace} by the trace: {verdict}")
     ratio = run.sampling.step_ratio
     return [*lines, *([f"checks: sampled steps took {ratio:.2f} times as long as bare ones"] if ratio else [])]

@@ -35,6 +35,7 @@ from overhead_lens.studies.run import warnings
 from overhead_lens.studies.run.checks import (
     compared,
     decided_by_trace,
+    has_other_kernels,
     operators_of_stacks,
     operators_of_trace,
     read_steps,
@@ -297,7 +298,7 @@ def _sampled(threads: Sequence[SampledThread], home: Place | None) -> list[list[
 def _traced(run: StoredRun, wall: StepWall, classifier: Classifier) -> Reading | None:
     """Time in operators by the trace of some steps."""
     recorded = read_steps(run.path, run.steps)
-    return None if recorded is None else operators_of_trace(*recorded, wall.ns, classifier)
+    return None if recorded is None else operators_of_trace(recorded, wall.ns, classifier)
 
 
 def _step_ratio(steps: pd.DataFrame | None) -> float | None:
@@ -401,7 +402,7 @@ def _host(
     if traced is not None and not told:
         check = compared(operators_of_stacks(blocks, wall.ns, classifier), traced)
         checks = (check,)
-        if not check.agree:
+        if not check.agree and not has_other_kernels(blocks, classifier):
             shares = decided_by_trace(shares, traced.ns / wall.ns)
     if counted is None or not told:
         return _divided(wall.ns, estimate, shares, counted), checks

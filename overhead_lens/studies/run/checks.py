@@ -1,15 +1,16 @@
 """Compares what stacks say of a step with the trace of some steps (pure).
 
-Taking stacks stops all threads of the program, recording a trace stops none. So the trace says how long operators take,
-whatever the sampler did to them: where the two disagree the trace decides, and stacks only divide the time inside and outside of
-operators.
+Taking stacks stops all threads of the program, recording a trace stops none. But recording an event takes about as long as a
+small operator, and nobody knows how much of it lies inside of operators: their time is somewhere between what the trace shows and
+that less all that recording has cost. Where the stacks are outside of this range the trace decides how long operators take, and
+stacks only divide the time inside and outside of them; unless other libraries have kernels, which a trace does not see.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +37,25 @@ _CATEGORIES = frozenset({"dispatcher", "allocation", "kernel"})
 _PARALLEL = Attribution("wait", "parallel")
 # Recording an event takes less; what two steps differ by besides is no cost of the profiler's.
 _MOST_EVENT_NS = 1_500
-# Half of the profiler's cost is placed by estimate, and the recorded steps are few.
+# Recorded steps are few.
 _LEAST_SHARE = 0.03
+_TORCH = "libtorch"
+_FEW_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSteps:
+    """The recorded steps of a run.
+
+    Attributes:
+        events: The windows' span as the measured loop, and all events besides.
+        steps: How many there are.
+        cost_ns: What recording a step has cost at most.
+    """
+
+    events: pd.DataFrame
+    steps: int
+    cost_ns: float
 
 
 def in_operators(attribution: Attribution) -> bool:
@@ -45,8 +63,8 @@ def in_operators(attribution: Attribution) -> bool:
     return attribution.category in _CATEGORIES or attribution == _PARALLEL
 
 
-def read_steps(path: Path, steps: pd.DataFrame | None) -> tuple[pd.DataFrame, Traced] | None:
-    """The recorded steps of a run: their events, the windows' one as the measured loop, and their times; None without a trace.
+def read_steps(path: Path, steps: pd.DataFrame | None) -> RecordedSteps | None:
+    """The recorded steps of a run; None without a trace.
 
     Args:
         path: The run's directory.
@@ -61,32 +79,29 @@ def read_steps(path: Path, steps: pd.DataFrame | None) -> tuple[pd.DataFrame, Tr
     if windows.empty or traced.empty or bare.empty:
         return None
     calls = min(len(windows), len(traced))
-    cost_ns = min(max(0.0, traced.median() - bare.median()), _MOST_EVENT_NS * len(events) / calls)
+    cost_ns = min(max(0.0, traced.median() - bare.median()), _MOST_EVENT_NS * (len(events) - len(windows)) / calls)
     begin = int(windows["start_ns"].min())
     end = int((windows["start_ns"] + windows["dur_ns"]).max())
     loop = windows.iloc[:1].assign(name=LOOP_EVENT, start_ns=begin, dur_ns=end - begin)
-    events = pd.concat([loop, events.drop(windows.index)], ignore_index=True)
-    wall_ns = end - begin
-    timing = Traced(None, calls, wall_ns, wall_ns - round(cost_ns * calls), events=len(events))
-    return events, timing
+    return RecordedSteps(pd.concat([loop, events.drop(windows.index)], ignore_index=True), calls, cost_ns)
 
 
-def operators_of_trace(events: pd.DataFrame, timing: Traced, wall_ns: float, classifier: Classifier) -> Reading | None:
-    """Time in operators per step by the corrected trace, scaled to ``wall_ns``; None where compiled code hides it."""
+def operators_of_trace(recorded: RecordedSteps, wall_ns: float, classifier: Classifier) -> Reading | None:
+    """Time in operators per step by the trace; None where compiled code hides it."""
+    events = recorded.events
     if events["name"].str.startswith(_COMPILED).any():
         return None
-    traced = trace_budget(events, timing, classifier, None)
-    if traced.sum_ns <= 0:
-        return None
-    scale = wall_ns / traced.sum_ns
-    ns = sum(own_ns for attribution, own_ns in traced.attributions.items() if in_operators(attribution)) * scale
-    spread_ns = sum(traced.spread_ns.get(category, 0.0) for category in _CATEGORIES) * scale
-    half_ns = max(spread_ns, _LEAST_SHARE * wall_ns)
-    return Reading(ns, (max(0.0, ns - half_ns), min(wall_ns, ns + half_ns)))
+    span_ns = int(events["dur_ns"].iloc[0])
+    traced = trace_budget(events, Traced(None, recorded.steps, span_ns, span_ns), classifier, None)
+    shown_ns = sum(own_ns for attribution, own_ns in traced.attributions.items() if in_operators(attribution))
+    spread_ns = max(sum(traced.spread_ns.get(category, 0.0) for category in _CATEGORIES), _LEAST_SHARE * wall_ns)
+    low, high = max(0.0, shown_ns - recorded.cost_ns - spread_ns), min(wall_ns, shown_ns + spread_ns)
+    ns = min(max(shown_ns - recorded.cost_ns / 2, 0.0), wall_ns)
+    return Reading(ns, (min(low, ns), max(high, ns)))
 
 
 def operators_of_stacks(blocks: Sequence[Sequence[Stack]], wall_ns: float, classifier: Classifier) -> Reading:
-    """Time in operators per step by stacks, in blocks of consecutive ones; at least one stack in all."""
+    """Time in torch's operators per step by stacks, in blocks of consecutive ones; at least one stack in all."""
     counts = np.array([_inside_and_outside(block, classifier) for block in blocks if block]).T
     drawn = draw_over_blocks(counts)[:, 0]
     share = counts[0].sum() / counts.sum()
@@ -94,10 +109,25 @@ def operators_of_stacks(blocks: Sequence[Sequence[Stack]], wall_ns: float, class
     return Reading(float(share) * wall_ns, (max(0.0, float(low)) * wall_ns, min(1.0, float(high)) * wall_ns))
 
 
+def has_other_kernels(blocks: Sequence[Sequence[Stack]], classifier: Classifier) -> bool:
+    """Whether more than 1 % of the stacks are in operators or kernels of other libraries."""
+    stacks = [stack for block in blocks for stack in block]
+    other = sum(
+        stack.count for stack in stacks if in_operators(classifier.classify(stack).attribution) and not _is_torch(stack)
+    )
+    return other > _FEW_SHARE * sum(stack.count for stack in stacks)
+
+
 def _inside_and_outside(block: Sequence[Stack], classifier: Classifier) -> tuple[float, float]:
-    """Stacks in operators, and all others."""
-    inside = sum(stack.count for stack in block if in_operators(classifier.classify(stack).attribution))
+    """Stacks in torch's operators, and all others."""
+    inside = sum(
+        stack.count for stack in block if _is_torch(stack) and in_operators(classifier.classify(stack).attribution)
+    )
     return float(inside), float(sum(stack.count for stack in block) - inside)
+
+
+def _is_torch(stack: Stack) -> bool:
+    return any(frame.native and frame.location.startswith(_TORCH) for frame in stack.frames)
 
 
 def compared(samples: Reading, trace: Reading) -> CrossCheck:

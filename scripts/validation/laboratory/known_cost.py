@@ -63,7 +63,9 @@ def extension() -> Any:
     from torch.utils import cpp_extension
 
     source = Path(__file__).with_name("native") / "laboratory.cpp"
-    return cpp_extension.load(name="overhead_laboratory", sources=[str(source)], extra_cflags=["-O2"])
+    # The OpenMP runtime is the one that torch has loaded: both have the same name.
+    flags = {"extra_cflags": ["-O2", "-fopenmp"], "extra_ldflags": ["-fopenmp"]}
+    return cpp_extension.load(name="overhead_laboratory", sources=[str(source)], **flags)
 
 
 def open_extension(params: Params) -> Any:

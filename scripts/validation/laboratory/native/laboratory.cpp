@@ -1,6 +1,7 @@
 // Places in PyTorch that cost a known time: each spins for as long as a shared cell of memory says.
 //
 // The spin reads the processor's time-stamp counter and no clock: a sampler loses stacks that end in the vdso.
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <pybind11/pybind11.h>
@@ -54,6 +55,23 @@ at::Tensor spinning_kernel(const at::Tensor& like) {
   return output;
 }
 
+// Two threads spin, or the second one alone, while the first waits for it.
+at::Tensor together_kernel(const at::Tensor& like) {
+  at::Tensor output = at::empty_like(like);
+  at::parallel_for(0, 2, 1, [](int64_t, int64_t) { spin(); });
+  return output;
+}
+
+at::Tensor late_kernel(const at::Tensor& like) {
+  at::Tensor output = at::empty_like(like);
+  at::parallel_for(0, 2, 1, [](int64_t begin, int64_t) {
+    if (begin > 0) {
+      spin();
+    }
+  });
+  return output;
+}
+
 at::Tensor meta_kernel(const at::Tensor& like) { return at::empty_like(like); }
 
 void spinning_function() { spin(); }
@@ -64,9 +82,17 @@ TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&overhead_laboratory::spinning_fallback>());
 }
 
-TORCH_LIBRARY(overhead_laboratory, library) { library.def("spin(Tensor like) -> Tensor"); }
+TORCH_LIBRARY(overhead_laboratory, library) {
+  library.def("spin(Tensor like) -> Tensor");
+  library.def("spin_together(Tensor like) -> Tensor");
+  library.def("spin_late(Tensor like) -> Tensor");
+}
 
-TORCH_LIBRARY_IMPL(overhead_laboratory, CPU, library) { library.impl("spin", &overhead_laboratory::spinning_kernel); }
+TORCH_LIBRARY_IMPL(overhead_laboratory, CPU, library) {
+  library.impl("spin", &overhead_laboratory::spinning_kernel);
+  library.impl("spin_together", &overhead_laboratory::together_kernel);
+  library.impl("spin_late", &overhead_laboratory::late_kernel);
+}
 
 TORCH_LIBRARY_IMPL(overhead_laboratory, Meta, library) { library.impl("spin", &overhead_laboratory::meta_kernel); }
 

@@ -1,0 +1,160 @@
+"""Runs a program plainly, under the clock, by ``run`` and its function by ``profile``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from scripts.results import ROOT
+from scripts.validation.wild.environment import Environment
+from scripts.validation.wild.listed import Program
+
+_CLOCKED = Path(__file__).with_name("clocked.py")
+_TIMEOUT_S = 300.0
+
+_ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+# malloc maps nothing by itself, and gives nothing back.
+_KEPT = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40), "MALLOC_TOP_PAD_": str(2**27)}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to run a program under the clock: what is set, whether it collects garbage, whether its sizes are the smallest."""
+
+    variables: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    collects: bool = True
+    smallest: bool = False
+
+
+# By the attributes of ``truth.Readings``.
+WAYS = {
+    "usual": Way(),
+    "one_thread": Way(_ONE_THREAD),
+    "no_gc": Way(collects=False),
+    "kept": Way(_KEPT),
+    "smallest": Way({**_ONE_THREAD, **_KEPT}, smallest=True),
+}
+
+
+class FailedError(Exception):
+    """A program or a command did not end as it should; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended by itself and by ``run``."""
+
+    exit_codes: tuple[int, int]
+    same_output: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where programs are measured: an environment, and a folder for what they write."""
+
+    environment: Environment
+    folder: Path
+
+    def clocked(self, program: Program, way: Way) -> dict[str, float]:
+        """What the clock reads of a program.
+
+        Raises:
+            FailedError: It ended otherwise.
+        """
+        times = self.folder / "times.json"
+        times.unlink(missing_ok=True)
+        options: list[object] = ["--around", *program.operators] if program.operators else []
+        options += ["--times", times, "--mark", program.mark, "--steps", program.steps]
+        options += [] if way.collects else ["--no-gc"]
+        smallest = program.smallest if way.smallest else ()
+        words = [*self._launcher(program), _CLOCKED, *options, program.path, *program.arguments, *smallest]
+        done = self._run(words, way.variables)
+        if done.returncode or not times.is_file():
+            raise FailedError(_because(done))
+        reading: dict[str, float] = json.loads(times.read_text(encoding="utf-8"))
+        return reading
+
+    def run(self, program: Program) -> tuple[list[dict[str, Any]], Ended]:
+        """What ``run`` says, a document for each rank, and how the program ended beside a run by itself.
+
+        Raises:
+            FailedError: There is no document.
+        """
+        words = [program.path, *program.arguments]
+        alone = self._run([*self._launcher(program), *words])
+        document = self.folder / "run.json"
+        for old in self.folder.glob("run*.json"):
+            old.unlink()
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            tool = [
+                self.environment.python,
+                "-m",
+                "overhead_lens",
+                "run",
+                "--json",
+                document,
+                "--output",
+                f"{folder}/run",
+            ]
+            launcher = [*self._torchrun(program), "--no-python"] if program.ranks else []
+            done = self._run([*launcher, *tool, "--", *words])
+        documents = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(self.folder.glob("run*.json"))]
+        if not documents:
+            raise FailedError(_because(done))
+        return documents, Ended((alone.returncode, done.returncode), alone.stdout == done.stdout)
+
+    def profiled(self, program: Program) -> dict[str, Any]:
+        """What ``profile`` says of the program's function.
+
+        Raises:
+            FailedError: It failed.
+        """
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            inputs = ["--inputs", f"{program.path}:prepared", "--output", f"{folder}/profile"]
+            target = f"{program.path}:{program.function}"
+            tool = [self.environment.python, "-m", "overhead_lens", "profile", "--quick", "--quiet", "--json"]
+            done = self._run([*tool, *inputs, target])
+        if done.returncode:
+            raise FailedError(_because(done))
+        budget: dict[str, Any] = json.loads(done.stdout)
+        return budget
+
+    def _launcher(self, program: Program) -> list[object]:
+        return self._torchrun(program) if program.ranks else [self.environment.python]
+
+    def _torchrun(self, program: Program) -> list[object]:
+        return [self.environment.folder / "bin" / "torchrun", "--nproc-per-node", program.ranks]
+
+    def _run(self, words: Sequence[object], variables: Mapping[str, str] = MappingProxyType({})) -> _Done:
+        command = [str(word) for word in words]
+        with tempfile.TemporaryDirectory(dir=self.folder) as left_over:
+            fixed = {
+                # This checkout is measured, whichever one the environment was made with.
+                "PYTHONPATH": str(ROOT),
+                # A program that is ended leaves what it has put there.
+                "TMPDIR": left_over,
+                "TORCHINDUCTOR_CACHE_DIR": str(self.folder / "compiled"),
+            }
+            environment = {**os.environ, **fixed, **variables}
+            try:
+                return subprocess.run(
+                    command, cwd=self.folder, env=environment, capture_output=True, check=False, timeout=_TIMEOUT_S
+                )
+            except subprocess.TimeoutExpired:
+                raise FailedError(f"it did not end in {_TIMEOUT_S:.0f} s") from None
+
+
+_Done = subprocess.CompletedProcess[bytes]
+
+
+def _because(done: _Done) -> str:
+    last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+    return f"ended with {done.returncode}: {(last or ['it said nothing'])[0]}"

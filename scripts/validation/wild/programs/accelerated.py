@@ -1,0 +1,45 @@
+"""Trains a small network in a loop of accelerate."""
+
+import argparse
+
+import torch
+from accelerate import Accelerator
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+CLASSES = 10
+
+
+def main() -> None:
+    """Train and print the loss."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=4_000)
+    parser.add_argument("--width", type=int, default=256)
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    accelerator = Accelerator(cpu=True)
+    model = nn.Sequential(
+        nn.Linear(options.width, options.width),
+        nn.GELU(),
+        nn.LayerNorm(options.width),
+        nn.Linear(options.width, CLASSES),
+    )
+    data = TensorDataset(torch.randn(4096, options.width), torch.randint(CLASSES, (4096,)))
+    model, optimizer, loader = accelerator.prepare(
+        model, torch.optim.AdamW(model.parameters(), lr=1e-3), DataLoader(data, batch_size=64)
+    )
+    done = 0
+    while done < options.steps:
+        for x, wanted in loader:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), wanted)
+            accelerator.backward(loss)
+            optimizer.step()
+            done += 1
+            if done == options.steps:
+                break
+    print(f"loss {loss.item():.4f}")
+
+
+if __name__ == "__main__":
+    main()
