@@ -230,7 +230,8 @@ def test_it_rests_and_goes_on(looping: Running, monkeypatch: pytest.MonkeyPatch)
     looping.pause()
     looping.stop()
     assert looping.finish().sample_count == 3
-    assert looping.over
+    while not looping.over:
+        time.sleep(0.001)
     looping.pause()
     looping.resume()
     looping.stop()
