@@ -79,7 +79,8 @@ def read_steps(path: Path, steps: pd.DataFrame | None) -> RecordedSteps | None:
     if windows.empty or traced.empty or bare.empty:
         return None
     calls = min(len(windows), len(traced))
-    cost_ns = min(max(0.0, traced.median() - bare.median()), _MOST_EVENT_NS * (len(events) - len(windows)) / calls)
+    slower_ns = max(0.0, float(traced.median() - bare.median()))
+    cost_ns = min(slower_ns, _MOST_EVENT_NS * (len(events) - len(windows)) / calls)
     begin = int(windows["start_ns"].min())
     end = int((windows["start_ns"] + windows["dur_ns"]).max())
     loop = windows.iloc[:1].assign(name=LOOP_EVENT, start_ns=begin, dur_ns=end - begin)
@@ -96,8 +97,8 @@ def operators_of_trace(recorded: RecordedSteps, wall_ns: float, classifier: Clas
     shown_ns = sum(own_ns for attribution, own_ns in traced.attributions.items() if in_operators(attribution))
     spread_ns = max(sum(traced.spread_ns.get(category, 0.0) for category in _CATEGORIES), _LEAST_SHARE * wall_ns)
     low, high = max(0.0, shown_ns - recorded.cost_ns - spread_ns), min(wall_ns, shown_ns + spread_ns)
-    ns = min(max(shown_ns - recorded.cost_ns / 2, 0.0), wall_ns)
-    return Reading(ns, (min(low, ns), max(high, ns)))
+    ns = float(min(max(shown_ns - recorded.cost_ns / 2, 0.0), wall_ns))
+    return Reading(ns, (float(min(low, ns)), float(max(high, ns))))
 
 
 def operators_of_stacks(blocks: Sequence[Sequence[Stack]], wall_ns: float, classifier: Classifier) -> Reading:
@@ -132,7 +133,7 @@ def _is_torch(stack: Stack) -> bool:
 
 def compared(samples: Reading, trace: Reading) -> CrossCheck:
     """Both readings, and whether their intervals meet."""
-    agree = samples.ci95_ns[0] <= trace.ci95_ns[1] and trace.ci95_ns[0] <= samples.ci95_ns[1]
+    agree = bool(samples.ci95_ns[0] <= trace.ci95_ns[1] and trace.ci95_ns[0] <= samples.ci95_ns[1])
     return CrossCheck(OPERATORS, samples, trace, None, agree)
 
 
