@@ -79,7 +79,9 @@ def read_steps(path: Path, steps: pd.DataFrame | None) -> RecordedSteps | None:
     if windows.empty or traced.empty or bare.empty:
         return None
     calls = min(len(windows), len(traced))
-    cost_ns = min(max(0.0, float(traced.median() - bare.median())), _MOST_EVENT_NS * (len(events) - len(windows)) / calls)
+    cost_ns = min(
+        max(0.0, float(traced.median() - bare.median())), _MOST_EVENT_NS * (len(events) - len(windows)) / calls
+    )
     begin = int(windows["start_ns"].min())
     end = int((windows["start_ns"] + windows["dur_ns"]).max())
     loop = windows.iloc[:1].assign(name=LOOP_EVENT, start_ns=begin, dur_ns=end - begin)
