@@ -93,7 +93,8 @@ def test_a_server_of_threads(tmp_path: Path) -> None:
     steps, served = found["steps"], int((tmp_path / "served").read_text())
     assert (steps["found_by"], steps["count"], steps["thread"]) == ("module", served, "model")
     assert found["sampling"]["stacks"] >= 100
-    assert "MainThread" in {thread["name"] for thread in found["threads"]}
+    main = json.loads((tmp_path / "run" / "meta.json").read_text())["pid"]
+    assert main in {thread["thread"] for thread in found["threads"]}
 
 
 def test_a_program_of_three_seconds(tmp_path: Path) -> None:

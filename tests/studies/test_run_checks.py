@@ -123,6 +123,7 @@ def test_what_recording_costs_is_taken_off(tmp_path: Path) -> None:
     (check,) = found.cross_checks
     # 3 % of the step, and Student's t of three equal steps, beyond the range.
     assert check.trace == Reading(1_500.0, (1_000.0 - 90, 2_000.0 + 90))
+    assert validated(found.to_json())["cross_checks"][0]["agree"] is True
     # What an event cannot cost is not taken off.
     slow = steps_traced(20_000, 20_000, 20_000, step_ns=40_000)
     found = budget(tmp_path / "slow", main(WORK, 500), main(KERNEL, 500), trace=slow, traced_ns=40_000, bare_ns=3_000)
