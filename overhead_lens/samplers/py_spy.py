@@ -169,7 +169,7 @@ class PySpyRunning:
     def finish(self) -> SamplerRun:
         """Wait for the stacks.
 
-        py-spy counts them when they are in the file; it then takes 0.3 s to give its memory back, which is not waited for.
+        py-spy prints their count when they are in the file, about 0.3 s after it was stopped.
 
         Raises:
             MeasurementError: py-spy may not attach, or took no sample; the message says which.

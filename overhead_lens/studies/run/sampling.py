@@ -196,6 +196,7 @@ class RunSampler:
             return
         self._replaced = True
         self._start()
+        self.reason = ""
 
     def _restart(self, rate_hz: int) -> None:
         """Go on with another sampler."""
