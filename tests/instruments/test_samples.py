@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from overhead_lens.instruments.samples import worker
-from overhead_lens.instruments.samples.record import SampleStacks
+from overhead_lens.instruments.samples.record import Attached, SampleStacks
 from overhead_lens.samplers.sampler import SamplerRun
 from tests.drawn.speedscope import sequence
 
@@ -74,3 +75,31 @@ def test_stacks_of_settling_are_not_kept(tmp_path: Path) -> None:
     samples.add(SamplerRun((sequence("\n".join(lines)),), 54, 3))
     assert samples.folded == [f"{lines[2]}\n{lines[3]}\n"]
     assert (samples.taken.samples, samples.taken.errors, samples.taken.reason) == (12, 3, None)
+
+
+class Interrupted:
+    """A worker whose first reply is waited for when Ctrl-C comes."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    def send(self, operation: object, **_: object) -> None:
+        self.log.append("send")
+
+    def receive(self, operation: object) -> object:
+        self.log.append("receive")
+        if self.log.count("receive") == 1:
+            raise KeyboardInterrupt
+        return SimpleNamespace(since_ns=0)
+
+    def ask(self, operation: object) -> None:
+        self.log.append("ask")
+
+
+def test_an_interrupted_worker_is_stopped_after_its_reply() -> None:
+    target: Any = Interrupted()
+    attached = Attached(SampleStacks(), target, cast("Any", SimpleNamespace(end=lambda since_ns: None)))
+    with pytest.raises(KeyboardInterrupt):
+        attached.end()
+    attached.stop()
+    assert target.log == ["send", "receive", "receive", "ask"]

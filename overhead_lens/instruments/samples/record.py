@@ -77,8 +77,10 @@ class Attached:
         self._worker.ask(_STOP)
 
     def _settled(self) -> Spinning:
+        # Interrupted here, ``stop`` still has this reply to wait for.
+        spinning = self._worker.receive(SPIN)
         self._settling = False
-        return self._worker.receive(SPIN)
+        return spinning
 
 
 class SampleStacks:
