@@ -26,7 +26,7 @@ class Placed(TypedDict):
         core: Of the sampled thread; threads and processes that it starts inherit it.
         others: Cores of the other threads.
         free: Cores that every thread could use before.
-        batch: Whether the sampled thread was given ``SCHED_BATCH``, which is inherited as well.
+        batch: Whether the sampled thread may have been given ``SCHED_BATCH``, which is inherited as well.
     """
 
     pid: int

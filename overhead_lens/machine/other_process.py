@@ -77,6 +77,11 @@ def thread_cpu_ns(pid: int) -> dict[int, int]:
     return {thread: int(each[0]) for thread, each in fields.items() if each}
 
 
+def waits_in(pid: int, thread: int) -> str:
+    """The kernel's function in which a thread waits; empty or ``0`` where it runs or the system does not tell."""
+    return _read(PROC / f"{pid}/task/{thread}/wchan")
+
+
 def thread_count(pid: int) -> int:
     """How many threads a process has; 1 where that cannot be read."""
     return max(1, len(threads_of(pid)))

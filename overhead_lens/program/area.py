@@ -30,8 +30,8 @@ _ROWS = 7
 class Word(IntEnum):
     """Words at the start of the area, int64.
 
-    The program writes all but ``ANSWERED``, ``REFUSED`` and ``PLACED``: it numbers its requests in ``WANTED``, and the recorder
-    answers with the same number. Odd requests ask it to sample, even ones to rest.
+    The recorder writes ``ANSWERED``, ``RELEASED``, ``REFUSED`` and ``PLACED``, the program all others: it numbers its requests in
+    ``WANTED``, and the recorder answers with the same number. Odd requests ask it to sample, even ones to rest.
     """
 
     STARTED_NS = 0  # the program's own code began, perf_counter_ns
@@ -44,6 +44,8 @@ class Word(IntEnum):
     ROWS = _ROWS
     THREAD = 8  # the thread with the steps, as the operating system knows it
     PLACED = 9  # the thread with the steps is on a core of its own, which a child inherits
+    HELD = 10  # the request after whose answer the program waits for the sampler
+    RELEASED = 11  # ... and the one after which it need not wait any more
 
 
 class Phase(IntEnum):

@@ -328,7 +328,7 @@ class StepWatcher:
         """Have the sampler go on, and rest again."""
         self._phase = Phase.ATTACHING
         if (yield from self._ask(_SAMPLE)):
-            hold_until_sampled()
+            hold_until_sampled(self._area)
             self._phase = Phase.SAMPLED
             yield _clock() + length_ns
             self._phase = Phase.ATTACHING

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.machine.guard import descendants
-from overhead_lens.machine.other_process import thread_states
+from overhead_lens.machine.guard import descendants, threads_of
+from overhead_lens.machine.other_process import thread_states, waits_in
 from overhead_lens.readers.py_spy.speedscope import read_sequences
 from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Sees, Watch
 
@@ -148,6 +148,11 @@ class PySpyRunning:
     def resume(self) -> None:
         """Let py-spy go on; it catches up with the stacks that were due meanwhile."""
         self._send(signal.SIGCONT)
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether py-spy sleeps until its next stack is due (proc(5), ``wchan``); it does not while stacks are overdue."""
+        return any("nanosleep" in waits_in(self.pid, thread) for thread in threads_of(self.pid))
 
     def stop(self) -> None:
         """Have py-spy end and write what it has, as Ctrl-C does."""

@@ -119,6 +119,10 @@ class Running(Protocol):
     def resume(self) -> None:
         """Go on, first with the stacks that were due meanwhile, one right after the other."""
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether it waits until its next stack is due."""
+
     def stop(self) -> None:
         """Ask it to end now and keep what it has, paused or not."""
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from overhead_lens.machine.guard import Placed, descendants, let_go, threads_of
 from overhead_lens.machine.other_process import thread_states
 from overhead_lens.machine.placement import Placement
 
+S = 1_000_000_000
 CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
 two_cores = pytest.mark.skipif(len(CORES) < 2, reason="threads are placed where this process may use two cores")
@@ -33,11 +35,18 @@ def sleep(cores=None):
         os.sched_setaffinity(0, cores)
     said.append(threading.get_native_id())
     time.sleep(600)
+def work():
+    said.append(threading.get_native_id())
+    while True: sum(range(10_000))
 said = []
 for line in sys.stdin:
     what, _, cores = line.strip().partition(" ")
     if what == "thread":
         threading.Thread(target=sleep, args=([int(core) for core in cores.split(",")] if cores else None,), daemon=True).start()
+        while not said: time.sleep(0.001)
+        print(said.pop(), flush=True)
+    elif what == "work":
+        threading.Thread(target=work, daemon=True).start()
         while not said: time.sleep(0.001)
         print(said.pop(), flush=True)
     elif what == "child":
@@ -117,8 +126,9 @@ def usual(count: int) -> list[tuple[set[int], int]]:
 # ---------------------------------------------------------------- placed and put back
 @two_cores
 def test_the_sampled_thread_shares_its_core_with_the_samplers(target: Target, sampler: int) -> None:
-    other, early = target.does("thread"), target.does("child")
+    other, early, team = target.does("thread"), target.does("child"), target.does("work")
     with Placement(target.pid) as placed:
+        time.sleep(0.1)
         assert (placed.core, how(other, target.pid, sampler)) == (None, usual(3))
         assert placed.place(other, sampler)
         core = placed.core
@@ -133,7 +143,8 @@ def test_the_sampled_thread_shares_its_core_with_the_samplers(target: Target, sa
         placed.follow()
         assert how(later, child) == [(CORES - {core}, os.SCHED_OTHER), (CORES, os.SCHED_OTHER)]
         placed.put_back()
-        assert (placed.core, how(target.pid, other, later, child)) == (None, usual(4))
+        time.sleep(0.1)
+        assert (placed.core, how(target.pid, other, team, later, child)) == (None, usual(5))
         assert os.sched_getaffinity(0) == CORES
         placed.put_back()
         placed.follow()
@@ -141,7 +152,7 @@ def test_the_sampled_thread_shares_its_core_with_the_samplers(target: Target, sa
         assert placed.place(target.pid, sampler)
         assert how(target.pid)[0][0] == {placed.core}
         assert how(other)[0][0] == CORES - {placed.core}
-    assert how(target.pid, other, later, child) == usual(4)
+    assert how(target.pid, other, team, later, child) == usual(5)
     assert placed.reason == ""
 
 
@@ -149,17 +160,20 @@ def test_the_sampled_thread_shares_its_core_with_the_samplers(target: Target, sa
 def test_what_the_sampled_thread_starts_is_let_go(target: Target, sampler: int) -> None:
     with Placement(target.pid) as placed:
         assert placed.place(target.pid, sampler)
-        # A single thread waits for no other: its policy stays.
-        assert how(target.pid) == [({placed.core}, os.SCHED_OTHER)]
         thread, child = target.does("thread"), target.does("child")
         assert [cores for cores, _ in how(thread, child)] == [{placed.core}] * 2
         placed.follow()
         assert how(thread) == [(CORES - {placed.core}, os.SCHED_OTHER)]
         assert how(child) == usual(1)
-        assert how(target.pid) == [({placed.core}, os.SCHED_BATCH)]
+        # It waits for no other that computes: its policy stays.
+        assert how(target.pid) == [({placed.core}, os.SCHED_OTHER)]
+        team = target.does("work")
+        time.sleep(0.1)
+        placed.follow()
+        assert how(target.pid, team) == [({placed.core}, os.SCHED_BATCH), (CORES - {placed.core}, os.SCHED_OTHER)]
         unseen, grandchild = target.does("thread"), target.does("child")
         assert how(unseen, grandchild) == [({placed.core}, os.SCHED_BATCH)] * 2
-    assert how(target.pid, thread, child, unseen, grandchild) == usual(5)
+    assert how(target.pid, thread, team, child, unseen, grandchild) == usual(6)
 
 
 @two_cores
@@ -244,12 +258,13 @@ while True:
 @pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGTERM])
 def test_the_guard_puts_back_what_a_killed_program_left(target: Target, sampler: int, ended_by: signal.Signals) -> None:
     other = target.does("thread")
+    target.does("work")
     command = [sys.executable, "-c", PLACING, str(target.pid), str(other), str(sampler)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as placing:
         assert placing.stdout is not None
         guarding = int(placing.stdout.readline())
-        (((core,), policy),) = how(other)
-        assert policy == os.SCHED_BATCH
+        (((core,), _),) = how(other)
+        await_that(lambda: how(other)[0][1] == os.SCHED_BATCH)
         assert how(target.pid) == [(CORES - {core}, os.SCHED_OTHER)]
         later = target.does("thread")
         child = target.does("child")
@@ -341,11 +356,8 @@ def test_of_four_cores_only_what_was_placed_is_let_go(monkeypatch: pytest.Monkey
     assert machine.policy == {**dict.fromkeys(range(1, 5), os.SCHED_OTHER), 5: os.SCHED_FIFO}
 
 
-@pytest.mark.skipif(not CORES, reason="this system does not let threads be placed on cores")
-@pytest.mark.parametrize(("last", "core"), [(2, 2), (7, 3), (None, 3)])
-def test_the_core_is_that_on_which_the_thread_runs(
-    monkeypatch: pytest.MonkeyPatch, last: int | None, core: int
-) -> None:
+def four_cores(monkeypatch: pytest.MonkeyPatch, last: int | None, clocks_ns: list[dict[int, int]]) -> Machine:
+    """A machine where process 1 has two threads, read once a second, the second of which ran on core ``last``."""
     own = os.getpid()
     free = {0, 1, 2, 3}
     machine = Machine(monkeypatch, t1=free, t2=free, t9=free, **{f"t{own}": free, "t0": free})
@@ -354,15 +366,54 @@ def test_the_core_is_that_on_which_the_thread_runs(
         monkeypatch.setattr(module, "threads_of", lambda pid: processes.get(pid, []))
         monkeypatch.setattr(module, "descendants", lambda pid: iter(()))
     monkeypatch.setattr(placement, "last_core", lambda thread: last)
+    monkeypatch.setattr(placement, "thread_cpu_ns", lambda pid: clocks_ns.pop(0))
+    clock = SimpleNamespace(monotonic_ns=iter(range(0, 100 * S, S)).__next__)
+    monkeypatch.setattr(placement, "time", clock)
     monkeypatch.setattr(Placement, "_tell_guard", lambda self: None)
+    return machine
+
+
+@pytest.mark.skipif(not CORES, reason="this system does not let threads be placed on cores")
+@pytest.mark.parametrize(("last", "core"), [(2, 2), (7, 3), (None, 3)])
+def test_the_core_is_that_on_which_the_thread_runs(
+    monkeypatch: pytest.MonkeyPatch, last: int | None, core: int
+) -> None:
+    own, free = os.getpid(), {0, 1, 2, 3}
+    machine = four_cores(monkeypatch, last, [{}, {}])
     with Placement(1) as placed:
         assert placed.place(2, 9)
         assert placed.core == core
         assert [machine.cores[each] for each in (1, 2, 9, own)] == [free - {core}, {core}, {core}, {core}]
-        assert (machine.policy[1], machine.policy[2]) == (os.SCHED_OTHER, os.SCHED_BATCH)
         # One that the program moves itself stays where it is.
         machine.cores[1] = {0}
     assert [machine.cores[each] for each in (1, 2, own)] == [{0}, free, free]
+
+
+@pytest.mark.skipif(not CORES, reason="this system does not let threads be placed on cores")
+@pytest.mark.parametrize(
+    ("clocks_ns", "is_batch"),
+    [
+        # Of a second the other thread computed 2 %, then a little more.
+        ([{1: S, 2: 0}, {1: S + S // 50, 2: S}, {1: S + 2 * (S // 50) + 1, 2: 2 * S}], [False, True]),
+        # ... in the first one only; the policy stays until the threads are put back.
+        ([{1: 0, 2: 0}, {1: S // 2, 2: 0}, {1: S // 2, 2: S}], [True, True]),
+        # One that has begun since counts from its start; the sampled thread does not count.
+        ([{2: 0}, {2: S}, {1: S // 10, 2: 2 * S}], [False, True]),
+        # Where the clocks cannot be read, other threads may compute.
+        ([{}, {}, {}], [True, True]),
+    ],
+)
+def test_a_thread_waits_for_the_sampler_where_others_compute(
+    monkeypatch: pytest.MonkeyPatch, clocks_ns: list[dict[int, int]], is_batch: list[bool]
+) -> None:
+    machine = four_cores(monkeypatch, 2, clocks_ns)
+    seen = []
+    with Placement(1) as placed:
+        assert placed.place(2, 9)
+        seen.append(machine.policy[2] == os.SCHED_BATCH)
+        placed.follow()
+        seen.append(machine.policy[2] == os.SCHED_BATCH)
+    assert (seen, machine.policy[1], machine.policy[2]) == (is_batch, os.SCHED_OTHER, os.SCHED_OTHER)
 
 
 def test_threads_of_a_process() -> None:

@@ -1,70 +1,51 @@
-"""Waiting for the sampler, by a drawn clock: until it has stopped the thread, and then left it alone."""
+"""Waiting for the sampler, by a drawn clock: until the recorder says that it has caught up, or long enough."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from overhead_lens.program import hold
+from overhead_lens.program.area import Area, Word
 from overhead_lens.program.hold import hold_until_sampled
 
-US, MS = 1_000, 1_000_000
+MS = 1_000_000
 
 
-def waited_ns(*moments_ns: int, then_every_ns: int = US) -> int:
-    """How long it stays when the clock is read at these moments, and every microsecond from then on."""
-    reads: list[int] = []
-
-    def clock() -> Iterator[int]:
-        yield from moments_ns
-        now_ns = moments_ns[-1]
-        while True:
-            now_ns += then_every_ns
-            yield now_ns
-
-    moments = clock()
-
-    def read() -> int:
-        reads.append(next(moments))
-        return reads[-1]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hold.time, "perf_counter_ns", read)
-        hold_until_sampled()
-    return reads[-1] - reads[0]
+@pytest.fixture
+def area(tmp_path: Path) -> Area:
+    return Area.create(tmp_path)
 
 
-def test_stopped_once_and_left_alone_for_3_ms() -> None:
-    assert waited_ns(0, US, US + 200 * US) == 201 * US + 3 * MS + US
+def waited_ns(area: Area, monkeypatch: pytest.MonkeyPatch, after_ms: int | None = None, **words: int) -> int:
+    """How long it stays when the recorder writes ``words`` after so many ms of sleep."""
+    now_ns = [5 * MS]
+
+    def sleep(seconds: float) -> None:
+        now_ns[0] += round(seconds * 1e9)
+        if now_ns[0] - 5 * MS == (after_ms or -1) * MS:
+            for word, value in words.items():
+                area.write(Word[word], value)
+
+    monkeypatch.setattr(hold, "_clock", lambda: now_ns[0])
+    monkeypatch.setattr(hold, "_sleep", sleep)
+    hold_until_sampled(area)
+    return now_ns[0] - 5 * MS
 
 
-def test_each_stop_begins_the_wait_anew() -> None:
-    stops = (0, 2 * MS, 4 * MS, 4 * MS + 1, 6 * MS)
-    assert waited_ns(*stops) == 6 * MS + 3 * MS + US
+def test_until_the_recorder_lets_it_go_on(area: Area, monkeypatch: pytest.MonkeyPatch) -> None:
+    area.write(Word.ANSWERED, 7)
+    assert waited_ns(area, monkeypatch, 40, RELEASED=7) == 40 * MS
+    assert area.read(Word.HELD) == 7
+    # What was said after an earlier request does not count.
+    area.write(Word.ANSWERED, 9)
+    assert waited_ns(area, monkeypatch, 10, RELEASED=8) == 600 * MS
+    assert area.read(Word.HELD) == 9
 
 
-def test_never_stopped_it_goes_on_after_600_ms() -> None:
-    assert waited_ns(0) == 600 * MS
-    # What is no longer than 150 us is no stop.
-    assert waited_ns(0, 150 * US, 300 * US, 450 * US) == 600 * MS
-
-
-def test_stopped_all_the_time_it_goes_on_after_600_ms() -> None:
-    assert waited_ns(0, then_every_ns=2 * MS) == 600 * MS
-
-
-@given(st.lists(st.integers(1, 5 * MS), min_size=1, max_size=60))
-def test_it_returns_at_the_first_quiet_moment_and_never_later_than_600_ms_and_a_stop(gaps_ns: list[int]) -> None:
-    moments = [0]
-    for gap_ns in gaps_ns:
-        moments.append(moments[-1] + gap_ns)
-    stops = [later for earlier, later in zip(moments, moments[1:], strict=False) if later - earlier > 150 * US]
-    waited = waited_ns(*moments)
-    assert waited <= 600 * MS + 5 * MS
-    before = [stop for stop in stops if stop < waited]
-    if waited < 600 * MS:
-        assert waited - before[-1] > 3 * MS
-        assert waited - before[-1] <= 3 * MS + 150 * US
+def test_no_longer_than_600_ms_and_not_without_a_sampler(area: Area, monkeypatch: pytest.MonkeyPatch) -> None:
+    area.write(Word.ANSWERED, 1)
+    assert waited_ns(area, monkeypatch) == 600 * MS
+    assert waited_ns(area, monkeypatch, 20, REFUSED=1) == 20 * MS
+    assert waited_ns(area, monkeypatch) == 0

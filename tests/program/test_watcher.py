@@ -115,7 +115,7 @@ def start(
     monkeypatch.setattr(watching, "_clock", lambda: programs[-1].now_ns if programs else 0)
     monkeypatch.setattr(watching, "StepTrace", DrawnTrace)
     # The sampler catches up within 5 ms.
-    monkeypatch.setattr(watching, "hold_until_sampled", lambda: programs[-1].hold())
+    monkeypatch.setattr(watching, "hold_until_sampled", lambda _: programs[-1].hold())
 
     def begin(*loops: Loop, kinds: tuple[str, ...] = KINDS) -> Program:
         programs.append(Program(tmp_path, loops, kinds))

@@ -303,3 +303,23 @@ def test_the_real_one_takes_no_stack_while_it_rests(tmp_path: Path) -> None:
     assert {stack for stack in stacks if "bare" in stack} == set()
     rooms_seen = [stack.rpartition("<module>")[2].partition(")")[0] for stack in stacks if "stay" in stack]
     assert list(dict.fromkeys(rooms_seen)) == [" (<string>:9", " (<string>:12"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/wchan").exists(), reason="this system does not tell what a process waits in")
+@pytest.mark.parametrize(
+    ("does", "is_due"), [("time.sleep(600)", False), ("exec('while True: pass')", True), ("sys.stdin.read()", True)]
+)
+def test_it_has_caught_up_when_it_sleeps(tmp_path: Path, does: str, is_due: bool) -> None:
+    command = [sys.executable, "-c", f"import sys, time; print(flush=True); {does}"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            running = py_spy.PySpyRunning(process, Watch(1, 100, None, tmp_path / "output"))
+            for _ in range(100 if is_due else 10_000):
+                if running.caught_up:
+                    break
+                time.sleep(0.001)
+            assert running.caught_up is not is_due
+        finally:
+            process.kill()

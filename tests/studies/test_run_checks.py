@@ -28,7 +28,11 @@ from tests.drawn.trace_text import document
 
 DISPATCH = f"{WORK};{BINDING};{ENTRY}"
 PARALLEL = f"{KERNEL};gomp_team_barrier_wait_end (libgomp.so.1)"
-PARTS = {"python": WORK, "wait": WAIT, "kernel": KERNEL, "dispatcher": DISPATCH, "parallel": PARALLEL}
+GIL = (
+    f"{WORK};at::_ops::mm::call (libtorch_cpu.so);pybind11::gil_scoped_acquire::gil_scoped_acquire (libtorch_python.so)"
+    ";pthread_cond_timedwait (libc.so.6)"
+)
+PARTS = {"python": WORK, "wait": WAIT, "kernel": KERNEL, "dispatcher": DISPATCH, "parallel": PARALLEL, "gil": GIL}
 
 
 def steps_traced(*operators_ns: int, step_ns: int = 1_000, more: tuple[dict, ...] = ()) -> str:
@@ -139,6 +143,18 @@ def test_kernels_of_other_libraries_are_not_in_the_trace(tmp_path: Path) -> None
     assert ns_of(found) == {"python": 100, "kernel": 900}
 
 
+def test_an_operator_that_waits_for_the_lock_is_in_the_trace_and_yet_waits(tmp_path: Path) -> None:
+    stacks = main(WORK, 100), main(GIL, 700), main(KERNEL, 200)
+    for operators_ns in (900, 400):
+        folder = tmp_path / str(operators_ns)
+        folder.mkdir()
+        found = budget(folder, *stacks, trace=steps_traced(*(3 * [operators_ns])))
+        (check,) = found.cross_checks
+        assert (check.agree, check.samples is not None and check.samples.ns) == (operators_ns == 900, 900.0)
+        # Nor does the trace decide: it does not part the two.
+        assert ns_of(found) == {"python": 100, "kernel": 200, "wait": 700}
+
+
 # ---------------------------------------------------------------- deciding
 def reading(ns: float, low: float, high: float) -> Reading:
     return Reading(ns, (low, high))
@@ -208,7 +224,8 @@ def test_the_trace_may_say_that_there_are_none() -> None:
     [
         ({"python": 60, "kernel": 25, "dispatcher": 10, "parallel": 5}, 0.4),
         ({"python": 50, "parallel": 50}, 0.5),
-        # Waiting for the team is inside of an operator, other waiting is not.
+        # Waiting for the team is inside of an operator, other waiting is where its caller is an operator.
+        ({"gil": 30, "wait": 30, "kernel": 40}, 0.7),
         ({"wait": 50, "parallel": 50}, 0.5),
         ({"parallel": 20, "kernel": 80}, 1.0),
         ({"python": 100}, 0.0),

@@ -34,6 +34,8 @@ class Drawn:
         self.fails: dict[str, MeasurementError] = {}
         self.started = 0
         self.over = False
+        self.caught_up = False
+        self.slept_s: list[float] = []
 
     def does(self, what: str) -> None:
         self.log.append(what)
@@ -70,6 +72,10 @@ class DrawnRunning:
     @property
     def over(self) -> bool:
         return self._drawn.over
+
+    @property
+    def caught_up(self) -> bool:
+        return self._drawn.caught_up
 
     def finish(self) -> SamplerRun:
         self._drawn.does("finish")
@@ -120,7 +126,9 @@ def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Drawn:
         drawn.does(f"start at {watch.rate_hz} Hz{' with children' if watch.subprocesses else ''}")
         return DrawnRunning(drawn)
 
-    clock = SimpleNamespace(monotonic=lambda: drawn.now_ns / S, monotonic_ns=lambda: drawn.now_ns)
+    clock = SimpleNamespace(
+        monotonic=lambda: drawn.now_ns / S, monotonic_ns=lambda: drawn.now_ns, sleep=drawn.slept_s.append
+    )
     named: dict[str, Any] = {
         "PySpy": lambda: SimpleNamespace(start=start),
         "Placement": lambda pid: DrawnPlacement(drawn, pid),
@@ -225,7 +233,38 @@ def test_how_long_to_wait_before_it_looks_again(drawn: Drawn, sampler: RunSample
         drawn.wants(number)
         sampler.attend()
         waits.append(sampler.wait_s)
-    assert waits == [0.01, 0.05, 0.05]
+    assert waits == [0.01, 0.01, 0.05]
+    drawn.wants(3)
+    sampler.attend()
+    drawn.area.write(Word.RELEASED, 3)
+    assert sampler.wait_s == 0.05
+
+
+def test_a_held_program_goes_on_when_the_sampler_has_caught_up_and_taken_a_stack(
+    drawn: Drawn, sampler: RunSampler
+) -> None:
+    def released() -> int:
+        sampler.attend()
+        return drawn.area.read(Word.RELEASED)
+
+    drawn.wants(1)
+    sampler.attend()
+    drawn.caught_up = True
+    assert released() == 0
+    drawn.area.write(Word.HELD, 1)
+    drawn.caught_up = False
+    assert (released(), drawn.slept_s) == (0, [])
+    drawn.caught_up = True
+    # Two and a half stacks at 100 Hz, once.
+    assert (released(), drawn.slept_s) == (1, [0.025])
+    assert (released(), drawn.slept_s) == (1, [0.025])
+    drawn.wants(2)
+    sampler.attend()
+    drawn.wants(3)
+    sampler.attend()
+    assert released() == 1
+    drawn.area.write(Word.HELD, 3)
+    assert (released(), drawn.slept_s) == (3, [0.025, 0.025])
 
 
 # ---------------------------------------------------------------- another sampler

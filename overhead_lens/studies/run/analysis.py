@@ -35,7 +35,7 @@ from overhead_lens.studies.run import warnings
 from overhead_lens.studies.run.checks import (
     compared,
     decided_by_trace,
-    has_other_kernels,
+    hides_from_trace,
     operators_of_stacks,
     operators_of_trace,
     read_steps,
@@ -402,7 +402,7 @@ def _host(
     if traced is not None and not told:
         check = compared(operators_of_stacks(blocks, wall.ns, classifier), traced)
         checks = (check,)
-        if not check.agree and not has_other_kernels(blocks, classifier):
+        if not check.agree and not hides_from_trace(blocks, classifier):
             shares = decided_by_trace(shares, traced.ns / wall.ns)
     if counted is None or not told:
         return _divided(wall.ns, estimate, shares, counted), checks

@@ -3,7 +3,8 @@
 Taking stacks stops all threads of the program, recording a trace stops none. But recording an event takes about as long as a
 small operator, and nobody knows how much of it lies inside of operators: their time is somewhere between what the trace shows and
 that less all that recording has cost. Where the stacks are outside of this range the trace decides how long operators take, and
-stacks only divide the time inside and outside of them; unless other libraries have kernels, which a trace does not see.
+stacks only divide the time inside and outside of them; unless operators wait, or other libraries have kernels, which a trace does
+not see.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _PARALLEL = Attribution("wait", "parallel")
 _MOST_EVENT_NS = 1_500
 # Recorded steps are few.
 _LEAST_SHARE = 0.03
-_TORCH = "libtorch"
+_TORCH, _OPERATOR = "libtorch", "at::_ops::"
 _FEW_SHARE = 0.01
 
 
@@ -102,7 +103,10 @@ def operators_of_trace(recorded: RecordedSteps, wall_ns: float, classifier: Clas
 
 
 def operators_of_stacks(blocks: Sequence[Sequence[Stack]], wall_ns: float, classifier: Classifier) -> Reading:
-    """Time in torch's operators per step by stacks, in blocks of consecutive ones; at least one stack in all."""
+    """Time in torch's operators per step by stacks, in blocks of consecutive ones; at least one stack in all.
+
+    What an operator waits for, such as the interpreter's lock, is in there, as it is in the trace.
+    """
     counts = np.array([_inside_and_outside(block, classifier) for block in blocks if block]).T
     drawn = draw_over_blocks(counts)[:, 0]
     share = counts[0].sum() / counts.sum()
@@ -110,25 +114,35 @@ def operators_of_stacks(blocks: Sequence[Sequence[Stack]], wall_ns: float, class
     return Reading(float(share) * wall_ns, (max(0.0, float(low)) * wall_ns, min(1.0, float(high)) * wall_ns))
 
 
-def has_other_kernels(blocks: Sequence[Sequence[Stack]], classifier: Classifier) -> bool:
-    """Whether more than 1 % of the stacks are in operators or kernels of other libraries."""
+def hides_from_trace(blocks: Sequence[Sequence[Stack]], classifier: Classifier) -> bool:
+    """Whether more than 1 % of the stacks are in kernels of other libraries, or wait inside of an operator."""
     stacks = [stack for block in blocks for stack in block]
-    other = sum(
-        stack.count for stack in stacks if in_operators(classifier.classify(stack).attribution) and not _is_torch(stack)
+    hidden = sum(
+        stack.count
+        for stack in stacks
+        if in_operators(_attribution(stack, classifier)) != _is_inside(stack, classifier)
     )
-    return other > _FEW_SHARE * sum(stack.count for stack in stacks)
+    return hidden > _FEW_SHARE * sum(stack.count for stack in stacks)
 
 
 def _inside_and_outside(block: Sequence[Stack], classifier: Classifier) -> tuple[float, float]:
     """Stacks in torch's operators, and all others."""
-    inside = sum(
-        stack.count for stack in block if _is_torch(stack) and in_operators(classifier.classify(stack).attribution)
-    )
+    inside = sum(stack.count for stack in block if _is_inside(stack, classifier))
     return float(inside), float(sum(stack.count for stack in block) - inside)
 
 
-def _is_torch(stack: Stack) -> bool:
-    return any(frame.native and frame.location.startswith(_TORCH) for frame in stack.frames)
+def _is_inside(stack: Stack, classifier: Classifier) -> bool:
+    """Whether a trace shows the stack's time inside of an operator."""
+    attribution = _attribution(stack, classifier)
+    if attribution.category == "wait" and attribution != _PARALLEL:
+        return any(frame.native and frame.function.startswith(_OPERATOR) for frame in stack.frames)
+    return in_operators(attribution) and any(
+        frame.native and frame.location.startswith(_TORCH) for frame in stack.frames
+    )
+
+
+def _attribution(stack: Stack, classifier: Classifier) -> Attribution:
+    return classifier.classify(stack).attribution
 
 
 def compared(samples: Reading, trace: Reading) -> CrossCheck:

@@ -25,6 +25,8 @@ _LEAST_RATE_HZ = 20
 # A thread that runs less than this part of what it runs while the sampler rests is stopped too often.
 _LEAST_RUNNING = 0.6
 _ANSWER_S, _REST_S = 0.01, 0.05
+# Looks at the program for which it is held when the sampler has caught up: one of them is certain.
+_HELD_STACKS = 2.5
 # A program that shows no step is looked at as a whole from then on, at a rate that costs it little.
 _WHOLE_AFTER_S = 10.0
 _BUSY_SHARE = 0.05
@@ -87,7 +89,10 @@ class RunSampler:
     @property
     def wait_s(self) -> float:
         """How long to wait before ``attend`` is called again."""
-        return _REST_S if self._state in (_State.PLACED, _State.RESTING, _State.OVER) else _ANSWER_S
+        is_calm = self._state in (_State.RESTING, _State.OVER) or (
+            self._state is _State.PLACED and not self._owes_release()
+        )
+        return _REST_S if is_calm else _ANSWER_S
 
     def attend(self) -> None:
         """Do what the program asks for."""
@@ -104,6 +109,7 @@ class RunSampler:
                 self._refusing(self._answer)
             elif self._state is _State.PLACED:
                 self._placement.follow()
+                self._release()
             elif self._is_whole():
                 self._refusing(lambda: self._restart(_LEAST_RATE_HZ))
 
@@ -150,6 +156,21 @@ class RunSampler:
         running.resume()
         self._state = _State.PLACED
         self._clocks = [self._read_clocks()]
+
+    def _owes_release(self) -> bool:
+        return self._area.read(Word.RELEASED) < self._area.read(Word.ANSWERED)
+
+    def _release(self) -> None:
+        """Let a program go on that is held, when the sampler has caught up and taken a stack of it."""
+        held, running = self._area.read(Word.HELD), self._running
+        if (
+            running is not None
+            and held == self._area.read(Word.ANSWERED)
+            and self._owes_release()
+            and running.caught_up
+        ):
+            time.sleep(_HELD_STACKS / self._rate_hz)
+            self._area.write(Word.RELEASED, held)
 
     def _rest(self) -> None:
         running = self._running
