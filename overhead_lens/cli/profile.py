@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from overhead_lens.errors import EXIT_INTERRUPTED, UsageError
+from overhead_lens.errors import EXIT_INTERRUPTED, Interrupted, MeasurementError, UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
     Html,
@@ -96,7 +96,11 @@ def profile(
         from overhead_lens.stored import budget_of
         from overhead_lens.terminal.output import Format, show_drawn
 
-        budget = budget_of(path, classifier)
+        try:
+            budget = budget_of(path, classifier)
+        except MeasurementError as error:
+            # Of a first process that was timed and not yet looked into nothing can be said.
+            raise error if not interrupted.is_set() else Interrupted from error
     show_drawn(
         budget.breakdown, Format(json_, html, classifier), lambda: draw(path, budget.breakdown, classifier), "capture"
     )

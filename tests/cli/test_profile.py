@@ -9,14 +9,16 @@ import shutil
 import signal
 import stat
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from overhead_lens.captures.files import STACKS
 from overhead_lens.cli.profile import profile
-from overhead_lens.errors import MeasurementError
+from overhead_lens.errors import EndedEarly, Interrupted, MeasurementError
 from overhead_lens.recorder import single as record
 from overhead_lens.samplers import py_spy
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
@@ -206,6 +208,25 @@ def test_runs_that_start_together_do_not_meet(tmp_path: Path) -> None:
     for name in places:
         assert name.startswith("tiny-")
         assert error_line(lens("report", f"traces/{name}", cwd=tmp_path)).startswith(f"traces/{name} is not a complete")
+
+
+@pytest.mark.parametrize(("interrupted", "raised"), [(True, Interrupted), (False, MeasurementError)])
+def test_interrupted_before_anything_says_how_time_divides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interrupted: bool, raised: type[BaseException]
+) -> None:
+    stored = draw_capture(tmp_path / "c")
+    (stored / STACKS).unlink()
+
+    def end(*_: object) -> Path:
+        # As where something has been timed, which is kept.
+        with suppress(EndedEarly):
+            if interrupted:
+                signal.raise_signal(signal.SIGINT)
+        return stored
+
+    monkeypatch.setattr(record, "record", end)
+    with pytest.raises(raised):
+        profile(target="add1", quiet=True)
 
 
 def test_a_picture_that_cannot_be_drawn_does_not_hide_the_budget(
