@@ -83,14 +83,14 @@ def test_where_they_agree_stacks_divide_the_step(tmp_path: Path) -> None:
 def test_where_they_disagree_the_trace_decides(tmp_path: Path) -> None:
     stacks = [main(WORK, 100), main(WAIT, 100), main(KERNEL, 600), main(PARALLEL, 200)]
     found = budget(tmp_path, *stacks, trace=steps_traced(400, 400, 400))
-    # Inside and outside of operators the time divides as the stacks say.
-    assert ns_of(found) == {"python": 300, "kernel": 300, "wait": 300 + 100}
-    assert {part.name: part.ns for part in found.category("wait").parts if part.ns} == {"parallel": 100, "io": 300}
+    # 3 % more than the trace shows, which is nearest to the stacks; inside and outside of operators the time divides as these say.
+    assert ns_of(found) == {"python": 285, "kernel": 322, "wait": 285 + 108}
+    assert {part.name: part.ns for part in found.category("wait").parts if part.ns} == {"parallel": 108, "io": 285}
     (check,) = found.cross_checks
     assert (check.agree, check.samples is not None and check.samples.ns) == (False, 800.0)
-    assert sum(frame.ns for frame in found.category("kernel").top) == 300
+    assert sum(frame.ns for frame in found.category("kernel").top) == 322
     low, high = found.category("kernel").ci95_ns
-    assert low < 300 < high
+    assert low < 322 < high
     read = validated(found.to_json())["cross_checks"]
     assert [(each["category"], each["agree"]) for each in read] == [("operators", False)]
 
@@ -128,11 +128,10 @@ def test_what_recording_costs_is_taken_off(tmp_path: Path) -> None:
     # 3 % of the step, and Student's t of three equal steps, beyond the range.
     assert check.trace == Reading(1_500.0, (1_000.0 - 90, 2_000.0 + 90))
     assert validated(found.to_json())["cross_checks"][0]["agree"] is True
-    # What an event cannot cost is not taken off.
+    # Recorded steps that met something else say little.
     slow = steps_traced(20_000, 20_000, 20_000, step_ns=40_000)
     found = budget(tmp_path / "slow", main(WORK, 500), main(KERNEL, 500), trace=slow, traced_ns=40_000, bare_ns=3_000)
-    # All of the step, which is shorter than what was recorded of it less its cost.
-    assert found.cross_checks[0].trace == Reading(3_000.0, (3_000.0, 3_000.0))
+    assert found.cross_checks[0].trace == Reading(1_500.0, (0.0, 3_000.0))
 
 
 def test_kernels_of_other_libraries_are_not_in_the_trace(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from overhead_lens.studies.run.checks import (
     compared,
     decided_by_trace,
     hides_from_trace,
+    nearest,
     operators_of_stacks,
     operators_of_trace,
     read_steps,
@@ -400,10 +401,11 @@ def _host(
     shares = shares_of_blocks(blocks, classifier)
     checks: tuple[CrossCheck, ...] = ()
     if traced is not None and not told:
-        check = compared(operators_of_stacks(blocks, wall.ns, classifier), traced)
+        sampled = operators_of_stacks(blocks, wall.ns, classifier)
+        check = compared(sampled, traced)
         checks = (check,)
         if not check.agree and not hides_from_trace(blocks, classifier):
-            shares = decided_by_trace(shares, traced.ns / wall.ns)
+            shares = decided_by_trace(shares, nearest(sampled, traced) / wall.ns)
     if counted is None or not told:
         return _divided(wall.ns, estimate, shares, counted), checks
     compiling = _estimate(counted, "compile_ns")

@@ -1,10 +1,9 @@
 """Compares what stacks say of a step with the trace of some steps (pure).
 
-Taking stacks stops all threads of the program, recording a trace stops none. But recording an event takes about as long as a
-small operator, and nobody knows how much of it lies inside of operators: their time is somewhere between what the trace shows and
-that less all that recording has cost. Where the stacks are outside of this range the trace decides how long operators take, and
-stacks only divide the time inside and outside of them; unless operators wait, or other libraries have kernels, which a trace does
-not see.
+Taking stacks stops all threads of the program, recording a trace stops none. But a recorded step takes longer than a bare one,
+and nobody knows how much of that lies inside of operators: their time is somewhere between what the trace shows and that less
+all of it. Where the stacks are outside of this range they are moved to its nearest end: stacks then only divide the time inside
+and outside of operators; unless operators wait, or other libraries have kernels, which a trace does not see.
 """
 
 from __future__ import annotations
@@ -36,8 +35,6 @@ _WINDOW = "ProfilerStep#"
 _COMPILED = "Torch-Compiled Region"
 _CATEGORIES = frozenset({"dispatcher", "allocation", "kernel"})
 _PARALLEL = Attribution("wait", "parallel")
-# Recording an event takes less; what two steps differ by besides is no cost of the profiler's.
-_MOST_EVENT_NS = 1_500
 # Recorded steps are few.
 _LEAST_SHARE = 0.03
 _TORCH, _OPERATOR = "libtorch", "at::_ops::"
@@ -51,12 +48,12 @@ class RecordedSteps:
     Attributes:
         events: The windows' span as the measured loop, and all events besides.
         steps: How many there are.
-        cost_ns: What recording a step has cost at most.
+        slower_ns: What a recorded step takes longer than a bare one: what recording costs, and what else it met.
     """
 
     events: pd.DataFrame
     steps: int
-    cost_ns: float
+    slower_ns: float
 
 
 def in_operators(attribution: Attribution) -> bool:
@@ -81,11 +78,10 @@ def read_steps(path: Path, steps: pd.DataFrame | None) -> RecordedSteps | None:
         return None
     calls = min(len(windows), len(traced))
     slower_ns = max(0.0, float(traced.median() - bare.median()))
-    cost_ns = min(slower_ns, _MOST_EVENT_NS * (len(events) - len(windows)) / calls)
     begin = int(windows["start_ns"].min())
     end = int((windows["start_ns"] + windows["dur_ns"]).max())
     loop = windows.iloc[:1].assign(name=LOOP_EVENT, start_ns=begin, dur_ns=end - begin)
-    return RecordedSteps(pd.concat([loop, events.drop(windows.index)], ignore_index=True), calls, cost_ns)
+    return RecordedSteps(pd.concat([loop, events.drop(windows.index)], ignore_index=True), calls, slower_ns)
 
 
 def operators_of_trace(recorded: RecordedSteps, wall_ns: float, classifier: Classifier) -> Reading | None:
@@ -97,8 +93,8 @@ def operators_of_trace(recorded: RecordedSteps, wall_ns: float, classifier: Clas
     traced = trace_budget(events, Traced(None, recorded.steps, span_ns, span_ns), classifier, None)
     shown_ns = sum(own_ns for attribution, own_ns in traced.attributions.items() if in_operators(attribution))
     spread_ns = max(sum(traced.spread_ns.get(category, 0.0) for category in _CATEGORIES), _LEAST_SHARE * wall_ns)
-    low, high = max(0.0, shown_ns - recorded.cost_ns - spread_ns), min(wall_ns, shown_ns + spread_ns)
-    ns = float(min(max(shown_ns - recorded.cost_ns / 2, 0.0), wall_ns))
+    low, high = max(0.0, shown_ns - recorded.slower_ns - spread_ns), min(wall_ns, shown_ns + spread_ns)
+    ns = float(min(max(shown_ns - recorded.slower_ns / 2, 0.0), wall_ns))
     return Reading(ns, (float(min(low, ns)), float(max(high, ns))))
 
 
@@ -149,6 +145,11 @@ def compared(samples: Reading, trace: Reading) -> CrossCheck:
     """Both readings, and whether their intervals meet."""
     agree = bool(samples.ci95_ns[0] <= trace.ci95_ns[1] and trace.ci95_ns[0] <= samples.ci95_ns[1])
     return CrossCheck(OPERATORS, samples, trace, None, agree)
+
+
+def nearest(samples: Reading, trace: Reading) -> float:
+    """The time within the trace's range that is nearest to what stacks say."""
+    return min(max(samples.ns, trace.ci95_ns[0]), trace.ci95_ns[1])
 
 
 def decided_by_trace(shares: Shares, share: float) -> Shares:
