@@ -45,11 +45,12 @@ from overhead_lens.traces.launches import link, queue_depth
 from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
-from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis, TraceStep, Window
+from overhead_lens.traces.model import DeviceBudget, OverTime, ThreadBudget, TraceAnalysis, TraceStep, Window
 from overhead_lens.traces.modules.analysis import DividedThread, module_budgets
 from overhead_lens.traces.modules.calls import CALL_COLUMNS, module_calls
 from overhead_lens.traces.modules.model import ModuleBudgets
 from overhead_lens.traces.modules.scopes import Scopes, scopes
+from overhead_lens.traces.over_time import over_time
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 from overhead_lens.traces.sequences.analysis import Repeated, sequences
 
@@ -113,6 +114,7 @@ class Analyzer:
             launch_figures=launch_figures(self._events, self.devices, analysis.devices, analysis.steps),
             batch=input_batch(self._trace) if len(self._events) else None,
             sequences=tuple(one.sequence for one in self.repeated),
+            over_time=self.over_time,
             findings=findings(Recorded(self._events, self._host, self.devices, analysis)),
             issues=trace_issues(self._trace, analysis, self._timelines, self._linked),
             notes=trace_notes(self._trace, analysis, self._linked, has_floor=self._floor_ns is not None),
@@ -221,6 +223,12 @@ class Analyzer:
     def repeated(self) -> tuple[Repeated, ...]:
         """Sequences of launches and operators that repeat."""
         return sequences(self._events, self._host, self._linked)
+
+    @property
+    def over_time(self) -> OverTime:
+        """The busiest thread and every device in buckets of time."""
+        computing = self._computing[0] if self.threads else np.zeros(0, dtype=bool)
+        return over_time(self.window, next(iter(self.threads.values()), None), computing, self._floor_ns, self.devices)
 
     @cached_property
     def paths(self) -> PathAnalysis:

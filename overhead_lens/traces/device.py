@@ -33,6 +33,8 @@ from overhead_lens.traces.timeline import sum_by
 
 KINDS = ("compute", "communication", "copy")
 COMPUTE, COMMUNICATION, COPY = range(len(KINDS))
+BUSY = ("compute", "communication", "both at once", "copy")
+"""What divides a device's busy time: compute and communication alone, both together, copies beside neither."""
 
 _COMMUNICATION = re.compile(
     r"nccl|rccl|msccl|oneccl|nvshmem|cross_device_reduce|(one|two)_shot_all_?reduce|multimem_(all|one_shot)|all_?reduce_(one|two)_?shot",
@@ -137,6 +139,13 @@ class DeviceTimeline:
             idle_blame=self.idle.by_blame(window),
             launch=self._launches(window),
         )
+
+    def busy_before(self, at_ns: Ints) -> Ints:
+        """Time of each of ``BUSY`` before each instant, shape ``(len(BUSY), len(at_ns))``."""
+        compute, communication, _ = (kind.before(at_ns) for kind in self._by_kind)
+        either = self._compute_or_communication.before(at_ns)
+        both = compute + communication - either
+        return np.stack((compute - both, communication - both, both, self.busy.before(at_ns) - either))
 
     def _launches(self, window: tuple[int, int]) -> Launches:
         first, last = np.searchsorted(self.start_ns, (window[0], window[1] + (window == self.span)), "left")
