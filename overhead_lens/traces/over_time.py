@@ -23,7 +23,11 @@ _KERNEL = HOST_CATEGORIES.index("kernel")
 
 
 def over_time(
-    window: Window, thread: ThreadPieces | None, computing: Bools, floor_ns: int | None, devices: Sequence[DeviceTimeline]
+    window: Window,
+    thread: ThreadPieces | None,
+    computing: Bools,
+    floor_ns: int | None,
+    devices: Sequence[DeviceTimeline],
 ) -> OverTime:
     """The window in at most ``MOST_BUCKETS`` buckets.
 

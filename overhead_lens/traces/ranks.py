@@ -115,6 +115,22 @@ class Job:
     ranks: RanksAnalysis | None
     batches: Batches | None = None
 
+    @property
+    def detailed(self) -> TraceAnalysis | None:
+        """The trace that tells most: of the slowest rank, of the largest batch, else the first; None where all failed."""
+        analyses = [result for result in self.results if isinstance(result, TraceAnalysis)]
+        path = None
+        if self.ranks is not None:
+            path = next(rank.path for rank in self.ranks.ranks if rank.label == self.ranks.slowest)
+        elif self.batches is not None and self.batches.points:
+            path = max(self.batches.points, key=lambda point: point.batch or 0).path
+        return next((each for each in analyses if each.path == path), next(iter(analyses), None))
+
+    @property
+    def by_weight(self) -> list[TraceAnalysis | TraceFailure]:
+        """The results, the one that tells most first."""
+        return sorted(self.results, key=lambda result: result is not self.detailed)
+
     @classmethod
     def of_batches(cls, results: Sequence[TraceAnalysis | TraceFailure], sizes: Sequence[int] | None) -> Job:
         """Compare traces of one model; ``sizes`` are the batch sizes of all results, None for what their shapes say."""

@@ -187,7 +187,7 @@ def _check_numbers(value: Any, key: str) -> None:
 def _make_everything(trace: Trace, analyzer: Analyzer, analysis: TraceAnalysis) -> None:
     """What else the commands make of traces."""
     analyzer.pieces()
-    print_analysis(Console(file=io.StringIO(), width=100), analysis)
+    print_analysis(Console(file=io.StringIO(), width=100), analysis, whole=True)
     _check_numbers(json.loads(to_json(Job.of([analysis, analysis]))), "")
     delta = compare_structure(trace, trace, analysis, analysis)
     if not delta.is_same:

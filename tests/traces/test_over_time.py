@@ -25,16 +25,27 @@ def test_every_instant_counts_in_its_bucket(pieces: list[tuple[int, int, int]], 
         start += gap + dur
     starts, durs, groups = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     expected = [
-        [sum(max(0, min(s + d, high) - max(s, low)) for s, d, g in rows if g == group) for low, high in zip(edges, edges[1:])]
+        [
+            sum(max(0, min(s + d, high) - max(s, low)) for s, d, g in rows if g == group)
+            for low, high in zip(edges, edges[1:])
+        ]
         for group in range(3)
     ]
     assert binned(starts, durs, groups, 3, np.array(edges, dtype=np.int64)).tolist() == expected
 
 
-NAMES = [("aten::mm", "cpu_op"), ("aten::view", "cpu_op"), ("f.py(3): g", "python_function"), ("cudaLaunchKernel", "cuda_runtime")]
+NAMES = [
+    ("aten::mm", "cpu_op"),
+    ("aten::view", "cpu_op"),
+    ("f.py(3): g", "python_function"),
+    ("cudaLaunchKernel", "cuda_runtime"),
+]
 HOST = st.tuples(st.integers(0, 900), st.integers(1, 300), st.sampled_from(NAMES), st.sampled_from([MAIN, AUTOGRAD]))
 DEVICE = st.tuples(
-    st.integers(0, 1500), st.integers(0, 400), st.sampled_from(["gemm", "ncclDevKernel", "Memcpy HtoD"]), st.integers(0, 1)
+    st.integers(0, 1500),
+    st.integers(0, 400),
+    st.sampled_from(["gemm", "ncclDevKernel", "Memcpy HtoD"]),
+    st.integers(0, 1),
 )
 
 
@@ -76,7 +87,10 @@ def test_an_operator_dispatches_first() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(over, "MOST_BUCKETS", 11)
         (host,) = analyzer_of(*entries).analysis().over_time.lanes
-    assert host.ns == {"dispatcher": (10, 10, 0, 0, 10, 10, 0, 0, 0, 0, 0), "kernel": (0, 0, 10, 10, 0, 0, 10, 10, 10, 10, 10)}
+    assert host.ns == {
+        "dispatcher": (10, 10, 0, 0, 10, 10, 0, 0, 0, 0, 0),
+        "kernel": (0, 0, 10, 10, 0, 0, 10, 10, 10, 10, 10),
+    }
 
 
 @pytest.mark.parametrize("name", ["tl_h100_owlv2_mem_stack", "hta_sampled_rank0", "local_cpu_eager_stack_10mb"])

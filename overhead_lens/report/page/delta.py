@@ -105,6 +105,7 @@ def _waterfall(delta: Delta | RunDelta, per: str) -> Chart:
             "range": [len(names) - 0.5, -0.5],
             "fixedrange": True,
             "showgrid": False,
+            "zeroline": False,
         },
         "margin": {"l": 92, "r": 64, "t": 4, "b": _AXIS_PX},
     }

@@ -32,7 +32,9 @@ def _lane(name: str, areas: Sequence[Area], block: Lanes, shown: Callable[[str],
         f'<path fill="{area.ink}" d="{_path(below, above, block.lengths_ns)}"><title>{shown(area.told)}</title></path>'
         for area, below, above in zip(areas, tops, tops[1:], strict=False)
     )
-    lines = "".join(f'<line x1="{share * buckets:.2f}" x2="{share * buckets:.2f}" y2="{_HEIGHT}"/>' for share, _ in block.marks)
+    lines = "".join(
+        f'<line x1="{share * buckets:.2f}" x2="{share * buckets:.2f}" y2="{_HEIGHT}"/>' for share, _ in block.marks
+    )
     return (
         f'<figcaption>{shown(name)}</figcaption>\n<svg viewBox="0 0 {buckets} {_HEIGHT}" preserveAspectRatio="none" '
         f'role="img" aria-label="{shown(name)}">{paths}{lines}</svg>\n'
@@ -48,7 +50,10 @@ def _path(below: Sequence[int], above: Sequence[int], lengths_ns: Sequence[int])
     return "".join(
         f"M{at} {_HEIGHT - low}h{width}v{low - high}h-{width}z"
         for at, width, (low, high) in _runs(
-            [tuple(round(_HEIGHT * ns / (most or 1)) for ns in pair) for *pair, most in zip(below, above, lengths_ns, strict=True)]
+            [
+                tuple(round(_HEIGHT * ns / (most or 1)) for ns in pair)
+                for *pair, most in zip(below, above, lengths_ns, strict=True)
+            ]
         )
         if high > low
     )

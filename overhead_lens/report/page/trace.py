@@ -14,7 +14,7 @@ from overhead_lens.report.page.recorded.collectives import collective_sections
 from overhead_lens.report.page.recorded.counters import counter_sections
 from overhead_lens.report.page.recorded.critical_path import path_sections
 from overhead_lens.report.page.recorded.findings import finding_sections
-from overhead_lens.report.page.recorded.launches import launch_sections
+from overhead_lens.report.page.recorded.launches import launch_blocks
 from overhead_lens.report.page.recorded.memory import memory_sections
 from overhead_lens.report.page.recorded.modules import module_sections
 from overhead_lens.report.page.recorded.sequences import sequence_sections
@@ -53,7 +53,7 @@ def trace_sections(analysis: TraceAnalysis) -> Iterator[Section]:
 def _over_time(analysis: TraceAnalysis) -> Iterator[Section]:
     thread = told.thread_name(analysis.threads[0]) if analysis.threads else ""
     blocks = [] if analysis.over_time is None else list(strip(analysis.over_time, analysis.steps, thread))
-    if analysis.steps:
+    if len(analysis.steps) > 1:
         blocks.append(Text([told.steps_in_words(analysis.steps)]))
     if blocks:
         yield Section("Over time", blocks)
@@ -69,7 +69,9 @@ def _details(analysis: TraceAnalysis) -> Iterator[Section]:
     yield from collective_sections(analysis.collective_costs)
     yield from counter_sections(analysis.counters)
     yield from memory_sections(analysis.memory)
-    yield from launch_sections(analysis.launch_figures)
+    if analysis.devices:
+        latencies = _launches(analysis.devices[:_MOST_DEVICES])
+        yield Section("Launches", [latencies, *launch_blocks(analysis.launch_figures)])
     yield from sequence_sections(analysis.sequences)
     if others := _others(analysis):
         yield Section("Other threads", others)
@@ -95,7 +97,7 @@ def _host(analysis: TraceAnalysis) -> Iterator[Block]:
         if category.ns
     ]
     rows.append(("sum = window", "100 %", format_ns(wall_ns), "", ""))
-    yield Table(("where", "share", "time", "parts", "led by"), rows, frozenset({1, 2}))
+    yield Table(("where", "share", "time", "parts", "mostly"), rows, frozenset({1, 2}))
 
 
 def _devices(devices: Sequence[DeviceBudget]) -> Iterator[Block]:
@@ -107,7 +109,6 @@ def _devices(devices: Sequence[DeviceBudget]) -> Iterator[Block]:
     if more := len(devices) - len(shown):
         yield Text([f"{more} further devices are left out; --json has them."])
     yield _partition(shown)
-    yield _launches(shown)
 
 
 def _device_bar(device: DeviceBudget) -> Bar:

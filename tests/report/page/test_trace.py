@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from overhead_lens.report.page.charts import steps as drawing
+from overhead_lens.report.page.lanes import lanes_svg
+from overhead_lens.report.page.model import Area, Lanes
 from overhead_lens.report.page.ranks import traces_page
 from overhead_lens.report.page.structure import structure_page
 from overhead_lens.report.page.trace import trace_page
+from overhead_lens.traces import over_time
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.traces.ranks import Job
 from tests.comparison.test_structure import compared, mm
 from tests.drawn.timelines import CLASSIFIER, analyzer_of, timed
-from tests.report.page.seen import charts, headings, notes, tables, traces, words
+from tests.report.page.seen import charts, headings, notes, section, tables, traces, words
 from tests.traces.test_ranks import rank
 
 
@@ -51,7 +55,7 @@ def test_steps_are_stacked_budgets_and_the_slowest_is_marked() -> None:
     assert stacked.figure["layout"]["annotations"][0]["x"] == 2
     assert stacked.figure["layout"]["xaxis"]["ticktext"] == ["5", "6", "7", "8"]
     assert busy.figure["data"][0]["y"] == [50.0] * 4
-    assert "step 7 is the slowest, mostly by wait (+200 ns over the median step)" in words(page, "Steps over time")[-1]
+    assert "step 7 is the slowest, mostly by wait (+200 ns over the median step)" in words(page, "Over time")[-1]
 
 
 def test_many_steps_are_means_of_groups_with_the_longest_marked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +82,7 @@ def test_busy_and_idle_of_a_device_fill_its_span() -> None:
     assert {name for name in found if name.startswith("idle")} == {
         f"idle: {name}" for name, ns in device.idle_blame.items() if ns
     }
-    amounts, launches = tables(page, "Device")
+    (amounts,), (launches, _) = tables(page, "Device"), tables(page, "Launches")
     assert amounts.rows[0][:2] == ("busy", f"{device.busy_ns / device.span_ns:.1%}  {device.busy_ns} ns")
     assert launches.rows[0][:3] == ("device 0", "2", "8 ns")
 
@@ -105,6 +109,41 @@ def test_host_figures_and_what_was_counted() -> None:
     heading = "What was dropped, repaired or is uncertain"
     assert words(page, heading) == ["3 events had a negative duration and were taken as 0 ns long", "a note"]
     assert tables(page, heading)[0].rows == [("negative duration", "3")]
+
+
+def test_what_to_try_comes_first_then_the_picture_and_the_budgets() -> None:
+    page = trace_page(steps(100, 100, 300, 100), CLASSIFIER)
+    unfolded = [each.heading for each in page.sections if each.is_open]
+    assert unfolded == ["What to try, each saves at most (not to be added up)", "Over time", "Host", "Device"]
+    assert headings(page)[: len(unfolded)] == unfolded
+    cards = section(page, unfolded[0]).blocks
+    assert [card.is_open for card in cards] == [at < 3 for at in range(len(cards))]
+
+
+def test_the_picture_over_time_is_the_budget_in_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(over_time, "MOST_BUCKETS", 4)
+    (lanes, _) = section(trace_page(steps(100, 100, 100, 100), CLASSIFIER), "Over time").blocks
+    (thread, host), (device, kinds) = lanes.lanes
+    assert (thread, {area.name: area.ns for area in host}) == (
+        "thread 10",
+        {"dispatcher": (6,) * 4, "launch": (4,) * 4, "wait": (90,) * 4},
+    )
+    assert (device, {area.name: area.ns for area in kinds if not area.name.startswith("idle")}) == (
+        "device 0",
+        {"compute": (50,) * 4},
+    )
+    assert (lanes.lengths_ns, lanes.marks) == ([100] * 4, [(at / 4, f"step {at + 5}") for at in range(4)])
+    assert [area.told for area in host] == ["dispatcher 24 ns (6.0%)", "launch 16 ns (4.0%)", "wait 360 ns (90.0%)"]
+
+
+def test_areas_stand_on_one_another_as_high_as_their_share() -> None:
+    areas = [Area("a", "#111111", (1, 1, 0), "a 2 ns"), Area("b", "#222222", (1, 1, 2), "b 4 ns")]
+    text = lanes_svg(Lanes([("lane", areas)], (2, 2, 4), ("0", "8 ns"), [(0.5, "step 1")], "all"), str)
+    assert re.findall('fill="(.*?)" d="(.*?)"', text) == [
+        ("#111111", "M0 120h2v-60h-2z"),
+        ("#222222", "M0 60h2v-60h-2zM2 120h1v-60h-1z"),
+    ]
+    assert '<line x1="1.50" x2="1.50"' in text
 
 
 def test_a_trace_of_nothing() -> None:

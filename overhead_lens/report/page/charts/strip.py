@@ -41,7 +41,8 @@ def strip(over_time: OverTime, steps: Sequence[TraceStep], thread: str) -> Itera
 
 def _areas(lane: Lane, wall_ns: int) -> list[Area]:
     return [
-        Area(name, _ink(name), ns, f"{name} {format_ns(sum(ns))} ({sum(ns) / wall_ns:.1%})") for name, ns in lane.ns.items()
+        Area(name, _ink(name), ns, f"{name} {format_ns(sum(ns))} ({sum(ns) / wall_ns:.1%})")
+        for name, ns in lane.ns.items()
     ]
 
 

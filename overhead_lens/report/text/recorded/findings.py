@@ -16,7 +16,7 @@ from overhead_lens.traces.findings.model import Finding
 from overhead_lens.units import format_ns
 
 HEADING = "what to try, each saves at most (not to be added up)"
-_TOP = 3
+MOST_FINDINGS = 3
 _LEAST_SHARE = 0.005
 _MOST_NAMES = 3
 _MOST_PLACE = 60
@@ -32,7 +32,7 @@ class Row(NamedTuple):
     remedy: str
 
 
-def finding_blocks(findings: Sequence[Finding], window_ns: int, most: int | None = _TOP) -> Iterator[RenderableType]:
+def finding_blocks(findings: Sequence[Finding], window_ns: int, most: int | None) -> Iterator[RenderableType]:
     """What is printed: the first few, or all, each with where it was found and what to try."""
     shown = [each for each in findings if each.bound_ns >= _LEAST_SHARE * window_ns or most is None][:most]
     if not shown:
