@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from overhead_lens.report.page.charts.axes import paled
 from overhead_lens.report.page.model import Area, Block, Lanes
@@ -28,7 +29,7 @@ def strip(over_time: OverTime, steps: Sequence[TraceStep], thread: str) -> Itera
     every = max(1, len(steps) // _MOST_MARKS), max(1, len(steps) // _MOST_NAMED)
     yield Lanes(
         [(f"device {lane.device}" if lane.device else thread, _areas(lane, wall_ns)) for lane in lanes],
-        [end - start for start, end in zip(edges, edges[1:], strict=False)],
+        [end - start for start, end in pairwise(edges)],
         [format_ns(wall_ns * at / (_TICKS - 1)) if at else "0" for at in range(_TICKS)],
         [
             ((step.window.start_ns - start_ns) / wall_ns, "" if at % every[1] else f"step {step.step}")
