@@ -98,7 +98,7 @@ class Analyzer:
             threads=tuple(self._thread_budget(key, pieces) for key, pieces in self.threads.items()),
             devices=tuple(self._device_budget(device, device.span) for device in self.devices),
             steps=tuple(self._step(number, window) for number, window in self._step_windows),
-            operators=operator_costs(self._host, self._timelines),
+            operators=operator_costs(self._host, self._timelines, self._computing, self._floor_ns),
             kernels=kernel_costs(self._events),
             collectives=self.collectives,
             collective_costs=collective_costs(self.collectives),
