@@ -16,6 +16,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.traces.blocking import waits_from
 from overhead_lens.traces.collectives.analysis import collective_costs, collective_rows, described_collectives
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.columns import where
@@ -172,7 +173,8 @@ class Analyzer:
         timelines.sort(key=lambda line: (line.is_autograd, -line.working_ns, -line.covered_ns, keys[line.number]))
         busiest = timelines[0]
         passes = backward_passes(busiest, [line for line in timelines[1:] if line.is_autograd])
-        return {keys[line.number]: thread_pieces(line, passes, is_busiest=line is busiest) for line in timelines}
+        waiting = waits_from(self._events, self._host, self._linked)
+        return {keys[line.number]: thread_pieces(line, passes, waiting, is_busiest=line is busiest) for line in timelines}
 
     @cached_property
     def devices(self) -> list[DeviceTimeline]:
