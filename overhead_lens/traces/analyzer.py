@@ -20,7 +20,7 @@ from overhead_lens.traces.blocking import waits_from
 from overhead_lens.traces.collectives.analysis import collective_costs, collective_rows, described_collectives
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.columns import where
-from overhead_lens.traces.costs import kernel_costs, operator_costs
+from overhead_lens.traces.costs import kernel_costs, kernel_estimate, operator_costs
 from overhead_lens.traces.counters.analysis import Counted, counted
 from overhead_lens.traces.critical_path.analysis import PathAnalysis
 from overhead_lens.traces.critical_path.chains import Chains
@@ -99,7 +99,7 @@ class Analyzer:
             threads=tuple(self._thread_budget(key, pieces) for key, pieces in self.threads.items()),
             devices=tuple(self._device_budget(device, device.span) for device in self.devices),
             steps=tuple(self._step(number, window) for number, window in self._step_windows),
-            operators=operator_costs(self._host, self._timelines, self._computing, self._floor_ns),
+            operators=operator_costs(self._host, self._timelines, self._kernel_ns),
             kernels=kernel_costs(self._events),
             collectives=self.collectives,
             collective_costs=collective_costs(self.collectives),
@@ -114,7 +114,7 @@ class Analyzer:
             launch_figures=launch_figures(self._events, self.devices, analysis.devices, analysis.steps),
             batch=input_batch(self._trace) if len(self._events) else None,
             sequences=tuple(one.sequence for one in self.repeated),
-            findings=findings(Recorded(self._events, self._host, self.devices, analysis)),
+            findings=findings(self._recorded(analysis)),
             issues=trace_issues(self._trace, analysis, self._timelines, self._linked),
             notes=trace_notes(self._trace, analysis, self._linked, has_floor=self._floor_ns is not None),
         )
@@ -173,8 +173,10 @@ class Analyzer:
         timelines.sort(key=lambda line: (line.is_autograd, -line.working_ns, -line.covered_ns, keys[line.number]))
         busiest = timelines[0]
         passes = backward_passes(busiest, [line for line in timelines[1:] if line.is_autograd])
-        waiting = waits_from(self._events, self._host, self._linked)
-        return {keys[line.number]: thread_pieces(line, passes, waiting, is_busiest=line is busiest) for line in timelines}
+        return {
+            keys[line.number]: thread_pieces(line, passes, self._waits_from_ns, is_busiest=line is busiest)
+            for line in timelines
+        }
 
     @cached_property
     def devices(self) -> list[DeviceTimeline]:
@@ -250,6 +252,26 @@ class Analyzer:
     @cached_property
     def _computing(self) -> list[np.ndarray]:
         return [computing(timeline) for timeline in self._timelines]
+
+    @cached_property
+    def _kernel_ns(self) -> Ints:
+        return kernel_estimate(self._host, self._timelines, self._computing, self._floor_ns)
+
+    @cached_property
+    def _waits_from_ns(self) -> Ints:
+        return waits_from(self._events, self._host, self._linked)
+
+    def _recorded(self, analysis: TraceAnalysis) -> Recorded:
+        return Recorded(
+            self._events,
+            self._host,
+            self.threads,
+            self.devices,
+            self._waits_from_ns,
+            self.module_scopes,
+            self._kernel_ns,
+            analysis,
+        )
 
     def _thread_budget(self, key: tuple[str, str], pieces: ThreadPieces) -> ThreadBudget:
         at = list(self.threads).index(key)

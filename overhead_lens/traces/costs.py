@@ -16,20 +16,11 @@ from overhead_lens.traces.timeline import sum_by
 _MOST = 50
 
 
-def operator_costs(
-    host: HostEvents, timelines: Sequence[ThreadTimeline], splittable: Sequence[Bools], floor_ns: int | None
-) -> tuple[Cost, ...]:
-    """Operators of all threads by self time, the costliest ``_MOST``.
-
-    Args:
-        splittable: Bool per event of each thread: ``host_budget.computing``.
-        floor_ns: What dispatching one operator takes; None for no estimate.
-    """
-    self_ns, kernel_ns = np.zeros((2, len(host.rows)), dtype=np.int64)
-    for timeline, computing in zip(timelines, splittable, strict=True):
+def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline], kernel_ns: Ints) -> tuple[Cost, ...]:
+    """Operators of all threads by self time, the costliest ``_MOST``; ``kernel_ns`` as ``kernel_estimate`` gives it."""
+    self_ns = np.zeros(len(host.rows), dtype=np.int64)
+    for timeline in timelines:
         self_ns[timeline.events] = timeline.self_ns
-        if floor_ns is not None:
-            kernel_ns[timeline.events] = np.where(computing, np.maximum(timeline.self_ns - floor_ns, 0), 0)
     chosen = np.flatnonzero(host.operator)
     if not len(chosen):
         return ()
@@ -44,6 +35,22 @@ def operator_costs(
         [host.attributions[number].category for number in attributions.tolist()],
         kernel_ns[chosen],
     )
+
+
+def kernel_estimate(
+    host: HostEvents, timelines: Sequence[ThreadTimeline], splittable: Sequence[Bools], floor_ns: int | None
+) -> Ints:
+    """Per host event the part of its self time that is estimated to be a kernel on the host.
+
+    Args:
+        splittable: Bool per event of each thread: ``host_budget.computing``.
+        floor_ns: What dispatching one operator takes; None for no estimate.
+    """
+    kernel_ns = np.zeros(len(host.rows), dtype=np.int64)
+    if floor_ns is not None:
+        for timeline, computes in zip(timelines, splittable, strict=True):
+            kernel_ns[timeline.events] = np.where(computes, np.maximum(timeline.self_ns - floor_ns, 0), 0)
+    return kernel_ns
 
 
 def kernel_costs(events: pd.DataFrame) -> tuple[Cost, ...]:
