@@ -168,6 +168,7 @@ class Cost:
         count: Events.
         self_ns: Sum of self times (operators), of durations (kernels).
         total_ns: Sum of durations.
+        kernel_ns: Of an operator's self time what is estimated to be kernels on the host.
     """
 
     name: str
@@ -175,6 +176,12 @@ class Cost:
     count: int
     self_ns: int
     total_ns: int
+    kernel_ns: int = 0
+
+    @property
+    def dispatch_ns(self) -> int:
+        """Self time less the estimate for kernels."""
+        return self.self_ns - self.kernel_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from overhead_lens.report.text.recorded.collectives import collective_blocks
 from overhead_lens.report.text.recorded.counters import counter_blocks, counter_notes
 from overhead_lens.report.text.recorded.critical_path import path_blocks, path_notes
 from overhead_lens.report.text.recorded.findings import MOST_FINDINGS, finding_blocks
+from overhead_lens.report.text.recorded.headline import headline
 from overhead_lens.report.text.recorded.launches import batch_blocks, launch_blocks
 from overhead_lens.report.text.recorded.memory import memory_blocks, memory_notes
 from overhead_lens.report.text.recorded.modules import module_blocks
@@ -34,7 +35,7 @@ from overhead_lens.traces.model import (
     TraceStep,
 )
 from overhead_lens.traces.ranks import Job
-from overhead_lens.units import format_bytes, format_ns
+from overhead_lens.units import format_ns
 
 _TOP = 5
 _MOST_DEVICES = 2
@@ -157,24 +158,7 @@ def _details(analysis: TraceAnalysis, name_width: int) -> Iterator[tuple[str, Re
 
 def sentence(analysis: TraceAnalysis) -> str:
     """What dominates, in words."""
-    if not analysis.devices:
-        if not analysis.host and analysis.memory:
-            largest = max(analysis.memory, key=lambda memory: memory.peak_bytes)
-            return f"A memory snapshot: most is live on {plain(largest.device)}, {format_bytes(largest.peak_bytes)}."
-        if not analysis.host:
-            return "The trace holds neither host nor device work."
-        first = max(analysis.host, key=lambda category: category.ns)
-        return f"No device work; on the busiest thread {first.category} dominates with {first.share:.0%}."
-    device = min(analysis.devices, key=lambda device: device.busy_ns / max(1, device.span_ns))
-    text = f"Device {device.device} is busy {_share(device.busy_ns, device.span_ns)} of its span"
-    if device.idle_ns:
-        blame = sorted(device.idle_blame.items(), key=lambda item: -item[1])
-        causes = [f"{name} ({_share(ns, device.idle_ns)})" for name, ns in blame[:2] if ns]
-        text += "; idle is due to " + " and ".join(causes)
-    if device.kinds.communication_ns:
-        exposed = device.kinds.communication_ns - device.kinds.overlap_ns
-        text += f"; communication not overlapped by compute: {_share(exposed, device.span_ns)}"
-    return text + "."
+    return headline(analysis)
 
 
 def footnotes(analysis: TraceAnalysis) -> list[str]:
