@@ -113,7 +113,9 @@ class DeviceTimeline:
         self.busy = union(self.start_ns, self._dur_ns)
         self.span = (int(self.start_ns.min()), int((self.start_ns + self._dur_ns).max()))
         self.kind = device_kinds(events)[self._rows]
-        self.by_kind = [union(self.start_ns[self.kind == at], self._dur_ns[self.kind == at]) for at in range(len(KINDS))]
+        self.by_kind = [
+            union(self.start_ns[self.kind == at], self._dur_ns[self.kind == at]) for at in range(len(KINDS))
+        ]
         exposed = np.isin(self.kind, (COMPUTE, COMMUNICATION))
         self._compute_or_communication = union(self.start_ns[exposed], self._dur_ns[exposed])
         self.idle = self._blamed(threads, window)
@@ -144,7 +146,7 @@ class DeviceTimeline:
 
     def busy_before(self, at_ns: Ints) -> Ints:
         """Time of each of ``BUSY`` before each instant, shape ``(len(BUSY), len(at_ns))``."""
-        compute, communication, _ = (kind.before(at_ns) for kind in self._by_kind)
+        compute, communication, _ = (kind.before(at_ns) for kind in self.by_kind)
         either = self._compute_or_communication.before(at_ns)
         both = compute + communication - either
         return np.stack((compute - both, communication - both, both, self.busy.before(at_ns) - either))

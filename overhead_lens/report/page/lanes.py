@@ -41,7 +41,7 @@ def _lane(name: str, areas: Sequence[Area], block: Lanes, shown: Callable[[str],
     )
 
 
-def _added(below: Sequence[int], ns: Sequence[int]) -> Sequence[int]:
+def _added(below: tuple[int, ...], ns: Sequence[int]) -> tuple[int, ...]:
     return tuple(map(sum, zip(below, ns, strict=True)))
 
 

@@ -56,14 +56,12 @@ class Card:
     """Something that a reader may do, and what it saves.
 
     Attributes:
-        figure: What it saves.
-        title: What was found, in a sentence.
+        title: What was found and what it saves, in a sentence.
         evidence: What that rests on, in paragraphs.
         remedy: What to try.
-        is_open: Whether more than figure and title is shown at first.
+        is_open: Whether more than the title is shown at first.
     """
 
-    figure: str
     title: str
     evidence: Sequence[str]
     remedy: str

@@ -21,7 +21,6 @@ from overhead_lens.report.page.recorded.sequences import sequence_sections
 from overhead_lens.report.text import analysis as told
 from overhead_lens.taxonomy.categories import HATCHES
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.model import Cost, DeviceBudget, ThreadBudget, TraceAnalysis
 from overhead_lens.units import format_ns
 
@@ -39,7 +38,7 @@ def trace_page(analysis: TraceAnalysis, _classifier: Classifier) -> Page:
 
 def trace_sections(analysis: TraceAnalysis) -> Iterator[Section]:
     """What a page says of one trace: what to try, the picture over time, the budgets; the rest is folded."""
-    yield from finding_sections(analysis.findings, analysis.window.wall_ns)
+    yield from finding_sections(analysis.findings)
     yield from _over_time(analysis)
     if analysis.threads:
         yield Section("Host", list(_host(analysis)))
@@ -184,19 +183,9 @@ def _launches(devices: Sequence[DeviceBudget]) -> Table:
 
 def _costs(what: str, costs: Sequence[Cost], analysis: TraceAnalysis) -> Iterator[Block]:
     if costs:
-        rows = [
-            (
-                format_ns(cost.self_ns),
-                _share(cost.self_ns, analysis.window.wall_ns),
-                f"{cost.count:,}",
-                format_ns(cost.self_ns / cost.count),
-                cost.category,
-                told.shortened(kernel_name(cost.name), _LONGEST_NAME),
-            )
-            for cost in costs[:_MOST_COSTS]
-        ]
-        heads = ("self time" if what == "operator" else "time", "of the window", "events", "mean", "category", what)
-        yield Table(heads, rows, frozenset(range(4)))
+        heads, rows = told.cost_cells(what, costs[:_MOST_COSTS], analysis.window.wall_ns, _LONGEST_NAME)
+        captions = {"operator": "self time, divided by an estimate of kernels on the host", "kernel": "on the device"}
+        yield Table(heads, rows, frozenset(range(len(heads) - 2)), captions[what])
 
 
 def _others(analysis: TraceAnalysis) -> list[Block]:

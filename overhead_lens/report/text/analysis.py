@@ -9,14 +9,14 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import bar, bar_row, cut, print_footnotes, section
-from overhead_lens.report.text.figures import plain_figures
+from overhead_lens.report.text.blocks import Cells, bar, bar_row, cut, print_footnotes, section
+from overhead_lens.report.text.figures import figures, plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.ranks import print_ranks
 from overhead_lens.report.text.recorded.collectives import collective_blocks
 from overhead_lens.report.text.recorded.counters import counter_blocks, counter_notes
 from overhead_lens.report.text.recorded.critical_path import path_blocks, path_notes
-from overhead_lens.report.text.recorded.findings import MOST_FINDINGS, finding_blocks
+from overhead_lens.report.text.recorded.findings import finding_blocks
 from overhead_lens.report.text.recorded.headline import headline
 from overhead_lens.report.text.recorded.launches import batch_blocks, launch_blocks
 from overhead_lens.report.text.recorded.memory import memory_blocks, memory_notes
@@ -42,7 +42,8 @@ _MOST_DEVICES = 2
 _MOST_BRIEF = 8
 _MOST_THREADS = 4
 _MOST_NAME = 60
-_COST_COLUMNS = 46
+_COST_COLUMNS = 64
+_KERNEL_ROOM = 20
 _SHOWN_SHARE = 0.0005
 _SLOW_STEP = 1.2
 
@@ -112,7 +113,7 @@ def print_analysis(console: Console, analysis: TraceAnalysis, *, whole: bool = F
     asked_for = _asked_for(analysis)
     shown = [block for name, block in details if whole or name in asked_for]
     for block in (
-        *finding_blocks(analysis.findings, analysis.window.wall_ns, None if whole else MOST_FINDINGS),
+        *finding_blocks(analysis.findings, whole=whole),
         _steps(analysis.steps),
         *(_device(device, whole=whole) for device in devices),
         _host(analysis, whole=whole),
@@ -142,10 +143,8 @@ def _details(analysis: TraceAnalysis, name_width: int) -> Iterator[tuple[str, Re
     wall_ns = analysis.window.wall_ns
     parts: Mapping[str, Iterable[RenderableType | None]] = {
         "other threads": [_other_threads(analysis)],
-        "operators": [
-            _costs("costliest operators (self time, of the window)", analysis.operators, wall_ns, name_width)
-        ],
-        "kernels": [_costs("costliest kernels (of the window)", analysis.kernels, wall_ns, name_width)],
+        "operators": [_costs("costliest operators by self time", "operator", analysis.operators, wall_ns, name_width)],
+        "kernels": [_costs("costliest kernels", "kernel", analysis.kernels, wall_ns, name_width + _KERNEL_ROOM)],
         "modules": module_blocks(analysis.modules),
         "collectives": collective_blocks(analysis.collectives, analysis.collective_costs),
         "counters": counter_blocks(analysis.counters),
@@ -288,24 +287,39 @@ def launches(launch: Launches) -> str:
     )
 
 
-def _costs(title: str, costs: Sequence[Cost], wall_ns: int, name_width: int) -> RenderableType | None:
+def _costs(title: str, what: str, costs: Sequence[Cost], wall_ns: int, name_width: int) -> RenderableType | None:
     if not costs:
         return None
-    table = plain_figures()
-    for _ in range(3):
-        table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, overflow="ellipsis")
-    for cost in costs[:_TOP]:
+    heads, rows = cost_cells(what, costs[:_TOP], wall_ns, name_width)
+    table = figures(*heads, left=["category", what], folded=[what])
+    for (*cells, name), cost in zip(rows, costs, strict=False):
         color = {**COLORS, **_KIND_COLORS}.get(cost.category, "default")
-        table.add_row(
+        table.add_row(*cells[:-1], Text(cells[-1], style=color), Text(name))
+    return section(title, table)
+
+
+def cost_cells(what: str, costs: Sequence[Cost], wall_ns: int, name_width: int) -> Cells:
+    """A row for each; ``what`` is ``operator``, whose time is divided, or ``kernel``."""
+    divided = what == "operator"
+    rows = [
+        (
             format_ns(cost.self_ns),
             _share(cost.self_ns, wall_ns),
             f"{cost.count:,}x",
-            Text(cost.category, style=color),
-            Text(shortened(kernel_name(cost.name), name_width)),
+            *(map(format_ns, (cost.dispatch_ns, cost.kernel_ns)) if divided else ()),
+            cost.category,
+            shortened(kernel_name(cost.name), name_width),
         )
-    return section(title, table)
+        for cost in costs
+    ]
+    return (
+        "self" if divided else "time",
+        "share",
+        "events",
+        *(("dispatch", "kernel") if divided else ()),
+        "category",
+        what,
+    ), rows
 
 
 def _steps(steps: Sequence[TraceStep]) -> RenderableType | None:

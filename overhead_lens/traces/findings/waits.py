@@ -15,7 +15,10 @@ from overhead_lens.traces.intervals import both, union
 
 _COPY = re.compile(r".*Memcpy")
 _TO_DEVICE = re.compile(r"Memcpy HtoD")
-_READS, _NONZERO = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"}), frozenset({"aten::nonzero"})
+_READS, _NONZERO = (
+    frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"}),
+    frozenset({"aten::nonzero"}),
+)
 
 _SCALARS = Told(
     "scalar_reads",
@@ -77,7 +80,9 @@ def host_waits(recorded: Recorded) -> Iterator[Found]:
             yield from _found(recorded, told, mine, starts_ns[mine], ends_ns[mine], copies=bool(is_copy[chosen].all()))
 
 
-def _found(recorded: Recorded, told: Told, calls: Ints, start_ns: Ints, end_ns: Ints, *, copies: bool) -> Iterator[Found]:
+def _found(
+    recorded: Recorded, told: Told, calls: Ints, start_ns: Ints, end_ns: Ints, *, copies: bool
+) -> Iterator[Found]:
     when = union(start_ns, end_ns - start_ns)
     waits_ns = end_ns - start_ns
     named = (recorded.of_copies if copies else recorded.of_calls)(calls, waits_ns)

@@ -9,14 +9,13 @@ from overhead_lens.report.text.recorded import findings as told
 from overhead_lens.traces.findings.model import Finding
 
 _MOST = 30
-_OPEN = 3
 
 
-def finding_sections(findings: Sequence[Finding], window_ns: int) -> Iterator[Section]:
-    """One section; none where nothing was found."""
+def finding_sections(findings: Sequence[Finding]) -> Iterator[Section]:
+    """One section, the first few cards open; none where nothing was found."""
     if findings:
         cards = [
-            Card(f"{row.bound} ({row.share})", row.title, [row.evidence], row.remedy, at < _OPEN)
-            for at, row in enumerate(told.rows(findings[:_MOST], window_ns))
+            Card(row.title, [row.evidence, row.overlaps], row.remedy, at < told.MOST_FINDINGS)
+            for at, row in enumerate(told.rows(findings[:_MOST]))
         ]
         yield Section(told.HEADING.capitalize(), cards)
