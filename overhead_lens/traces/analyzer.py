@@ -150,6 +150,11 @@ class Analyzer:
             self.counted.tracks,
         )
 
+    @property
+    def trace(self) -> Trace:
+        """What is analyzed."""
+        return self._trace
+
     @cached_property
     def window(self) -> Window:
         """From the first to the last instant of host and device work."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from overhead_lens.report.page.charts import steps as drawing
+from overhead_lens.report.page.charts.axes import LONGER, SHORTER
 from overhead_lens.report.page.lanes import lanes_svg
 from overhead_lens.report.page.model import Area, Lanes
 from overhead_lens.report.page.ranks import traces_page
@@ -171,13 +172,18 @@ def test_ranks_side_by_side_and_the_slowest_in_detail() -> None:
 
 
 def test_what_changed_between_two_traces() -> None:
+    """Red is longer."""
     page = structure_page(compared(mm(3), mm(3, kernel="B", kernel_ns=20)), CLASSIFIER)
-    (chart,) = charts(page, "kernel: other counts")
+    assert page.answer.startswith("step 1.00 µs → 1.00 µs (1.00x)")
+    heading = "Device 0: self time per step, which sums to 0 ns"
+    (chart,) = charts(page, heading)
     (bars,) = chart.figure["data"]
-    assert (bars["x"], notes(chart)) == (
-        [40.0, -20.0],
-        ["<b>B</b>", "+40 ns, appeared", "<b>A</b>", "-20 ns, vanished"],
+    assert (bars["x"], notes(chart), bars["marker"]["color"]) == (
+        [40.0, -20.0, -20.0],
+        ["<b>B</b>", "+40 ns", "<b>(idle)</b>", "-20 ns", "<b>A</b>", "-20 ns"],
+        [LONGER, SHORTER, SHORTER],
     )
-    assert tables(page, "kernel: other counts")[0].rows[0] == ("+40 ns", "0 → 2", "appeared", "B")
+    assert tables(page, heading)[0].rows[0] == ("+40 ns", "0 ns", "40 ns", "B")
+    assert tables(page, "kernel: other counts")[0].rows[0] == ("0 → 2", "appeared", "B")
     (swaps,) = tables(page, "other kernels under the same operator")
     assert swaps.rows == [("aten::mm", "-", "2x 20 ns", "A"), ("", "+", "2x 40 ns", "B")]
