@@ -12,7 +12,7 @@ _SAID = {
     "exposed_communication": "the device only communicates for {time}",
     "exposed_copies": "the device only copies for {time}",
     "device_bound": "the device computes for {time}",
-    "host_bound": "the device waits {time} for launches of the host",
+    "host_bound": "launches by the host come {time} too late",
     "graphs_could_close_idle": "a captured graph could close {time} of idle time",
     "blocking_copies": "copies from the device hold the host for {time}",
     "copies_to_device": "copies from memory that is not pinned hold the host for {time}",
