@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overhead_lens.readers.kineto.read import read_trace
-from overhead_lens.report.text.recorded.headline import CAUSE_SHARE, NO_CAUSE, headline
+from overhead_lens.report.text.recorded.headline import NO_CAUSE, headline
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import analyze_trace
+from overhead_lens.traces.findings.model import CAUSE_SHARE
 from scripts.results import ROOT, Claim, Column, print_heading, print_row, write_result
 
 if sys.version_info >= (3, 11):

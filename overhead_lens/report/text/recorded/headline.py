@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from overhead_lens.report.text.plain import plain
-from overhead_lens.traces.findings.model import Finding
+from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
 from overhead_lens.traces.model import DeviceBudget, TraceAnalysis
 from overhead_lens.traces.ranks import Job, RanksAnalysis
 from overhead_lens.units import format_bytes, format_ns
-
-CAUSE_SHARE = 0.25
-"""What bounds less of the recording is not called its cause."""
 
 _IDLES = 0.1
 NO_CAUSE = "No single cause"
