@@ -47,7 +47,8 @@ def sentence(finding: Finding) -> str:
     led = next((each for each in finding.evidence if not _UNNAMED.match(each.name) and each.ns), None)
     mostly = f", mostly {_amount(led)}" if led is not None else ""
     module = f" in {finding.module}" if finding.module else ""
-    return said + mostly + module + (f" ({short_place(finding.line)})" if finding.line else "")
+    place = f" ({short_place(finding.line)})" if finding.line and short_place(finding.line) not in mostly else ""
+    return said + mostly + module + place
 
 
 def _amount(led: Evidence) -> str:

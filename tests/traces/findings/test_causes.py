@@ -40,8 +40,7 @@ def programs(draw: st.DrawFn, cause: str) -> list[list[Act]]:
     if cause == "communicate":
         step.insert(at, Act(cause, more_ns, is_cause=True))
     elif cause == "download":
-        # The host waits for all that was launched, and takes its time afterwards, while the device idles.
-        step += [Act(cause, 2_000, is_cause=True), Act("python", more_ns)]
+        step.append(Act(cause, more_ns, is_cause=True))
     else:
         step += [Act("synchronize", 0), Act(cause, more_ns, is_cause=True)]
     return [step] * draw(st.integers(4, 6))
