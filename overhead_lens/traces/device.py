@@ -89,7 +89,6 @@ class DeviceTimeline:
         span: Start of its first and end of its last event.
         busy: Union of its events.
         kind: int64: number in ``KINDS`` of each event.
-        by_kind: Union of the events of each kind.
         idle: Idle pieces over the whole window, before its first and after its last event as well.
     """
 
@@ -113,24 +112,27 @@ class DeviceTimeline:
         self.busy = union(self.start_ns, self._dur_ns)
         self.span = (int(self.start_ns.min()), int((self.start_ns + self._dur_ns).max()))
         self.kind = device_kinds(events)[self._rows]
-        self.by_kind = [
-            union(self.start_ns[self.kind == at], self._dur_ns[self.kind == at]) for at in range(len(KINDS))
-        ]
+        self._by_kind = [union(self.start_ns[self.kind == at], self._dur_ns[self.kind == at]) for at in range(len(KINDS))]
         exposed = np.isin(self.kind, (COMPUTE, COMMUNICATION))
         self._compute_or_communication = union(self.start_ns[exposed], self._dur_ns[exposed])
         self.idle = self._blamed(threads, window)
 
     @property
+    def by_kind(self) -> Sequence[Union]:
+        """Union of the events of each of ``KINDS``."""
+        return self._by_kind
+
+    @property
     def compute(self) -> Union:
         """Union of its compute."""
-        return self.by_kind[COMPUTE]
+        return self._by_kind[COMPUTE]
 
     def budget(self, name: str, window: tuple[int, int]) -> DeviceBudget:
         """The device over ``window`` (start, end)."""
         first = int(np.searchsorted(self._reached_ns, window[0], "right"))
         last = int(np.searchsorted(self.start_ns, window[1], "left"))
         inside = self.start_ns[first:last] + self._dur_ns[first:last] > window[0]
-        compute, communication, copy = (busy.within(window) for busy in self.by_kind)
+        compute, communication, copy = (busy.within(window) for busy in self._by_kind)
         return DeviceBudget(
             device=str(self.number),
             name=name,

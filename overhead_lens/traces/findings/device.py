@@ -21,6 +21,7 @@ from overhead_lens.traces.launch_figures.bound import NOT_THE_HOST
 _ELEMENTWISE = re.compile(r"elementwise_kernel|triton_poi_|CatArrayBatchedCopy")
 _WAITS = Attribution("wait", "device")
 _BOUND_SHARE = 0.5
+COMPUTES = "device_bound"
 _OF_HOST = [name for name in BLAME if name not in NOT_THE_HOST]
 
 _COMMUNICATES = Told(
@@ -37,7 +38,7 @@ _COPIES = Told(
     "copy on a stream of its own while the step before computes; keep on the device what is used again",
 )
 _COMPUTES = Told(
-    "device_bound",
+    COMPUTES,
     "compute",
     "the device computes, and the host is ahead of it",
     "nothing on the host spares this: faster, fewer or lower-precision kernels",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from overhead_lens.traces.findings.device import device_causes, fusible_kernels, host_bound
+from overhead_lens.traces.findings.device import COMPUTES, device_causes, fusible_kernels, host_bound
 from overhead_lens.traces.findings.host import host_causes, long_host_work
-from overhead_lens.traces.findings.model import Finding
+from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
 from overhead_lens.traces.findings.recorded import Found, Recorded
 from overhead_lens.traces.findings.steps import dispatcher_of_small_operators, unlike_steps
 from overhead_lens.traces.findings.waits import host_waits
@@ -18,16 +18,20 @@ def findings(recorded: Recorded) -> tuple[Finding, ...]:
     causes = list(host_causes(recorded))
     known = joined([one.when for one in causes])
     launching = joined([one.when for one in causes if one.finding.id != "unfused_optimizer"])
+    own = list(long_host_work(recorded, known))
     found = [
         *causes,
-        *long_host_work(recorded, known),
+        *own,
         *host_bound(recorded, launching),
-        *host_waits(recorded),
+        *host_waits(recorded, joined([known, *(one.when for one in own)])),
         *device_causes(recorded),
         *unlike_steps(recorded),
         *fusible_kernels(recorded),
         *dispatcher_of_small_operators(recorded),
     ]
+    if any(one.finding.share >= CAUSE_SHARE for one in found if one.finding.id != COMPUTES):
+        # Computing is what a device is there for: it is a cause where there is no other.
+        found = [one for one in found if one.finding.id != COMPUTES]
     ranked = sorted(found, key=lambda one: -one.finding.bound_ns)
     return tuple(replace(one.finding, overlaps=_overlaps(one, ranked)) for one in ranked)
 

@@ -209,13 +209,13 @@ def _starved(recorded: Recorded) -> Iterator[Found]:
 def long_host_work(recorded: Recorded, known: Union) -> Iterator[Found]:
     """Time in which the host worked on its own, beyond ``known``.
 
-    With a device: its idle time, while its host launched nothing for ``LONG`` times the median stretch between two launches and
+    With a device: idle time of the window, while its host launched nothing for ``LONG`` times the median stretch between two launches and
     no wait is to blame. Without: what the busiest thread spends in Python other than torch's.
     """
     for device in recorded.devices:
         when = long_stretches(recorded, device, known)
         if when.total_ns:
-            by = {name: both(when, idle_by(device, (name,))).total_ns for name in BLAME}
+            by = {name: both(when, idle_by(device, (name,), inside=False)).total_ns for name in BLAME}
             told = _PYTHON if max(by, key=lambda name: by[name]) == "python" else _WORK
             named = recorded.frames(when, launching(recorded, device))
             yield from recorded.found(told, when.total_ns, when, named, _place_of(named), str(device.number))
@@ -236,21 +236,23 @@ def long_stretches(recorded: Recorded, device: DeviceTimeline, known: Union) -> 
     """Idle time of a device in stretches of its host without a launch that are far longer than usual, beyond ``known``."""
     starts, lengths = recorded.events["start_ns"].to_numpy(), recorded.events["dur_ns"].to_numpy()
     launches = np.unique(device.linked.launch[device.linked.launch >= 0])
-    calls = union(starts[launches], lengths[launches])
-    between = calls.start_ns[1:] - calls.end_ns[:-1]
-    if not len(between):
-        return NOTHING
+    launches = launches[np.argsort(starts[launches], kind="stable")]
+    reached = np.maximum.accumulate(starts[launches] + lengths[launches])
+    first, last = recorded.analysis.window.bounds
+    begins = np.concatenate(([first], reached))
+    between = np.maximum(np.concatenate((starts[launches], [last])) - begins, 0)
     is_long = between >= LONG * max(1, int(np.percentile(between, 50, method="lower")))
-    stretches = union(calls.end_ns[:-1][is_long], between[is_long])
-    ours = idle_by(device, [name for name in BLAME if name not in (*NOT_THE_HOST, "launch")])
+    stretches = union(begins[is_long], between[is_long])
+    ours = idle_by(device, [name for name in BLAME if name not in (*NOT_THE_HOST, "launch")], inside=False)
     return without(both(stretches, ours), known)
 
 
-def idle_by(device: DeviceTimeline, blamed: Sequence[str]) -> Union:
-    """Idle time inside a device's span that some are blamed for."""
+def idle_by(device: DeviceTimeline, blamed: Sequence[str], *, inside: bool = True) -> Union:
+    """Idle time that some are blamed for; ``inside`` a device's span, or over the whole window."""
     idle = device.idle
     chosen = np.isin(idle.blame, [BLAME.index(name) for name in blamed])
-    chosen &= (idle.start_ns >= device.span[0]) & (idle.start_ns < device.span[1])
+    if inside:
+        chosen &= (idle.start_ns >= device.span[0]) & (idle.start_ns < device.span[1])
     return union(idle.start_ns[chosen], idle.dur_ns[chosen])
 
 

@@ -8,6 +8,10 @@ from typing import Literal
 from overhead_lens.errors import require
 
 
+CAUSE_SHARE = 0.25
+"""What bounds less of the recording is not called its cause."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Events of one name that a finding rests on; ``ns`` is the sum of their durations, or of the pieces that count.

@@ -75,24 +75,25 @@ class Recorded:
         """Length of the recording."""
         return self.analysis.window.wall_ns
 
-    def idle_after(self, since_ns: Ints, *, copies: bool = False) -> Ints:
+    def idle_after(self, since_ns: Ints, *, copies: bool = False, known: Union = NOTHING) -> Ints:
         """How long the device that idles least idles from each time on: so much the host can spare it, as its work stays.
 
         Args:
             copies: Whether copies count as idle time: they could run beside other work.
+            known: Time that counts as work: something else is to blame.
         """
         until = np.array([self.analysis.window.bounds[1]])
         least = until - since_ns
         for device in self.devices:
-            work = joined(device.by_kind[:COPY]) if copies else device.busy
+            work = joined([*device.by_kind[:COPY], known] if copies else [device.busy, known])
             least = np.minimum(least, until - since_ns - (work.before(until) - work.before(since_ns)))
         return least
 
-    def at_most(self, when: Union, *, copies: bool = False) -> int:
+    def at_most(self, when: Union, *, copies: bool = False, known: Union = NOTHING) -> int:
         """What sparing some time of the host spares at most: no piece more than devices idle from then on, nor all together."""
         if not len(when.start_ns):
             return 0
-        idle_ns = self.idle_after(when.start_ns, copies=copies)
+        idle_ns = self.idle_after(when.start_ns, copies=copies, known=known)
         return int(min(np.minimum(when.end_ns - when.start_ns, idle_ns).sum(), idle_ns[0]))
 
     def calls(self, chosen: Bools) -> Ints:

@@ -12,7 +12,7 @@ _SAID = {
     "exposed_communication": "the device only communicates for {time}",
     "exposed_copies": "the device only copies for {time}",
     "device_bound": "the device computes for {time}",
-    "host_bound": "the device waits {time} for launches of the host",
+    "host_bound": "launches by the host come {time} too late",
     "graphs_could_close_idle": "a captured graph could close {time} of idle time",
     "blocking_copies": "copies from the device hold the host for {time}",
     "copies_to_device": "copies from memory that is not pinned hold the host for {time}",
@@ -47,7 +47,8 @@ def sentence(finding: Finding) -> str:
     led = next((each for each in finding.evidence if not _UNNAMED.match(each.name) and each.ns), None)
     mostly = f", mostly {_amount(led)}" if led is not None else ""
     module = f" in {finding.module}" if finding.module else ""
-    return said + mostly + module + (f" ({short_place(finding.line)})" if finding.line else "")
+    place = f" ({short_place(finding.line)})" if finding.line and short_place(finding.line) not in mostly else ""
+    return said + mostly + module + place
 
 
 def _amount(led: Evidence) -> str:

@@ -11,14 +11,11 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import Found, Recorded, Told
-from overhead_lens.traces.intervals import both, union
+from overhead_lens.traces.intervals import NOTHING, Union, both, union
 
 _COPY = re.compile(r".*Memcpy")
 _TO_DEVICE = re.compile(r"Memcpy HtoD")
-_READS, _NONZERO = (
-    frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"}),
-    frozenset({"aten::nonzero"}),
-)
+_READS, _NONZERO = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"}), frozenset({"aten::nonzero"})
 
 _SCALARS = Told(
     "scalar_reads",
@@ -52,11 +49,12 @@ _OTHERS = Told(
 )
 
 
-def host_waits(recorded: Recorded) -> Iterator[Found]:
+def host_waits(recorded: Recorded, known: Union) -> Iterator[Found]:
     """Time in which calls make the host wait for the device, no wait longer than the device idles from then on, nor all together.
 
     Without the wait the host would have gone on, and launched what closes idle time later; the device's work stays. Copies can
-    run beside other work: for them the time counts in which the device neither computes nor communicates.
+    run beside other work: for them the time counts in which the device neither computes nor communicates. A device that is done
+    when the host has waited idles because of what the host does then: what another finding names (``known``) is left to that.
     """
     host = recorded.host
     ends_ns = host.start_ns + host.dur_ns
@@ -77,19 +75,20 @@ def host_waits(recorded: Recorded) -> Iterator[Found]:
     ):
         if chosen.any():
             mine = calls[chosen]
-            yield from _found(recorded, told, mine, starts_ns[mine], ends_ns[mine], copies=bool(is_copy[chosen].all()))
+            copies = bool(is_copy[chosen].all())
+            yield from _found(recorded, told, mine, (starts_ns[mine], ends_ns[mine]), NOTHING if copies else known, copies)
 
 
 def _found(
-    recorded: Recorded, told: Told, calls: Ints, start_ns: Ints, end_ns: Ints, *, copies: bool
+    recorded: Recorded, told: Told, calls: Ints, waits: tuple[Ints, Ints], known: Union, copies: bool
 ) -> Iterator[Found]:
-    when = union(start_ns, end_ns - start_ns)
-    waits_ns = end_ns - start_ns
+    waits_ns = waits[1] - waits[0]
+    when = union(waits[0], waits_ns)
     named = (recorded.of_copies if copies else recorded.of_calls)(calls, waits_ns)
     hidden_ns = max((both(when, device.busy).total_ns for device in recorded.devices), default=0)
     rest = (Evidence("waiting hidden behind the busy device", len(calls), hidden_ns),) if hidden_ns else ()
     longest = int(calls[np.argmax(waits_ns)])
-    bound_ns = recorded.at_most(when, copies=copies)
+    bound_ns = recorded.at_most(when, copies=copies, known=known)
     yield from recorded.found(told, bound_ns, when, (*named, *rest), recorded.place(longest))
 
 
