@@ -59,13 +59,11 @@ class Card:
         title: What was found and what it saves, in a sentence.
         evidence: What that rests on, in paragraphs.
         remedy: What to try.
-        is_open: Whether more than the title is shown at first.
     """
 
     title: str
     evidence: Sequence[str]
     remedy: str
-    is_open: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ def _chart(chart: Chart, number: int) -> str:
 def _card(card: Card) -> str:
     evidence = "".join(f"<p>{_shown(paragraph)}</p>\n" for paragraph in card.evidence if paragraph)
     return (
-        f'<details class="card"{" open" if card.is_open else ""}>\n<summary>'
+        f'<details class="card" open>\n<summary>'
         f"<strong>{_shown(card.title)}</strong></summary>\n{evidence}<p><em>try</em> {_shown(card.remedy)}</p>\n</details>\n"
     )
 

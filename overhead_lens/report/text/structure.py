@@ -29,12 +29,12 @@ def print_structure(console: Console, delta: StructureDelta) -> None:
     """Print a difference: how long a step takes, what makes the difference, then other counts of events."""
     console.print(Text(answer(delta), style="bold"))
     console.print(Text(f"base {in_words(delta.base)}\nnew  {in_words(delta.new)}"))
+    width = max(20, console.width - _COLUMNS)
     for divided in delta.divided[: 1 + _MOST_DEVICES]:
         console.print()
-        console.print(section(heading(divided, delta), _self_times(divided, delta)))
+        console.print(section(heading(divided, delta), _self_times(divided, delta, width)))
     console.print()
     console.print(Text(sentence(delta)))
-    width = max(20, console.width - _COLUMNS)
     for title, changes in groups(delta):
         console.print()
         console.print(section(f"{title}, largest change of time first", _changes(delta, changes, width)))
@@ -76,12 +76,14 @@ def _cells(name: str, base_ns: int, new_ns: int) -> Sequence[str]:
     return format_signed_ns(new_ns - base_ns), format_ns(base_ns), format_ns(new_ns), plain(name)
 
 
-def _self_times(divided: Divided, delta: StructureDelta) -> Table:
+def _self_times(divided: Divided, delta: StructureDelta, width: int) -> Table:
     heads, rows = self_time_cells(divided, delta, _MOST)
     table = figures(*heads[:-1])
     table.add_column(heads[-1], no_wrap=True, overflow="ellipsis")
     for change, base, new, name in rows:
-        table.add_row(Text(change, style=LONGER if change.startswith("+") else SHORTER), base, new, Text(name))
+        table.add_row(
+            Text(change, style=LONGER if change.startswith("+") else SHORTER), base, new, Text(cut(name, width))
+        )
     return table
 
 

@@ -12,10 +12,10 @@ _MOST = 30
 
 
 def finding_sections(findings: Sequence[Finding]) -> Iterator[Section]:
-    """One section, the first few cards open; none where nothing was found."""
-    if findings:
-        cards = [
-            Card(row.title, [row.evidence, row.overlaps], row.remedy, at < told.MOST_FINDINGS)
-            for at, row in enumerate(told.rows(findings[:_MOST]))
-        ]
-        yield Section(told.HEADING.capitalize(), cards)
+    """The first few as open cards, the others in a folded section; none where nothing was found."""
+    cards = [Card(row.title, [row.evidence, row.overlaps], row.remedy) for row in told.rows(findings[:_MOST])]
+    first, others = cards[: told.MOST_FINDINGS], cards[told.MOST_FINDINGS :]
+    if first:
+        yield Section(told.HEADING.capitalize(), first)
+    if others:
+        yield Section(f"{len(others)} more that save less", others, is_open=False)

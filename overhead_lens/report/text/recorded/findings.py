@@ -19,6 +19,7 @@ HEADING = "what to try, each saves at most (not to be added up)"
 MOST_FINDINGS = 3
 _LEAST_SHARE = 0.005
 _MOST_PLACE = 60
+_MOST_EVIDENCE = 3
 
 
 class Row(NamedTuple):
@@ -54,7 +55,12 @@ def rows(findings: Sequence[Finding]) -> list[Row]:
 def _row(finding: Finding, device: str) -> Row:
     said = plain(f"{device}{finding.sentence}")
     overlaps = f"its time overlaps with {', '.join(finding.overlaps)}" if finding.overlaps else ""
-    return Row(f"{said[:1].upper()}{said[1:]}.", "; ".join(map(_evidence, finding.evidence)), overlaps, finding.remedy)
+    return Row(
+        f"{said[:1].upper()}{said[1:]}.",
+        "; ".join(map(_evidence, finding.evidence[:_MOST_EVIDENCE])),
+        overlaps,
+        finding.remedy,
+    )
 
 
 def _evidence(evidence: Evidence) -> str:
