@@ -58,8 +58,8 @@ def compare_structure(base: Analyzer, new: Analyzer) -> StructureDelta:
     keys = dict.fromkeys((*old.totals, *recent.totals))
     changes = [_change(*key, old.totals.get(key, (0, 0)), recent.totals.get(key, (0, 0)), units) for key in keys]
     changes.sort(key=lambda change: (-abs(change.delta_ns), KINDS.index(change.kind), change.name))
-    host, devices = ([_owned(side, at)[part] for side, at in zip(sides, windows, strict=True)] for part in range(2))
-    both = [*([("host", *host)] if all(host) else []), *_alike(*devices)]
+    (host, devices), (new_host, new_devices) = (_owned(side, at) for side, at in zip(sides, windows, strict=True))
+    both = [*([("host", host, new_host)] if host and new_host else []), *_alike(devices, new_devices)]
     divided = [_divided(where, (mine, theirs), (old.side, recent.side)) for where, mine, theirs in both]
     return StructureDelta(old.side, recent.side, per_step, tuple(changes), _swaps(old, recent, units), tuple(divided))
 
