@@ -16,7 +16,9 @@ from functools import cache
 _METHOD = re.compile(r"<(?:built-in )?method '?\w*'? of '?(?P<type>[\w.]+)'? object")
 _FUNCTION = re.compile(r"<built-in function (?P<name>\w+)>")
 _CALLER = re.compile(r"(?:.*/(?:site|dist)-packages/)?(?P<package>[A-Za-z_]\w*)/.*\(\d+\): ")
-_OF_TORCH = re.compile(r"_?(cuda|xpu|mps|mtia)_|_reinterpret_tensor|.*torch|.*(grad|autocast|inference|tracing|compiling)")
+_OF_TORCH = re.compile(
+    r"_?(cuda|xpu|mps|mtia)_|_reinterpret_tensor|.*torch|.*(grad|autocast|inference|tracing|compiling)"
+)
 _TORCH = frozenset({"torch", "pybind11_builtins"})
 _STANDARD = ("math", "time", "posix", "itertools", "operator", "_functools", "_struct", "_json", "_random", "zlib", "gc", "sys",
              "_thread", "_io", "_abc", "_socket", "select", "_pickle", "_codecs", "binascii", "_contextvars", "_weakref", "marshal",

@@ -110,7 +110,9 @@ class DeviceTimeline:
         self.busy = union(self.start_ns, self._dur_ns)
         self.span = (int(self.start_ns.min()), int((self.start_ns + self._dur_ns).max()))
         self.kind = device_kinds(events)[self._rows]
-        self._by_kind = [union(self.start_ns[self.kind == at], self._dur_ns[self.kind == at]) for at in range(len(KINDS))]
+        self._by_kind = [
+            union(self.start_ns[self.kind == at], self._dur_ns[self.kind == at]) for at in range(len(KINDS))
+        ]
         exposed = np.isin(self.kind, (COMPUTE, COMMUNICATION))
         self._compute_or_communication = union(self.start_ns[exposed], self._dur_ns[exposed])
         self.idle = self._blamed(threads, window)

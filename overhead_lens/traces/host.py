@@ -172,7 +172,9 @@ class ThreadTimeline:
         chosen = np.flatnonzero(binding[self.attribution] & alone & (caller >= 0))
         names = host.name[self.events]
         pair, pairs = distinct(names[chosen] * len(host.names) + names[caller[chosen]])
-        told = [is_other_package(*(host.names[code] for code in divmod(key, len(host.names)))) for key in pairs.tolist()]
+        told = [
+            is_other_package(*(host.names[code] for code in divmod(key, len(host.names)))) for key in pairs.tolist()
+        ]
         self.attribution[chosen[np.array(told or [False])[pair]]] = host.attributions.index(_EXTENSION)
 
 

@@ -37,6 +37,4 @@ def findings(recorded: Recorded) -> tuple[Finding, ...]:
 
 
 def _overlaps(one: Found, others: list[Found]) -> tuple[str, ...]:
-    return tuple(
-        other.finding.label for other in others if other is not one and both(one.when, other.when).total_ns
-    )
+    return tuple(other.finding.label for other in others if other is not one and both(one.when, other.when).total_ns)

@@ -21,7 +21,9 @@ from overhead_lens.traces.launch_figures.bound import NOT_THE_HOST
 _LOADING = re.compile(r"enumerate\(DataLoader\)#|(.*/)?torch/utils/data/dataloader\.py\(\d+\): __next__$")
 _DRIVER_ALLOCATIONS = re.compile(r"(cuda|hip)(Malloc|Free|MallocManaged|HostAlloc|FreeHost|HostMalloc|HostFree)$")
 _BEGINS_CAPTURE, _ENDS_CAPTURE = (re.compile(rf"(cuda|hip)Stream{word}Capture") for word in ("Begin", "End"))
-_OPTIMIZER = re.compile(r"Optimizer\.step#(Adam|AdamW|SGD|Adagrad|RMSprop|NAdam|RAdam|Adamax|Adadelta|Rprop|ASGD)\.step$")
+_OPTIMIZER = re.compile(
+    r"Optimizer\.step#(Adam|AdamW|SGD|Adagrad|RMSprop|NAdam|RAdam|Adamax|Adadelta|Rprop|ASGD)\.step$"
+)
 _FUSED = re.compile(r"aten::_(foreach|fused)_")
 _BACKWARD = re.compile(r"backward", re.IGNORECASE)
 _OWN_PYTHON = frozenset({"user", "library", "extension", "gc", "import"})
@@ -185,7 +187,9 @@ def _optimizer(recorded: Recorded) -> Iterator[Found]:
     kernels_ns = int(recorded.kernel_ns[inside].sum())
     named = recorded.frames(when, _threads_of(recorded, steps))
     bound_ns = min(recorded.at_most(when), when.total_ns - kernels_ns)
-    yield from recorded.found(_UNFUSED, bound_ns, when, named, recorded.place(int(steps[np.argmax(host.dur_ns[steps])])))
+    yield from recorded.found(
+        _UNFUSED, bound_ns, when, named, recorded.place(int(steps[np.argmax(host.dur_ns[steps])]))
+    )
 
 
 def _starved(recorded: Recorded) -> Iterator[Found]:
@@ -274,4 +278,3 @@ def launching(recorded: Recorded, device: DeviceTimeline) -> list[ThreadPieces]:
 def _place_of(named: Sequence[Evidence]) -> tuple[str, str]:
     """Module and line of the first that has any."""
     return next(((each.module, each.line) for each in named if each.line or each.module), ("", ""))
-
