@@ -7,7 +7,6 @@ from typing import Literal
 
 from overhead_lens.errors import require
 
-
 CAUSE_SHARE = 0.25
 """What bounds less of the recording is not called its cause."""
 

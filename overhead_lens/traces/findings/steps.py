@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median_low
 
+import numpy as np
+
 from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import MOST_EVIDENCE, Found, Recorded, Told
 from overhead_lens.traces.intervals import NOTHING, union
 from overhead_lens.traces.model import TraceStep
-
-import numpy as np
 
 _UNLIKE, _FEWEST = 1.5, 3
 _OPERATOR_SHARE = 0.1

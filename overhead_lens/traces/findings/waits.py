@@ -15,7 +15,10 @@ from overhead_lens.traces.intervals import NOTHING, Union, both, union
 
 _COPY = re.compile(r".*Memcpy")
 _TO_DEVICE = re.compile(r"Memcpy HtoD")
-_READS, _NONZERO = frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"}), frozenset({"aten::nonzero"})
+_READS, _NONZERO = (
+    frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"}),
+    frozenset({"aten::nonzero"}),
+)
 
 _SCALARS = Told(
     "scalar_reads",
@@ -76,7 +79,9 @@ def host_waits(recorded: Recorded, known: Union) -> Iterator[Found]:
         if chosen.any():
             mine = calls[chosen]
             copies = bool(is_copy[chosen].all())
-            yield from _found(recorded, told, mine, (starts_ns[mine], ends_ns[mine]), NOTHING if copies else known, copies)
+            yield from _found(
+                recorded, told, mine, (starts_ns[mine], ends_ns[mine]), NOTHING if copies else known, copies
+            )
 
 
 def _found(

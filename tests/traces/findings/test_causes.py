@@ -33,7 +33,9 @@ def programs(draw: st.DrawFn, cause: str) -> list[list[Act]]:
     work_ns = sum(lengths)
     more_ns = work_ns * 2 // 3
     if cause == "launches":
-        step = [act for ns in lengths for act in (Act("launch", ns // 10), Act("python", draw(st.integers(2, 9)) * 1_000))]
+        step = [
+            act for ns in lengths for act in (Act("launch", ns // 10), Act("python", draw(st.integers(2, 9)) * 1_000))
+        ]
         return [step] * draw(st.integers(4, 6))
     step = [Act("launch", ns) for ns in lengths]
     at = draw(st.integers(2, kernels - 2))
