@@ -19,7 +19,7 @@ from overhead_lens.traces.timeline import sum_by
 MOST_BUCKETS = 1000
 IDLE = "idle: "
 """Begins the names of a device's idle time; what it is blamed on follows."""
-_KERNEL = HOST_CATEGORIES.index("kernel")
+_DISPATCHER, _KERNEL = HOST_CATEGORIES.index("dispatcher"), HOST_CATEGORIES.index("kernel")
 
 
 def over_time(
@@ -67,13 +67,15 @@ def binned(start_ns: Ints, dur_ns: Ints, group: Ints, group_count: int, edges: I
 
 
 def _host(thread: ThreadPieces, computing: Bools, floor_ns: int | None, edges: Ints) -> Ints:
-    kernel_ns = _kernel_ns(thread, computing, floor_ns)
-    category = thread.categories()
+    rows = binned(thread.start_ns, thread.dur_ns, thread.categories(), len(HOST_CATEGORIES), edges)
     # An operator dispatches first, then it computes.
-    starts = np.column_stack((thread.start_ns, thread.start_ns + thread.dur_ns - kernel_ns)).ravel()
-    durs = np.column_stack((thread.dur_ns - kernel_ns, kernel_ns)).ravel()
-    categories = np.column_stack((category, np.full_like(category, _KERNEL))).ravel()
-    return binned(starts, durs, categories, len(HOST_CATEGORIES), edges)
+    kernel_ns = _kernel_ns(thread, computing, floor_ns)
+    at = np.flatnonzero(kernel_ns)
+    ends_ns = thread.start_ns[at] + thread.dur_ns[at]
+    kernel = binned(ends_ns - kernel_ns[at], kernel_ns[at], np.zeros_like(at), 1, edges)[0]
+    rows[_DISPATCHER] -= kernel
+    rows[_KERNEL] += kernel
+    return rows
 
 
 def _kernel_ns(thread: ThreadPieces, computing: Bools, floor_ns: int | None) -> Ints:

@@ -109,7 +109,7 @@ def _checked(path: Path, block_bytes: int, *, thorough: bool) -> Outcome:
         return Outcome(REFUSED)
     _check_numbers(json.loads(to_json(analysis)), "")
     if thorough:
-        _make_everything(whole, analyzer, analysis)
+        _make_everything(analyzer, analysis)
     return Outcome(ANALYZED, analysis)
 
 
