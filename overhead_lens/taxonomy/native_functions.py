@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import importlib.util
 import re
 import sys
 from functools import cache
@@ -20,9 +21,10 @@ _OF_TORCH = re.compile(
     r"_?(cuda|xpu|mps|mtia)_|_reinterpret_tensor|.*torch|.*(grad|autocast|inference|tracing|compiling)"
 )
 _TORCH = frozenset({"torch", "pybind11_builtins"})
-_STANDARD = ("math", "time", "posix", "itertools", "operator", "_functools", "_struct", "_json", "_random", "zlib", "gc", "sys",
-             "_thread", "_io", "_abc", "_socket", "select", "_pickle", "_codecs", "binascii", "_contextvars", "_weakref", "marshal",
-             "_hashlib", "unicodedata", "_bisect", "_heapq", "_signal", "_collections", "_warnings", "_imp", "_opcode", "_string")  # fmt: skip
+_STANDARD = (
+    "math time posix itertools operator _functools _struct _json _random zlib gc sys _thread _io _abc _socket select _pickle _codecs "
+    "binascii _contextvars _weakref marshal _hashlib unicodedata _bisect _heapq _signal _collections _warnings _imp _opcode _string"
+).split()
 
 
 @cache
@@ -51,10 +53,5 @@ def package_of(caller: str) -> str:
 @cache
 def _interpreters() -> frozenset[str]:
     """Names of the interpreter's own C functions."""
-    names = set(dir(builtins))
-    for module in _STANDARD:
-        try:
-            names |= set(dir(importlib.import_module(module)))
-        except ImportError:  # not on this system
-            continue
-    return frozenset(names)
+    there = [module for module in _STANDARD if importlib.util.find_spec(module) is not None]
+    return frozenset(dir(builtins)).union(*(dir(importlib.import_module(module)) for module in there))

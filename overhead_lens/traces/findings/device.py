@@ -66,7 +66,7 @@ _FUSIBLE = Told(
 def device_causes(recorded: Recorded) -> Iterator[Found]:
     """Time in which a device does one kind of work alone while more is launched, or its host waits for it.
 
-    Were this work gone, what waits for it could begin as much sooner; where nothing waits, the host decides and nothing is spared.
+    Were this work gone, what waits for it could begin as much sooner. Where nothing waits, the host decides.
     """
     waits = recorded.spent(_WAITS.__eq__)
     for device in recorded.devices:

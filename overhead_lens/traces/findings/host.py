@@ -1,9 +1,10 @@
-"""Findings about what a host does itself: loading data, compiling, capturing, getting memory, slow launches, optimizers, Python."""
+"""Findings about what a host does itself: it loads data, compiles, captures, gets memory, steps optimizers, runs Python."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -117,6 +118,10 @@ def _compiling(recorded: Recorded) -> Iterator[Found]:
         yield from recorded.found(_COMPILE, recorded.at_most(when), when, named, _place_of(named))
 
 
+def _matches(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.match(text) is not None
+
+
 def _compiles(attribution: Attribution) -> bool:
     return attribution.category == "compile"
 
@@ -125,8 +130,7 @@ def _capturing(recorded: Recorded) -> Iterator[Found]:
     """Time from the call that begins a capture to the end of the next that ends one on its thread."""
     host = recorded.host
     begins, ends = (
-        recorded.calls(passing(host.names, lambda text, marks=marks: marks.match(text) is not None))
-        for marks in (_BEGINS_CAPTURE, _ENDS_CAPTURE)
+        recorded.calls(passing(host.names, partial(_matches, marks))) for marks in (_BEGINS_CAPTURE, _ENDS_CAPTURE)
     )
     pairs = []
     for begin in begins.tolist():
@@ -209,8 +213,8 @@ def _starved(recorded: Recorded) -> Iterator[Found]:
 def long_host_work(recorded: Recorded, known: Union) -> Iterator[Found]:
     """Time in which the host worked on its own, beyond ``known``.
 
-    With a device: idle time of the window, while its host launched nothing for ``LONG`` times the median stretch between two launches and
-    no wait is to blame. Without: what the busiest thread spends in Python other than torch's.
+    With a device: idle time of the window while its host launched nothing for ``LONG`` times the median stretch between two
+    launches, and no wait is to blame. Without: what the busiest thread spends in Python other than torch's.
     """
     for device in recorded.devices:
         when = long_stretches(recorded, device, known)

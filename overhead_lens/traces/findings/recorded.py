@@ -190,8 +190,8 @@ class Recorded:
 
     def place_of_row(self, row: int) -> tuple[str, str]:
         """The same for a row of the event frame, -1 for none."""
-        found = np.flatnonzero(self.host.rows == row) if row >= 0 else []
-        return self.place(int(found[0])) if len(found) else ("", "")
+        found = np.flatnonzero(self.host.rows == row)
+        return self.place(int(found[0])) if row >= 0 and len(found) else ("", "")
 
     def _line_around(self, event: int) -> str:
         host = self.host
@@ -216,7 +216,7 @@ class Recorded:
 
 
 def evidence(
-    names: Sequence[str], codes: Ints, ns: Ints, place: Callable[[int], tuple[str, str]] = lambda at: ("", "")
+    names: Sequence[str], codes: Ints, ns: Ints, place: Callable[[int], tuple[str, str]]
 ) -> tuple[Evidence, ...]:
     """How often each name is there and its time, the most time first; ``place`` tells where the longest of them is."""
     used, number = np.unique(codes, return_inverse=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 
@@ -24,7 +26,7 @@ LAUNCHED_ONE_BY_ONE = (
 )
 
 
-def findings(*entries: dict) -> dict[str, Finding]:
+def findings(*entries: dict[str, Any]) -> dict[str, Finding]:
     return {each.id: each for each in analyzer_of(*entries).analysis().findings}
 
 
@@ -167,7 +169,7 @@ def test_the_order_of_the_events_does_not_matter() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(entries=TRACES)
-def test_bounds_are_within_what_there_is(entries: list[dict]) -> None:
+def test_bounds_are_within_what_there_is(entries: list[dict[str, Any]]) -> None:
     analysis = analyzer_of(*entries).analysis()
     idle = {device.device: device.idle_ns for device in analysis.devices}
     for each in analysis.findings:
