@@ -19,7 +19,7 @@ from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.instruments.trace.evidence import read_trace
 from overhead_lens.readers.kineto.read import read_trace as read_trace_file
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.traces.analyzer import analyze_trace
+from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.structure.compare import compare_structure
 from overhead_lens.traces.structure.model import StructureDelta
 
@@ -53,8 +53,7 @@ def compare_traces(base: Path, new: Path, classifier: Classifier) -> StructureDe
     Raises:
         UsageError: A file is no trace.
     """
-    before, after = read_trace_file(base), read_trace_file(new)
-    return compare_structure(before, after, analyze_trace(before, classifier), analyze_trace(after, classifier))
+    return compare_structure(Analyzer(read_trace_file(base), classifier), Analyzer(read_trace_file(new), classifier))
 
 
 def evidence_of(capture: Capture) -> Evidence:

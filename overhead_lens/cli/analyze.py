@@ -51,6 +51,9 @@ def analyze(
     critical_path: Annotated[
         bool, typer.Option("--critical-path", help="What decides how long each step takes, and what if that were free.")
     ] = False,
+    whole: Annotated[
+        bool, typer.Option("--all", help="Print every part, which --json and --html have in any case.")
+    ] = False,
     rules: Rules = None,
     html: Html = None,
     json_: Annotated[bool, json_option("analysis")] = False,
@@ -78,7 +81,7 @@ def analyze(
     from overhead_lens.terminal.output import Format, show
 
     classifier = default_classifier(rules)
-    form = Format(json_, html, classifier)
+    form = Format(json_, html, classifier, whole)
     if diff:
         if len(paths) != 2:
             raise UsageError(f"--diff takes two traces, not {len(paths)}")

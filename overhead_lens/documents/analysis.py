@@ -151,6 +151,7 @@ class Ranks(Row, frozen=True):
     notes: list[str]
     stragglers: Stragglers | None
     critical_path: PathOverRanks | None = None
+    findings: list[Finding] | UnsetType = UNSET
 
 
 class AtBatches(Row, frozen=True):

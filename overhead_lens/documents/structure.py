@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from overhead_lens.documents.common import Document, fill
-from overhead_lens.traces.structure.model import Side, StructureChange, StructureDelta, Swap
+from overhead_lens.traces.structure.model import Divided, Side, StructureChange, StructureDelta, Swap
 
 
 class StructureDocument(Document, frozen=True, kw_only=True):
@@ -18,6 +18,7 @@ class StructureDocument(Document, frozen=True, kw_only=True):
     per_step: bool
     changes: list[StructureChange]
     swaps: list[Swap]
+    divided: list[Divided]
 
 
 def structure_document(delta: StructureDelta) -> StructureDocument:

@@ -136,9 +136,9 @@ def to_json(result: object) -> str:
     return str(_load(_form(result).document)(result).to_json())
 
 
-def print_text(console: Console, result: object) -> None:
-    """Print a result for people."""
-    _load(_form(result).text)(console, result)
+def print_text(console: Console, result: object, *, whole: bool = False) -> None:
+    """Print a result for people; ``whole`` is for those that print only their most important parts without it."""
+    _load(_form(result).text)(console, result, **({"whole": True} if whole else {}))
 
 
 def to_pandas(result: object) -> pd.DataFrame:

@@ -61,7 +61,7 @@ CATEGORIES = (
     Category(
         "dispatcher",
         "from an operator's C++ entry to the kernel's first instruction, and back",
-        "blue",
+        "bright_blue",
         "#4c78a8",
         "/",
         {
@@ -95,7 +95,7 @@ CATEGORIES = (
     Category(
         "launch",
         "putting work on a device's queue",
-        "bright_blue",
+        "bright_cyan",
         "#9ecae9",
         "|",
         blame_remark="the launching call was running",

@@ -27,11 +27,13 @@ class Format:
         json: For programs: one document and nothing else on stdout. Else text for people.
         page: File to which its HTML is written as well; None for none.
         classifier: The rules by which it was made, which the page tells of; None for the built-in ones.
+        whole: Every part of a text that leaves some out.
     """
 
     json: bool = False
     page: Path | None = None
     classifier: Classifier | None = None
+    whole: bool = False
 
 
 def show(result: object, form: Format) -> None:
@@ -43,7 +45,7 @@ def show(result: object, form: Format) -> None:
     if form.json:
         print(to_json(result))
     else:
-        print_result(result)
+        print_text(make_console(), result, whole=form.whole)
     if form.page is not None:
         write_page(result, form.page, form.classifier)
 

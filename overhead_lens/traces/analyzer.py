@@ -16,10 +16,11 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.traces.blocking import waits_from
 from overhead_lens.traces.collectives.analysis import collective_costs, collective_rows, described_collectives
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.columns import where
-from overhead_lens.traces.costs import kernel_costs, operator_costs
+from overhead_lens.traces.costs import kernel_costs, kernel_estimate, operator_costs
 from overhead_lens.traces.counters.analysis import Counted, counted
 from overhead_lens.traces.critical_path.analysis import PathAnalysis
 from overhead_lens.traces.critical_path.chains import Chains
@@ -45,11 +46,12 @@ from overhead_lens.traces.launches import link, queue_depth
 from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
-from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis, TraceStep, Window
+from overhead_lens.traces.model import DeviceBudget, OverTime, ThreadBudget, TraceAnalysis, TraceStep, Window
 from overhead_lens.traces.modules.analysis import DividedThread, module_budgets
 from overhead_lens.traces.modules.calls import CALL_COLUMNS, module_calls
 from overhead_lens.traces.modules.model import ModuleBudgets
 from overhead_lens.traces.modules.scopes import Scopes, scopes
+from overhead_lens.traces.over_time import over_time
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 from overhead_lens.traces.sequences.analysis import Repeated, sequences
 
@@ -98,7 +100,7 @@ class Analyzer:
             threads=tuple(self._thread_budget(key, pieces) for key, pieces in self.threads.items()),
             devices=tuple(self._device_budget(device, device.span) for device in self.devices),
             steps=tuple(self._step(number, window) for number, window in self._step_windows),
-            operators=operator_costs(self._host, self._timelines),
+            operators=operator_costs(self._host, self._timelines, self._kernel_ns),
             kernels=kernel_costs(self._events),
             collectives=self.collectives,
             collective_costs=collective_costs(self.collectives),
@@ -113,7 +115,8 @@ class Analyzer:
             launch_figures=launch_figures(self._events, self.devices, analysis.devices, analysis.steps),
             batch=input_batch(self._trace) if len(self._events) else None,
             sequences=tuple(one.sequence for one in self.repeated),
-            findings=findings(Recorded(self._events, self._host, self.devices, analysis)),
+            over_time=self.over_time,
+            findings=findings(self._recorded(analysis)),
             issues=trace_issues(self._trace, analysis, self._timelines, self._linked),
             notes=trace_notes(self._trace, analysis, self._linked, has_floor=self._floor_ns is not None),
         )
@@ -147,6 +150,11 @@ class Analyzer:
             self.counted.tracks,
         )
 
+    @property
+    def trace(self) -> Trace:
+        """What is analyzed."""
+        return self._trace
+
     @cached_property
     def window(self) -> Window:
         """From the first to the last instant of host and device work."""
@@ -172,7 +180,10 @@ class Analyzer:
         timelines.sort(key=lambda line: (line.is_autograd, -line.working_ns, -line.covered_ns, keys[line.number]))
         busiest = timelines[0]
         passes = backward_passes(busiest, [line for line in timelines[1:] if line.is_autograd])
-        return {keys[line.number]: thread_pieces(line, passes, is_busiest=line is busiest) for line in timelines}
+        return {
+            keys[line.number]: thread_pieces(line, passes, self._waits_from_ns, is_busiest=line is busiest)
+            for line in timelines
+        }
 
     @cached_property
     def devices(self) -> list[DeviceTimeline]:
@@ -222,6 +233,12 @@ class Analyzer:
         """Sequences of launches and operators that repeat."""
         return sequences(self._events, self._host, self._linked)
 
+    @property
+    def over_time(self) -> OverTime:
+        """The busiest thread and every device in buckets of time."""
+        computing = self._computing[0] if self.threads else np.zeros(0, dtype=bool)
+        return over_time(self.window, next(iter(self.threads.values()), None), computing, self._floor_ns, self.devices)
+
     @cached_property
     def paths(self) -> PathAnalysis:
         """The critical path of each step, or of the window."""
@@ -248,6 +265,26 @@ class Analyzer:
     @cached_property
     def _computing(self) -> list[np.ndarray]:
         return [computing(timeline) for timeline in self._timelines]
+
+    @cached_property
+    def _kernel_ns(self) -> Ints:
+        return kernel_estimate(self._host, self._timelines, self._computing, self._floor_ns)
+
+    @cached_property
+    def _waits_from_ns(self) -> Ints:
+        return waits_from(self._events, self._host, self._linked)
+
+    def _recorded(self, analysis: TraceAnalysis) -> Recorded:
+        return Recorded(
+            self._events,
+            self._host,
+            self.threads,
+            self.devices,
+            self._waits_from_ns,
+            self.module_scopes,
+            self._kernel_ns,
+            analysis,
+        )
 
     def _thread_budget(self, key: tuple[str, str], pieces: ThreadPieces) -> ThreadBudget:
         at = list(self.threads).index(key)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools
 
+T = TypeVar("T")
 
-def passing(texts: Iterable[str], test: Callable[[str], bool]) -> Bools:
-    """Bool per text: whether it passes; one False for no texts."""
+
+def passing(texts: Iterable[T], test: Callable[[T], bool]) -> Bools:
+    """Bool per text, or other value: whether it passes; one False for none."""
     return np.array([test(text) for text in texts] or [False])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from overhead_lens.stats.values import Ints
+from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.traces.device import KINDS, device_kinds
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
 from overhead_lens.traces.model import Cost
@@ -16,8 +16,8 @@ from overhead_lens.traces.timeline import sum_by
 _MOST = 50
 
 
-def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline]) -> tuple[Cost, ...]:
-    """Operators of all threads by self time, the costliest ``_MOST``."""
+def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline], kernel_ns: Ints) -> tuple[Cost, ...]:
+    """Operators of all threads by self time, the costliest ``_MOST``; ``kernel_ns`` as ``kernel_estimate`` gives it."""
     self_ns = np.zeros(len(host.rows), dtype=np.int64)
     for timeline in timelines:
         self_ns[timeline.events] = timeline.self_ns
@@ -33,7 +33,24 @@ def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline]) -> tup
         host.dur_ns[chosen],
         host.names,
         [host.attributions[number].category for number in attributions.tolist()],
+        kernel_ns[chosen],
     )
+
+
+def kernel_estimate(
+    host: HostEvents, timelines: Sequence[ThreadTimeline], splittable: Sequence[Bools], floor_ns: int | None
+) -> Ints:
+    """Per host event the part of its self time that is estimated to be a kernel on the host.
+
+    Args:
+        splittable: Bool per event of each thread: ``host_budget.computing``.
+        floor_ns: What dispatching one operator takes; None for no estimate.
+    """
+    kernel_ns = np.zeros(len(host.rows), dtype=np.int64)
+    if floor_ns is not None:
+        for timeline, computes in zip(timelines, splittable, strict=True):
+            kernel_ns[timeline.events] = np.where(computes, np.maximum(timeline.self_ns - floor_ns, 0), 0)
+    return kernel_ns
 
 
 def kernel_costs(events: pd.DataFrame) -> tuple[Cost, ...]:
@@ -43,15 +60,18 @@ def kernel_costs(events: pd.DataFrame) -> tuple[Cost, ...]:
     codes, dur_ns = name.codes.to_numpy()[rows].astype(np.int64), events["dur_ns"].to_numpy()[rows]
     kinds = np.zeros(len(name.categories), dtype=np.int64)
     kinds[codes[::-1]] = device_kinds(events)[rows[::-1]]
-    return _costs(codes, dur_ns, dur_ns, list(name.categories), [KINDS[kind] for kind in kinds.tolist()])
+    named = [KINDS[kind] for kind in kinds.tolist()]
+    return _costs(codes, dur_ns, dur_ns, list(name.categories), named, np.zeros_like(dur_ns))
 
 
 def _costs(
-    name: Ints, self_ns: Ints, total_ns: Ints, names: Sequence[str], categories: Sequence[str]
+    name: Ints, self_ns: Ints, total_ns: Ints, names: Sequence[str], categories: Sequence[str], kernel_ns: Ints
 ) -> tuple[Cost, ...]:
     if not len(name):
         return ()
-    own, total = (sum_by(name, values, len(names)) for values in (self_ns, total_ns))
+    own, total, kernel = (sum_by(name, values, len(names)) for values in (self_ns, total_ns, kernel_ns))
     count = np.bincount(name, minlength=len(names))
     order = [at for at in np.lexsort((-count, -own)).tolist() if count[at]][:_MOST]
-    return tuple(Cost(names[at], categories[at], int(count[at]), int(own[at]), int(total[at])) for at in order)
+    return tuple(
+        Cost(names[at], categories[at], int(count[at]), int(own[at]), int(total[at]), int(kernel[at])) for at in order
+    )

@@ -33,6 +33,8 @@ from overhead_lens.traces.timeline import sum_by
 
 KINDS = ("compute", "communication", "copy")
 COMPUTE, COMMUNICATION, COPY = range(len(KINDS))
+BUSY = ("compute", "communication", "both at once", "copy")
+"""What divides a device's busy time: compute and communication alone, both together, copies beside neither."""
 
 _COMMUNICATION = re.compile(
     r"nccl|rccl|msccl|oneccl|nvshmem|cross_device_reduce|(one|two)_shot_all_?reduce|multimem_(all|one_shot)|all_?reduce_(one|two)_?shot",
@@ -86,6 +88,7 @@ class DeviceTimeline:
         start_ns: int64: their starts.
         span: Start of its first and end of its last event.
         busy: Union of its events.
+        kind: int64: number in ``KINDS`` of each event.
         idle: Idle pieces over the whole window, before its first and after its last event as well.
     """
 
@@ -108,11 +111,18 @@ class DeviceTimeline:
         self._reached_ns = np.maximum.accumulate(self.start_ns + self._dur_ns)
         self.busy = union(self.start_ns, self._dur_ns)
         self.span = (int(self.start_ns.min()), int((self.start_ns + self._dur_ns).max()))
-        kind = device_kinds(events)[self._rows]
-        self._by_kind = [union(self.start_ns[kind == at], self._dur_ns[kind == at]) for at in range(len(KINDS))]
-        exposed = np.isin(kind, (COMPUTE, COMMUNICATION))
+        self.kind = device_kinds(events)[self._rows]
+        self._by_kind = [
+            union(self.start_ns[self.kind == at], self._dur_ns[self.kind == at]) for at in range(len(KINDS))
+        ]
+        exposed = np.isin(self.kind, (COMPUTE, COMMUNICATION))
         self._compute_or_communication = union(self.start_ns[exposed], self._dur_ns[exposed])
         self.idle = self._blamed(threads, window)
+
+    @property
+    def by_kind(self) -> Sequence[Union]:
+        """Union of the events of each of ``KINDS``."""
+        return self._by_kind
 
     @property
     def compute(self) -> Union:
@@ -137,6 +147,13 @@ class DeviceTimeline:
             idle_blame=self.idle.by_blame(window),
             launch=self._launches(window),
         )
+
+    def busy_before(self, at_ns: Ints) -> Ints:
+        """Time of each of ``BUSY`` before each instant, shape ``(len(BUSY), len(at_ns))``."""
+        compute, communication, _ = (kind.before(at_ns) for kind in self.by_kind)
+        either = self._compute_or_communication.before(at_ns)
+        both = compute + communication - either
+        return np.stack((compute - both, communication - both, both, self.busy.before(at_ns) - either))
 
     def _launches(self, window: tuple[int, int]) -> Launches:
         first, last = np.searchsorted(self.start_ns, (window[0], window[1] + (window == self.span)), "left")

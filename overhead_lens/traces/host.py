@@ -15,6 +15,7 @@ import pandas as pd
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.taxonomy.native_functions import is_other_package
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing, where
 from overhead_lens.traces.intervals import merged
@@ -32,6 +33,7 @@ HOST_EVENTS = OPERATORS | RUNTIME | PYTHON | ANNOTATIONS | {""}
 """Categories of events on host threads; "" is an event of a trace that names no categories."""
 
 _USER = Attribution("python", "user")
+_BINDING, _EXTENSION = Attribution("python", "binding"), Attribution("python", "extension")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     cat_codes, name_codes = (column.codes.to_numpy()[rows].astype(np.int64) for column in (cat, name))
     thread, threads = threads_of(events, rows)
     pair, pairs = distinct(name_codes * len(cat.categories) + cat_codes)
-    attributions: dict[Attribution, int] = {}
+    attributions = {_EXTENSION: 0}
     verdicts = [
         classifier.event_verdict(
             name.categories[code // len(cat.categories)], cat.categories[code % len(cat.categories)]
@@ -147,6 +149,7 @@ class ThreadTimeline:
         nesting = Nesting(start_ns, dur_ns)
         self.attribution = nesting.inherit(host.attribution[self.events], host.scope[self.events])
         self.launches_below = nesting.mark_above(runtime)
+        self._name_extensions(nesting.parent, ~nesting.mark_above(host.operator[self.events] | runtime))
         self.segments = _owned(start_ns, dur_ns, annotation, window.bounds)
         self.self_ns = self.segments.self_ns(len(self.events))
         self.covered_ns = window.wall_ns - self.segments.uncovered_ns()
@@ -161,6 +164,18 @@ class ThreadTimeline:
         in_engine = engine[host.name[self.events[top]]]
         self.is_autograd = bool(in_engine.any()) and 2 * int(dur_ns[top][in_engine].sum()) >= int(dur_ns[top].sum())
         self.has_operators = bool((~annotation & ~runtime).any())
+
+    def _name_extensions(self, caller: Ints, alone: Bools) -> None:
+        """Give C functions of other packages, called by Python and with nothing of torch below, to ``python/extension``."""
+        host = self.host
+        binding = np.array([attribution == _BINDING for attribution in host.attributions])
+        chosen = np.flatnonzero(binding[self.attribution] & alone & (caller >= 0))
+        names = host.name[self.events]
+        pair, pairs = distinct(names[chosen] * len(host.names) + names[caller[chosen]])
+        told = [
+            is_other_package(*(host.names[code] for code in divmod(key, len(host.names)))) for key in pairs.tolist()
+        ]
+        self.attribution[chosen[np.array(told or [False])[pair]]] = host.attributions.index(_EXTENSION)
 
 
 def _owned(start_ns: Ints, dur_ns: Ints, annotation: Bools, bounds: tuple[int, int]) -> Segments:

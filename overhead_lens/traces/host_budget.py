@@ -45,6 +45,7 @@ ENGINE = "(between nodes of the backward pass)"
 
 _DISPATCH = Attribution("dispatcher", "dispatch")
 _KERNEL = Attribution("kernel")
+_DEVICE = Attribution("wait", "device")
 _GAPS = (
     (Attribution("python", "user"), BETWEEN),
     (Attribution("wait", "lock"), BACKWARD),
@@ -131,14 +132,22 @@ def _works(timeline: ThreadTimeline) -> Bools:
     return works
 
 
-def thread_pieces(timeline: ThreadTimeline, passes: BackwardPasses, *, is_busiest: bool) -> ThreadPieces:
-    """The pieces of a thread."""
+def thread_pieces(
+    timeline: ThreadTimeline, passes: BackwardPasses, waits_from_ns: Ints, *, is_busiest: bool
+) -> ThreadPieces:
+    """The pieces of a thread.
+
+    Args:
+        waits_from_ns: Per host event the time from which it waits for the device; its end for never (``blocking.py``).
+    """
     host, segments = timeline.host, timeline.segments
-    # Cut where a pass begins or ends, so that every piece is inside one or outside of all.
+    waits_from_ns = waits_from_ns[timeline.events]
+    waits = waits_from_ns < host.start_ns[timeline.events] + host.dur_ns[timeline.events]
+    # Cut where a pass begins or ends and where a copy begins to wait, so that every piece is of one kind.
     starts = segments.start_ns
     end_ns = int(starts[-1] + segments.dur_ns[-1]) if len(starts) else 0
-    if len(passes.start_ns) and len(starts):
-        edges = merged(passes.start_ns, passes.end_ns)
+    edges = np.unique(np.concatenate((passes.start_ns, passes.end_ns, waits_from_ns[waits])))
+    if len(edges) and len(starts):
         starts = merged(starts, edges[(edges > starts[0]) & (edges < end_ns)])
     segment = np.searchsorted(segments.start_ns, starts, "right") - 1
     owner = segments.owner[segment]
@@ -150,6 +159,10 @@ def thread_pieces(timeline: ThreadTimeline, passes: BackwardPasses, *, is_busies
     owned = (owner >= 0) & ~(soft & in_pass & is_busiest)
     attribution[owned] = timeline.attribution[owner[owned]]
     name[owned] = host.name[timeline.events[owner[owned]]]
+    attributions = [*host.attributions, *(attribution for attribution, _ in _GAPS), _DEVICE]
+    waiting = owned.copy()
+    waiting[owned] = waits[owner[owned]] & (starts[owned] >= waits_from_ns[owner[owned]])
+    attribution[waiting] = len(attributions) - 1
     return ThreadPieces(
         timeline,
         starts,
@@ -158,7 +171,7 @@ def thread_pieces(timeline: ThreadTimeline, passes: BackwardPasses, *, is_busies
         attribution,
         name,
         ~owned & np.isin(gap, (_IDLE_GAP, _UNKNOWN_GAP, _OUTSIDE_GAP)),
-        [*host.attributions, *(attribution for attribution, _ in _GAPS)],
+        attributions,
         [*host.names, *(name for _, name in _GAPS)],
     )
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from overhead_lens.stats.values import Ints
+from overhead_lens.stats.values import Bools, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ class Union:
         chosen = overlapping(self.start_ns, self.end_ns, window)
         inside = np.minimum(self.end_ns[chosen], window[1]) - np.maximum(self.start_ns[chosen], window[0])
         return int(inside.sum())
+
+    def holds(self, at_ns: Ints) -> Bools:
+        """Whether each time lies in it, its end excluded."""
+        inside: Bools = np.searchsorted(self.start_ns, at_ns, "right") > np.searchsorted(self.end_ns, at_ns, "right")
+        return inside
 
     def before(self, at_ns: Ints) -> Ints:
         """Length of the part before each time."""
@@ -76,6 +82,10 @@ def _joined(start_ns: Ints, dur_ns: Ints, order: Ints) -> Union:
     return Union(starts[begins], reached[np.append(begins[1:], len(order)) - 1], order[begins])
 
 
+NOTHING = Union(*(np.zeros(0, dtype=np.int64) for _ in range(3)))
+"""No time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Intervals divided by a partition.
@@ -101,3 +111,27 @@ def cut(start_ns: Ints, end_ns: Ints, piece_start_ns: Ints, piece_end_ns: Ints) 
     piece = first[interval] + offset
     starts = np.maximum(start_ns[interval], piece_start_ns[piece])
     return Piece(interval, piece, starts, np.minimum(end_ns[interval], piece_end_ns[piece]) - starts)
+
+
+def both(one: Union, other: Union) -> Union:
+    """The time that lies in both."""
+    return _combined(one, other, lambda first, second: first & second)
+
+
+def without(one: Union, other: Union) -> Union:
+    """The time of ``one`` that does not lie in ``other``."""
+    return _combined(one, other, lambda first, second: first & ~second)
+
+
+def joined(unions: Sequence[Union]) -> Union:
+    """The time that lies in any."""
+    starts = np.concatenate([each.start_ns for each in unions]) if unions else NOTHING.start_ns
+    ends = np.concatenate([each.end_ns for each in unions]) if unions else NOTHING.end_ns
+    return union(starts, ends - starts)
+
+
+def _combined(one: Union, other: Union, kept: Callable[[Bools, Bools], Bools]) -> Union:
+    edges = merged(merged(one.start_ns, one.end_ns), merged(other.start_ns, other.end_ns))
+    inside = (one.holds(edges), other.holds(edges))
+    chosen = np.flatnonzero(kept(*inside)[:-1])
+    return union(edges[chosen], edges[chosen + 1] - edges[chosen])

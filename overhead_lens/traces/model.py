@@ -168,6 +168,7 @@ class Cost:
         count: Events.
         self_ns: Sum of self times (operators), of durations (kernels).
         total_ns: Sum of durations.
+        kernel_ns: Of an operator's self time what is estimated to be kernels on the host.
     """
 
     name: str
@@ -175,6 +176,38 @@ class Cost:
     count: int
     self_ns: int
     total_ns: int
+    kernel_ns: int = 0
+
+    @property
+    def dispatch_ns(self) -> int:
+        """Self time less the estimate for kernels."""
+        return self.self_ns - self.kernel_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A thread or a device over time.
+
+    Attributes:
+        device: Its number as text; empty for the busiest thread.
+        ns: Time per bucket of each category that takes any.
+    """
+
+    device: str
+    ns: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class OverTime:
+    """The window in buckets.
+
+    Attributes:
+        edges_ns: Where they begin, and where the last one ends.
+        lanes: The busiest thread, then every device.
+    """
+
+    edges_ns: tuple[int, ...]
+    lanes: tuple[Lane, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +233,7 @@ class TraceAnalysis(Result):
         launch_figures: Every device: time from calls to kernels, kernels per step, what bounds.
         batch: The batch size that its shapes say; None for a trace without events.
         sequences: What repeats in the same order on streams and threads, what could spare most first; not to be added up.
+        over_time: The busiest thread and the devices in buckets of time, for a picture.
         issues: What was dropped, repaired or looks wrong, in events; no zeros.
         notes: What a reader of the numbers must know, one sentence each.
     """
@@ -225,6 +259,7 @@ class TraceAnalysis(Result):
     launch_figures: tuple[DeviceLaunches, ...] = ()
     batch: InputBatch | None = None
     sequences: tuple[RepeatedSequence, ...] = ()
+    over_time: OverTime | None = field(default=None, compare=False, repr=False)
     issues: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

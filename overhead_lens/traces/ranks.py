@@ -23,8 +23,11 @@ from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.collectives.stragglers import Stragglers, stragglers
 from overhead_lens.traces.critical_path.model import PathOverRanks
 from overhead_lens.traces.critical_path.over_ranks import RankChains, path_over_ranks
+from overhead_lens.traces.findings.model import Evidence, Finding
+from overhead_lens.traces.findings.recorded import MOST_EVIDENCE
 from overhead_lens.traces.launch_figures.batches import Batches, compare_batches
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
+from overhead_lens.units import format_ns
 
 _FEWEST = 2
 
@@ -90,6 +93,7 @@ class RanksAnalysis:
         notes: What a reader must know.
         stragglers: Who holds whom up, step by step; None where no collective is in two traces.
         critical_path: The path over ranks; None where it was not asked for.
+        findings: Who holds the job up: what the collectives would end sooner at most if that rank alone were faster.
     """
 
     ranks: tuple[RankTime, ...]
@@ -100,6 +104,7 @@ class RanksAnalysis:
     notes: tuple[str, ...]
     stragglers: Stragglers | None = None
     critical_path: PathOverRanks | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,22 @@ class Job:
     results: tuple[TraceAnalysis | TraceFailure, ...]
     ranks: RanksAnalysis | None
     batches: Batches | None = None
+
+    @property
+    def detailed(self) -> TraceAnalysis | None:
+        """The trace that tells most: of the slowest rank, of the largest batch, else the first; None where all failed."""
+        analyses = [result for result in self.results if isinstance(result, TraceAnalysis)]
+        path = None
+        if self.ranks is not None:
+            path = next(rank.path for rank in self.ranks.ranks if rank.label == self.ranks.slowest)
+        elif self.batches is not None and self.batches.points:
+            path = max(self.batches.points, key=lambda point: point.batch or 0).path
+        return next((each for each in analyses if each.path == path), next(iter(analyses), None))
+
+    @property
+    def by_weight(self) -> list[TraceAnalysis | TraceFailure]:
+        """The results, the one that tells most first."""
+        return sorted(self.results, key=lambda result: result is not self.detailed)
 
     @classmethod
     def of_batches(cls, results: Sequence[TraceAnalysis | TraceFailure], sizes: Sequence[int] | None) -> Job:
@@ -148,16 +169,50 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
     most = max(rank.collectives for rank in ranks)
     taking_part = [rank for rank in ranks if rank.collectives == most]
     slowest = min(taking_part, key=lambda rank: rank.wait_ns if by_collectives else -rank.wall_ns)
+    delays = stragglers([rank.label for rank in ranks], matches)
     return RanksAnalysis(
         ranks,
         slowest.label,
         by_collectives,
         _spreads(ranks),
-        _straggler(slowest, [rank for rank in ranks if rank is not slowest]),
+        _straggler(slowest, _others(slowest, ranks)),
         _notes(ordered, ranks, matches),
-        stragglers([rank.label for rank in ranks], matches),
+        delays,
         _path(ordered, ranks, matches),
+        _findings(ranks, delays),
     )
+
+
+def _others(one: RankTime, ranks: Sequence[RankTime]) -> list[RankTime]:
+    return [rank for rank in ranks if rank is not one]
+
+
+def _findings(ranks: Sequence[RankTime], delays: Stragglers | None) -> tuple[Finding, ...]:
+    """A finding for each rank that comes last in collectives, the longest lead first."""
+    found = []
+    for holder in delays.holders if delays is not None else ():
+        rank = next(rank for rank in ranks if rank.label == holder.rank)
+        if not holder.lead_ns:
+            continue
+        more = _straggler(rank, _others(rank, ranks))
+        share = holder.lead_ns / rank.wall_ns if rank.wall_ns else 0.0
+        name = f"rank {rank.label}" if rank.label.isdecimal() else rank.label
+        led = f", which spends {format_ns(more[0].excess_ns)} more than the others in {more[0].name}" if more else ""
+        found.append(
+            Finding(
+                "straggler",
+                more[0].name if more else "unattributed",
+                "",
+                "a rank comes last in collectives, and all others wait for it",
+                holder.lead_ns,
+                tuple(Evidence(each.name, holder.last, each.excess_ns) for each in more[:MOST_EVIDENCE]),
+                "",
+                "what this rank does more of is listed: its share of data, its host, its device's clock",
+                share=round(share, 5),
+                sentence=f"the others wait {format_ns(holder.lead_ns)} ({share:.0%}) for {name}{led}",
+            )
+        )
+    return tuple(sorted(found, key=lambda each: -each.bound_ns))
 
 
 def _path(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime], matches: Matched) -> PathOverRanks | None:

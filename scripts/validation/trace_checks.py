@@ -109,7 +109,7 @@ def _checked(path: Path, block_bytes: int, *, thorough: bool) -> Outcome:
         return Outcome(REFUSED)
     _check_numbers(json.loads(to_json(analysis)), "")
     if thorough:
-        _make_everything(whole, analyzer, analysis)
+        _make_everything(analyzer, analysis)
     return Outcome(ANALYZED, analysis)
 
 
@@ -184,12 +184,12 @@ def _check_numbers(value: Any, key: str) -> None:
         raise BrokenPromiseError(f"{key} is negative")
 
 
-def _make_everything(trace: Trace, analyzer: Analyzer, analysis: TraceAnalysis) -> None:
+def _make_everything(analyzer: Analyzer, analysis: TraceAnalysis) -> None:
     """What else the commands make of traces."""
     analyzer.pieces()
-    print_analysis(Console(file=io.StringIO(), width=100), analysis)
+    print_analysis(Console(file=io.StringIO(), width=100), analysis, whole=True)
     _check_numbers(json.loads(to_json(Job.of([analysis, analysis]))), "")
-    delta = compare_structure(trace, trace, analysis, analysis)
+    delta = compare_structure(analyzer, analyzer)
     if not delta.is_same:
         raise BrokenPromiseError("a trace differs in structure from itself")
     to_json(delta)

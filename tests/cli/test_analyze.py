@@ -75,16 +75,22 @@ def test_the_contract(tmp_path: Path) -> None:
 
 
 def test_the_report_names_what_matters(tmp_path: Path) -> None:
-    text = lens("analyze", job(tmp_path), cwd=tmp_path).stdout
+    trace = job(tmp_path)
+    brief = lens("analyze", trace, cwd=tmp_path).stdout
     for expected in (
         "rank 0 of 2",
-        "Device 0 is busy 41.7% of its span; idle is due to python (42.9%) and launch (35.7%)",
-        "2 launches, latency median 4 ns, p99 7 ns",
-        "ncclDevKernel_AllReduce",
+        "the device computes 17%, only communicates 25%, idles 58%",
+        "2 launches, latency median 4 ns",
         "aten::mm",
-        "1 step: median 100 ns",
+        "1 step of 100 ns",
+        "with --all also: operators, kernels, collectives, launches",
     ):
-        assert expected in text
+        assert expected in brief
+    whole = lens("analyze", trace, "--all", cwd=tmp_path).stdout
+    for expected in ("2 launches, latency median 4 ns, p99 7 ns", "ncclDevKernel_AllReduce", "costliest operators"):
+        assert expected in whole
+        assert expected not in brief
+    assert "--all" not in whole
 
 
 @pytest.mark.parametrize("width", ["60", "80", "200"])
@@ -96,7 +102,7 @@ def test_any_width(tmp_path: Path, width: str) -> None:
 
 def test_names_are_never_markup_or_controls(tmp_path: Path) -> None:
     path = job(tmp_path, name="t.json", kernel_name="[red]\x1b[31mevil\n<b>")
-    text = lens("analyze", path, cwd=tmp_path).stdout
+    text = lens("analyze", path, "--all", cwd=tmp_path).stdout
     assert "\x1b" not in text
     assert "[red]\\x1b[31mevil\\n<b>" in text
 
@@ -112,7 +118,11 @@ def test_two_ranks(tmp_path: Path) -> None:
         ("0", 0, 6),
         ("1", 9, 6),
     ]
-    assert "0 is the slowest of 2 ranks: the others wait for it" in lens("analyze", first, second, cwd=tmp_path).stdout
+    text = lens("analyze", first, second, cwd=tmp_path).stdout
+    assert text.startswith("Rank 0 is the slowest of 2 ranks: the others wait for it")
+    # The slowest rank in detail, the other one in a sentence.
+    assert text.index("0.json, rank 0") < text.index("device 0") < text.index("1.json, rank 1")
+    assert text.count("device 0") < lens("analyze", first, second, "--all", cwd=tmp_path).stdout.count("device 0")
 
 
 def test_a_directory_stands_for_its_traces(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from overhead_lens.documents.structure import structure_document
@@ -12,8 +14,9 @@ from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.report.text.structure import print_structure
 from overhead_lens.traces.analyzer import Analyzer
-from overhead_lens.traces.structure.compare import compare_structure, stable_name
-from overhead_lens.traces.structure.model import StructureChange, StructureDelta, Swap
+from overhead_lens.traces.structure.compare import compare_structure
+from overhead_lens.traces.structure.model import SelfTime, StructureChange, StructureDelta, Swap
+from overhead_lens.traces.structure.names import matched, stable_name
 from tests.documents import validated
 from tests.drawn.timelines import CLASSIFIER, timed, trace_of
 from tests.public_traces import public_trace
@@ -33,7 +36,7 @@ def mm(steps: int, kernel: str = "A", kernel_ns: int = 10, *, marked: bool = Tru
 
 
 def compared(base: Trace, new: Trace) -> StructureDelta:
-    return compare_structure(base, new, Analyzer(base, CLASSIFIER).analysis(), Analyzer(new, CLASSIFIER).analysis())
+    return compare_structure(Analyzer(base, CLASSIFIER), Analyzer(new, CLASSIFIER))
 
 
 def printed(delta: StructureDelta) -> str:
@@ -83,10 +86,69 @@ def test_swaps_are_printed_per_step() -> None:
         (f"## Call CompiledFxGraph f{'q' * 51} ##", "## Call CompiledFxGraph … ##"),
         ("call <0x7f12ab34cd>", "call <0x…>"),
         ("triton_poi_fused_add_3", "triton_poi_fused_add_3"),
+        ("ncclKernel_SendRecv_int8_t(ncclWorkElem)", "ncclKernel_SendRecv_int8_t"),
+        ("void f<g(int)::{lambda(int)#1}>(int, h<2>(char))", "f<g(int)::{lambda(int)#1}>"),
+        ("Memcpy DtoH (Device -> Pageable)", "Memcpy DtoH (Device -> Pageable)"),
+        ("(between events)", "(between events)"),
+        ("a/b.py(12): f", "a/b.py: f"),
     ],
 )
 def test_only_what_differs_from_run_to_run_is_left_out(name: str, stable: str) -> None:
     assert stable_name(name) == stable
+
+
+def test_functions_are_matched_without_their_file_unless_two_have_the_name() -> None:
+    base, new = matched(["a.py(1): f", "a.py(9): g", "b.py(9): g"], ["moved.py(3): f", "a.py(8): g", "aten::f"])
+    assert base == {"a.py(1): f": "f", "a.py(9): g": "a.py: g", "b.py(9): g": "b.py: g"}
+    assert new == {"moved.py(3): f": "f", "a.py(8): g": "a.py: g", "aten::f": "aten::f"}
+
+
+def test_self_times_say_what_makes_the_difference() -> None:
+    """Steps of 1000 ns: 2 x 40 ns are of aten::mm, 2 x 10 of launches, the rest of the step's mark."""
+    host, device = compared(mm(3), mm(5, "void A(int)", 25)).divided
+    assert (host.where, {each.name: (each.base_ns, each.new_ns) for each in host.names}) == (
+        "host",
+        {"aten::mm": (80, 80), "cudaLaunchKernel": (20, 20), "ProfilerStep#…": (900, 900)},
+    )
+    assert device.names == (SelfTime("(idle)", 980, 950), SelfTime("A", 20, 50))
+    assert printed(compared(mm(3), mm(5, "B", 25))).startswith("step 1.00 µs → 1.00 µs (1.00x)")
+
+
+NAMES = ["aten::mm", "a.py(1): f", "b.py(2): f", "cudaLaunchKernel"]
+KERNELS = ["A", "void A(int)", "B<2>(char)", "Memcpy HtoD (Pageable -> Device)"]
+EVENT = st.tuples(st.integers(0, 3000), st.integers(0, 700))
+SIDE = st.tuples(
+    st.lists(st.integers(1, 500), max_size=4),
+    st.lists(st.tuples(EVENT, st.sampled_from(NAMES)), max_size=10),
+    st.lists(st.tuples(EVENT, st.sampled_from(KERNELS), st.integers(7, 8)), max_size=10),
+)
+
+
+def drawn_side(steps: list[int], host: list, device: list) -> Trace:
+    entries, at = [], 0
+    for number, dur in enumerate(steps):
+        entries.append(timed(at, dur, f"ProfilerStep#{number}", "user_annotation"))
+        at += dur + 10
+    cats = {name: "python_function" if ".py" in name else "cpu_op" for name in NAMES} | {
+        "cudaLaunchKernel": "cuda_runtime"
+    }
+    entries += [timed(start, dur, name, cats[name]) for (start, dur), name in host]
+    entries += [
+        timed(start, dur, name, "kernel", (0, stream), device=0, stream=stream) for (start, dur), name, stream in device
+    ]
+    return trace_of(entries)
+
+
+@given(base=SIDE, new=SIDE)
+def test_self_times_sum_to_the_difference(base: tuple, new: tuple) -> None:
+    delta = compared(drawn_side(*base), drawn_side(*new))
+    wall_ns, steps = delta.base.wall_ns, max(1, delta.base.steps)
+    assert abs(delta.base.step_ns * steps - wall_ns) * 2 <= steps
+    for divided in delta.divided:
+        assert sum(each.delta_ns for each in divided.names) == delta.new.step_ns - delta.base.step_ns
+        assert len({each.name for each in divided.names}) == len(divided.names)
+        sizes = [abs(each.delta_ns) for each in divided.names]
+        assert sizes == sorted(sizes, reverse=True)
 
 
 def public(name: str) -> Trace:

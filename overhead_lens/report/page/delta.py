@@ -8,7 +8,7 @@ from typing import Any
 from overhead_lens.comparison.contributors import guard_kinds_in_words
 from overhead_lens.comparison.model import Delta
 from overhead_lens.report.page.breakdown import provenance, stacks_of
-from overhead_lens.report.page.charts.axes import label, rounded, time_unit
+from overhead_lens.report.page.charts.axes import LONGER, SHORTER, label, rounded, time_unit
 from overhead_lens.report.page.charts.bars import bars_chart, host_bar
 from overhead_lens.report.page.charts.icicle import difference_icicle
 from overhead_lens.report.page.charts.tree import tree_of
@@ -22,7 +22,7 @@ from overhead_lens.units import format_ns, format_signed_ns
 
 _ROW_PX = 34
 _AXIS_PX = 44
-_SLOWER, _FASTER, _WALL = "#e45756", "#4c78a8", "#8b949e"
+_WALL = "#8b949e"
 _MOST_MOVED = 40
 
 
@@ -90,8 +90,8 @@ def _waterfall(delta: Delta | RunDelta, per: str) -> Chart:
         "cliponaxis": False,
         "customdata": [label(text, 120) for text in told],
         "hovertemplate": "%{customdata}<extra></extra>",
-        "increasing": {"marker": {"color": _SLOWER}},
-        "decreasing": {"marker": {"color": _FASTER}},
+        "increasing": {"marker": {"color": LONGER}},
+        "decreasing": {"marker": {"color": SHORTER}},
         "totals": {"marker": {"color": _WALL}},
         "connector": {"line": {"width": 1, "color": _WALL}},
     }
@@ -105,6 +105,7 @@ def _waterfall(delta: Delta | RunDelta, per: str) -> Chart:
             "range": [len(names) - 0.5, -0.5],
             "fixedrange": True,
             "showgrid": False,
+            "zeroline": False,
         },
         "margin": {"l": 92, "r": 64, "t": 4, "b": _AXIS_PX},
     }

@@ -51,7 +51,51 @@ class Text:
     paragraphs: Sequence[str]
 
 
-Block: TypeAlias = Chart | Table | Text
+@dataclass(frozen=True, slots=True)
+class Card:
+    """Something that a reader may do, and what it saves.
+
+    Attributes:
+        title: What was found and what it saves, in a sentence.
+        evidence: What that rests on, in paragraphs.
+        remedy: What to try.
+    """
+
+    title: str
+    evidence: Sequence[str]
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Part of a lane, one color: ``ns`` per bucket, from below to above in the order of the lane."""
+
+    name: str
+    ink: str
+    ns: Sequence[int]
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Strips over one axis of time, below each other.
+
+    Attributes:
+        lanes: Name and areas of each.
+        lengths_ns: Length of each bucket, which is its whole height.
+        ticks: What stands below the axis, evenly spread from its beginning to its end.
+        marks: Where something begins, as a share of the axis, and its name.
+        alternative: What it shows, for those who do not see it.
+    """
+
+    lanes: Sequence[tuple[str, Sequence[Area]]]
+    lengths_ns: Sequence[int]
+    ticks: Sequence[str]
+    marks: Sequence[tuple[float, str]]
+    alternative: str
+
+
+Block: TypeAlias = Chart | Table | Text | Card | Lanes
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from overhead_lens.report.page.charts.bars import Bar, Stretch, bars_chart, bars_table, host_bar
 from overhead_lens.report.page.model import Block, Page, Section, Table, Text
@@ -15,7 +16,6 @@ from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.recorded.launches import batches_sentence
 from overhead_lens.taxonomy.categories import HATCHES, INKS
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.traces.launch_figures.batches import Batches
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.traces.ranks import Job, RanksAnalysis, RankTime
 from overhead_lens.units import format_ns
@@ -29,43 +29,32 @@ def traces_page(job: Job, _classifier: Classifier) -> Page:
     """The page of one trace or of several."""
     analyses = [result for result in job.results if isinstance(result, TraceAnalysis)]
     failures = [result for result in job.results if isinstance(result, TraceFailure)]
+    detailed = job.detailed
+    if detailed is None:
+        return Page(f"{len(failures)} traces", "None could be read.", list(_failures(failures)))
     if job.batches is not None:
-        return _batches_page(job.batches, analyses, failures)
-    if job.ranks is None:
-        page = (
-            trace_page(analyses[0], _classifier)
-            if analyses
-            else Page(f"{len(failures)} traces", "None could be read.", [])
+        answer, name, compared = batches_sentence(job.batches), detailed.path, list(batch_sections(job.batches))
+    elif job.ranks is not None:
+        answer, name, compared = (
+            told.sentence(job.ranks),
+            f"rank {job.ranks.slowest}",
+            list(_compared(job.ranks, analyses)),
         )
+    else:
+        page = trace_page(detailed, _classifier)
         return Page(page.title, page.answer, [*page.sections, *_failures(failures)], page.provenance)
-    slowest = next(
-        one for one in analyses if one.path == next(r.path for r in job.ranks.ranks if r.label == job.ranks.slowest)
-    )
     sections = [
-        Section("Ranks", list(_ranks(job.ranks, analyses))),
-        *over_ranks_sections(job.ranks.critical_path),
+        *compared,
         *_failures(failures),
-        *(
-            Section(f"{section.heading} of rank {plain(job.ranks.slowest)}", section.blocks, section.is_open)
-            for section in trace_sections(slowest)
-        ),
+        *(replace(section, heading=f"{section.heading} of {plain(name)}") for section in trace_sections(detailed)),
     ]
     provenance = [(f"trace {at}", analysis.path) for at, analysis in enumerate(analyses[:_MOST_RANKS], 1)]
-    return Page(f"{len(analyses)} traces", told.sentence(job.ranks), sections, provenance)
+    return Page(f"{len(analyses)} traces", answer, sections, provenance)
 
 
-def _batches_page(batches: Batches, analyses: Sequence[TraceAnalysis], failures: Sequence[TraceFailure]) -> Page:
-    """All batch sizes, then the trace of the largest."""
-    sections = [*batch_sections(batches), *_failures(failures)]
-    if batches.points:
-        largest = max(batches.points, key=lambda point: point.batch or 0)
-        drawn = next(one for one in analyses if one.path == largest.path)
-        sections += [
-            Section(f"{section.heading} of {plain(largest.path)}", section.blocks, section.is_open)
-            for section in trace_sections(drawn)
-        ]
-    provenance = [(f"trace {at}", analysis.path) for at, analysis in enumerate(analyses[:_MOST_RANKS], 1)]
-    return Page(f"{len(analyses)} traces", batches_sentence(batches), sections, provenance)
+def _compared(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterator[Section]:
+    yield Section("Ranks", list(_ranks(ranks, analyses)))
+    yield from over_ranks_sections(ranks.critical_path)
 
 
 def _ranks(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterator[Block]:

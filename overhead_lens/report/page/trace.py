@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from overhead_lens.report.page.charts.axes import paled
 from overhead_lens.report.page.charts.bars import Bar, Stretch, bars_chart, bars_table, host_bar
 from overhead_lens.report.page.charts.steps import busy_steps, trace_steps
+from overhead_lens.report.page.charts.strip import IDLE_INKS, KIND_INKS, strip
 from overhead_lens.report.page.model import Block, Page, Section, Table, Text
 from overhead_lens.report.page.recorded.collectives import collective_sections
 from overhead_lens.report.page.recorded.counters import counter_sections
 from overhead_lens.report.page.recorded.critical_path import path_sections
 from overhead_lens.report.page.recorded.findings import finding_sections
-from overhead_lens.report.page.recorded.launches import launch_sections
+from overhead_lens.report.page.recorded.launches import launch_blocks
 from overhead_lens.report.page.recorded.memory import memory_sections
 from overhead_lens.report.page.recorded.modules import module_sections
 from overhead_lens.report.page.recorded.sequences import sequence_sections
 from overhead_lens.report.text import analysis as told
-from overhead_lens.taxonomy.categories import HATCHES, INKS, QUEUE
+from overhead_lens.taxonomy.categories import HATCHES
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.taxonomy.names import kernel_name
 from overhead_lens.traces.model import Cost, DeviceBudget, ThreadBudget, TraceAnalysis
 from overhead_lens.units import format_ns
 
@@ -27,13 +28,6 @@ _MOST_THREADS = 24
 _MOST_DEVICES = 16
 _MOST_COSTS = 25
 _LONGEST_NAME = 120
-_IDLE_INKS = {**INKS, QUEUE: "#808080"}
-_KIND_INKS = {
-    "compute": "#54a24b",
-    "communication": "#aa3377",
-    "both at once": "#666633",
-    "copy": "#66ccee",
-}
 
 
 def trace_page(analysis: TraceAnalysis, _classifier: Classifier) -> Page:
@@ -43,25 +37,41 @@ def trace_page(analysis: TraceAnalysis, _classifier: Classifier) -> Page:
 
 
 def trace_sections(analysis: TraceAnalysis) -> Iterator[Section]:
-    """What a page says of one trace."""
+    """What a page says of one trace: what to try, the picture over time, the budgets; the rest is folded."""
+    yield from finding_sections(analysis.findings)
+    yield from _over_time(analysis)
     if analysis.threads:
         yield Section("Host", list(_host(analysis)))
     if analysis.devices:
         yield Section("Device", list(_devices(analysis.devices)))
-    if analysis.steps:
-        blocks: list[Block] = [*trace_steps(analysis.steps), *busy_steps(analysis.steps)]
-        yield Section("Steps over time", [*blocks, Text([told.steps_in_words(analysis.steps)])])
+    yield from path_sections(analysis.critical_path)
+    for section in _details(analysis):
+        yield replace(section, is_open=False)
+
+
+def _over_time(analysis: TraceAnalysis) -> Iterator[Section]:
+    thread = told.thread_name(analysis.threads[0]) if analysis.threads else ""
+    blocks = [] if analysis.over_time is None else list(strip(analysis.over_time, analysis.steps, thread))
+    if len(analysis.steps) > 1:
+        blocks.append(Text([told.steps_in_words(analysis.steps)]))
+    if blocks:
+        yield Section("Over time", blocks)
+
+
+def _details(analysis: TraceAnalysis) -> Iterator[Section]:
+    if len(analysis.steps) > 1:
+        yield Section("Steps over time", [*trace_steps(analysis.steps), *busy_steps(analysis.steps)])
     costs = [*_costs("operator", analysis.operators, analysis), *_costs("kernel", analysis.kernels, analysis)]
     if costs:
         yield Section("Costliest operators and kernels", costs)
     yield from module_sections(analysis.modules)
     yield from collective_sections(analysis.collective_costs)
     yield from counter_sections(analysis.counters)
-    yield from path_sections(analysis.critical_path)
     yield from memory_sections(analysis.memory)
-    yield from launch_sections(analysis.launch_figures)
+    if analysis.devices:
+        latencies = _launches(analysis.devices[:_MOST_DEVICES])
+        yield Section("Launches", [latencies, *launch_blocks(analysis.launch_figures)])
     yield from sequence_sections(analysis.sequences)
-    yield from finding_sections(analysis.findings, analysis.window.wall_ns)
     if others := _others(analysis):
         yield Section("Other threads", others)
     if notes := told.footnotes(analysis):
@@ -86,7 +96,7 @@ def _host(analysis: TraceAnalysis) -> Iterator[Block]:
         if category.ns
     ]
     rows.append(("sum = window", "100 %", format_ns(wall_ns), "", ""))
-    yield Table(("where", "share", "time", "parts", "led by"), rows, frozenset({1, 2}))
+    yield Table(("where", "share", "time", "parts", "mostly"), rows, frozenset({1, 2}))
 
 
 def _devices(devices: Sequence[DeviceBudget]) -> Iterator[Block]:
@@ -98,16 +108,15 @@ def _devices(devices: Sequence[DeviceBudget]) -> Iterator[Block]:
     if more := len(devices) - len(shown):
         yield Text([f"{more} further devices are left out; --json has them."])
     yield _partition(shown)
-    yield _launches(shown)
 
 
 def _device_bar(device: DeviceBudget) -> Bar:
     name = f"device {device.device} {device.name}".strip()
     busy = f"busy {_share(device.busy_ns, device.span_ns)} of {format_ns(device.span_ns)}"
     stretches = [
-        *(_stretch(kind, _KIND_INKS[kind], "", ns, device) for kind, ns in _busy(device).items()),
+        *(_stretch(kind, KIND_INKS[kind], "", ns, device) for kind, ns in _busy(device).items()),
         *(
-            _stretch(f"idle: {cause}", paled(_IDLE_INKS[cause]), HATCHES.get(cause, ""), ns, device)
+            _stretch(f"idle: {cause}", paled(IDLE_INKS[cause]), HATCHES.get(cause, ""), ns, device)
             for cause, ns in device.idle_blame.items()
         ),
     ]
@@ -133,7 +142,7 @@ def _partition(devices: Sequence[DeviceBudget]) -> Table:
         ("busy", *(_amount(device.busy_ns, device.span_ns) for device in devices), ""),
         *(
             (f"· {kind}", *(_amount(_busy(device)[kind], device.span_ns) for device in devices), "")
-            for kind in _KIND_INKS
+            for kind in KIND_INKS
             if any(_busy(device)[kind] for device in devices)
         ),
         ("idle", *(_amount(device.idle_ns, device.span_ns) for device in devices), ""),
@@ -174,19 +183,9 @@ def _launches(devices: Sequence[DeviceBudget]) -> Table:
 
 def _costs(what: str, costs: Sequence[Cost], analysis: TraceAnalysis) -> Iterator[Block]:
     if costs:
-        rows = [
-            (
-                format_ns(cost.self_ns),
-                _share(cost.self_ns, analysis.window.wall_ns),
-                f"{cost.count:,}",
-                format_ns(cost.self_ns / cost.count),
-                cost.category,
-                told.shortened(kernel_name(cost.name), _LONGEST_NAME),
-            )
-            for cost in costs[:_MOST_COSTS]
-        ]
-        heads = ("self time" if what == "operator" else "time", "of the window", "events", "mean", "category", what)
-        yield Table(heads, rows, frozenset(range(4)))
+        heads, rows = told.cost_cells(what, costs[:_MOST_COSTS], analysis.window.wall_ns, _LONGEST_NAME)
+        captions = {"operator": "self time, divided by an estimate of kernels on the host", "kernel": "on the device"}
+        yield Table(heads, rows, frozenset(range(len(heads) - 2)), captions[what])
 
 
 def _others(analysis: TraceAnalysis) -> list[Block]:

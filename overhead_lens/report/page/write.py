@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
 
-from overhead_lens.report.page.model import Block, Chart, Page, Section, Table
+from overhead_lens.report.page.lanes import lanes_svg
+from overhead_lens.report.page.model import Block, Card, Chart, Lanes, Page, Section, Table
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.report.text.plain import plain
 
@@ -83,6 +84,10 @@ def _block(block: Block, charts: list[Chart]) -> str:
         return _chart(block, len(charts) - 1)
     if isinstance(block, Table):
         return _table(block)
+    if isinstance(block, Card):
+        return _card(block)
+    if isinstance(block, Lanes):
+        return lanes_svg(block, _shown)
     return "".join(f"<p>{_shown(paragraph)}</p>\n" for paragraph in block.paragraphs)
 
 
@@ -99,6 +104,14 @@ def _chart(chart: Chart, number: int) -> str:
         f'<div class="chart" {place} tabindex="0" role="group" aria-roledescription="icicle" '
         f'aria-label="{described} {keys}"></div>\n'
         f'<figcaption aria-live="polite">Click a frame to zoom and to see what claimed it. {keys}</figcaption>\n</figure>\n'
+    )
+
+
+def _card(card: Card) -> str:
+    evidence = "".join(f"<p>{_shown(paragraph)}</p>\n" for paragraph in card.evidence if paragraph)
+    return (
+        f'<details class="card" open>\n<summary>'
+        f"<strong>{_shown(card.title)}</strong></summary>\n{evidence}<p><em>try</em> {_shown(card.remedy)}</p>\n</details>\n"
     )
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import bar, bar_row, cut, print_footnotes, section
-from overhead_lens.report.text.figures import plain_figures
+from overhead_lens.report.text.blocks import Cells, bar, bar_row, cut, print_footnotes, section
+from overhead_lens.report.text.figures import figures, plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.ranks import print_ranks
 from overhead_lens.report.text.recorded.collectives import collective_blocks
 from overhead_lens.report.text.recorded.counters import counter_blocks, counter_notes
 from overhead_lens.report.text.recorded.critical_path import path_blocks, path_notes
 from overhead_lens.report.text.recorded.findings import finding_blocks
+from overhead_lens.report.text.recorded.headline import headline
 from overhead_lens.report.text.recorded.launches import batch_blocks, launch_blocks
 from overhead_lens.report.text.recorded.memory import memory_blocks, memory_notes
 from overhead_lens.report.text.recorded.modules import module_blocks
@@ -34,12 +35,15 @@ from overhead_lens.traces.model import (
     TraceStep,
 )
 from overhead_lens.traces.ranks import Job
-from overhead_lens.units import format_bytes, format_ns
+from overhead_lens.units import format_ns
 
 _TOP = 5
+_MOST_DEVICES = 2
+_MOST_BRIEF = 8
 _MOST_THREADS = 4
 _MOST_NAME = 60
-_COST_COLUMNS = 46
+_COST_COLUMNS = 64
+_KERNEL_ROOM = 20
 _SHOWN_SHARE = 0.0005
 _SLOW_STEP = 1.2
 
@@ -73,19 +77,25 @@ _EXPLAINED = {
 }
 
 
-def print_job(console: Console, job: Job) -> None:
-    """Print every trace, then how the ranks compare."""
-    for result in job.results:
-        if isinstance(result, TraceFailure):
-            print_failure(console, result)
-        else:
-            print_analysis(console, result)
+def print_job(console: Console, job: Job, *, whole: bool = False) -> None:
+    """Print how the traces compare, then one of them; not ``whole``, the others only in a sentence."""
     if job.ranks is not None:
         print_ranks(console, job.ranks)
-    if job.batches is not None:
         console.print()
+    if job.batches is not None:
         for block in batch_blocks(job.batches):
             console.print(block)
+        console.print()
+    brief = 0
+    for result in job.by_weight:
+        if isinstance(result, TraceFailure):
+            print_failure(console, result)
+        elif whole or result is job.detailed:
+            print_analysis(console, result, whole=whole)
+        elif (brief := brief + 1) <= _MOST_BRIEF:
+            console.print(Text(f"\n{title(result)}\n{sentence(result)}"))
+    if brief > _MOST_BRIEF:
+        console.print(Text(f"\n{brief - _MOST_BRIEF} more traces: --all prints every one", style="dim"))
 
 
 def print_failure(console: Console, failure: TraceFailure) -> None:
@@ -94,55 +104,60 @@ def print_failure(console: Console, failure: TraceFailure) -> None:
     console.print(Text(f"  {plain(failure.error)}", style="red"), soft_wrap=True)
 
 
-def print_analysis(console: Console, analysis: TraceAnalysis) -> None:
-    """Print the analysis of a trace."""
+def print_analysis(console: Console, analysis: TraceAnalysis, *, whole: bool = False) -> None:
+    """Print the analysis of a trace: what to try, steps, devices, host; and, if ``whole``, every other part."""
     console.print(_headline(analysis))
     console.print(Text(sentence(analysis), style="bold"))
-    name_width = max(20, console.width - _COST_COLUMNS)
+    devices = analysis.devices if whole else analysis.devices[:_MOST_DEVICES]
+    details = list(_details(analysis, max(20, console.width - _COST_COLUMNS)))
+    asked_for = _asked_for(analysis)
+    shown = [block for name, block in details if whole or name in asked_for]
     for block in (
-        _host(analysis),
-        _other_threads(analysis),
-        *(_device(device) for device in analysis.devices),
-        _costs(
-            "costliest operators (self time, of the window)", analysis.operators, analysis.window.wall_ns, name_width
-        ),
-        _costs("costliest kernels (of the window)", analysis.kernels, analysis.window.wall_ns, name_width),
-        *module_blocks(analysis.modules),
-        *collective_blocks(analysis.collectives, analysis.collective_costs),
-        *counter_blocks(analysis.counters),
-        *memory_blocks(analysis.memory),
+        *finding_blocks(analysis.findings, whole=whole),
         _steps(analysis.steps),
-        *launch_blocks(analysis.launch_figures),
-        *sequence_blocks(analysis.sequences, analysis.window.wall_ns),
+        *(_device(device, whole=whole) for device in devices),
+        _host(analysis, whole=whole),
         *path_blocks(analysis.critical_path),
-        *finding_blocks(analysis.findings, analysis.window.wall_ns),
+        *shown,
     ):
         if block is not None:
             console.print()
             console.print(block)
     print_footnotes(console, footnotes(analysis))
+    if len(shown) < len(details):
+        left_out = ", ".join(dict.fromkeys(name for name, _ in details if name not in asked_for))
+        console.print()
+        console.print(Text(f"with --all also: {left_out}", style="dim"))
+
+
+def _asked_for(analysis: TraceAnalysis) -> frozenset[str]:
+    """Details without which a report would not answer what was asked, or would say nothing."""
+    if not analysis.devices:
+        return frozenset({"operators"} if analysis.threads else {"memory"})
+    per_token = any(device.kernels_per_token is not None for device in analysis.launch_figures)
+    return frozenset({"launches"} if per_token else ())
+
+
+def _details(analysis: TraceAnalysis, name_width: int) -> Iterator[tuple[str, RenderableType]]:
+    """Every further part with its name."""
+    wall_ns = analysis.window.wall_ns
+    parts: Mapping[str, Iterable[RenderableType | None]] = {
+        "other threads": [_other_threads(analysis)],
+        "operators": [_costs("costliest operators by self time", "operator", analysis.operators, wall_ns, name_width)],
+        "kernels": [_costs("costliest kernels", "kernel", analysis.kernels, wall_ns, name_width + _KERNEL_ROOM)],
+        "modules": module_blocks(analysis.modules),
+        "collectives": collective_blocks(analysis.collectives, analysis.collective_costs),
+        "counters": counter_blocks(analysis.counters),
+        "memory": memory_blocks(analysis.memory),
+        "launches": launch_blocks(analysis.launch_figures),
+        "what repeats": sequence_blocks(analysis.sequences, wall_ns),
+    }
+    return ((name, block) for name, blocks in parts.items() for block in blocks if block is not None)
 
 
 def sentence(analysis: TraceAnalysis) -> str:
     """What dominates, in words."""
-    if not analysis.devices:
-        if not analysis.host and analysis.memory:
-            largest = max(analysis.memory, key=lambda memory: memory.peak_bytes)
-            return f"A memory snapshot: most is live on {plain(largest.device)}, {format_bytes(largest.peak_bytes)}."
-        if not analysis.host:
-            return "The trace holds neither host nor device work."
-        first = max(analysis.host, key=lambda category: category.ns)
-        return f"No device work; on the busiest thread {first.category} dominates with {first.share:.0%}."
-    device = min(analysis.devices, key=lambda device: device.busy_ns / max(1, device.span_ns))
-    text = f"Device {device.device} is busy {_share(device.busy_ns, device.span_ns)} of its span"
-    if device.idle_ns:
-        blame = sorted(device.idle_blame.items(), key=lambda item: -item[1])
-        causes = [f"{name} ({_share(ns, device.idle_ns)})" for name, ns in blame[:2] if ns]
-        text += "; idle is due to " + " and ".join(causes)
-    if device.kinds.communication_ns:
-        exposed = device.kinds.communication_ns - device.kinds.overlap_ns
-        text += f"; communication not overlapped by compute: {_share(exposed, device.span_ns)}"
-    return text + "."
+    return headline(analysis)
 
 
 def footnotes(analysis: TraceAnalysis) -> list[str]:
@@ -171,7 +186,9 @@ def title(analysis: TraceAnalysis) -> str:
 
 def extent(analysis: TraceAnalysis) -> str:
     """How much the trace holds."""
-    steps = f", {len(analysis.steps)} step{'' if len(analysis.steps) == 1 else 's'}" if analysis.steps else ""
+    steps = f", {len(analysis.steps)} steps" if analysis.steps else ""
+    if len(analysis.steps) == 1:
+        steps = f", 1 step of {format_ns(analysis.steps[0].window.wall_ns)}"
     threads = f"{len(analysis.threads)} host thread{'' if len(analysis.threads) == 1 else 's'}"
     return f"window {format_ns(analysis.window.wall_ns)}, {analysis.events:,} events, {threads}{steps}"
 
@@ -181,14 +198,14 @@ def _headline(analysis: TraceAnalysis) -> Text:
     return Text.assemble((path, "bold"), title(analysis).removeprefix(path), (f"\n{extent(analysis)}", "dim"))
 
 
-def _host(analysis: TraceAnalysis) -> RenderableType | None:
+def _host(analysis: TraceAnalysis, *, whole: bool) -> RenderableType | None:
     if not analysis.threads:
         return None
     busiest = analysis.threads[0]
     table = _bars()
     for category in busiest.host:
-        for row in _category_rows(category, analysis.window.wall_ns):
-            table.add_row(*row)
+        if category.ns and (whole or category.share >= _SHOWN_SHARE):
+            table.add_row(*_category_row(category, analysis.window.wall_ns))
     return section(f"host: {thread_name(busiest)}, sum = window", table)
 
 
@@ -199,14 +216,12 @@ def thread_name(thread: ThreadBudget) -> str:
     return plain(f"thread {thread.tid or 'without a number'} {thread.name}".strip())
 
 
-def _category_rows(category: HostCategory, wall_ns: int) -> Iterator[Sequence[RenderableType]]:
-    if not category.ns:
-        return
+def _category_row(category: HostCategory, wall_ns: int) -> Sequence[RenderableType]:
     color = COLORS[category.category]
     label = category.category + (" (estimate)" if category.evidence == "estimate" else "")
     top = category.top[0] if category.top else None
     led = f"{format_ns(top.ns)} {shortened(top.frame)}" if top is not None else ""
-    yield (
+    return (
         Text(label, style=f"bold {color}"),
         Text(bar(category.share), style=color),
         _share(category.ns, wall_ns),
@@ -232,10 +247,11 @@ def _other_threads(analysis: TraceAnalysis) -> RenderableType | None:
     return section("other threads: covered by events, and the window by category", table)
 
 
-def _device(device: DeviceBudget) -> RenderableType:
+def _device(device: DeviceBudget, *, whole: bool) -> RenderableType:
     table = _bars()
     kinds = device.kinds
-    table.add_row(*bar_row("busy", "bold", device.busy_ns, device.span_ns, launches(device.launch)))
+    launched = launches(device.launch) if whole else launches(device.launch).partition(", p99")[0]
+    table.add_row(*bar_row("busy", "bold", device.busy_ns, device.span_ns, launched))
     for name, ns in (
         ("compute", kinds.compute_ns),
         ("communication", kinds.communication_ns),
@@ -254,7 +270,7 @@ def _device(device: DeviceBudget) -> RenderableType:
 
 BLAME_REMARKS = {
     **{category.name: category.blame_remark for category in CATEGORIES},
-    QUEUE: "launched and not started: queued behind work, some of it perhaps not in the trace",
+    QUEUE: "launched, but not started",
 }
 
 
@@ -271,37 +287,52 @@ def launches(launch: Launches) -> str:
     )
 
 
-def _costs(title: str, costs: Sequence[Cost], wall_ns: int, name_width: int) -> RenderableType | None:
+def _costs(title: str, what: str, costs: Sequence[Cost], wall_ns: int, name_width: int) -> RenderableType | None:
     if not costs:
         return None
-    table = plain_figures()
-    for _ in range(3):
-        table.add_column(justify="right", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, overflow="ellipsis")
-    for cost in costs[:_TOP]:
+    heads, rows = cost_cells(what, costs[:_TOP], wall_ns, name_width)
+    table = figures(*heads, left=["category", what], folded=[what])
+    for (*cells, name), cost in zip(rows, costs, strict=False):
         color = {**COLORS, **_KIND_COLORS}.get(cost.category, "default")
-        table.add_row(
-            format_ns(cost.self_ns),
-            _share(cost.self_ns, wall_ns),
-            f"{cost.count:,}x",
-            Text(cost.category, style=color),
-            Text(shortened(kernel_name(cost.name), name_width)),
-        )
+        table.add_row(*cells[:-1], Text(cells[-1], style=color), Text(name))
     return section(title, table)
 
 
+def cost_cells(what: str, costs: Sequence[Cost], wall_ns: int, name_width: int) -> Cells:
+    """A row for each; ``what`` is ``operator``, whose time is divided, or ``kernel``."""
+    divided = what == "operator"
+    rows = [
+        (
+            format_ns(cost.self_ns),
+            _share(cost.self_ns, wall_ns),
+            f"{cost.count:,}x",
+            *(map(format_ns, (cost.dispatch_ns, cost.kernel_ns)) if divided else ()),
+            cost.category,
+            shortened(kernel_name(cost.name), name_width),
+        )
+        for cost in costs
+    ]
+    return (
+        "self" if divided else "time",
+        "share",
+        "events",
+        *(("dispatch", "kernel") if divided else ()),
+        "category",
+        what,
+    ), rows
+
+
 def _steps(steps: Sequence[TraceStep]) -> RenderableType | None:
-    return Text(steps_in_words(steps), style="dim") if steps else None
+    return Text(steps_in_words(steps), style="dim") if len(steps) > 1 else None
 
 
 def steps_in_words(steps: Sequence[TraceStep]) -> str:
-    """How long the steps are, at least one, and why the slowest is."""
+    """How long the steps are, at least two, and why the slowest is."""
     walls = [step.window.wall_ns for step in steps]
-    text = f"{len(steps)} step{'' if len(steps) == 1 else 's'}: median {format_ns(median(walls))}"
+    text = f"{len(steps)} steps: median {format_ns(median(walls))}"
     text += f", {format_ns(min(walls))} .. {format_ns(max(walls))}"
     slowest = max(steps, key=lambda step: step.window.wall_ns)
-    if len(steps) > 1 and slowest.window.wall_ns > _SLOW_STEP * median(walls):
+    if slowest.window.wall_ns > _SLOW_STEP * median(walls):
         excess = [
             (category.ns - median(step.host[at].ns for step in steps), category.category)
             for at, category in enumerate(slowest.host)

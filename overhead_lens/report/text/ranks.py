@@ -23,7 +23,6 @@ _MOST_CAUSES = 3
 
 def print_ranks(console: Console, ranks: RanksAnalysis) -> None:
     """Print a comparison."""
-    console.print()
     console.print(Text(sentence(ranks), style="bold"))
     for block in straggler_blocks(ranks.stragglers) if ranks.stragglers is not None else ():
         console.print(block)

@@ -13,21 +13,28 @@ from overhead_lens.report.text.blocks import Cells, cut, section
 from overhead_lens.report.text.figures import figures, plain_figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.names import kernel_name
-from overhead_lens.traces.structure.model import KINDS, Side, StructureChange, StructureDelta
+from overhead_lens.traces.structure.model import KINDS, Divided, Side, StructureChange, StructureDelta
 from overhead_lens.units import format_ns, format_signed_ns
 
 _MOST = 12
 _MOST_SWAPS = 8
+_MOST_DEVICES = 2
+_MOST_LEADING = 3
 _COLUMNS = 58
 _PLURALS = {"operator": "operators", "kernel": "kernels", "launch": "launches"}
-STATUS_COLORS = {"appeared": "green", "vanished": "red", "changed": "yellow", "same": "bright_black"}
+LONGER, SHORTER = "red", "bright_blue"
 
 
 def print_structure(console: Console, delta: StructureDelta) -> None:
-    """Print a difference."""
+    """Print a difference: how long a step takes, what makes the difference, then other counts of events."""
+    console.print(Text(answer(delta), style="bold"))
     console.print(Text(f"base {in_words(delta.base)}\nnew  {in_words(delta.new)}"))
-    console.print(Text(sentence(delta), style="bold"))
     width = max(20, console.width - _COLUMNS)
+    for divided in delta.divided[: 1 + _MOST_DEVICES]:
+        console.print()
+        console.print(section(heading(divided, delta), _self_times(divided, delta, width)))
+    console.print()
+    console.print(Text(sentence(delta)))
     for title, changes in groups(delta):
         console.print()
         console.print(section(f"{title}, largest change of time first", _changes(delta, changes, width)))
@@ -36,15 +43,56 @@ def print_structure(console: Console, delta: StructureDelta) -> None:
         console.print(section(f"other kernels under the same operator{_unit(delta)}", _swaps(delta, console.width)))
 
 
+def answer(delta: StructureDelta) -> str:
+    """How long a step takes now, and what makes most of the difference."""
+    base, new = delta.base.step_ns, delta.new.step_ns
+    ratio = f" ({new / base:.2f}x)" if base else ""
+    text = f"{'step' if delta.per_step else 'window'} {format_ns(base)} → {format_ns(new)}{ratio}"
+    led = [each for each in delta.divided[0].names[:_MOST_LEADING] if each.delta_ns] if delta.divided else []
+    most = ", ".join(f"{cut(plain(each.name))} {format_signed_ns(each.delta_ns)}" for each in led)
+    return text + (f": {most}" if most else "")
+
+
+def heading(divided: Divided, delta: StructureDelta) -> str:
+    """Whose time it is, and what it sums to."""
+    where = "busiest thread" if divided.where == "host" else f"device {divided.where}"
+    return f"{where}: self time{_unit(delta)}, which sums to {format_signed_ns(delta.new.step_ns - delta.base.step_ns)}"
+
+
+def self_time_cells(divided: Divided, delta: StructureDelta, most: int) -> Cells:
+    """The largest differences, what the other names sum to, and the sum."""
+    moved = [each for each in divided.names if each.delta_ns]
+    rows = [_cells(each.name, each.base_ns, each.new_ns) for each in moved[:most]]
+    shown = moved[:most]
+    base_ns, new_ns = delta.base.step_ns, delta.new.step_ns
+    if len(shown) < len(divided.names):
+        others = (base_ns - sum(each.base_ns for each in shown), new_ns - sum(each.new_ns for each in shown))
+        rows.append(_cells(f"({len(divided.names) - len(shown):,} others)", *others))
+    rows.append(_cells("sum", base_ns, new_ns))
+    return ("difference", "base", "new", "name"), rows
+
+
+def _cells(name: str, base_ns: int, new_ns: int) -> Sequence[str]:
+    return format_signed_ns(new_ns - base_ns), format_ns(base_ns), format_ns(new_ns), plain(name)
+
+
+def _self_times(divided: Divided, delta: StructureDelta, width: int) -> Table:
+    heads, rows = self_time_cells(divided, delta, _MOST)
+    table = figures(*heads[:-1])
+    table.add_column(heads[-1], no_wrap=True, overflow="ellipsis")
+    for change, base, new, name in rows:
+        table.add_row(
+            Text(change, style=LONGER if change.startswith("+") else SHORTER), base, new, Text(cut(name, width))
+        )
+    return table
+
+
 def groups(delta: StructureDelta) -> Iterator[tuple[str, list[StructureChange]]]:
-    """Changes by kind, those of counts before those of times; no empty ones."""
+    """Names of other counts, by kind; no empty ones."""
     for kind in KINDS:
-        mine = [change for change in delta.changes if change.kind == kind]
-        moved = [change for change in mine if change.status != "same"]
-        slower = [change for change in mine if change.status == "same" and change.delta_ns]
-        for title, changes in ((f"{kind}: other counts", moved), (f"{kind}: same counts, other times", slower)):
-            if changes:
-                yield title, changes
+        changes = [change for change in delta.changes if change.kind == kind and change.status != "same"]
+        if changes:
+            yield f"{kind}: other counts", changes
 
 
 def sentence(delta: StructureDelta) -> str:
@@ -69,28 +117,23 @@ def in_words(side: Side) -> str:
 
 def _changes(delta: StructureDelta, changes: Sequence[StructureChange], width: int) -> Table:
     heads, rows = change_cells(delta, changes[:_MOST])
-    table = figures(*heads[:3], left=[""])
+    table = figures(*heads[:2], left=[""])
     table.add_column("name", no_wrap=True, overflow="ellipsis")
-    for time, counts, status, name in rows:
-        table.add_row(time, counts, Text(status, style=STATUS_COLORS[status]), Text(cut(name, width)))
+    for counts, status, name in rows:
+        table.add_row(counts, status, Text(cut(name, width)))
     if len(changes) > _MOST:
-        table.add_row("", "", "", Text(f"{len(changes) - _MOST} more", style="dim"))
+        table.add_row("", "", Text(f"{len(changes) - _MOST} more", style="dim"))
     return table
 
 
 def change_cells(delta: StructureDelta, changes: Sequence[StructureChange]) -> Cells:
-    """What changed of each name: time, count, status."""
+    """What changed of each name: count, status. Its time is of whole calls, which hold one another, and not told here."""
     base, new = _units(delta)
     rows = [
-        (
-            format_signed_ns(change.delta_ns),
-            f"{_count(change.base_count / base)} → {_count(change.new_count / new)}",
-            change.status,
-            name_of(change),
-        )
+        (f"{_count(change.base_count / base)} → {_count(change.new_count / new)}", change.status, name_of(change))
         for change in changes
     ]
-    return (f"time{_unit(delta)}", f"count{_unit(delta)}", "", "name"), rows
+    return (f"count{_unit(delta)}", "", "name"), rows
 
 
 def name_of(change: StructureChange) -> str:
@@ -113,10 +156,7 @@ def _swaps(delta: StructureDelta, width: int) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis")
     for operator, mark, amount, kernel, more in swap_rows(delta, _MOST_SWAPS):
-        style = STATUS_COLORS["vanished" if mark == "-" else "appeared"]
-        table.add_row(
-            Text(operator, style="bold"), amount, Text(f"{mark} {cut(kernel, width - 60)}{more}", style=style)
-        )
+        table.add_row(Text(operator, style="bold"), amount, Text(f"{mark} {cut(kernel, width - 60)}{more}"))
     if len(delta.swaps) > _MOST_SWAPS:
         table.add_row(Text(f"{len(delta.swaps) - _MOST_SWAPS} more", style="dim"))
     return table

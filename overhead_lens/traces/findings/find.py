@@ -1,32 +1,40 @@
-"""All findings of a trace: who bounds first, then the largest bound first."""
+"""All findings of a trace, the largest bound first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from overhead_lens.traces.findings.calls import (
-    data_loading,
-    dispatcher_of_small_operators,
-    driver_allocations,
-    fusible_kernels,
-    pageable_copies,
-)
-from overhead_lens.traces.findings.idle import exposed_waits, graphs_could_close, which_bounds
-from overhead_lens.traces.findings.model import Finding
-from overhead_lens.traces.findings.recorded import Recorded
-
-_FINDERS: tuple[Callable[[Recorded], Iterator[Finding]], ...] = (
-    graphs_could_close,
-    exposed_waits,
-    fusible_kernels,
-    driver_allocations,
-    pageable_copies,
-    data_loading,
-    dispatcher_of_small_operators,
-)
+from overhead_lens.traces.findings.device import COMPUTES, device_causes, fusible_kernels, host_bound
+from overhead_lens.traces.findings.host import host_causes, long_host_work
+from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
+from overhead_lens.traces.findings.recorded import Found, Recorded
+from overhead_lens.traces.findings.steps import dispatcher_of_small_operators, unlike_steps
+from overhead_lens.traces.findings.waits import host_waits
+from overhead_lens.traces.intervals import both, joined
 
 
 def findings(recorded: Recorded) -> tuple[Finding, ...]:
     """What could be spared, and how much of it at most."""
-    found = [finding for finder in _FINDERS for finding in finder(recorded)]
-    return (*which_bounds(recorded), *sorted(found, key=lambda each: (-each.bound_ns, each.id, each.device)))
+    causes = list(host_causes(recorded))
+    known = joined([one.when for one in causes])
+    launching = joined([one.when for one in causes if one.finding.id != "unfused_optimizer"])
+    own = list(long_host_work(recorded, known))
+    found = [
+        *causes,
+        *own,
+        *host_bound(recorded, launching),
+        *host_waits(recorded, joined([known, *(one.when for one in own)])),
+        *device_causes(recorded),
+        *unlike_steps(recorded),
+        *fusible_kernels(recorded),
+        *dispatcher_of_small_operators(recorded),
+    ]
+    if any(one.finding.share >= CAUSE_SHARE for one in found if one.finding.id != COMPUTES):
+        # Computing is what a device is there for: it is a cause where there is no other.
+        found = [one for one in found if one.finding.id != COMPUTES]
+    ranked = sorted(found, key=lambda one: -one.finding.bound_ns)
+    return tuple(replace(one.finding, overlaps=_overlaps(one, ranked)) for one in ranked)
+
+
+def _overlaps(one: Found, others: list[Found]) -> tuple[str, ...]:
+    return tuple(other.finding.label for other in others if other is not one and both(one.when, other.when).total_ns)

@@ -7,14 +7,24 @@ from typing import Literal
 
 from overhead_lens.errors import require
 
+CAUSE_SHARE = 0.25
+"""What bounds less of the recording is not called its cause."""
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Events of one name that a finding rests on; ``ns`` is the sum of their durations, or of the pieces that count."""
+    """Events of one name that a finding rests on; ``ns`` is the sum of their durations, or of the pieces that count.
+
+    Attributes:
+        module: Module around the longest of them; empty where the trace names none.
+        line: Python function outside of torch around the longest of them; empty where the trace does not tell.
+    """
 
     name: str
     count: int
     ns: int
+    module: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,10 @@ class Finding:
         line: Python function outside of torch around the largest piece; empty where the trace does not tell.
         remedy: What to try, in a sentence.
         kind: ``bound``: nothing was tried. ``measured`` is what ``advise`` says.
+        share: The bound, of the window.
+        sentence: What a person would say: how long, what mostly, where.
+        module: Module around the largest piece; empty where the trace names none.
+        overlaps: ``label`` of every finding of the trace whose time overlaps with its own.
     """
 
     id: str
@@ -42,6 +56,15 @@ class Finding:
     line: str
     remedy: str
     kind: Literal["bound", "measured"] = "bound"
+    share: float = 0.0
+    sentence: str = ""
+    module: str = ""
+    overlaps: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require(self.bound_ns > 0, f"finding {self.id} spares nothing")
+
+    @property
+    def label(self) -> str:
+        """Its identifier, with the device that it is about."""
+        return f"{self.id} (device {self.device})" if self.device else self.id

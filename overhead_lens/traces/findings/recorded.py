@@ -2,70 +2,234 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
-from overhead_lens.traces.device import DeviceTimeline
-from overhead_lens.traces.findings.model import Evidence
-from overhead_lens.traces.host import HostEvents
+from overhead_lens.traces.device import COPY, DeviceTimeline
+from overhead_lens.traces.findings.model import Evidence, Finding
+from overhead_lens.traces.findings.sentences import sentence
+from overhead_lens.traces.host import HostEvents, distinct
+from overhead_lens.traces.host_budget import ThreadPieces
+from overhead_lens.traces.intervals import NOTHING, Union, cut, joined, union
 from overhead_lens.traces.memory.context import FUNCTION
 from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.traces.modules.scopes import Scopes
+from overhead_lens.traces.timeline import sum_by
 
 MOST_EVIDENCE = 5
+LONG = 20
+"""A piece of host time, or a call, is long if it takes so many times the median."""
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """A finding and the time that its bound is about."""
+
+    finding: Finding
+    when: Union
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a finding says whatever its figures are; see ``Finding``."""
+
+    id: str
+    category: str
+    summary: str
+    remedy: str
+
+
+@dataclass(frozen=True)
 class Recorded:
     """A trace and what its analysis has made of it.
 
     Attributes:
         events: Event frame.
         host: Its host events.
+        threads: Pieces of every host thread by (pid, tid), the busiest first.
         devices: By number.
+        waits_from_ns: Per host event the time from which it waits as a copy that holds the host (``traces/blocking.py``).
+        scopes: Its modules; None where it names none.
+        kernel_ns: Per host event the part of its self time that is estimated to be a kernel on the host.
         analysis: The budgets.
     """
 
     events: pd.DataFrame
     host: HostEvents
+    threads: Mapping[tuple[str, str], ThreadPieces]
     devices: Sequence[DeviceTimeline]
+    waits_from_ns: Ints
+    scopes: Scopes | None
+    kernel_ns: Ints
     analysis: TraceAnalysis
+
+    @property
+    def wall_ns(self) -> int:
+        """Length of the recording."""
+        return self.analysis.window.wall_ns
+
+    def idle_after(self, since_ns: Ints, *, copies: bool = False, known: Union = NOTHING) -> Ints:
+        """How long the device that idles least idles from each time on: so much the host can spare it, as its work stays.
+
+        Args:
+            copies: Whether copies count as idle time: they could run beside other work.
+            known: Time that counts as work: something else is to blame.
+        """
+        until = np.array([self.analysis.window.bounds[1]])
+        least = until - since_ns
+        for device in self.devices:
+            work = joined([*device.by_kind[:COPY], known] if copies else [device.busy, known])
+            least = np.minimum(least, until - since_ns - (work.before(until) - work.before(since_ns)))
+        return least
+
+    def at_most(self, when: Union, *, copies: bool = False, known: Union = NOTHING) -> int:
+        """What sparing some time of the host spares at most: no piece more than devices idle from then on, nor all together."""
+        if not len(when.start_ns):
+            return 0
+        idle_ns = self.idle_after(when.start_ns, copies=copies, known=known)
+        return int(min(np.minimum(when.end_ns - when.start_ns, idle_ns).sum(), idle_ns[0]))
 
     def calls(self, chosen: Bools) -> Ints:
         """Positions of the host events of some names that last."""
         return np.flatnonzero(chosen[self.host.name] & (self.host.dur_ns > 0))
 
-    def line_around(self, event: int) -> str:
-        """Innermost Python function outside of torch around a host event; empty where there is none."""
+    def spans(self, calls: Ints) -> Union:
+        """The time in which any of them is open."""
+        return union(self.host.start_ns[calls], self.host.dur_ns[calls])
+
+    def spent(self, chosen: Callable[[Attribution], bool]) -> Union:
+        """The time that any thread spends in what some attributions say."""
+        starts, lengths = [NOTHING.start_ns], [NOTHING.start_ns]
+        for thread in self.threads.values():
+            mine = np.array([chosen(attribution) for attribution in thread.attributions])[thread.attribution]
+            starts.append(thread.start_ns[mine])
+            lengths.append(thread.dur_ns[mine])
+        return union(np.concatenate(starts), np.concatenate(lengths))
+
+    def found(
+        self,
+        told: Told,
+        bound_ns: int,
+        when: Union,
+        evidence: tuple[Evidence, ...],
+        place: tuple[str, str] = ("", ""),
+        device: str = "",
+    ) -> Iterator[Found]:
+        """The finding, if it spares anything; ``place`` is its module and line."""
+        if bound_ns > 0:
+            share = bound_ns / self.wall_ns if self.wall_ns else 0.0
+            finding = Finding(
+                told.id, told.category, device, told.summary, bound_ns, evidence, place[1], told.remedy,
+                share=round(share, 5), module=place[0],
+            )  # fmt: skip
+            yield Found(replace(finding, sentence=sentence(finding)), when)
+
+    def frames(self, when: Union, threads: Sequence[ThreadPieces]) -> tuple[Evidence, ...]:
+        """Who spends the time of some threads in ``when``, by self time."""
+        rows: list[Evidence] = []
+        longest: list[int] = []
+        for thread in threads:
+            parts = cut(when.start_ns, when.end_ns, thread.start_ns, thread.start_ns + thread.dur_ns)
+            if not len(parts.piece):
+                continue
+            number, used = distinct(thread.name[parts.piece])
+            ns = sum_by(number, parts.dur_ns, len(used))
+            owner = thread.owner[parts.piece]
+            _, pairs = distinct(number * (len(thread.timeline.events) + 1) + owner + 1)
+            counts = np.bincount(pairs // (len(thread.timeline.events) + 1), minlength=len(used))
+            last = _last_of_each(number, parts.dur_ns)
+            rows += [
+                Evidence(thread.names[name], count, spent)
+                for name, count, spent in zip(used.tolist(), counts.tolist(), ns.tolist(), strict=True)
+            ]
+            longest += [int(thread.timeline.events[at]) if at >= 0 else -1 for at in owner[last].tolist()]
+        ranked = sorted(range(len(rows)), key=lambda at: (-rows[at].ns, rows[at].name))[:MOST_EVIDENCE]
+        return tuple(self._placed(rows[at], longest[at]) for at in ranked)
+
+    def _placed(self, row: Evidence, event: int) -> Evidence:
+        module, line = self.place(event)
+        return replace(row, module=module, line=line)
+
+    def of_calls(self, calls: Ints, ns: Ints) -> tuple[Evidence, ...]:
+        """Host events by name with what counts of each, and the place of the longest."""
+        return evidence(self.host.names, self.host.name[calls], ns, lambda at: self.place(int(calls[at])))
+
+    def of_copies(self, calls: Ints, ns: Ints) -> tuple[Evidence, ...]:
+        """The same by the name of what each call copies, where that is known."""
+        names = self.events["name"].cat
+        copies = np.array([self.launched.get(row, row) for row in self.host.rows[calls].tolist()], dtype=np.int64)
+        codes = names.codes.to_numpy()[copies].astype(np.int64)
+        return evidence(list(names.categories), codes, ns, lambda at: self.place(int(calls[at])))
+
+    @cached_property
+    def launched(self) -> dict[int, int]:
+        """Row of the device work that each row of the event frame has launched last."""
+        pairs: dict[int, int] = {}
+        for device in self.devices:
+            pairs |= dict(zip(device.linked.launch.tolist(), device.linked.rows.tolist(), strict=True))
+        return pairs
+
+    def of_work(self, device: DeviceTimeline, at: Ints, ns: Ints) -> tuple[Evidence, ...]:
+        """Events of a device by name with what counts of each, and the place of the longest's launch."""
+        name = self.events["name"].cat
+        codes = name.codes.to_numpy()[device.linked.rows[at]].astype(np.int64)
+        return evidence(
+            list(name.categories), codes, ns, lambda one: self.place_of_row(int(device.linked.launch[at[one]]))
+        )
+
+    def place(self, event: int) -> tuple[str, str]:
+        """Module and innermost Python function outside of torch around a host event, -1 for none; empty where unknown."""
+        return ("", "") if event < 0 else (self._module_around(event), self._line_around(event))
+
+    def place_of_row(self, row: int) -> tuple[str, str]:
+        """The same for a row of the event frame, -1 for none."""
+        found = np.flatnonzero(self.host.rows == row)
+        return self.place(int(found[0])) if row >= 0 and len(found) else ("", "")
+
+    def _line_around(self, event: int) -> str:
         host = self.host
         start_ns = host.start_ns[event]
         is_open = (host.thread == host.thread[event]) & (host.start_ns <= start_ns)
         is_open &= host.start_ns + host.dur_ns > start_ns
-        around = np.flatnonzero(is_open & passing(host.names, lambda name: FUNCTION.match(name) is not None)[host.name])
+        around = np.flatnonzero(is_open & self._is_function[host.name])
         if not len(around):
             return ""
         return host.names[int(host.name[around[np.lexsort((-host.dur_ns[around], host.start_ns[around]))][-1]])]
 
-    def position_of(self, row: int) -> int:
-        """Position of a row of the event frame among the host events; -1 for none."""
-        found = np.flatnonzero(self.host.rows == row)
-        return int(found[0]) if len(found) else -1
+    @cached_property
+    def _is_function(self) -> Bools:
+        return passing(self.host.names, lambda name: FUNCTION.match(name) is not None)
 
-    def line_of_row(self, row: int) -> str:
-        """The same as ``line_around`` for a row of the event frame, -1 for none."""
-        at = self.position_of(row) if row >= 0 else -1
-        return self.line_around(at) if at >= 0 else ""
+    def _module_around(self, event: int) -> str:
+        if self.scopes is None:
+            return ""
+        at = int(self.scopes.around(self.host.thread[[event]], self.host.start_ns[[event]])[0])
+        module = int(self.scopes.module[at]) if at >= 0 else -1
+        return self.scopes.names[module] if module >= 0 else ""
 
 
-def evidence(names: Sequence[str], codes: Ints, ns: Ints) -> tuple[Evidence, ...]:
-    """How often each name is there and its time, the most time first."""
+def evidence(
+    names: Sequence[str], codes: Ints, ns: Ints, place: Callable[[int], tuple[str, str]]
+) -> tuple[Evidence, ...]:
+    """How often each name is there and its time, the most time first; ``place`` tells where the longest of them is."""
     used, number = np.unique(codes, return_inverse=True)
-    sums = np.zeros(len(used), dtype=np.int64)
-    np.add.at(sums, number, ns)
+    sums = sum_by(number, ns, len(used))
     counts = np.bincount(number, minlength=len(used))
-    order = np.lexsort((used, -sums))[:MOST_EVIDENCE]
-    return tuple(Evidence(names[int(used[at])], int(counts[at]), int(sums[at])) for at in order)
+    ranked = np.lexsort((used, -sums))[:MOST_EVIDENCE]
+    longest = _last_of_each(number, ns)
+    return tuple(
+        Evidence(names[int(used[at])], int(counts[at]), int(sums[at]), *place(int(longest[at]))) for at in ranked
+    )
+
+
+def _last_of_each(number: Ints, ns: Ints) -> Ints:
+    """Where the largest of each number is; every number up to the largest is there."""
+    order = np.lexsort((ns, number))
+    return order[np.append(number[order][1:] != number[order][:-1], True)] if len(order) else order

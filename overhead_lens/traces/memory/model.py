@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from overhead_lens.errors import require
 
@@ -117,6 +118,12 @@ class DeviceMemory:
     steps: tuple[MemoryStep, ...]
     over_time: MemorySeries
     repairs: Mapping[str, int]
+
+    @property
+    def grows(self) -> bool:
+        """Whether every step but the first begins with more live than the one before it."""
+        starts = [step.start_bytes for step in self.steps]
+        return len(starts) > 1 and all(after > before for before, after in pairwise(starts))
 
     def __post_init__(self) -> None:
         held = self.before_bytes + self.others_bytes + sum(holder.bytes for holder in self.holders)

@@ -1,28 +1,35 @@
-"""Which operators, kernels and launches appeared, vanished or changed from one trace to another.
+"""What makes the difference between two traces: self times that sum to it, and events that appeared, vanished or changed.
 
 Where both traces have steps only events that start within a step count, and counts and times are compared per step: a
-recording of five steps does not differ from one of three. Names are compared without what differs from run to run:
-addresses and the hash of a compiled graph.
+recording of five steps does not differ from one of three. ``names.py`` says which names are one.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.traces.analyzer import Analyzer, step_windows
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import OPERATORS
+from overhead_lens.traces.intervals import cut
 from overhead_lens.traces.launches import launching_operators, link, runtime_rows
-from overhead_lens.traces.model import TraceAnalysis
-from overhead_lens.traces.structure.model import KINDS, Side, StructureChange, StructureDelta, Swap
+from overhead_lens.traces.model import Window
+from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, Side, StructureChange, StructureDelta, Swap
+from overhead_lens.traces.structure.names import matched, stable_name
+from overhead_lens.traces.timeline import sum_by, sweep
+from overhead_lens.units import round_to_sum
 
-_RUN_DEPENDENT = ((re.compile(r"0x[0-9a-f]{6,}"), "0x…"), (re.compile(r"(CompiledFxGraph )\w{20,}"), r"\1…"))
+IDLE = "(idle)"
+"""What a device does where none of its work runs."""
 _OUTSIDE = "(no operator)"
 
 
@@ -40,29 +47,76 @@ class _Counted:
     kernels: Mapping[tuple[str, str], tuple[int, int]]
 
 
-def compare_structure(
-    base: Trace, new: Trace, base_analysis: TraceAnalysis, new_analysis: TraceAnalysis
-) -> StructureDelta:
+def compare_structure(base: Analyzer, new: Analyzer) -> StructureDelta:
     """Compare two traces."""
-    per_step = bool(base_analysis.steps and new_analysis.steps)
-    old, recent = _counted(base, base_analysis, per_step=per_step), _counted(new, new_analysis, per_step=per_step)
+    sides = (base, new)
+    steps = [[window for _, window in step_windows(side.trace.events)] for side in sides]
+    per_step = all(steps)
+    windows = steps if per_step else [[side.window] for side in sides]
+    old, recent = (_counted(side.trace, at, per_step=per_step) for side, at in zip(sides, windows, strict=True))
     units = (max(1, old.side.steps), max(1, recent.side.steps))
     keys = dict.fromkeys((*old.totals, *recent.totals))
     changes = [_change(*key, old.totals.get(key, (0, 0)), recent.totals.get(key, (0, 0)), units) for key in keys]
     changes.sort(key=lambda change: (-abs(change.delta_ns), KINDS.index(change.kind), change.name))
-    return StructureDelta(old.side, recent.side, per_step, tuple(changes), _swaps(old, recent, units))
+    (host, devices), (new_host, new_devices) = (_owned(side, at) for side, at in zip(sides, windows, strict=True))
+    both = [*([("host", host, new_host)] if host and new_host else []), *_alike(devices, new_devices)]
+    divided = [_divided(where, (mine, theirs), (old.side, recent.side)) for where, mine, theirs in both]
+    return StructureDelta(old.side, recent.side, per_step, tuple(changes), _swaps(old, recent, units), tuple(divided))
 
 
-def stable_name(name: str) -> str:
-    """A name without what differs from run to run."""
-    for pattern, stand_in in _RUN_DEPENDENT:
-        name = pattern.sub(stand_in, name)
-    return name
+_Owned: TypeAlias = dict[str, int]
 
 
-def _counted(trace: Trace, analysis: TraceAnalysis, *, per_step: bool) -> _Counted:
+def _alike(base: dict[str, _Owned], new: dict[str, _Owned]) -> Iterator[tuple[str, _Owned, _Owned]]:
+    """Devices of both sides in order: a rank's number is not always the same."""
+    for one, other in zip(base, new, strict=False):
+        yield one if one == other else f"{one} → {other}", base[one], new[other]
+
+
+def _owned(side: Analyzer, windows: Sequence[Window]) -> tuple[_Owned, dict[str, _Owned]]:
+    """Time in the windows by name: of the busiest thread, and of every device."""
+    host: _Owned = {}
+    if side.threads:
+        pieces = next(iter(side.threads.values()))
+        host = _within(windows, pieces.start_ns, pieces.dur_ns, pieces.name, pieces.names)
+    events = side.trace.events
+    name = events["name"].cat
+    names = [*name.categories, IDLE]
+    devices = {}
+    for device in side.devices:
+        rows = device.linked.rows
+        segments = sweep(events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows], side.window.bounds)
+        codes = np.append(name.codes.to_numpy()[rows], len(names) - 1).astype(np.int64)
+        devices[str(device.number)] = _within(windows, segments.start_ns, segments.dur_ns, codes[segments.owner], names)
+    return host, devices
+
+
+def _within(
+    windows: Sequence[Window], start_ns: Ints, dur_ns: Ints, name: Ints, names: Sequence[str]
+) -> dict[str, int]:
+    """Time of consecutive pieces inside the windows, by name."""
+    bounds = np.array([window.bounds for window in windows], dtype=np.int64)
+    parts = cut(bounds[:, 0], bounds[:, 1], start_ns, start_ns + dur_ns)
+    sums = sum_by(name[parts.piece], parts.dur_ns, len(names))
+    return {names[at]: int(sums[at]) for at in np.flatnonzero(sums).tolist()}
+
+
+def _divided(where: str, owned: tuple[_Owned, _Owned], sides: tuple[Side, Side]) -> Divided:
+    """The steps of both sides by names that are compared."""
+    times: list[Counter[str]] = []
+    for mine, called, side in zip(owned, matched(*owned), sides, strict=True):
+        sums: Counter[str] = Counter()
+        for name, ns in mine.items():
+            sums[called[name]] += ns
+        rounded = round_to_sum([Fraction(ns, max(1, side.steps)) for ns in sums.values()], side.step_ns)  # type: ignore[misc]
+        times.append(Counter(dict(zip(sums, rounded, strict=True))))
+    rows = [SelfTime(name, times[0][name], times[1][name]) for name in dict.fromkeys((*times[0], *times[1]))]
+    return Divided(where, tuple(sorted(rows, key=lambda row: (-abs(row.delta_ns), row.name))))
+
+
+def _counted(trace: Trace, windows: Sequence[Window], *, per_step: bool) -> _Counted:
     events = trace.events
-    inside = _in_steps(events["start_ns"].to_numpy(), analysis) if per_step else np.ones(len(events), dtype=bool)
+    inside = _in_steps(events["start_ns"].to_numpy(), windows) if per_step else np.ones(len(events), dtype=bool)
     linked = link(events)
     rows = {
         "operator": np.flatnonzero(where(events["cat"], OPERATORS.__contains__) & inside),
@@ -70,18 +124,16 @@ def _counted(trace: Trace, analysis: TraceAnalysis, *, per_step: bool) -> _Count
         "launch": (calls := runtime_rows(events))[inside[calls]],
     }
     totals = {(kind, name): sums for kind, at in rows.items() for name, sums in _by_name(events, at).items()}
-    steps = len(analysis.steps) if per_step else 0
-    wall_ns = sum(step.window.wall_ns for step in analysis.steps) if per_step else analysis.window.wall_ns
-    side = Side(trace.path, steps, wall_ns, sum(len(at) for at in rows.values()))
+    wall_ns = sum(window.wall_ns for window in windows)
+    side = Side(trace.path, len(windows) if per_step else 0, wall_ns, sum(len(at) for at in rows.values()))
     chosen = np.flatnonzero(inside[linked.rows])
     return _Counted(
         side, totals, _by_operator(events, linked.rows[chosen], launching_operators(events, linked)[chosen])
     )
 
 
-def _in_steps(start_ns: Ints, analysis: TraceAnalysis) -> Bools:
-    begins = np.array([step.window.start_ns for step in analysis.steps], dtype=np.int64)
-    ends = begins + np.array([step.window.wall_ns for step in analysis.steps], dtype=np.int64)
+def _in_steps(start_ns: Ints, windows: Sequence[Window]) -> Bools:
+    begins, ends = np.array([window.bounds for window in windows], dtype=np.int64).T
     at = np.searchsorted(begins, start_ns, "right") - 1
     inside: Bools = (at >= 0) & (start_ns < ends[np.maximum(at, 0)])
     return inside

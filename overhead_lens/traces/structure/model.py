@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from overhead_lens.errors import require
+
 KINDS = ("operator", "kernel", "launch")
 STATUSES = ("appeared", "vanished", "changed", "same")
 
@@ -22,6 +24,44 @@ class Side:
     steps: int
     wall_ns: int
     events: int
+
+    @property
+    def step_ns(self) -> int:
+        """The mean step, or the window, rounded."""
+        steps = max(1, self.steps)
+        return (2 * self.wall_ns + steps) // (2 * steps)
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTime:
+    """What a name owns of the step of either side.
+
+    Attributes:
+        name: Without signature, file and what differs from run to run.
+        base_ns, new_ns: Per step (or in all), rounded so that all names sum to it.
+    """
+
+    name: str
+    base_ns: int
+    new_ns: int
+
+    @property
+    def delta_ns(self) -> int:
+        """How much longer the new side takes."""
+        return self.new_ns - self.base_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """The step of either side, divided among names: each instant belongs to the event that began last.
+
+    Attributes:
+        where: ``host`` for the busiest thread; else the number of a device, with its idle time.
+        names: They sum to ``Side.step_ns`` of either side; the largest absolute difference first.
+    """
+
+    where: str
+    names: tuple[SelfTime, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +111,7 @@ class StructureDelta:
         per_step: Whether counts and times were compared per step.
         changes: Every name of either side, largest absolute change of time first.
         swaps: Largest absolute change of time first.
+        divided: The step of the busiest threads, then of devices that both sides have.
     """
 
     base: Side
@@ -78,6 +119,14 @@ class StructureDelta:
     per_step: bool
     changes: tuple[StructureChange, ...]
     swaps: tuple[Swap, ...]
+    divided: tuple[Divided, ...] = ()
+
+    def __post_init__(self) -> None:
+        for divided in self.divided:
+            sums = (sum(each.base_ns for each in divided.names), sum(each.new_ns for each in divided.names))
+            require(
+                sums == (self.base.step_ns, self.new.step_ns), f"self times of {divided.where} do not sum to the step"
+            )
 
     @property
     def is_same(self) -> bool:

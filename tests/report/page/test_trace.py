@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from overhead_lens.report.page.charts import steps as drawing
+from overhead_lens.report.page.charts.axes import LONGER, SHORTER
+from overhead_lens.report.page.lanes import lanes_svg
+from overhead_lens.report.page.model import Area, Lanes
 from overhead_lens.report.page.ranks import traces_page
 from overhead_lens.report.page.structure import structure_page
 from overhead_lens.report.page.trace import trace_page
+from overhead_lens.traces import over_time
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.traces.ranks import Job
 from tests.comparison.test_structure import compared, mm
 from tests.drawn.timelines import CLASSIFIER, analyzer_of, timed
-from tests.report.page.seen import charts, headings, notes, tables, traces, words
+from tests.report.page.seen import charts, headings, notes, section, tables, traces, words
 from tests.traces.test_ranks import rank
 
 
@@ -51,7 +56,7 @@ def test_steps_are_stacked_budgets_and_the_slowest_is_marked() -> None:
     assert stacked.figure["layout"]["annotations"][0]["x"] == 2
     assert stacked.figure["layout"]["xaxis"]["ticktext"] == ["5", "6", "7", "8"]
     assert busy.figure["data"][0]["y"] == [50.0] * 4
-    assert "step 7 is the slowest, mostly by wait (+200 ns over the median step)" in words(page, "Steps over time")[-1]
+    assert "step 7 is the slowest, mostly by wait (+200 ns over the median step)" in words(page, "Over time")[-1]
 
 
 def test_many_steps_are_means_of_groups_with_the_longest_marked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +83,7 @@ def test_busy_and_idle_of_a_device_fill_its_span() -> None:
     assert {name for name in found if name.startswith("idle")} == {
         f"idle: {name}" for name, ns in device.idle_blame.items() if ns
     }
-    amounts, launches = tables(page, "Device")
+    (amounts,), (launches, _) = tables(page, "Device"), tables(page, "Launches")
     assert amounts.rows[0][:2] == ("busy", f"{device.busy_ns / device.span_ns:.1%}  {device.busy_ns} ns")
     assert launches.rows[0][:3] == ("device 0", "2", "8 ns")
 
@@ -107,6 +112,40 @@ def test_host_figures_and_what_was_counted() -> None:
     assert tables(page, heading)[0].rows == [("negative duration", "3")]
 
 
+def test_what_to_try_comes_first_then_the_picture_and_the_budgets() -> None:
+    page = trace_page(steps(100, 100, 300, 100), CLASSIFIER)
+    unfolded = [each.heading for each in page.sections if each.is_open]
+    assert unfolded == ["What to try, each saves at most (not to be added up)", "Over time", "Host", "Device"]
+    assert [heading for heading in headings(page) if heading in unfolded] == unfolded
+    assert len(section(page, unfolded[0]).blocks) <= 3
+
+
+def test_the_picture_over_time_is_the_budget_in_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(over_time, "MOST_BUCKETS", 4)
+    (lanes, _) = section(trace_page(steps(100, 100, 100, 100), CLASSIFIER), "Over time").blocks
+    (thread, host), (device, kinds) = lanes.lanes
+    assert (thread, {area.name: area.ns for area in host}) == (
+        "thread 10",
+        {"dispatcher": (6,) * 4, "launch": (4,) * 4, "wait": (90,) * 4},
+    )
+    assert (device, {area.name: area.ns for area in kinds if not area.name.startswith("idle")}) == (
+        "device 0",
+        {"compute": (50,) * 4},
+    )
+    assert (lanes.lengths_ns, lanes.marks) == ([100] * 4, [(at / 4, f"step {at + 5}") for at in range(4)])
+    assert [area.told for area in host] == ["dispatcher 24 ns (6.0%)", "launch 16 ns (4.0%)", "wait 360 ns (90.0%)"]
+
+
+def test_areas_stand_on_one_another_as_high_as_their_share() -> None:
+    areas = [Area("a", "#111111", (1, 1, 0), "a 2 ns"), Area("b", "#222222", (1, 1, 2), "b 4 ns")]
+    text = lanes_svg(Lanes([("lane", areas)], (2, 2, 4), ("0", "8 ns"), [(0.5, "step 1")], "all"), str)
+    assert re.findall('fill="(.*?)" d="(.*?)"', text) == [
+        ("#111111", "M0 120h2v-60h-2z"),
+        ("#222222", "M0 60h2v-60h-2zM2 120h1v-60h-1z"),
+    ]
+    assert '<line x1="1.50" x2="1.50"' in text
+
+
 def test_a_trace_of_nothing() -> None:
     page = trace_page(analyzer_of().analysis(), CLASSIFIER)
     assert (headings(page), page.answer) == ([], "The trace holds neither host nor device work.")
@@ -132,13 +171,18 @@ def test_ranks_side_by_side_and_the_slowest_in_detail() -> None:
 
 
 def test_what_changed_between_two_traces() -> None:
+    """Red is longer."""
     page = structure_page(compared(mm(3), mm(3, kernel="B", kernel_ns=20)), CLASSIFIER)
-    (chart,) = charts(page, "kernel: other counts")
+    assert page.answer.startswith("step 1.00 µs → 1.00 µs (1.00x)")
+    heading = "Device 0: self time per step, which sums to +0 ns"
+    (chart,) = charts(page, heading)
     (bars,) = chart.figure["data"]
-    assert (bars["x"], notes(chart)) == (
-        [40.0, -20.0],
-        ["<b>B</b>", "+40 ns, appeared", "<b>A</b>", "-20 ns, vanished"],
+    assert (bars["x"], notes(chart), bars["marker"]["color"]) == (
+        [40.0, -20.0, -20.0],
+        ["<b>B</b>", "+40 ns", "<b>(idle)</b>", "-20 ns", "<b>A</b>", "-20 ns"],
+        [LONGER, SHORTER, SHORTER],
     )
-    assert tables(page, "kernel: other counts")[0].rows[0] == ("+40 ns", "0 → 2", "appeared", "B")
+    assert tables(page, heading)[0].rows[0] == ("+40 ns", "0 ns", "40 ns", "B")
+    assert tables(page, "kernel: other counts")[0].rows[0] == ("0 → 2", "appeared", "B")
     (swaps,) = tables(page, "other kernels under the same operator")
     assert swaps.rows == [("aten::mm", "-", "2x 20 ns", "A"), ("", "+", "2x 40 ns", "B")]

@@ -230,7 +230,7 @@ def test_they_are_printed_and_asked_for() -> None:
     analyzer = Analyzer(trace, CLASSIFIER)
     analysis = analyzer.analysis()
     out = StringIO()
-    print_analysis(Console(file=out, width=120), analysis)
+    print_analysis(Console(file=out, width=120), analysis, whole=True)
     assert "collectives, the most exposed first; 0 ns of 40 ns hidden behind compute" in out.getvalue()
     assert "3.20 GB/s" in out.getvalue()
     sql = "select kind, process_group, number, exposed_ns, bytes, group_size, bus_gb_s, step from collectives order by start_ns"

@@ -239,7 +239,7 @@ def test_the_terminal_tells_it_in_few_lines_and_hostile_names_stay_text() -> Non
         work(5, 40, hostile, **{OCCUPANCY: 12, BLOCKS: 0.5, WARPS: 3}), work(50, 10, "HtoD", "gpu_memcpy", bytes=640),
     ).analysis()  # fmt: skip
     out = StringIO()
-    print_analysis(Console(file=out, width=100), analysis)
+    print_analysis(Console(file=out, width=100), analysis, whole=True)
     assert "\x1b" not in out.getvalue()
     text = " ".join(out.getvalue().split())
     assert "occupancy 12 % by Kineto's estimate; 100% of it with less than one block for each SM" in text

@@ -136,7 +136,7 @@ def test_the_text_names_the_peak_and_escapes_names() -> None:
         timed(100, 50, "aten::view"),
     ]  # fmt: skip
     out = StringIO()
-    print_analysis(Console(file=out, width=120), analyzer_of(*entries).analysis())
+    print_analysis(Console(file=out, width=120), analyzer_of(*entries).analysis(), whole=True)
     text = out.getvalue()
     assert "memory of cuda:0: peak 2.10 MB live at 5 ns" in text
     assert "1.05 MB  50.0%          (before the recording)" in text

@@ -46,6 +46,7 @@ def _categories(host: Sequence[HostCategory], per: str) -> Chart:
             "range": [len(shown) - 0.5, -0.5],
             "fixedrange": True,
             "showgrid": False,
+            "zeroline": False,
         },
         "annotations": [
             {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead_lens.report.page.model import Section, Table, Text
+from overhead_lens.report.page.model import Block, Section, Table, Text
 from overhead_lens.report.text.recorded import launches as told
 from overhead_lens.traces.launch_figures.batches import Batches
 from overhead_lens.traces.launch_figures.model import DeviceLaunches
@@ -17,15 +17,16 @@ _EXPLAINED = (
 )
 
 
-def launch_sections(devices: Sequence[DeviceLaunches]) -> Iterator[Section]:
-    """One section; none without a device."""
+def launch_blocks(devices: Sequence[DeviceLaunches]) -> Iterator[Block]:
+    """What the launches took, in words and step by step; nothing without a device."""
     if not devices:
         return
     lines = [line for device in devices for line in (told.queueing(device), told.rates(device))]
     heads, rows = told.cells(devices)
     more = len(rows) - _MOST_ROWS
     lines += [f"{more} rows are left out; --json has them."] if more > 0 else []
-    yield Section("Launches", [Text([_EXPLAINED, *lines]), Table(heads, rows[:_MOST_ROWS], frozenset(range(2, 10)))])
+    yield Text([_EXPLAINED, *lines])
+    yield Table(heads, rows[:_MOST_ROWS], frozenset(range(2, 10)))
 
 
 def batch_sections(batches: Batches) -> Iterator[Section]:

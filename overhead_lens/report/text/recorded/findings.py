@@ -1,60 +1,70 @@
-"""What could be spared by a recorded trace, in the terminal: at most so much, by what, where."""
+"""What to try, as a recorded trace says: what it saves at most, where it was found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from overhead_lens.report.text.blocks import Cells, cut, cut_front, section
+from overhead_lens.report.text.blocks import cut_front, section
 from overhead_lens.report.text.figures import plain_figures
 from overhead_lens.report.text.plain import plain
-from overhead_lens.taxonomy.names import kernel_name
-from overhead_lens.traces.findings.model import Finding
+from overhead_lens.traces.findings.model import Evidence, Finding
+from overhead_lens.traces.findings.sentences import short_name
 from overhead_lens.units import format_ns
 
-_TOP = 4
+HEADING = "what to try, each saves at most (not to be added up)"
+MOST_FINDINGS = 3
 _LEAST_SHARE = 0.005
-_MOST_NAMES = 3
 _MOST_PLACE = 60
+_MOST_EVIDENCE = 3
 
 
-def finding_blocks(findings: Sequence[Finding], window_ns: int) -> Iterator[RenderableType]:
-    """What is printed: the first few, each with what to try and where."""
-    shown = [each for each in findings if each.bound_ns >= _LEAST_SHARE * window_ns][:_TOP]
+class Row(NamedTuple):
+    """A finding in words: a sentence, what it rests on, what its time overlaps with, what to try."""
+
+    title: str
+    evidence: str
+    overlaps: str
+    remedy: str
+
+
+def finding_blocks(findings: Sequence[Finding], *, whole: bool) -> Iterator[RenderableType]:
+    """What is printed: the first few with what to try; or all, with what they rest on."""
+    shown = findings if whole else [each for each in findings if each.share >= _LEAST_SHARE][:MOST_FINDINGS]
     if not shown:
         return
     table = plain_figures()
-    for name, align in (("", "right"), ("", "right"), ("", "left")):
-        table.add_column(name, justify=align)  # type: ignore[arg-type]
-    for each, (bound, share, name, *_) in zip(shown, cells(shown, window_ns)[1], strict=True):
-        first = _evidence(each, 1)
-        said = Text.assemble(name, f": {each.summary}", (f"\n{first}\ntry: {each.remedy}", "dim"))
-        table.add_row(Text(bound), Text(share), said)
-    yield section("what could be spared, each at most (not to be added up)", table)
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("")
+    for number, row in enumerate(rows(shown), 1):
+        grey = [*([row.evidence, row.overlaps] if whole else []), f"try: {row.remedy}"]
+        said = Text.assemble((row.title, "bold"), ("".join(f"\n{line}" for line in grey if line), "dim"))
+        table.add_row(Text(f"{number}."), said)
+    yield section(HEADING, table)
 
 
-def cells(findings: Sequence[Finding], window_ns: int) -> Cells:
-    """A row for each."""
-    heads = ("at most", "of the window", "finding", "evidence", "found", "what to try")
-    return heads, [
-        (
-            format_ns(each.bound_ns),
-            f"{each.bound_ns / window_ns:.1%}" if window_ns else "-",
-            each.id + (f" (device {each.device})" if each.device else ""),
-            _evidence(each, _MOST_NAMES),
-            each.summary,
-            each.remedy,
-        )
-        for each in findings
-    ]
+def rows(findings: Sequence[Finding]) -> list[Row]:
+    """A row for each; of several devices each names its own."""
+    several = len({each.device for each in findings if each.device}) > 1
+    return [_row(each, f"device {each.device}: " if several and each.device else "") for each in findings]
 
 
-def _evidence(finding: Finding, most: int) -> str:
-    named = [
-        f"{each.count:,}x {cut(plain(kernel_name(each.name)), _MOST_PLACE)} {format_ns(each.ns)}"
-        for each in finding.evidence[:most]
-    ]
-    place = cut_front(plain(finding.line), _MOST_PLACE)
-    return "; ".join([", ".join(named), *([f"at {place}"] if place else [])])
+def _row(finding: Finding, device: str) -> Row:
+    said = plain(f"{device}{finding.sentence}")
+    overlaps = f"its time overlaps with {', '.join(finding.overlaps)}" if finding.overlaps else ""
+    return Row(
+        f"{said[:1].upper()}{said[1:]}.",
+        "; ".join(map(_evidence, finding.evidence[:_MOST_EVIDENCE])),
+        overlaps,
+        finding.remedy,
+    )
+
+
+def _evidence(evidence: Evidence) -> str:
+    at = " in ".join(part for part in (cut_front(plain(evidence.line), _MOST_PLACE), plain(evidence.module)) if part)
+    return f"{evidence.count:,}x {plain(short_name(evidence.name))} {format_ns(evidence.ns)}" + (
+        f" at {at}" if at else ""
+    )

@@ -1,0 +1,53 @@
+"""The picture over time of an analyzed trace: the busiest thread by category, devices by kind and by what they idle for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from overhead_lens.report.page.charts.axes import paled
+from overhead_lens.report.page.model import Area, Block, Lanes
+from overhead_lens.taxonomy.categories import INKS, QUEUE
+from overhead_lens.traces.model import Lane, OverTime, TraceStep
+from overhead_lens.traces.over_time import IDLE
+from overhead_lens.units import format_ns
+
+KIND_INKS = {"compute": "#54a24b", "communication": "#aa3377", "both at once": "#666633", "copy": "#66ccee"}
+IDLE_INKS = {**INKS, QUEUE: "#808080"}
+_MOST_DEVICES = 8
+_MOST_MARKS, _MOST_NAMED = 200, 20
+_TICKS = 5
+
+
+def strip(over_time: OverTime, steps: Sequence[TraceStep], thread: str) -> Iterator[Block]:
+    """The lanes; nothing for a trace without any."""
+    lanes = over_time.lanes[: 1 + _MOST_DEVICES]
+    if not lanes:
+        return
+    edges = over_time.edges_ns
+    start_ns, wall_ns = edges[0], max(1, edges[-1] - edges[0])
+    every = max(1, len(steps) // _MOST_MARKS), max(1, len(steps) // _MOST_NAMED)
+    yield Lanes(
+        [(f"device {lane.device}" if lane.device else thread, _areas(lane, wall_ns)) for lane in lanes],
+        [end - start for start, end in pairwise(edges)],
+        [format_ns(wall_ns * at / (_TICKS - 1)) if at else "0" for at in range(_TICKS)],
+        [
+            ((step.window.start_ns - start_ns) / wall_ns, "" if at % every[1] else f"step {step.step}")
+            for at, step in enumerate(steps)
+            if not at % every[0]
+        ],
+        f"The window of {format_ns(wall_ns)} over time: the busiest thread by category, devices by kind of work.",
+    )
+
+
+def _areas(lane: Lane, wall_ns: int) -> list[Area]:
+    return [
+        Area(name, _ink(name), ns, f"{name} {format_ns(sum(ns))} ({sum(ns) / wall_ns:.1%})")
+        for name, ns in lane.ns.items()
+    ]
+
+
+def _ink(name: str) -> str:
+    if name.startswith(IDLE):
+        return paled(IDLE_INKS[name.removeprefix(IDLE)])
+    return KIND_INKS.get(name) or INKS[name]

@@ -1,0 +1,95 @@
+"""The headline of recorded traces: the cause, in words, and what would tell more."""
+
+from __future__ import annotations
+
+from overhead_lens.report.text.plain import plain
+from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
+from overhead_lens.traces.model import DeviceBudget, TraceAnalysis
+from overhead_lens.traces.ranks import Job, RanksAnalysis
+from overhead_lens.units import format_bytes, format_ns
+
+_IDLES = 0.1
+NO_CAUSE = "No single cause"
+
+
+def headline(analysis: TraceAnalysis) -> str:
+    """The cause of a trace, as far as it tells, and how it would tell more."""
+    return " ".join([_cause(analysis), *_hints(analysis)])
+
+
+def job_headline(job: Job) -> str:
+    """The cause over all ranks; of a single trace its own."""
+    if job.ranks is not None:
+        return ranks_headline(job.ranks)
+    read = [result for result in job.results if isinstance(result, TraceAnalysis)]
+    return headline(read[0]) if len(read) == 1 else ""
+
+
+def ranks_headline(ranks: RanksAnalysis) -> str:
+    """Who holds the job up, and by what; else that nobody does."""
+    if not ranks.findings:
+        return f"No rank holds the others up: the slowest is rank {plain(ranks.slowest)}."
+    return f"{_capital(plain(ranks.findings[0].sentence))}."
+
+
+def _cause(analysis: TraceAnalysis) -> str:
+    if not analysis.host and not analysis.devices:
+        if analysis.memory:
+            largest = max(analysis.memory, key=lambda memory: memory.peak_bytes)
+            return f"A memory snapshot: most is live on {plain(largest.device)}, {format_bytes(largest.peak_bytes)}."
+        return "The trace holds neither host nor device work."
+    first = analysis.findings[0] if analysis.findings else None
+    if first is None:
+        return f"{NO_CAUSE}: {_state(analysis)}."
+    said = plain(first.sentence)
+    if first.share < CAUSE_SHARE:
+        return f"{NO_CAUSE}: {_state(analysis)}; at most {first.share:.0%} is one thing: {said}."
+    return f"{_capital(_idling(analysis, first) + said)}."
+
+
+def _idling(analysis: TraceAnalysis, first: Finding) -> str:
+    """How long the device idles, before a cause on the host."""
+    device = _idlest(analysis)
+    if device is None or first.category in ("compute", "communication", "copy"):
+        return ""
+    idle = device.idle_ns / device.span_ns if device.span_ns else 0.0
+    return f"{_named(analysis, device)} idles {idle:.0%}: " if idle >= _IDLES else ""
+
+
+def _state(analysis: TraceAnalysis) -> str:
+    """What the time is mostly, where there is no cause."""
+    device = _idlest(analysis)
+    if device is None:
+        most = max(analysis.host, key=lambda category: category.ns)
+        return f"no device work, and the busiest thread spends {most.share:.0%} in {most.category}"
+    kinds = device.kinds
+    span_ns = max(1, device.span_ns)
+    parts = [("computes", kinds.compute_ns), ("only communicates", kinds.communication_ns - kinds.overlap_ns)]
+    told = [f"{what} {ns / span_ns:.0%}" for what, ns in parts if ns]
+    return f"{_named(analysis, device)} " + ", ".join([*told, f"idles {device.idle_ns / span_ns:.0%}"])
+
+
+def _idlest(analysis: TraceAnalysis) -> DeviceBudget | None:
+    return min(analysis.devices, key=lambda device: device.busy_ns / max(1, device.span_ns), default=None)
+
+
+def _named(analysis: TraceAnalysis, device: DeviceBudget) -> str:
+    return "the device" if len(analysis.devices) == 1 else f"device {plain(device.device)}"
+
+
+def _hints(analysis: TraceAnalysis) -> list[str]:
+    """What a recording would have to hold for the trace to tell more, the most important first, and one only."""
+    first = analysis.findings[0] if analysis.findings else None
+    if not analysis.host:
+        return ["Record with activities=[CPU, CUDA] to see what the host does."] if analysis.devices else []
+    if "truncated" in analysis.issues:
+        return [f"The file is cut off: this is of its first {format_ns(analysis.window.wall_ns)}."]
+    if (analysis.world_size or 1) > 1 and first is not None and first.id == "exposed_communication":
+        return [f"Analyze the traces of all {analysis.world_size} ranks together to see whether one comes late."]
+    if first is not None and not first.line and first.category not in ("compute", "communication", "copy"):
+        return ["Record with with_stack=True to see which line."]
+    return []
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

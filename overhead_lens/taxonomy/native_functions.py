@@ -1,0 +1,57 @@
+"""Which C functions of a trace with stacks are other packages'.
+
+torch.profiler names a C function without its module: ``<built-in function zoom_shift>``. A method tells the type that it is of,
+``<built-in method astype of numpy.ndarray object at 0x7f..>``, and a function is taken for its caller's, if that is a file of a
+package, unless the interpreter, its standard library or torch has one of that name.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import importlib.util
+import re
+import sys
+from functools import cache
+
+_METHOD = re.compile(r"<(?:built-in )?method '?\w*'? of '?(?P<type>[\w.]+)'? object")
+_FUNCTION = re.compile(r"<built-in function (?P<name>\w+)>")
+_CALLER = re.compile(r"(?:.*/(?:site|dist)-packages/)?(?P<package>[A-Za-z_]\w*)/.*\(\d+\): ")
+_OF_TORCH = re.compile(
+    r"_?(cuda|xpu|mps|mtia)_|_reinterpret_tensor|.*torch|.*(grad|autocast|inference|tracing|compiling)"
+)
+_TORCH = frozenset({"torch", "pybind11_builtins"})
+_STANDARD = (
+    "math time posix itertools operator _functools _struct _json _random zlib gc sys _thread _io _abc _socket select _pickle _codecs "
+    "binascii _contextvars _weakref marshal _hashlib unicodedata _bisect _heapq _signal _collections _warnings _imp _opcode _string"
+).split()
+
+
+@cache
+def is_other_package(function: str, caller: str) -> bool:
+    """Whether ``function`` is native code of a package that is neither the interpreter's nor torch's.
+
+    Args:
+        function: Name of its event.
+        caller: Name of the event around it.
+    """
+    if method := _METHOD.match(function):
+        package, _, rest = method["type"].partition(".")
+        return bool(rest) and package not in _TORCH and package not in sys.stdlib_module_names
+    named, around = _FUNCTION.match(function), _CALLER.match(caller)
+    if named is None or around is None or _OF_TORCH.match(named["name"]) or named["name"] in _interpreters():
+        return False
+    return around["package"] not in _TORCH and around["package"] not in sys.stdlib_module_names
+
+
+def package_of(caller: str) -> str:
+    """The package that a Python function's file is of; empty for a file of its own."""
+    found = _CALLER.match(caller)
+    return "" if found is None else found["package"]
+
+
+@cache
+def _interpreters() -> frozenset[str]:
+    """Names of the interpreter's own C functions."""
+    there = [module for module in _STANDARD if importlib.util.find_spec(module) is not None]
+    return frozenset(dir(builtins)).union(*(dir(importlib.import_module(module)) for module in there))

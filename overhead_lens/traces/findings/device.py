@@ -1,0 +1,168 @@
+"""Findings about a device: what it does alone, and what its host lets it idle with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from overhead_lens.stats.values import Ints
+from overhead_lens.taxonomy.categories import BLAME
+from overhead_lens.taxonomy.rules import Attribution
+from overhead_lens.traces.columns import passing
+from overhead_lens.traces.device import COMMUNICATION, COMPUTE, COPY, DeviceTimeline
+from overhead_lens.traces.findings.host import idle_by, launching, long_stretches
+from overhead_lens.traces.findings.recorded import Found, Recorded, Told
+from overhead_lens.traces.intervals import Union, both, joined, union, without
+from overhead_lens.traces.launch_figures.bound import NOT_THE_HOST
+
+_ELEMENTWISE = re.compile(r"elementwise_kernel|triton_poi_|CatArrayBatchedCopy")
+_WAITS = Attribution("wait", "device")
+_BOUND_SHARE = 0.5
+COMPUTES = "device_bound"
+_OF_HOST = [name for name in BLAME if name not in NOT_THE_HOST]
+
+_COMMUNICATES = Told(
+    "exposed_communication",
+    "communication",
+    "the device only communicates, and what comes next waits for it",
+    "overlap it with compute (buckets of DDP, prefetching of FSDP), fewer and larger or smaller messages; analyze all ranks "
+    "together to see whether one comes late",
+)
+_COPIES = Told(
+    "exposed_copies",
+    "copy",
+    "the device only copies, and what comes next waits for it",
+    "copy on a stream of its own while the step before computes; keep on the device what is used again",
+)
+_COMPUTES = Told(
+    COMPUTES,
+    "compute",
+    "the device computes, and the host is ahead of it",
+    "nothing on the host spares this: faster, fewer or lower-precision kernels",
+)
+_HOST = Told(
+    "host_bound",
+    "launch",
+    "the device waits for the host, which launches its work piece by piece",
+    "fewer launches per step: torch.compile, larger batches, CUDA graphs",
+)
+_GRAPHS = Told(
+    "graphs_could_close_idle",
+    "launch",
+    "the device idles while the host prepares launches one by one",
+    'capture the step as a CUDA graph: torch.compile(mode="reduce-overhead") or torch.cuda.graph',
+)
+_FUSIBLE = Told(
+    "fusible_kernels",
+    "launch",
+    "elementwise kernels follow one another on a stream, each with a launch of its own",
+    "torch.compile fuses them into one kernel",
+)
+
+
+def device_causes(recorded: Recorded) -> Iterator[Found]:
+    """Time in which a device does one kind of work alone while more is launched, or its host waits for it.
+
+    Were this work gone, what waits for it could begin as much sooner. Where nothing waits, the host decides.
+    """
+    waits = recorded.spent(_WAITS.__eq__)
+    for device in recorded.devices:
+        compute, communication, copy = (device.by_kind[kind] for kind in (COMPUTE, COMMUNICATION, COPY))
+        for told, kind, alone in (
+            (_COMMUNICATES, COMMUNICATION, without(communication, joined([compute, copy]))),
+            (_COPIES, COPY, without(copy, joined([compute, communication]))),
+            (_COMPUTES, COMPUTE, compute),
+        ):
+            if kind == COMPUTE and compute.total_ns < _BOUND_SHARE * recorded.wall_ns:
+                continue
+            when = both(alone, joined([waits, _queued(recorded, device, kind)]))
+            work = np.flatnonzero(device.kind == kind)
+            ends = device.start_ns[work] + recorded.events["dur_ns"].to_numpy()[device.linked.rows[work]]
+            ns = when.before(ends) - when.before(device.start_ns[work])
+            counts = np.flatnonzero(ns)
+            if len(counts):
+                named = recorded.of_work(device, work[counts], ns[counts])
+                launch = int(device.linked.launch[work[np.argmax(ns)]])
+                place = recorded.place_of_row(launch)
+                yield from recorded.found(told, when.total_ns, when, named, place, str(device.number))
+
+
+def _queued(recorded: Recorded, device: DeviceTimeline, kind: int) -> Union:
+    """When work had been launched and had not begun: other work than communication or copies, where it is about these.
+
+    What has no launch in the trace may have been launched long before.
+    """
+    waiting = np.flatnonzero((device.kind != kind) | (kind == COMPUTE))
+    launch = device.linked.launch[waiting]
+    called = np.where(launch >= 0, recorded.events["start_ns"].to_numpy()[launch], recorded.analysis.window.start_ns)
+    return union(called, device.start_ns[waiting] - called)
+
+
+def host_bound(recorded: Recorded, known: Union) -> Iterator[Found]:
+    """Idle time of a device between its first and last work that its host is blamed for, where that is most of the idle time.
+
+    What a host does in stretches of its own (``known``, and long stretches without a launch) is not launching and does not count.
+    Of the same time graphs close what ends with work that was launched by itself: a graph launches all of its work at once.
+    """
+    for device in recorded.devices:
+        number = str(device.number)
+        budget = next(each for each in recorded.analysis.devices if each.device == number)
+        when = without(idle_by(device, _OF_HOST), joined([known, long_stretches(recorded, device, known)]))
+        if not when.total_ns:
+            continue
+        blamed = {name: both(when, idle_by(device, (name,))).total_ns for name in _OF_HOST}
+        told = [replace(each, category=max(_OF_HOST, key=blamed.__getitem__)) for each in (_HOST, _GRAPHS)]
+        gaps = (device.busy.end_ns[:-1], device.busy.start_ns[1:])
+        following = np.searchsorted(device.start_ns, gaps[1], "left")
+        alone = (device.linked.launch[following] >= 0) & ~device.linked.is_graph[following]
+        place = recorded.place_of_row(_launch_after_the_longest(device, when, gaps, following))
+        if when.total_ns > budget.idle_ns / 2:
+            named = recorded.frames(when, launching(recorded, device))
+            yield from recorded.found(told[0], when.total_ns, when, named, place, number)
+        closing = both(when, union(gaps[0][alone], (gaps[1] - gaps[0])[alone]))
+        named = recorded.frames(closing, launching(recorded, device))
+        yield from recorded.found(told[1], closing.total_ns, closing, named, place, number)
+
+
+def _launch_after_the_longest(device: DeviceTimeline, when: Union, gaps: tuple[Ints, Ints], following: Ints) -> int:
+    """Row of the launch of what ends the gap with the most time in ``when``; -1 for none."""
+    if not len(gaps[0]):
+        return -1
+    return int(device.linked.launch[following[np.argmax(when.before(gaps[1]) - when.before(gaps[0]))]])
+
+
+def fusible_kernels(recorded: Recorded) -> Iterator[Found]:
+    """Launch time of elementwise kernels that follow one another on a stream, but for the longest launch of each run.
+
+    Whether they can be fused depends on the data between them, which a trace does not hold: so this is a bound.
+    """
+    name = recorded.events["name"].cat
+    elementwise = passing(name.categories, lambda text: _ELEMENTWISE.search(text) is not None)
+    codes = name.codes.to_numpy()
+    starts_ns, lengths_ns = recorded.events["start_ns"].to_numpy(), recorded.events["dur_ns"].to_numpy()
+    for device in recorded.devices:
+        order, run = _runs(recorded, device, elementwise[codes[device.linked.rows]])
+        if not len(order):
+            continue
+        launch = device.linked.launch[order]
+        calls_ns = lengths_ns[launch]
+        first = np.flatnonzero(np.append(True, run[1:] != run[:-1]))
+        when = union(starts_ns[launch], calls_ns)
+        bound_ns = min(int(calls_ns.sum() - np.maximum.reduceat(calls_ns, first).sum()), recorded.at_most(when))
+        longest = int(launch[first[np.argmax(np.diff(np.append(first, len(run))))]])
+        named = recorded.of_work(device, order, calls_ns)
+        yield from recorded.found(_FUSIBLE, bound_ns, when, named, recorded.place_of_row(longest), str(device.number))
+
+
+def _runs(recorded: Recorded, device: DeviceTimeline, chosen: Ints) -> tuple[Ints, Ints]:
+    """Device events in runs of two and more chosen ones on a stream, launched one by one: their order and run."""
+    stream = recorded.events["stream"].to_numpy()[device.linked.rows]
+    order = np.lexsort((device.start_ns, stream))
+    able = (chosen & (device.linked.launch >= 0) & ~device.linked.is_graph)[order]
+    breaks = ~able | np.append(True, stream[order][1:] != stream[order][:-1]) | np.append(True, ~able[:-1])
+    run = np.cumsum(breaks)
+    kept = able & (np.bincount(run, weights=able)[run] > 1)
+    return order[kept], run[kept]

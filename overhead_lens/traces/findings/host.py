@@ -1,0 +1,284 @@
+"""Findings about what a host does itself: it loads data, compiles, captures, gets memory, steps optimizers, runs Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from overhead_lens.stats.values import Ints
+from overhead_lens.taxonomy.categories import BLAME
+from overhead_lens.taxonomy.rules import Attribution
+from overhead_lens.traces.columns import passing
+from overhead_lens.traces.device import DeviceTimeline
+from overhead_lens.traces.findings.model import Evidence
+from overhead_lens.traces.findings.recorded import LONG, Found, Recorded, Told
+from overhead_lens.traces.host_budget import ENGINE, ThreadPieces
+from overhead_lens.traces.intervals import NOTHING, Union, both, joined, union, without
+from overhead_lens.traces.launch_figures.bound import NOT_THE_HOST
+
+_LOADING = re.compile(r"enumerate\(DataLoader\)#|(.*/)?torch/utils/data/dataloader\.py\(\d+\): __next__$")
+_DRIVER_ALLOCATIONS = re.compile(r"(cuda|hip)(Malloc|Free|MallocManaged|HostAlloc|FreeHost|HostMalloc|HostFree)$")
+_BEGINS_CAPTURE, _ENDS_CAPTURE = (re.compile(rf"(cuda|hip)Stream{word}Capture") for word in ("Begin", "End"))
+_OPTIMIZER = re.compile(
+    r"Optimizer\.step#(Adam|AdamW|SGD|Adagrad|RMSprop|NAdam|RAdam|Adamax|Adadelta|Rprop|ASGD)\.step$"
+)
+_FUSED = re.compile(r"aten::_(foreach|fused)_")
+_BACKWARD = re.compile(r"backward", re.IGNORECASE)
+_OWN_PYTHON = frozenset({"user", "library", "extension", "gc", "import"})
+_FUSED_OPERATORS = 20
+_LEAST_USUAL_NS = 1_000
+
+_DATA = Told(
+    "data_loading",
+    "wait",
+    "the loop waits for its next batch, or makes it itself",
+    "more workers, persistent_workers=True, pin_memory=True, a larger prefetch_factor; cheaper transforms, or on the device",
+)
+_COMPILE = Told(
+    "compilation",
+    "compile",
+    "functions are compiled within the recording",
+    "warm up before recording; if it goes on: TORCH_LOGS=recompiles says why, mark_dynamic and fewer graph breaks help",
+)
+_CAPTURE = Told(
+    "graph_capture",
+    "launch",
+    "a graph is captured, so that nothing that is launched runs",
+    "nothing, if it is captured once and replayed: record the replays",
+)
+_MEMORY = Told(
+    "driver_allocations",
+    "allocation",
+    "memory is got from the driver, or given back to it, within the recording",
+    "warm up before measuring; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; no empty_cache() within a step",
+)
+_GROWTH = Told(
+    "memory_growth",
+    "allocation",
+    "live memory grows from step to step, and the driver is asked for more",
+    "release what is kept: losses and outputs that hold their graph (loss.item(), detach()), lists that grow",
+)
+_LAUNCHES = Told(
+    "slow_launches",
+    "launch",
+    "some calls to the driver hold the host far longer than it takes to launch",
+    "warm up before recording (first launches load code and create handles); a full queue holds launches back as well",
+)
+_UNFUSED = Told(
+    "unfused_optimizer",
+    "dispatcher",
+    "the optimizer runs several small operators for each parameter",
+    "fused=True, or foreach=True, of the optimizer",
+)
+_PYTHON = Told(
+    "host_python",
+    "python",
+    "the host works in Python and launches nothing meanwhile",
+    "a profile of the function that is named: do less of it, or do it in another process",
+)
+_WORK = Told(
+    "host_work",
+    "dispatcher",
+    "the host works on its own and launches nothing meanwhile",
+    "do it on the device, or while the device has work queued",
+)
+_STARVED = Told(
+    "starved_backward",
+    "dispatcher",
+    "the thread of the backward pass does not get on between two of its nodes",
+    "threads that hold the interpreter's lock meanwhile: move them to processes; no Python hooks in backward",
+)
+
+
+def host_causes(recorded: Recorded) -> Iterator[Found]:
+    """What a host is known to do in stretches of their own."""
+    for finder in (_loading, _compiling, _capturing, _memory, _slow_launches, _optimizer, _starved):
+        yield from finder(recorded)
+
+
+def _loading(recorded: Recorded) -> Iterator[Found]:
+    """Time in which a thread waited for the next batch of a DataLoader, or made it itself."""
+    calls = recorded.calls(passing(recorded.host.names, lambda text: _LOADING.match(text) is not None))
+    yield from _stretches(recorded, _DATA, calls, recorded.spans(calls))
+
+
+def _compiling(recorded: Recorded) -> Iterator[Found]:
+    """Time in which any thread compiled."""
+    when = recorded.spent(_compiles)
+    if when.total_ns:
+        threads = [
+            thread
+            for thread in recorded.threads.values()
+            if passing(thread.attributions, _compiles)[thread.attribution].any()
+        ]
+        named = recorded.frames(when, threads)
+        yield from recorded.found(_COMPILE, recorded.at_most(when), when, named, _place_of(named))
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.match(text) is not None
+
+
+def _compiles(attribution: Attribution) -> bool:
+    return attribution.category == "compile"
+
+
+def _capturing(recorded: Recorded) -> Iterator[Found]:
+    """Time from the call that begins a capture to the end of the next that ends one on its thread."""
+    host = recorded.host
+    begins, ends = (
+        recorded.calls(passing(host.names, partial(_matches, marks))) for marks in (_BEGINS_CAPTURE, _ENDS_CAPTURE)
+    )
+    pairs = []
+    for begin in begins.tolist():
+        after = ends[(host.thread[ends] == host.thread[begin]) & (host.start_ns[ends] >= host.start_ns[begin])]
+        if len(after):
+            end = int(after[np.argmin(host.start_ns[after])])
+            pairs.append((int(host.start_ns[begin]), int(host.start_ns[end] + host.dur_ns[end])))
+    starts, until = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    yield from _stretches(recorded, _CAPTURE, begins, union(starts, until - starts))
+
+
+def _memory(recorded: Recorded) -> Iterator[Found]:
+    """Time of the calls that get memory from the driver or give it back, most of which wait for the device."""
+    calls = recorded.calls(passing(recorded.host.names, lambda text: _DRIVER_ALLOCATIONS.match(text) is not None))
+    if not len(calls):
+        return
+    when = recorded.spans(calls)
+    longest = int(calls[np.argmax(recorded.host.dur_ns[calls])])
+    named, place = recorded.of_calls(calls, recorded.host.dur_ns[calls]), recorded.place(longest)
+    growing = [memory for memory in recorded.analysis.memory if memory.grows and memory.device != "cpu"]
+    if growing and growing[0].kept:
+        kept = growing[0].kept[0]
+        named = (*named, Evidence(kept.operator, kept.blocks, 0, kept.module, kept.line))
+        place = (kept.module, kept.line)
+    yield from recorded.found(_GROWTH if growing else _MEMORY, recorded.at_most(when), when, named, place)
+
+
+def _slow_launches(recorded: Recorded) -> Iterator[Found]:
+    """Time of calls that launch beyond the usual (median), of those that take at least ``LONG`` times as long."""
+    host = recorded.host
+    launches = np.array([each.category == "launch" for each in host.attributions])[host.attribution]
+    ends_ns = host.start_ns + host.dur_ns
+    calls = np.flatnonzero(launches & host.runtime & (host.dur_ns > 0) & (recorded.waits_from_ns >= ends_ns))
+    if not len(calls):
+        return
+    usual_ns = max(_LEAST_USUAL_NS, int(np.percentile(host.dur_ns[calls], 50, method="lower")))
+    slow = calls[host.dur_ns[calls] >= LONG * usual_ns]
+    if not len(slow):
+        return
+    beyond_ns = host.dur_ns[slow] - usual_ns
+    when = union(host.start_ns[slow] + usual_ns, beyond_ns)
+    longest = int(slow[np.argmax(beyond_ns)])
+    named = recorded.of_calls(slow, beyond_ns)
+    yield from recorded.found(_LAUNCHES, recorded.at_most(when), when, named, recorded.place(longest))
+
+
+def _optimizer(recorded: Recorded) -> Iterator[Found]:
+    """Time of steps of an optimizer that runs operator by operator, less what is estimated to be kernels on the host."""
+    host = recorded.host
+    steps = recorded.calls(passing(host.names, lambda text: _OPTIMIZER.match(text) is not None))
+    if not len(steps):
+        return
+    when = recorded.spans(steps)
+    inside = np.flatnonzero(host.operator & when.holds(host.start_ns) & np.isin(host.thread, host.thread[steps]))
+    fused = passing(host.names, lambda text: _FUSED.match(text) is not None)[host.name[inside]]
+    if fused.any() or len(inside) <= _FUSED_OPERATORS * len(steps):
+        return
+    kernels_ns = int(recorded.kernel_ns[inside].sum())
+    named = recorded.frames(when, _threads_of(recorded, steps))
+    bound_ns = min(recorded.at_most(when), when.total_ns - kernels_ns)
+    yield from recorded.found(
+        _UNFUSED, bound_ns, when, named, recorded.place(int(steps[np.argmax(host.dur_ns[steps])]))
+    )
+
+
+def _starved(recorded: Recorded) -> Iterator[Found]:
+    """Time of a backward pass between two nodes, in gaps of ``LONG`` times the median, in which no device works either."""
+    long = [NOTHING]
+    for thread in recorded.threads.values():
+        gaps = np.flatnonzero(passing(thread.names, ENGINE.__eq__)[thread.name])
+        if len(gaps):
+            gaps = gaps[thread.dur_ns[gaps] >= LONG * np.percentile(thread.dur_ns[gaps], 50, method="lower")]
+            long.append(union(thread.start_ns[gaps], thread.dur_ns[gaps]))
+    when = without(joined(long), joined([device.busy for device in recorded.devices]))
+    if when.total_ns:
+        threads = [thread for thread in recorded.threads.values() if not thread.timeline.is_autograd]
+        yield from recorded.found(_STARVED, recorded.at_most(when), when, recorded.frames(when, threads))
+
+
+def long_host_work(recorded: Recorded, known: Union) -> Iterator[Found]:
+    """Time in which the host worked on its own, beyond ``known``.
+
+    With a device: idle time of the window while its host launched nothing for ``LONG`` times the median stretch between two
+    launches, and no wait is to blame. Without: what the busiest thread spends in Python other than torch's.
+    """
+    for device in recorded.devices:
+        when = long_stretches(recorded, device, known)
+        if when.total_ns:
+            by = {name: both(when, idle_by(device, (name,), inside=False)).total_ns for name in BLAME}
+            told = _PYTHON if max(by, key=lambda name: by[name]) == "python" else _WORK
+            named = recorded.frames(when, launching(recorded, device))
+            yield from recorded.found(told, when.total_ns, when, named, _place_of(named), str(device.number))
+    if not recorded.devices and recorded.threads and (recorded.host.operator | recorded.host.runtime).any():
+        busiest = next(iter(recorded.threads.values()))
+        python = passing(busiest.attributions, lambda each: each.category == "python" and each.part in _OWN_PYTHON)
+        # A backward pass that the trace does not show ran on a thread that it does not show.
+        elsewhere = recorded.host.annotation[busiest.timeline.events[busiest.owner]] & (busiest.owner >= 0)
+        elsewhere &= passing(busiest.names, lambda name: _BACKWARD.search(name) is not None)[busiest.name]
+        python = python[busiest.attribution] & ~elsewhere
+        when = without(union(busiest.start_ns[python], busiest.dur_ns[python]), known)
+        if when.total_ns:
+            named = recorded.frames(when, [busiest])
+            yield from recorded.found(_PYTHON, recorded.at_most(when), when, named, _place_of(named))
+
+
+def long_stretches(recorded: Recorded, device: DeviceTimeline, known: Union) -> Union:
+    """Idle time of a device in stretches of its host without a launch that are far longer than usual, beyond ``known``."""
+    starts, lengths = recorded.events["start_ns"].to_numpy(), recorded.events["dur_ns"].to_numpy()
+    launches = np.unique(device.linked.launch[device.linked.launch >= 0])
+    launches = launches[np.argsort(starts[launches], kind="stable")]
+    reached = np.maximum.accumulate(starts[launches] + lengths[launches])
+    first, last = recorded.analysis.window.bounds
+    begins = np.concatenate(([first], reached))
+    between = np.maximum(np.concatenate((starts[launches], [last])) - begins, 0)
+    is_long = between >= LONG * max(1, int(np.percentile(between, 50, method="lower")))
+    stretches = union(begins[is_long], between[is_long])
+    ours = idle_by(device, [name for name in BLAME if name not in (*NOT_THE_HOST, "launch")], inside=False)
+    return without(both(stretches, ours), known)
+
+
+def idle_by(device: DeviceTimeline, blamed: Sequence[str], *, inside: bool = True) -> Union:
+    """Idle time that some are blamed for; ``inside`` a device's span, or over the whole window."""
+    idle = device.idle
+    chosen = np.isin(idle.blame, [BLAME.index(name) for name in blamed])
+    if inside:
+        chosen &= (idle.start_ns >= device.span[0]) & (idle.start_ns < device.span[1])
+    return union(idle.start_ns[chosen], idle.dur_ns[chosen])
+
+
+def _stretches(recorded: Recorded, told: Told, calls: Ints, when: Union) -> Iterator[Found]:
+    """What is found in ``when``, stretches of the threads of some calls."""
+    if len(calls) and when.total_ns:
+        longest = int(calls[np.argmax(recorded.host.dur_ns[calls])])
+        named = recorded.frames(when, _threads_of(recorded, calls))
+        yield from recorded.found(told, recorded.at_most(when), when, named, recorded.place(longest))
+
+
+def _threads_of(recorded: Recorded, calls: Ints) -> list[ThreadPieces]:
+    numbers = set(recorded.host.thread[calls].tolist())
+    return [thread for thread in recorded.threads.values() if thread.timeline.number in numbers]
+
+
+def launching(recorded: Recorded, device: DeviceTimeline) -> list[ThreadPieces]:
+    """The threads that launched work of a device."""
+    rows = np.unique(device.linked.launch[device.linked.launch >= 0])
+    return _threads_of(recorded, np.flatnonzero(np.isin(recorded.host.rows, rows)))
+
+
+def _place_of(named: Sequence[Evidence]) -> tuple[str, str]:
+    """Module and line of the first that has any."""
+    return next(((each.module, each.line) for each in named if each.line or each.module), ("", ""))

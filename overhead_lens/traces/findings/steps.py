@@ -1,0 +1,78 @@
+"""Findings about steps that are not like the others, and about operators of a host without a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from statistics import median_low
+
+import numpy as np
+
+from overhead_lens.traces.findings.model import Evidence
+from overhead_lens.traces.findings.recorded import MOST_EVIDENCE, Found, Recorded, Told
+from overhead_lens.traces.intervals import NOTHING, union
+from overhead_lens.traces.model import TraceStep
+
+_UNLIKE, _FEWEST = 1.5, 3
+_OPERATOR_SHARE = 0.1
+
+_WARM_UP = Told(
+    "warm_up",
+    "unattributed",
+    "the first step takes far longer than the others",
+    "warm up before recording: torch.profiler.schedule(wait=1, warmup=2, active=5)",
+)
+_SLOW_STEP = Told(
+    "slow_step",
+    "unattributed",
+    "a step takes far longer than the others",
+    "what this step does more of is listed: data, evaluation, checkpoints, garbage collection, recompilation",
+)
+_OPERATORS = Told(
+    "many_small_operators",
+    "dispatcher",
+    "much of the time goes into getting from operators to their kernels",
+    "torch.compile, fewer and larger operators, torch.inference_mode() where no gradient is needed",
+)
+
+
+def unlike_steps(recorded: Recorded) -> Iterator[Found]:
+    """Of each step that takes half as long again as the others in the median: what it takes longer than they do."""
+    steps = recorded.analysis.steps
+    if len(steps) < _FEWEST:
+        return
+    for at, step in enumerate(steps):
+        others = [other for other in steps if other is not step]
+        usual_ns = median_low(other.window.wall_ns for other in others)
+        if step.window.wall_ns > _UNLIKE * usual_ns:
+            told = _SLOW_STEP if at else _WARM_UP
+            more = _more(step, others)
+            told = replace(told, category=more[0].name if more else told.category)
+            start_ns, end_ns = step.window.bounds
+            when = union(np.array([start_ns]), np.array([end_ns - start_ns]))
+            yield from recorded.found(told, step.window.wall_ns - usual_ns, when, more)
+
+
+def _more(step: TraceStep, others: list[TraceStep]) -> tuple[Evidence, ...]:
+    """Which host categories take longer than in the median of the others, and by how much."""
+    more = [
+        Evidence(category.category, 1, category.ns - median_low(other.host[at].ns for other in others))
+        for at, category in enumerate(step.host)
+    ]
+    return tuple(sorted((each for each in more if each.ns > 0), key=lambda each: -each.ns)[:MOST_EVIDENCE])
+
+
+def dispatcher_of_small_operators(recorded: Recorded) -> Iterator[Found]:
+    """Without a device: what the busiest thread spends in the dispatcher, from a tenth of the window on."""
+    analysis = recorded.analysis
+    if analysis.devices or not analysis.threads:
+        return
+    ns = next(category.ns for category in analysis.host if category.category == "dispatcher")
+    if ns < _OPERATOR_SHARE * analysis.window.wall_ns:
+        return
+    led = sorted(
+        (cost for cost in analysis.operators if cost.category == "dispatcher" and cost.dispatch_ns),
+        key=lambda cost: -cost.dispatch_ns,
+    )
+    named = tuple(Evidence(cost.name, cost.count, cost.dispatch_ns) for cost in led[:MOST_EVIDENCE])
+    yield from recorded.found(_OPERATORS, ns, NOTHING, named)

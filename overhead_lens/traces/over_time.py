@@ -1,0 +1,105 @@
+"""Budgets over time: the busiest thread by category and every device by kind, in buckets of equal length.
+
+A bucket's times are exact, so that those of one category sum over the buckets to its time in the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
+from overhead_lens.traces.device import BUSY, DeviceTimeline
+from overhead_lens.traces.host_budget import ThreadPieces
+from overhead_lens.traces.model import Lane, OverTime, Window
+from overhead_lens.traces.timeline import sum_by
+
+MOST_BUCKETS = 1000
+IDLE = "idle: "
+"""Begins the names of a device's idle time; what it is blamed on follows."""
+_DISPATCHER, _KERNEL = HOST_CATEGORIES.index("dispatcher"), HOST_CATEGORIES.index("kernel")
+
+
+def over_time(
+    window: Window,
+    thread: ThreadPieces | None,
+    computing: Bools,
+    floor_ns: int | None,
+    devices: Sequence[DeviceTimeline],
+) -> OverTime:
+    """The window in at most ``MOST_BUCKETS`` buckets.
+
+    Args:
+        window: Of the trace.
+        thread: The busiest; None where no host event was recorded.
+        computing: ``host_budget.computing`` of that thread.
+        floor_ns: What dispatching one operator takes; None for no estimate.
+        devices: By number.
+    """
+    count = max(1, min(MOST_BUCKETS, window.wall_ns))
+    edges = window.start_ns + np.arange(count + 1, dtype=np.int64) * window.wall_ns // count
+    lanes = [] if thread is None else [_lane("", HOST_CATEGORIES, _host(thread, computing, floor_ns, edges))]
+    return OverTime(tuple(edges.tolist()), (*lanes, *(_device(device, edges) for device in devices)))
+
+
+def binned(start_ns: Ints, dur_ns: Ints, group: Ints, group_count: int, edges: Ints) -> Ints:
+    """Time of each group between neighbouring edges, shape ``(group_count, len(edges) - 1)``.
+
+    Args:
+        start_ns: Of pieces that ascend and do not overlap.
+        dur_ns: Of the pieces.
+        group: Number per piece.
+        group_count: How many groups there are.
+        edges: int64, ascending.
+    """
+    begun = np.searchsorted(start_ns, edges, "left")
+    # Pieces that begin before an edge, by the first edge that they do.
+    slot = np.repeat(np.arange(len(edges)), np.diff(begun, prepend=0))
+    sums = sum_by(slot * group_count + group[: len(slot)], dur_ns[: len(slot)], len(edges) * group_count)
+    before = np.cumsum(sums.reshape(len(edges), group_count), axis=0)
+    crossing = np.flatnonzero(begun)
+    last = begun[crossing] - 1
+    before[crossing, group[last]] -= np.maximum(start_ns[last] + dur_ns[last] - edges[crossing], 0)
+    between: Ints = np.diff(before, axis=0).T
+    return between
+
+
+def _host(thread: ThreadPieces, computing: Bools, floor_ns: int | None, edges: Ints) -> Ints:
+    rows = binned(thread.start_ns, thread.dur_ns, thread.categories(), len(HOST_CATEGORIES), edges)
+    # An operator dispatches first, then it computes.
+    kernel_ns = _kernel_ns(thread, computing, floor_ns)
+    at = np.flatnonzero(kernel_ns)
+    ends_ns = thread.start_ns[at] + thread.dur_ns[at]
+    kernel = binned(ends_ns - kernel_ns[at], kernel_ns[at], np.zeros_like(at), 1, edges)[0]
+    rows[_DISPATCHER] -= kernel
+    rows[_KERNEL] += kernel
+    return rows
+
+
+def _kernel_ns(thread: ThreadPieces, computing: Bools, floor_ns: int | None) -> Ints:
+    """Per piece what of it is an operator's time beyond its first ``floor_ns``."""
+    kernel_ns = np.zeros(len(thread.dur_ns), dtype=np.int64)
+    owned = np.flatnonzero(thread.owner >= 0)
+    chosen = owned[computing[thread.owner[owned]]]
+    if floor_ns is None or not len(chosen):
+        return kernel_ns
+    chosen = chosen[np.argsort(thread.owner[chosen], kind="stable")]
+    owner, dur_ns = thread.owner[chosen], thread.dur_ns[chosen]
+    until = np.cumsum(dur_ns)
+    first = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+    spent_before = np.repeat((until - dur_ns)[first], np.diff(np.append(first, len(owner))))
+    kernel_ns[chosen] = np.clip(until - spent_before - floor_ns, 0, dur_ns)
+    return kernel_ns
+
+
+def _device(device: DeviceTimeline, edges: Ints) -> Lane:
+    inside = np.clip(edges, *device.span)
+    idle = binned(device.idle.start_ns, device.idle.dur_ns, device.idle.blame, len(BLAME), inside)
+    busy = np.diff(device.busy_before(inside), axis=1)
+    return _lane(str(device.number), (*BUSY, *(f"{IDLE}{name}" for name in BLAME)), np.concatenate((busy, idle)))
+
+
+def _lane(device: str, names: Sequence[str], rows: Ints) -> Lane:
+    return Lane(device, {name: tuple(row) for name, row in zip(names, rows.tolist(), strict=True) if any(row)})

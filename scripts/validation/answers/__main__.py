@@ -1,0 +1,107 @@
+"""Whether ``analyze`` answers what a person reads from the same trace.
+
+    python -m scripts.validation.answers [--traces FOLDER]
+
+``readings.toml`` was written before any finding was made for it: each trace read by hand, as the time per thread, the gaps of the
+device, its work by kind and the longest frames and calls. A trace is answered if its first finding is the cause that was read;
+one that has no single cause, if the headline says so.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from overhead_lens.readers.kineto.read import read_trace
+from overhead_lens.report.text.recorded.headline import NO_CAUSE, headline
+from overhead_lens.taxonomy.classifier import default_classifier
+from overhead_lens.traces.analyzer import analyze_trace
+from overhead_lens.traces.findings.model import CAUSE_SHARE
+from scripts.results import ROOT, Claim, Column, print_heading, print_row, write_result
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_TRACES = ROOT.parent / "shared" / "traces"
+_OWN = ROOT / "traces"
+_NONE = "none"
+
+CLAIM = Claim(
+    claim="answers",
+    question="Does the first finding name the cause that a person reads from the trace?",
+    method=(
+        "Public traces were read by hand before the findings were made: time per thread, gaps of the device, its work by "
+        "kind, the longest frames and calls. Each row has the cause and the share of the window that was read, and beside them the first "
+        "finding, what it bounds, and the headline. A trace without a single cause is answered where the headline says so: "
+        f"no finding bounds {CAUSE_SHARE:.0%} of the window."
+    ),
+    command="python -m scripts.validation.answers",
+    columns=(
+        Column("trace"),
+        Column("cause, as read"),
+        Column("share, as read", "share"),
+        Column("first finding"),
+        Column("its bound", "share"),
+        Column("answered"),
+        Column("read"),
+        Column("headline"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a person read from a trace; see ``readings.toml``."""
+
+    trace: str
+    cause: str
+    share: float
+    read: str
+
+
+def readings() -> list[Reading]:
+    """All of them."""
+    text = Path(__file__).with_name("readings.toml").read_text(encoding="utf-8")
+    return [Reading(**row) for row in tomllib.loads(text)["reading"]]
+
+
+def main() -> None:
+    """Compare every reading whose trace is here."""
+    parser = CLAIM.parser(__doc__)
+    parser.add_argument("--traces", type=Path, default=_TRACES, metavar="FOLDER", help="default: where the tests look")
+    options = parser.parse_args()
+    print_heading(CLAIM.columns)
+    rows = []
+    for reading in readings():
+        path = next((path for folder in (options.traces, _OWN) if (path := folder / reading.trace).is_file()), None)
+        if path is not None:
+            rows.append(_row(reading, path))
+            print_row(rows[-1])
+    told = sum(row[5] == "yes" for row in rows)
+    write_result(options.result, CLAIM.answered(rows, [f"{told} of {len(rows)} traces are answered."]))
+
+
+def _row(reading: Reading, path: Path) -> tuple[str | float, ...]:
+    analysis = analyze_trace(read_trace(path), default_classifier())
+    said = headline(analysis)
+    first = analysis.findings[0] if analysis.findings else None
+    is_cause = first is not None and first.id == reading.cause and NO_CAUSE not in said
+    answered = NO_CAUSE in said if reading.cause == _NONE else is_cause
+    name = reading.trace.removesuffix(".gz").removesuffix(".json")
+    return (
+        name,
+        reading.cause,
+        reading.share,
+        first.id if first is not None else _NONE,
+        first.share if first is not None else 0.0,
+        "yes" if answered else "no",
+        reading.read,
+        said,
+    )
+
+
+if __name__ == "__main__":
+    main()
