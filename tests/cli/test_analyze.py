@@ -78,7 +78,7 @@ def test_the_report_names_what_matters(tmp_path: Path) -> None:
     text = lens("analyze", job(tmp_path), cwd=tmp_path).stdout
     for expected in (
         "rank 0 of 2",
-        "The device idles 58%:",
+        "No single cause: the device computes 17%, only communicates 25%, idles 58%",
         "2 launches, latency median 4 ns, p99 7 ns",
         "ncclDevKernel_AllReduce",
         "aten::mm",
