@@ -26,7 +26,7 @@ def modules() -> Iterator[ModuleType]:
         for path in sorted((ROOT / "scripts" / folder).glob("*.py")):
             if "CLAIM = Claim(" in path.read_text(encoding="utf-8"):
                 yield importlib.import_module(f"scripts.{folder}.{path.stem}")
-    for package in ("known_costs", "wild"):
+    for package in ("answers", "known_costs", "wild"):
         yield importlib.import_module(f"scripts.validation.{package}.__main__")
     yield importlib.import_module("scripts.reproduction.tables")
 

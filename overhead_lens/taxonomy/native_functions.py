@@ -22,9 +22,11 @@ _OF_TORCH = re.compile(
 )
 _TORCH = frozenset({"torch", "pybind11_builtins"})
 _STANDARD = (
-    "math time posix itertools operator _functools _struct _json _random zlib gc sys _thread _io _abc _socket select _pickle _codecs "
-    "binascii _contextvars _weakref marshal _hashlib unicodedata _bisect _heapq _signal _collections _warnings _imp _opcode _string"
-).split()
+    "math", "time", "posix", "itertools", "operator", "_functools", "_struct", "_json", "_random", "zlib", "gc", "sys",
+    "_thread", "_io", "_abc", "_socket", "select", "_pickle", "_codecs", "binascii", "_contextvars", "_weakref",
+    "marshal", "_hashlib", "unicodedata", "_bisect", "_heapq", "_signal", "_collections", "_warnings", "_imp",
+    "_opcode", "_string",
+)  # fmt: skip
 
 
 @cache

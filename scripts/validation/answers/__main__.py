@@ -33,10 +33,9 @@ CLAIM = Claim(
     claim="answers",
     question="Does the first finding name the cause that a person reads from the trace?",
     method=(
-        "Public traces were read by hand before the findings were made: time per thread, gaps of the device, its work by "
-        "kind, the longest frames and calls. Each row has the cause and the share of the window that was read, and beside them the first "
-        "finding, what it bounds, and the headline. A trace without a single cause is answered where the headline says so: "
-        f"no finding bounds {CAUSE_SHARE:.0%} of the window."
+        "Public traces were read by hand before the findings were made. Each row has the cause and the share of the window "
+        "that was read, and beside them the first finding, what it bounds, and the headline. A trace without a "
+        f"single cause is answered where the headline says so: no finding bounds {CAUSE_SHARE:.0%} of the window."
     ),
     command="python -m scripts.validation.answers",
     columns=(
