@@ -16,7 +16,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # Measuring processes often wait, so there are more of them than cores.
 PROCESSES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadgroup --no-loadscope-reorder --durations 25
+PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --durations 25
 
 test: $(INSTALLED)
 	$(PYTEST)

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from overhead_lens.machine.process import Worker
 from tests.export.trace_processor import Program
@@ -20,7 +23,8 @@ pytest_plugins = ["pytester", "tests.browser"]
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
-BUILD = Path(__file__).parents[1] / "build"
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build"
 
 
 def pytest_configure() -> None:
@@ -39,21 +43,27 @@ def pytest_configure() -> None:
     os.environ["XDG_CACHE_HOME"] = str(cache)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """For several processes: tests that share a fixture stay together, and the last ones to start are short."""
-    if not getattr(config.option, "loadgroup", False):
-        return
-    for item in items:
-        if _shares_a_fixture(item):
-            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(item.config.rootpath))))
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that measure come first: the last to end are short."""
     items.sort(key=lambda item: item.get_closest_marker("measures") is None)
 
 
-def _shares_a_fixture(item: pytest.Item) -> bool:
-    used: dict[str, Any] = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
-    fixtures = [fixture for several in used.values() for fixture in several]
-    return any(each.scope != "function" and each.func.__module__.startswith("tests.") for each in fixtures)
+class _Scheduling(LoadScopeScheduling):
+    """Any test goes to whichever process is free, those of a file that share a fixture together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file if _shares_fixtures(file) else nodeid
+
+
+@cache
+def _shares_fixtures(file: str) -> bool:
+    return bool(re.search(r'scope="(module|session)"|chromium: Any', (ROOT / file).read_text(encoding="utf-8")))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:
+    config.option.loadscopereorder = False
+    return _Scheduling(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -118,8 +118,8 @@ def pages_with(mark: str) -> list[Any]:
 
 # ---------------------------------------------------------------- blocks
 @pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES if blocks(page)])
-def test_what_a_page_runs_works(page: Path, tmp_path: Path, cache: Path) -> None:
-    run_page(page, tmp_path, {"XDG_CACHE_HOME": str(cache)}, measuring=False)
+def test_what_a_page_runs_works(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path, {}, measuring=False)
 
 
 @pytest.mark.measures
@@ -127,12 +127,6 @@ def test_what_a_page_runs_works(page: Path, tmp_path: Path, cache: Path) -> None
 def test_what_a_page_measures_works(page: Path, tmp_path: Path) -> None:
     with little_effort(processes=2):
         run_page(page, tmp_path, {"PYTEST_ADDOPTS": "-p tests.recorder.effort"}, measuring=True)
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What programs keep between runs, for all pages: fonts take seconds to find."""
-    return tmp_path_factory.mktemp("cache")
 
 
 def run_page(page: Path, folder: Path, env: Mapping[str, str], *, measuring: bool) -> None:
@@ -173,7 +167,7 @@ def require(block: Block) -> None:
 
 
 def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
-    """Run the commands of a block, or its code; what the site shows is run once for all pages."""
+    """Run the commands of a block, or its code; what the site shows in the checkout, as wide as there."""
     if block.language == "python":
         with inside(folder), mock.patch.dict(os.environ, env):
             exec(compile(block.text, block.name, "exec"), {"__name__": "__main__"})
@@ -189,7 +183,7 @@ def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
         )
         assert done.returncode == 0, f"{block.name}\n{done.stdout}{done.stderr}"
     for command in block.commands:
-        done = hooks.executed(command) if block.shown else started(command, folder, env)
+        done = started(command, *((ROOT, {"COLUMNS": str(hooks.WIDTH)}) if block.shown else (folder, env)))
         expected = 1 if block.mark == "exit 1" and command == block.commands[-1] else 0
         assert done.returncode == expected, f"{block.name}: {command}\n{done.stdout}{done.stderr}"
 
