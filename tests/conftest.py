@@ -43,6 +43,18 @@ def pytest_configure() -> None:
     os.environ["XDG_CACHE_HOME"] = str(cache)
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where it is said which skips are expected, by a pattern of their reasons, any other fails the session."""
+    expected = os.environ.get("EXPECTED_SKIPS")
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if expected is None or reporter is None:
+        return
+    reasons = {report.longrepr[2] for report in reporter.stats.get("skipped", ())}
+    for reason in sorted(reason for reason in reasons if not re.search(expected, reason)):
+        reporter.write_line(f"unexpected: {reason}", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that measure come first: the last to end are short."""
     items.sort(key=lambda item: item.get_closest_marker("measures") is None)

@@ -18,7 +18,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -26,7 +25,6 @@ from unittest import mock
 import pytest
 import typer
 
-import overhead_lens
 from docs import hooks
 from overhead_lens.__main__ import app
 from overhead_lens.documents.registry import SUMMARIES, json_schema
@@ -100,7 +98,6 @@ def blocks(page: Path) -> list[Block]:
 
 
 EVERY_BLOCK = [block for page in PAGES for block in blocks(page)]
-NOT_RUN = [block for block in EVERY_BLOCK if block.mark.startswith("not run")]
 
 
 def named(chosen: list[Block]) -> list[Any]:
@@ -141,7 +138,6 @@ def run_page(page: Path, folder: Path, env: Mapping[str, str], *, measuring: boo
         elif block.language == "toml" or block.mark.startswith("not run") or (block.mark == "measures") != measuring:
             continue
         else:
-            require(block)
             run(block, folder, env)
 
 
@@ -155,15 +151,6 @@ with little_effort(processes=2):
     for cell in sys.argv[1].split("\\n\\n"):
         shell.run_cell(cell).raise_error()
 """
-
-
-def require(block: Block) -> None:
-    if "traces/reference" in block.text and not CAPTURES.is_dir():
-        pytest.skip("no captures in traces/reference")
-    if "overhead_lens as ol" in block.text and not hasattr(overhead_lens, "profile"):
-        pytest.skip("overhead_lens has no profile() yet")
-    if "$ pytest" in block.text and not entry_points(group="pytest11", name="overhead_lens"):
-        pytest.skip("overhead_lens was installed without its pytest plugin: install it again")
 
 
 def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
@@ -220,11 +207,6 @@ def parse(command: Any, arguments: list[str]) -> None:
         return
     assert arguments[0] in command.commands, f"no command {arguments[0]}"
     parse(command.commands[arguments[0]], arguments[1:])
-
-
-@pytest.mark.parametrize("block", named(NOT_RUN))
-def test_a_block_that_is_not_run_says_why(block: Block) -> None:
-    pytest.skip(block.mark.removeprefix("not run: "))
 
 
 # ---------------------------------------------------------------- what pages say
