@@ -11,16 +11,19 @@ profile: $(INSTALLED)
 
 # Hundreds of processes import the same modules: they are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
+# Programs that tests start are the environment's, ninja among them.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-# What another load would change has the machine for itself, all else runs side by side: measuring processes often wait, so there
-# are more of them than cores.
-test: test-fast
-	$(BIN)/python -m pytest -m "measures and not quiet" --numprocesses 3 --dist worksteal
-	$(BIN)/python -m pytest -m quiet
+# Measuring processes often wait, so there are more of them than cores.
+PROCESSES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --durations 25
+
+test: $(INSTALLED)
+	$(PYTEST)
 
 # Without the tests that start measuring processes.
 test-fast: $(INSTALLED)
-	$(BIN)/python -m pytest -m "not measures" --numprocesses auto --dist loadfile
+	$(PYTEST) -m "not measures"
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -41,7 +44,7 @@ schemas: $(INSTALLED)
 	  $(BIN)/overhead-lens schema $$name > docs/reference/$$name.json || exit 1; \
 	done
 
-check: test lint types contracts docs
+check: lint types contracts test docs
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

@@ -51,7 +51,7 @@ _RUN = re.compile(r"^```console run\n\$ (?P<command>.+)\n```$", re.MULTILINE)
 _PAGE = re.compile(r"^```console page\n\$ (?P<command>.+ --html (?P<file>\S+))\n```$", re.MULTILINE)
 
 # Letters of a line of output, and of a list in a rule, in the site's column.
-_WIDTH = 104
+WIDTH = 104
 _TOML_WIDTH = 90
 
 # From here on a measured number has no decimals.
@@ -324,7 +324,7 @@ def executed(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "overhead_lens", *arguments],
         cwd=ROOT,
-        env={**os.environ, "COLUMNS": str(_WIDTH)},
+        env={**os.environ, "COLUMNS": str(WIDTH)},
         capture_output=True,
         text=True,
         check=False,

@@ -45,9 +45,9 @@ class Opened:
         self.page.evaluate("scrollTo(0, 0)")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A browser for the tests of one process."""
+    """A browser for the tests of one file: while playwright is open, its event loop runs, and no test can run another."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright (pip install playwright)")
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:

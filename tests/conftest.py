@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import gc
+import os
+import re
+import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from overhead_lens.machine.process import Worker
 from tests.export.trace_processor import Program
@@ -17,6 +22,60 @@ pytest_plugins = ["pytester", "tests.browser"]
 # How long an example takes is the machine's, and a busy one's no reason to fail.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+ROOT = Path(__file__).parents[1]
+BUILD = ROOT / "build"
+
+
+def pytest_configure() -> None:
+    """Whoever starts the tests, and however, they find the same: a cache of their own, and an interrupt that interrupts.
+
+    The processes of xdist inherit the folder. Machine code, extensions and fonts stay in it from one session to the next, what an
+    earlier session measured or left half built does not.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs in the background so
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    cache = BUILD / "cache"
+    for left in (*cache.glob("overhead-lens/*.json"), *cache.glob("torch_extensions/*/*/lock")):
+        left.unlink(missing_ok=True)
+    os.environ["XDG_CACHE_HOME"] = str(cache)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where it is said which skips are expected, by a pattern of their reasons, any other fails the session."""
+    expected = os.environ.get("EXPECTED_SKIPS")
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if expected is None or reporter is None:
+        return
+    reasons = {report.longrepr[2] for report in reporter.stats.get("skipped", ())}
+    for reason in sorted(reason for reason in reasons if not re.search(expected, reason)):
+        reporter.write_line(f"unexpected: {reason}", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that measure come first: the last to end are short."""
+    items.sort(key=lambda item: item.get_closest_marker("measures") is None)
+
+
+class _Scheduling(LoadScopeScheduling):
+    """Any test goes to whichever process is free, those of a file that share a fixture together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file if _shares_fixtures(file) else nodeid
+
+
+@cache
+def _shares_fixtures(file: str) -> bool:
+    return bool(re.search(r'scope="(module|session)"|chromium: Any', (ROOT / file).read_text(encoding="utf-8")))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:
+    config.option.loadscopereorder = False
+    return _Scheduling(config, log)
 
 
 @pytest.fixture(autouse=True)
@@ -48,4 +107,4 @@ def answered_here(_only_marked_tests_measure: None) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def trace_processor() -> Program:
-    return Program(Path(__file__).parents[1] / "build" / "trace_processor")
+    return Program(BUILD / "trace_processor")

@@ -18,7 +18,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -26,7 +25,6 @@ from unittest import mock
 import pytest
 import typer
 
-import overhead_lens
 from docs import hooks
 from overhead_lens.__main__ import app
 from overhead_lens.documents.registry import SUMMARIES, json_schema
@@ -100,7 +98,6 @@ def blocks(page: Path) -> list[Block]:
 
 
 EVERY_BLOCK = [block for page in PAGES for block in blocks(page)]
-NOT_RUN = [block for block in EVERY_BLOCK if block.mark.startswith("not run")]
 
 
 def named(chosen: list[Block]) -> list[Any]:
@@ -118,21 +115,15 @@ def pages_with(mark: str) -> list[Any]:
 
 # ---------------------------------------------------------------- blocks
 @pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES if blocks(page)])
-def test_what_a_page_runs_works(page: Path, tmp_path: Path, cache: Path) -> None:
-    run_page(page, tmp_path, {"XDG_CACHE_HOME": str(cache)}, measuring=False)
+def test_what_a_page_runs_works(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path, {}, measuring=False)
 
 
 @pytest.mark.measures
 @pytest.mark.parametrize("page", pages_with("measures"))
 def test_what_a_page_measures_works(page: Path, tmp_path: Path) -> None:
-    with little_effort(processes=2):
+    with little_effort(processes=1):
         run_page(page, tmp_path, {"PYTEST_ADDOPTS": "-p tests.recorder.effort"}, measuring=True)
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What programs keep between runs, for all pages: fonts take seconds to find."""
-    return tmp_path_factory.mktemp("cache")
 
 
 def run_page(page: Path, folder: Path, env: Mapping[str, str], *, measuring: bool) -> None:
@@ -147,7 +138,6 @@ def run_page(page: Path, folder: Path, env: Mapping[str, str], *, measuring: boo
         elif block.language == "toml" or block.mark.startswith("not run") or (block.mark == "measures") != measuring:
             continue
         else:
-            require(block)
             run(block, folder, env)
 
 
@@ -157,23 +147,14 @@ import sys
 from IPython.core.interactiveshell import InteractiveShell
 from tests.recorder.effort import little_effort
 shell = InteractiveShell()
-with little_effort(processes=2):
+with little_effort(processes=1):
     for cell in sys.argv[1].split("\\n\\n"):
         shell.run_cell(cell).raise_error()
 """
 
 
-def require(block: Block) -> None:
-    if "traces/reference" in block.text and not CAPTURES.is_dir():
-        pytest.skip("no captures in traces/reference")
-    if "overhead_lens as ol" in block.text and not hasattr(overhead_lens, "profile"):
-        pytest.skip("overhead_lens has no profile() yet")
-    if "$ pytest" in block.text and not entry_points(group="pytest11", name="overhead_lens"):
-        pytest.skip("overhead_lens was installed without its pytest plugin: install it again")
-
-
 def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
-    """Run the commands of a block, or its code; what the site shows is run once for all pages."""
+    """Run the commands of a block, or its code; what the site shows in the checkout, as wide as there."""
     if block.language == "python":
         with inside(folder), mock.patch.dict(os.environ, env):
             exec(compile(block.text, block.name, "exec"), {"__name__": "__main__"})
@@ -189,7 +170,7 @@ def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
         )
         assert done.returncode == 0, f"{block.name}\n{done.stdout}{done.stderr}"
     for command in block.commands:
-        done = hooks.executed(command) if block.shown else started(command, folder, env)
+        done = started(command, *((ROOT, {"COLUMNS": str(hooks.WIDTH)}) if block.shown else (folder, env)))
         expected = 1 if block.mark == "exit 1" and command == block.commands[-1] else 0
         assert done.returncode == expected, f"{block.name}: {command}\n{done.stdout}{done.stderr}"
 
@@ -226,11 +207,6 @@ def parse(command: Any, arguments: list[str]) -> None:
         return
     assert arguments[0] in command.commands, f"no command {arguments[0]}"
     parse(command.commands[arguments[0]], arguments[1:])
-
-
-@pytest.mark.parametrize("block", named(NOT_RUN))
-def test_a_block_that_is_not_run_says_why(block: Block) -> None:
-    pytest.skip(block.mark.removeprefix("not run: "))
 
 
 # ---------------------------------------------------------------- what pages say

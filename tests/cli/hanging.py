@@ -71,8 +71,8 @@ def _command_line(pid: int) -> list[str]:
 
 
 def _wait_for(condition: Callable[[], object], what: str) -> None:
-    for _ in range(600):
+    for _ in range(1_800):
         if condition():
             return
         time.sleep(0.1)
-    raise AssertionError(f"{what} within a minute")
+    raise AssertionError(f"{what} within three minutes")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from overhead_lens.traces import cluster
 from tests.cli.run import error_line, lens, lens_apart
 from tests.documents import validated
 from tests.drawn.jobs import Joined, rank_entries
@@ -165,7 +166,8 @@ def test_what_is_no_trace(tmp_path: Path, content: bytes, message: str) -> None:
     assert message in error_line(done)
 
 
-def test_wrong_paths_and_combinations(tmp_path: Path) -> None:
+def test_wrong_paths_and_combinations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_CONNECT_TIMEOUT_S", 0.5)
     path = job(tmp_path)
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -174,7 +176,8 @@ def test_wrong_paths_and_combinations(tmp_path: Path) -> None:
         ([empty], "holds no traces"),
         (["--diff", path], "--diff takes two traces, not 1"),
         (["--diff", "--query", "select 1", path, path], "do not go together"),
-        (["--query", "", path], "--query needs SQL") if False else (["--query", " ", path], "--query needs SQL"),
+        (["--query", "", path], "--query needs SQL"),
+        (["--query", " ", path], "--query needs SQL"),
         (["--query", "select nonsense", path], "the query failed"),
         (["--pftrace", tmp_path / "o.pftrace", path, path], "--pftrace draws one trace, not 2"),
         (["--pftrace", path, path], "exists; name a new file"),

@@ -30,7 +30,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.measures
-@pytest.mark.quiet
 @needs_recorder
 def test_the_same_code_keeps_its_limits(folder: Path) -> None:
     scenario(folder)
@@ -57,7 +56,6 @@ def test_the_same_code_keeps_its_limits(folder: Path) -> None:
 
 
 @pytest.mark.measures
-@pytest.mark.quiet
 @needs_recorder
 def test_slower_code_breaks_them(folder: Path) -> None:
     scenario(folder, SLOW)
@@ -69,7 +67,6 @@ def test_slower_code_breaks_them(folder: Path) -> None:
 
 
 @pytest.mark.measures
-@pytest.mark.quiet
 @needs_recorder
 def test_an_updated_baseline_keeps_the_old_one(folder: Path) -> None:
     scenario(folder, SLOW)

@@ -207,7 +207,7 @@ def test_ended_in_the_middle_leaves_no_process_and_no_ladder(tmp_path: Path, who
         for pid in workers:
             os.kill(pid, signal.SIGKILL)
         message, code = "ladder-0 was killed by signal SIGKILL during 'prepare rungs'", 3
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=180)
     assert (output, errors, process.returncode) == ("", f"overhead-lens: {message}\n", code)
     wait_until_gone(process.pid)
     assert not (tmp_path / "out" / "meta.json").exists()

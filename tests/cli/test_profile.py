@@ -156,7 +156,7 @@ def test_ended_during_warm_up_leaves_no_process_and_no_capture(tmp_path: Path, n
     process = start(tmp_path, "profile", hang(2), "-o", "out")
     wait_until_all_sleep(tmp_path, process.pid, 2)
     os.killpg(process.pid, number)
-    output, errors = process.communicate(timeout=30)
+    output, errors = process.communicate(timeout=180)
     assert process.returncode == code
     assert (output, errors) == ("", "" if number == signal.SIGKILL else "overhead-lens: interrupted\n")
     wait_until_gone(process.pid)
@@ -166,11 +166,13 @@ def test_ended_during_warm_up_leaves_no_process_and_no_capture(tmp_path: Path, n
 
 
 @pytest.mark.measures
-@pytest.mark.parametrize(("at_call", "step"), [(1, "load"), (2, "warm up")])
-def test_a_worker_that_hangs_is_ended(tmp_path: Path, at_call: int, step: str) -> None:
-    process = start(tmp_path, "profile", hang(at_call), "--timeout", "10", "-o", "out")
-    output, errors = process.communicate(timeout=120)
-    assert errors == f"overhead-lens: clock-0 did not finish '{step}' within 10 s and was ended (raise --timeout)\n"
+@pytest.mark.parametrize(("at_call", "step", "limit_s"), [(1, "load", 10), (2, "warm up", 30)])
+def test_a_worker_that_hangs_is_ended(tmp_path: Path, at_call: int, step: str, limit_s: int) -> None:
+    process = start(tmp_path, "profile", hang(at_call), "--timeout", str(limit_s), "-o", "out")
+    output, errors = process.communicate(timeout=180)
+    assert errors == (
+        f"overhead-lens: clock-0 did not finish '{step}' within {limit_s} s and was ended (raise --timeout)\n"
+    )
     assert (output, process.returncode) == ("", 3)
     wait_until_gone(process.pid)
     assert not (tmp_path / "out" / "meta.json").exists()
@@ -191,7 +193,7 @@ def test_a_worker_killed_from_outside_is_named(tmp_path: Path) -> None:
     process = start(tmp_path, "profile", hang(2), "-o", "out")
     for pid in asleep(tmp_path, 2):
         os.kill(pid, signal.SIGKILL)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=180)
     assert errors == "overhead-lens: clock-0 was killed by signal SIGKILL during 'warm up'\n"
     assert process.returncode == 3
 
@@ -202,7 +204,7 @@ def test_runs_that_start_together_do_not_meet(tmp_path: Path) -> None:
     asleep(tmp_path, 4)
     for process in both:
         process.send_signal(signal.SIGINT)
-    assert [process.communicate(timeout=30)[1] for process in both] == ["overhead-lens: interrupted\n"] * 2
+    assert [process.communicate(timeout=180)[1] for process in both] == ["overhead-lens: interrupted\n"] * 2
     places = sorted(path.name for path in (tmp_path / "traces").iterdir())
     assert len(places) == 2
     for name in places:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -63,8 +64,8 @@ def ended(*words: object) -> Ended:
     return Ended(done.stdout, done.stderr, done.returncode)
 
 
-def by_the_tool(folder: Path, *words: object) -> Ended:
-    files = ("--html", folder / "page.html", "--json", folder / "run.json")
+def by_the_tool(folder: Path, *words: object, page: bool = False) -> Ended:
+    files = ("--json", folder / "run.json", *(("--html", folder / "page.html") if page else ()))
     return ended("-m", "overhead_lens", "run", "--output", folder / "capture", *files, *words)
 
 
@@ -85,7 +86,11 @@ def test_a_program_ends_as_it_does_in_python(name: str, tmp_path: Path) -> None:
     assert expected.stdout or expected.stderr
     assert by_the_tool(tmp_path, *PROGRAMS[name]) == expected
     assert json.loads((tmp_path / "run.json").read_text())["exit_code"] == expected.code
-    assert "<h1>" in (tmp_path / "page.html").read_text()
+
+
+def test_a_program_that_fails_has_its_page(tmp_path: Path) -> None:
+    assert by_the_tool(tmp_path, *PROGRAMS["exit code"], page=True).code == 7
+    assert "exits.py" in re.search("<h1>(.*)</h1>", (tmp_path / "page.html").read_text())[1]
 
 
 def test_files_that_cannot_be_written_in_the_end_are_said_and_the_exit_code_is_the_programs(tmp_path: Path) -> None:
@@ -93,7 +98,7 @@ def test_files_that_cannot_be_written_in_the_end_are_said_and_the_exit_code_is_t
     script.write_text(
         f"import os; os.mkdir({str(tmp_path / 'page.html')!r}); os.mkdir({str(tmp_path / 'run.json')!r}); os._exit(7)"
     )
-    done = by_the_tool(tmp_path, script)
+    done = by_the_tool(tmp_path, script, page=True)
     assert done.code == 7
     assert done.stderr.decode().splitlines() == [
         f"overhead-lens: [Errno 21] Is a directory: '{tmp_path / 'run.json'}'",
@@ -103,7 +108,7 @@ def test_files_that_cannot_be_written_in_the_end_are_said_and_the_exit_code_is_t
 
 def test_ranks_write_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ENVIRONMENT, "RANK", "3")
-    assert by_the_tool(tmp_path, "exits.py").code == 7
+    assert by_the_tool(tmp_path, "exits.py", page=True).code == 7
     assert {path.name for path in tmp_path.iterdir()} == {"capture", "page-rank-3.html", "run-rank-3.json"}
     assert (
         by_the_tool(tmp_path, "exits.py")

@@ -18,6 +18,7 @@ from overhead_lens.studies.sweep.stored import SWEEP, Against, Point, SweepMeta
 from overhead_lens.subject import Subject
 from tests.cli.run import error_line, lens
 from tests.documents import validated
+from tests.recorder.effort import little_effort
 
 TINY = """
 from dataclasses import dataclass
@@ -109,7 +110,8 @@ def test_seen_by_the_worker(tmp_path: Path, arguments: list[str], message: str) 
 @pytest.mark.measures
 def test_a_sweep_is_measured_stored_and_read_again(tmp_path: Path) -> None:
     arguments = ("sweep", write(tmp_path), "--all-variants", "-p", "size=100,1,10", "--quick", "--json", "-o", "out")
-    done = lens(*arguments, cwd=tmp_path)
+    with little_effort(processes=3):
+        done = lens(*arguments, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     document = validated(done.stdout)
     assert (document["against"], document["sizes"], document["processes"]) == ("size", [1, 10, 100], 3)
@@ -170,7 +172,8 @@ def test_a_picture_that_cannot_be_drawn_does_not_hide_the_sweep(
 @pytest.mark.measures
 def test_several_parameters_are_fitted_against_their_work(tmp_path: Path) -> None:
     target = f"{write(tmp_path)}:total"
-    done = lens("sweep", target, "-p", "size=1,100", "-p", "width=1,3", "--quick", "--json", "-o", "out", cwd=tmp_path)
+    with little_effort(processes=2):
+        done = lens("sweep", target, "-p", "size=1,100", "-p", "width=1,3", "--json", "-o", "out", cwd=tmp_path)
     document = validated(done.stdout)
     assert (document["against"], document["sizes"]) == ("bytes", [8, 24, 800, 2400])
     assert [point["params"] for point in document["variants"][0]["points"]] == [

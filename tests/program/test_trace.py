@@ -14,6 +14,8 @@ from overhead_lens.program.trace import TRACE
 HEAD = f"""
 import time, torch
 from overhead_lens import marks
+from overhead_lens.program import watcher
+watcher._SCOUTING_NS = watcher._LONG_SCOUTING_NS = 100_000_000
 def is_traced():
     return marks.watcher is not None and marks.watcher._phase == {int(Phase.TRACED)}
 def work():

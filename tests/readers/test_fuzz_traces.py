@@ -104,7 +104,8 @@ def test_an_error_is_found_counted_and_its_input_shortened(tmp_path: Path, monke
 
     monkeypatch.setattr(trace_checks, "_CLASSIFIER", trace_checks._CLASSIFIER)
     monkeypatch.setattr(Analyzer, "analysis", failing)
-    tally = run_batch(5, range(4), [SEEDS["nvidia"]], tmp_path / "t.json")
+    seed = document([event("aten::addmm"), event("aten::mm", ts=20), event("gemm", "kernel", device=0)]).encode()
+    tally = run_batch(5, range(4), [seed], tmp_path / "t.json")
     ((key, found),) = tally.defects.items()
     assert (key, found.what, found.message) == ("ZeroDivisionError", "ZeroDivisionError", "by a test")
     assert found.count == tally.verdicts[DEFECT] >= 1

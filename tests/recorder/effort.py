@@ -12,18 +12,22 @@ import pytest
 from overhead_lens import api
 from overhead_lens.machine import request
 from overhead_lens.recorder import paired
+from overhead_lens.studies.sweep import record as sweep
 
 _SECOND_OF_STACKS = 300
 
 
 @contextlib.contextmanager
 def little_effort(processes: int) -> Iterator[None]:
-    """Record with so many processes, each timed for moments and sampled for a second."""
+    """Record with so many processes, each timed for moments, the first sampled for a second; of a pair every other."""
     short = {"processes": processes, "clock_budget_ns": 200_000_000, "samples_per_process": _SECOND_OF_STACKS}
-    single, pair = replace(request.QUICK, **short), replace(paired.PAIRED, blocks=20, **short)
+    single = replace(request.QUICK, sampled_every=processes, **short)
+    pair = replace(paired.PAIRED, blocks=20, **short)
+    points = replace(sweep.QUICK, processes=processes, clock_budget_ns=500_000_000)
     with contextlib.ExitStack() as stack:
         for module in (request, api):
             stack.enter_context(mock.patch.multiple(module, STANDARD=single, QUICK=single))
+        stack.enter_context(mock.patch.multiple(sweep, STANDARD=points, QUICK=points))
         for module in (paired, api):
             stack.enter_context(mock.patch.object(module, "paired_effort", lambda *, compiles: pair))
         yield

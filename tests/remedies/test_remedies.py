@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -80,17 +80,21 @@ def test_contexts_are_entered_and_left() -> None:
     assert (torch.is_inference_mode_enabled(), torch.is_grad_enabled()) == (False, True)
 
 
-def test_threads_are_put_back() -> None:
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """Of torch, which has as many as before in the end."""
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    try:
-        assert inside("threads_1", torch.get_num_threads) == 1
-        assert torch.get_num_threads() == 2
-        torch.set_num_threads(1)
-        with pytest.raises(NotApplicableError, match="torch has 1 thread already"):
-            remedied(workload(add, X), [REMEDIES["threads_1"]], Path())
-    finally:
-        torch.set_num_threads(before)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_threads_are_put_back(two_threads: None) -> None:
+    assert inside("threads_1", torch.get_num_threads) == 1
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(1)
+    with pytest.raises(NotApplicableError, match="torch has 1 thread already"):
+        remedied(workload(add, X), [REMEDIES["threads_1"]], Path())
 
 
 def test_channels_last_changes_copies() -> None:
@@ -183,12 +187,10 @@ def test_a_process_can_have_a_remedy_for_good(monkeypatch: pytest.MonkeyPatch) -
 
 
 # ---------------------------------------------------------------- outputs
-def test_a_remedy_that_changes_the_output_is_found() -> None:
+def test_a_remedy_that_changes_the_output_is_found(two_threads: None) -> None:
     assert trial("inference_mode", torch.is_inference_mode_enabled)["output"] == "differs"
     assert trial("no_grad", torch.is_grad_enabled)["output"] == "differs"
-    torch.set_num_threads(2)
     assert trial("threads_1", torch.get_num_threads)["output"] == "differs"
-    torch.set_num_threads(1)
 
 
 def test_what_is_lost_is_the_gradient() -> None:

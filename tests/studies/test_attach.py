@@ -375,7 +375,7 @@ def is_watched(pid: int) -> bool:
 
 
 def await_that(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -415,7 +415,7 @@ def test_a_process_that_ends_while_it_is_watched(tmp_path: Path) -> None:
             pytest.skip("processes cannot be watched here")
         document = validated(done.stdout)
         assert document["warnings"][0].startswith("the process ended after ")
-        assert document["duration_ns"] < 20 * S
+        assert document["duration_ns"] < 60 * S
 
 
 def test_what_a_terminal_is_needed_for(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from tests.documents import validated
 from tests.drawn.runs import KERNEL, WAIT, WORK, bare, main, run_of, store
 from tests.drawn.stacks import CLASSIFIER
 
+REFERENCE = Path(__file__).resolve().parents[2] / "traces" / "reference"
+
 TURN = [main(WORK, 6_000), main(WAIT, 4_000)]
 
 
@@ -79,7 +81,7 @@ def test_diff_of_two_runs(tmp_path: Path) -> None:
     assert (document["verdict"], document["wall"]["delta_ns"], document["blame"]) == ("slower", 3_000, ["kernel"])
     assert sum(row["delta_ns"] for row in document["host"]) == 3_000
     assert lens("diff", "b", "a", cwd=tmp_path).returncode == 0
-    capture = lens("diff", "a", str(Path("traces/reference/eager").resolve()), cwd=tmp_path)
+    capture = lens("diff", "a", REFERENCE / "eager", cwd=tmp_path)
     assert (capture.returncode, error_line(capture).split(":")[-1].strip()) == (
         2,
         "a watched process compares with a watched process, a run with a run, a capture with a capture",

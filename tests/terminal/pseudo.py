@@ -32,7 +32,7 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self._number, keys.encode())
 
-    def wait_for(self, text: str, timeout_s: float = 60) -> str:
+    def wait_for(self, text: str, timeout_s: float = 180) -> str:
         """Read until ``text`` has come since what the last wait gave; returns all up to its end."""
         end = time.monotonic() + timeout_s
         while text not in self.text[self._given :]:
@@ -47,7 +47,7 @@ class Terminal:
         while time.monotonic() < end and self._read(0.01):
             pass
 
-    def ended(self, timeout_s: float = 60) -> int:
+    def ended(self, timeout_s: float = 180) -> int:
         """Read to the end; the exit code."""
         end = time.monotonic() + timeout_s
         while self._read(0.5):

@@ -81,7 +81,7 @@ def test_names_of_one_file_are_traces_of_their_own(
 
 
 def test_a_killed_worker_changes_nothing(tmp_path: Path, workers: Any) -> None:
-    paths = traces(tmp_path, 24)
+    paths = traces(tmp_path, 8)
     results = analyze_on(workers.scheduler_address, paths)
     found = [next(results)]
     with distributed.Client(workers) as client:
@@ -97,8 +97,7 @@ def test_a_trace_that_kills_its_workers_stops_no_other(
 ) -> None:
     paths = [tmp_path / f"{number}.json" for number in range(8)]
     monkeypatch.setattr(cluster, "analyze_file", _deadly)
-    with distributed.Client(workers) as client:
-        client.run_on_scheduler(_allow_no_failures)
+    monkeypatch.setattr(workers.scheduler, "allowed_failures", 0)
     found = by_path(analyze_on(workers.scheduler_address, paths))
     assert len(found) == len(paths)
     deadly = found.pop(str(paths[0]))
@@ -111,10 +110,6 @@ def _deadly(path: str, _rules: Any, **_options: Any) -> TraceAnalysis | TraceFai
     if path.endswith("0.json"):
         os.kill(os.getpid(), signal.SIGKILL)
     return TraceFailure(path, "survived")
-
-
-def _allow_no_failures(dask_scheduler: Any) -> None:
-    dask_scheduler.allowed_failures = 0
 
 
 def test_any_defect_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
