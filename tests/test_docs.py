@@ -260,7 +260,7 @@ def plain(schema: Any) -> Any:
             key: " ".join(value.split()) if key == "description" and isinstance(value, str) else plain(value)
             for key, value in schema.items()
         }
-    return [plain(each) for each in schema] if isinstance(schema, list) else schema
+    return [plain(each) for each in schema] if isinstance(schema, list | tuple) else schema
 
 
 def test_every_result_is_on_a_page_and_every_page_has_its_result() -> None:
