@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from overhead_lens.report.text.ranks import sentence
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.ranks import RanksAnalysis, compare_ranks
+from overhead_lens.units import format_ns
 from tests.drawn.timelines import analyzer_of, timed
 
 
@@ -104,3 +105,42 @@ def test_waits_are_what_the_fastest_lacks(given_ranks: list[tuple[int, list[int]
         )
     for order in itertools.islice(itertools.permutations(analyses), 6):
         assert compare_ranks(order) == found
+
+
+@given(
+    others=st.lists(st.integers(10, 400), min_size=1, max_size=5),
+    late_ns=st.integers(1, 500),
+    place=st.integers(0, 5),
+    by_host=st.booleans(),
+)
+def test_a_straggler_is_the_finding_of_a_job(others: list[int], late_ns: int, place: int, by_host: bool) -> None:
+    straggler = min(place, len(others))
+    joins = [*others[:straggler], max(others) + late_ns, *others[straggler:]]
+    end = max(joins) + 20
+    size = len(joins)
+    ranks = [
+        late_by_host(number, at, end, size) if by_host else rank(number, at, [end - at], size=size)
+        for number, at in enumerate(joins)
+    ]
+    first, *more = compare_ranks(ranks).findings
+    excess_ns = max(joins) - sorted(others)[(len(others) - 1) // 2]
+    name = "host.python" if by_host else "device.compute"
+    assert (first.id, first.bound_ns, more) == ("straggler", late_ns, [])
+    assert [(each.name, each.ns) for each in first.evidence] == [(name, excess_ns)]
+    assert first.sentence == (
+        f"the others wait {format_ns(late_ns)} ({late_ns / end:.0%}) for rank {straggler}, "
+        f"which spends {format_ns(excess_ns)} more than the others in {name}"
+    )
+
+
+def late_by_host(number: int, at: int, end: int, size: int) -> TraceAnalysis:
+    """A rank whose Python delays the collective."""
+    entries = [
+        timed(0, at, "my.py(1): f", "python_function"),
+        timed(at, end - at, "ncclDevKernel", "kernel", (0, 8), device=0, stream=8),
+    ]
+    return analyzer_of(*entries, distributedInfo={"rank": number, "world_size": size}).analysis()
+
+
+def test_ranks_that_join_together_hold_nobody_up() -> None:
+    assert compare_ranks([rank(0, 9, [5]), rank(1, 9, [5])]).findings == ()

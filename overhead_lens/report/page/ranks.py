@@ -9,6 +9,7 @@ from overhead_lens.report.page.charts.bars import Bar, Stretch, bars_chart, bars
 from overhead_lens.report.page.model import Block, Page, Section, Table, Text
 from overhead_lens.report.page.recorded.collectives import straggler_blocks
 from overhead_lens.report.page.recorded.critical_path import over_ranks_sections
+from overhead_lens.report.page.recorded.findings import finding_sections
 from overhead_lens.report.page.recorded.launches import batch_sections
 from overhead_lens.report.page.trace import trace_page, trace_sections
 from overhead_lens.report.text import ranks as told
@@ -53,6 +54,7 @@ def traces_page(job: Job, _classifier: Classifier) -> Page:
 
 
 def _compared(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterator[Section]:
+    yield from finding_sections(ranks.findings)
     yield Section("Ranks", list(_ranks(ranks, analyses)))
     yield from over_ranks_sections(ranks.critical_path)
 

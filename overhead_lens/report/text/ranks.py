@@ -13,6 +13,7 @@ from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.report.text.recorded.collectives import straggler_blocks
 from overhead_lens.report.text.recorded.critical_path import over_ranks_blocks, over_ranks_notes
+from overhead_lens.report.text.recorded.findings import finding_blocks
 from overhead_lens.traces.ranks import RanksAnalysis, RankTime
 from overhead_lens.units import format_ns
 
@@ -24,6 +25,8 @@ _MOST_CAUSES = 3
 def print_ranks(console: Console, ranks: RanksAnalysis) -> None:
     """Print a comparison."""
     console.print(Text(sentence(ranks), style="bold"))
+    for block in finding_blocks(ranks.findings, whole=False):
+        console.print(block)
     for block in straggler_blocks(ranks.stragglers) if ranks.stragglers is not None else ():
         console.print(block)
     for block in over_ranks_blocks(ranks.critical_path):

@@ -1,11 +1,10 @@
-"""The headline of recorded traces: the cause, in words, and what would tell more."""
+"""The headline of a recorded trace: the cause, in words, and what would tell more."""
 
 from __future__ import annotations
 
 from overhead_lens.report.text.plain import plain
 from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
 from overhead_lens.traces.model import DeviceBudget, TraceAnalysis
-from overhead_lens.traces.ranks import Job, RanksAnalysis
 from overhead_lens.units import format_bytes, format_ns
 
 _IDLES = 0.1
@@ -15,21 +14,6 @@ NO_CAUSE = "No single cause"
 def headline(analysis: TraceAnalysis) -> str:
     """The cause of a trace, as far as it tells, and how it would tell more."""
     return " ".join([_cause(analysis), *_hints(analysis)])
-
-
-def job_headline(job: Job) -> str:
-    """The cause over all ranks; of a single trace its own."""
-    if job.ranks is not None:
-        return ranks_headline(job.ranks)
-    read = [result for result in job.results if isinstance(result, TraceAnalysis)]
-    return headline(read[0]) if len(read) == 1 else ""
-
-
-def ranks_headline(ranks: RanksAnalysis) -> str:
-    """Who holds the job up, and by what; else that nobody does."""
-    if not ranks.findings:
-        return f"No rank holds the others up: the slowest is rank {plain(ranks.slowest)}."
-    return f"{_capital(plain(ranks.findings[0].sentence))}."
 
 
 def _cause(analysis: TraceAnalysis) -> str:
