@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.drawn.memory import memory
 from tests.drawn.timelines import MAIN, timed
 
 LAUNCH_NS = 5_000
@@ -19,7 +20,8 @@ class Act:
 
     Attributes:
         what: ``launch`` (a kernel of ``ns``), ``python``, ``data``, ``compile``, ``communicate``, ``download`` (a copy that waits
-            for the device), ``upload`` (a pageable copy), ``allocate``, ``synchronize``.
+            for the device), ``upload`` (a pageable copy), ``allocate``, ``grow`` (the same, for memory that is never released),
+            ``synchronize``.
         is_cause: Whether the cause is in it, and it is not there once that is removed.
     """
 
@@ -36,6 +38,7 @@ class Drawing:
     now_ns: int = 0
     device_ns: int = 0
     correlation: int = 0
+    live: int = 0
 
     def step(self, number: int, acts: Sequence[Act]) -> None:
         """Draw one step."""
@@ -67,6 +70,11 @@ class Drawing:
 
     def _allocate(self, ns: int) -> None:
         self._call("cudaMalloc", ns)
+
+    def _grow(self, ns: int) -> None:
+        self._allocate(ns)
+        self.live += 1 << 20
+        self.events.append(memory(self.now_ns - 1, 1 << 20, self.live, self.live, self.live))
 
     def _synchronize(self, ns: int) -> None:
         self._call("cudaDeviceSynchronize", max(ns, self.device_ns - self.now_ns, 1))

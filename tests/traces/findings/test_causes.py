@@ -20,6 +20,7 @@ _FINDINGS = {
     "python": "host_python",
     "compile": "compilation",
     "allocate": "driver_allocations",
+    "grow": "memory_growth",
     "launches": "host_bound",
 }
 _CLOSE = 0.05
