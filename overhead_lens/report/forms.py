@@ -175,16 +175,16 @@ def to_notebook(result: object) -> str:
     )
 
 
-def to_text(result: object) -> str:
+def to_text(result: object, *, whole: bool = False) -> str:
     """What ``print_text`` prints, without colors."""
-    return _recorded(result).export_text()
+    return _recorded(result, whole=whole).export_text()
 
 
-def _recorded(result: object) -> Console:
+def _recorded(result: object, *, whole: bool = False) -> Console:
     console = Console(
         file=io.StringIO(), record=True, width=_WIDTH, highlight=False, markup=False, emoji=False, force_jupyter=False
     )
-    print_text(console, result)
+    print_text(console, result, whole=whole)
     return console
 
 

@@ -39,7 +39,8 @@ def over_time(
         devices: By number.
     """
     count = max(1, min(MOST_BUCKETS, window.wall_ns))
-    edges = window.start_ns + np.arange(count + 1, dtype=np.int64) * window.wall_ns // count
+    # Python's integers: a window may be so long that int64 does not hold a multiple of it.
+    edges = np.array([window.start_ns + window.wall_ns * at // count for at in range(count + 1)], dtype=np.int64)
     lanes = [] if thread is None else [_lane("", HOST_CATEGORIES, _host(thread, computing, floor_ns, edges))]
     return OverTime(tuple(edges.tolist()), (*lanes, *(_device(device, edges) for device in devices)))
 

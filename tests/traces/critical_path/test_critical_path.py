@@ -249,9 +249,9 @@ def test_a_blocking_copy_waits_for_its_stream_and_for_itself() -> None:
     assert parts(*entries) == [
         ("thread 10", "launch", 0, 1, "program_order"),
         ("device 0 stream 7", "compute", 1, 11, "launch"),
-        ("thread 10", "launch", 12, 1, "synchronization"),
+        ("thread 10", "wait", 12, 1, "synchronization"),
         ("device 0 stream 7", "copy", 13, 3, "launch"),
-        ("thread 10", "launch", 16, 3, "synchronization"),
+        ("thread 10", "wait", 16, 3, "synchronization"),
     ]
 
 

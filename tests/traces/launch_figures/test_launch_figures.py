@@ -203,7 +203,7 @@ def test_they_are_shown() -> None:
     (device,) = trace["launch_figures"]
     assert (device["device"], device["least_ns"], device["kernels_per_step"]) == ("0", 3, 5)
     assert (device["whole"]["tklqt_ns"], device["steps"][0]["step"]) == (15, 1)
-    text = to_text(analysis)
+    text = to_text(analysis, whole=True)
     assert "device 0: 15 ns over 3 launches: 60% floor (3 ns each), 33% behind a busy device, 7% else" in text
     assert "5 kernels per step; steps: 1 neither" in text
     assert "15 ns over 3 launches" in to_html(analysis)

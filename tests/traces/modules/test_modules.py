@@ -272,7 +272,7 @@ def test_without_modules_one_note_says_so() -> None:
     assert sum("nothing is told per module" in note for note in analysis.notes) == 1
     (trace,) = validated(to_json(analysis))["traces"]
     assert trace["modules"] is None
-    assert "modules:" not in to_text(analysis)
+    assert "modules:" not in to_text(analysis, whole=True)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def analyzed(*entries: dict) -> Analyzed:
 def test_names_are_harmless_wherever_they_are_shown() -> None:
     evil = "<script>alert(1)</script>\x1b[31m_0"
     made = analyzed(module("[----)", evil), module(" [--)", evil), drawn("  [)", VIEW))
-    text, page = to_text(made.analysis), to_html(made.analysis)
+    text, page = to_text(made.analysis, whole=True), to_html(made.analysis)
     assert "\x1b[31m" not in text
     assert "<script>alert(1)" not in page
     rows = run_query("select distinct class from modules where node is not null", [made]).rows
@@ -347,7 +347,7 @@ def test_names_are_harmless_wherever_they_are_shown() -> None:
 def test_they_are_told_in_text_json_and_on_the_page() -> None:
     analysis = analyzer_of(*TRAINING).analysis()
     assert analysis.modules is not None
-    text = to_text(analysis)
+    text = to_text(analysis, whole=True)
     assert "modules: 3 of 3 classes, with" in text
     assert f"{17 / 25:.1%} of the device's" in text
     (trace,) = validated(to_json(analysis))["traces"]

@@ -165,7 +165,7 @@ def test_they_are_shown() -> None:
     assert [(one["kind"], one["length"], one["count"], one["launch_ns"]) for one in trace["sequences"]] == [
         ("launches", 3, 3, 21), ("operators", 2, 3, 0),
     ]  # fmt: skip
-    text = to_text(analysis)
+    text = to_text(analysis, whole=True)
     assert "21 ns launching  9 ns in gaps  3 device events, 3 times, on device 0 stream 7" in text
     assert "gemm → relu → …; first at Net_0, train.py(12): step" in text
     assert "3 device events, 3 times, on device 0 stream 7" in to_html(analysis)
@@ -176,7 +176,7 @@ def test_hostile_names_stay_text() -> None:
     analysis = analyzer_of(
         *(work(50 * at + 20 * inner, 5, name, -1) for at in range(2) for inner, name in enumerate((evil, "b")))
     ).analysis()
-    assert "\x1b" not in to_text(analysis)
+    assert "\x1b" not in to_text(analysis, whole=True)
     page = to_html(analysis)
     assert "31m<script>" not in page
     assert "31m&lt;script&gt;" in page
