@@ -1,0 +1,67 @@
+"""The headline of a recorded trace: its cause, how long the device idles, and what recording would tell more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from overhead_lens.report.text.recorded.headline import headline
+from tests.drawn.timelines import analyzer_of, call, drawn, kernel
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+LOADING = (
+    drawn("[-----------)", LOADER, "user_annotation"),
+    call("             [-)", 1),
+    kernel("               [---)", 1),
+    call("                    [)", 2),
+    kernel("                     [----)", 2),
+)
+STACK = drawn("[---------------------------)", "train.py(12): step", "python_function")
+COMMUNICATION = (
+    call("[)", 1),
+    kernel(" [-)", 1),
+    call(" [)", 2),
+    kernel("    [----------------)", 2, "ncclDevKernel_AllReduce"),
+    call("  [)", 3),
+    kernel("                      [--)", 3),
+)
+
+
+def of(*entries: dict[str, Any], **metadata: Any) -> str:
+    return headline(analyzer_of(*entries, **metadata).analysis())
+
+
+def test_a_cause_of_the_host_begins_with_how_long_the_device_idles() -> None:
+    # Between its first work, at 15, and its last, at 26, the device idles for two; the loader is called by the step's function.
+    told = of(*LOADING, STACK)
+    assert told == "The device idles 18%: the host loads data for 12 ns (43%), mostly step (train.py:12) 12 ns."
+
+
+def test_without_a_cause_of_a_quarter_it_says_what_there_is() -> None:
+    assert of(
+        *LOADING[1:], drawn("[----------------------------------------)", "train.py(12): step", "python_function")
+    ) == (
+        "No single cause: the device computes 82%, idles 18%; at most 5% is one thing: launches by the host come 2 ns (5%) too "
+        "late, mostly cudaLaunchKernel 1 ns (train.py:12)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("entries", "metadata", "hint"),
+    [
+        (LOADING, {}, "Record with with_stack=True to see which line."),
+        ((*LOADING, STACK), {}, ""),
+        (
+            COMMUNICATION,
+            {"distributedInfo": {"rank": 3, "world_size": 8}},
+            "Analyze the traces of all 8 ranks together to see whether one comes late.",
+        ),
+        (COMMUNICATION, {}, ""),
+        ((kernel("[--)", 1),), {}, "Record with activities=[CPU, CUDA] to see what the host does."),
+    ],
+)
+def test_what_would_tell_more(entries: tuple[dict[str, Any], ...], metadata: dict[str, Any], hint: str) -> None:
+    told = of(*entries, **metadata)
+    hints = [part for part in ("Record with", "Analyze the") if part in told]
+    assert (told.endswith(f" {hint}"), len(hints)) == (True, 1) if hint else hints == []
