@@ -14,12 +14,12 @@ unexport PYTHONDONTWRITEBYTECODE
 # Programs that tests start are the environment's, ninja among them.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-# Measuring processes often wait, so there are more of them than cores.
+# Measuring processes often wait, so there are more of them than cores. What another load would change has the machine for itself.
 PROCESSES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --durations 25
 
 test: $(INSTALLED)
-	$(PYTEST)
+	$(PYTEST) -m "not quiet"; beside=$$?; $(BIN)/python -m pytest -m quiet && exit $$beside
 
 # Without the tests that start measuring processes.
 test-fast: $(INSTALLED)
