@@ -98,9 +98,11 @@ def profile(
 
         try:
             budget = budget_of(path, classifier)
-        except MeasurementError as error:
-            # Of a first process that was timed and not yet looked into nothing can be said.
-            raise error if not interrupted.is_set() else Interrupted from error
+        except MeasurementError:
+            if interrupted.is_set():
+                # The first process was timed, but neither sampled nor traced.
+                raise Interrupted from None
+            raise
     show_drawn(
         budget.breakdown, Format(json_, html, classifier), lambda: draw(path, budget.breakdown, classifier), "capture"
     )

@@ -78,7 +78,7 @@ def thread_cpu_ns(pid: int) -> dict[int, int]:
 
 
 def waits_in(pid: int, thread: int) -> str:
-    """The kernel's function in which a thread waits; empty or ``0`` where it runs or the system does not tell."""
+    """The kernel function in which a thread is blocked (proc(5), ``wchan``); empty or ``0`` if it runs or this is not known."""
     return _read(PROC / f"{pid}/task/{thread}/wchan")
 
 

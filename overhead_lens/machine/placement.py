@@ -31,7 +31,7 @@ from overhead_lens.machine.other_process import thread_cpu_ns
 
 # Of the sampled thread, and of the others.
 _FEWEST_CORES = 2
-# Of a core: threads that run less are no team.
+# Fraction of a core: threads that use less do not count as a team.
 _TEAM_SHARE = 0.02
 
 _GUARD = Path(__file__).with_name("guard.py")

@@ -44,8 +44,8 @@ class Word(IntEnum):
     ROWS = _ROWS
     THREAD = 8  # the thread with the steps, as the operating system knows it
     PLACED = 9  # the thread with the steps is on a core of its own, which a child inherits
-    HELD = 10  # the request after whose answer the program waits for the sampler
-    RELEASED = 11  # ... and the one after which it need not wait any more
+    HELD = 10  # number of the request for which the program is held
+    RELEASED = 11  # number of the last request whose hold is over
 
 
 class Phase(IntEnum):

@@ -25,7 +25,7 @@ _LEAST_RATE_HZ = 20
 # A thread that runs less than this part of what it runs while the sampler rests is stopped too often.
 _LEAST_RUNNING = 0.6
 _ANSWER_S, _REST_S = 0.01, 0.05
-# Looks at the program for which it is held when the sampler has caught up: one of them is certain.
+# Sampling intervals for which the program stays held once the sampler has caught up: at least one stack is taken in them.
 _HELD_STACKS = 2.5
 # A program that shows no step is looked at as a whole from then on, at a rate that costs it little.
 _WHOLE_AFTER_S = 10.0
@@ -161,14 +161,10 @@ class RunSampler:
         return self._area.read(Word.RELEASED) < self._area.read(Word.ANSWERED)
 
     def _release(self) -> None:
-        """Let a program go on that is held, when the sampler has caught up and taken a stack of it."""
+        """Let a held program go on once the sampler has caught up and taken a stack of it."""
         held, running = self._area.read(Word.HELD), self._running
-        if (
-            running is not None
-            and held == self._area.read(Word.ANSWERED)
-            and self._owes_release()
-            and running.caught_up
-        ):
+        is_held = self._owes_release() and held == self._area.read(Word.ANSWERED)
+        if running is not None and is_held and running.caught_up:
             time.sleep(_HELD_STACKS / self._rate_hz)
             self._area.write(Word.RELEASED, held)
 

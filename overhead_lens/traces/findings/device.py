@@ -14,7 +14,7 @@ from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.device import COMMUNICATION, COMPUTE, COPY, DeviceTimeline
 from overhead_lens.traces.findings.host import idle_by, launching, long_stretches
-from overhead_lens.traces.findings.recorded import Found, Recorded, Told
+from overhead_lens.traces.findings.recorded import Found, Recorded, Wording
 from overhead_lens.traces.intervals import Union, both, joined, union, without
 from overhead_lens.traces.launch_figures.bound import NOT_THE_HOST
 
@@ -24,38 +24,38 @@ _BOUND_SHARE = 0.5
 COMPUTES = "device_bound"
 _OF_HOST = [name for name in BLAME if name not in NOT_THE_HOST]
 
-_COMMUNICATES = Told(
+_COMMUNICATES = Wording(
     "exposed_communication",
     "communication",
     "the device only communicates, and what comes next waits for it",
     "overlap it with compute (buckets of DDP, prefetching of FSDP), fewer and larger or smaller messages; analyze all ranks "
     "together to see whether one comes late",
 )
-_COPIES = Told(
+_COPIES = Wording(
     "exposed_copies",
     "copy",
     "the device only copies, and what comes next waits for it",
     "copy on a stream of its own while the step before computes; keep on the device what is used again",
 )
-_COMPUTES = Told(
+_COMPUTES = Wording(
     COMPUTES,
     "compute",
     "the device computes, and the host is ahead of it",
     "nothing on the host spares this: faster, fewer or lower-precision kernels",
 )
-_HOST = Told(
+_HOST = Wording(
     "host_bound",
     "launch",
     "the device waits for the host, which launches its work piece by piece",
     "fewer launches per step: torch.compile, larger batches, CUDA graphs",
 )
-_GRAPHS = Told(
+_GRAPHS = Wording(
     "graphs_could_close_idle",
     "launch",
     "the device idles while the host prepares launches one by one",
     'capture the step as a CUDA graph: torch.compile(mode="reduce-overhead") or torch.cuda.graph',
 )
-_FUSIBLE = Told(
+_FUSIBLE = Wording(
     "fusible_kernels",
     "launch",
     "elementwise kernels follow one another on a stream, each with a launch of its own",
@@ -71,7 +71,7 @@ def device_causes(recorded: Recorded) -> Iterator[Found]:
     waits = recorded.spent(_WAITS.__eq__)
     for device in recorded.devices:
         compute, communication, copy = (device.by_kind[kind] for kind in (COMPUTE, COMMUNICATION, COPY))
-        for told, kind, alone in (
+        for wording, kind, alone in (
             (_COMMUNICATES, COMMUNICATION, without(communication, joined([compute, copy]))),
             (_COPIES, COPY, without(copy, joined([compute, communication]))),
             (_COMPUTES, COMPUTE, compute),
@@ -87,7 +87,7 @@ def device_causes(recorded: Recorded) -> Iterator[Found]:
                 named = recorded.of_work(device, work[counts], ns[counts])
                 launch = int(device.linked.launch[work[np.argmax(ns)]])
                 place = recorded.place_of_row(launch)
-                yield from recorded.found(told, when.total_ns, when, named, place, str(device.number))
+                yield from recorded.found(wording, when.total_ns, when, named, place, str(device.number))
 
 
 def _queued(recorded: Recorded, device: DeviceTimeline, kind: int) -> Union:
@@ -114,17 +114,17 @@ def host_bound(recorded: Recorded, known: Union) -> Iterator[Found]:
         if not when.total_ns:
             continue
         blamed = {name: both(when, idle_by(device, (name,))).total_ns for name in _OF_HOST}
-        told = [replace(each, category=max(_OF_HOST, key=blamed.__getitem__)) for each in (_HOST, _GRAPHS)]
+        wording = [replace(each, category=max(_OF_HOST, key=blamed.__getitem__)) for each in (_HOST, _GRAPHS)]
         gaps = (device.busy.end_ns[:-1], device.busy.start_ns[1:])
         following = np.searchsorted(device.start_ns, gaps[1], "left")
         alone = (device.linked.launch[following] >= 0) & ~device.linked.is_graph[following]
         place = recorded.place_of_row(_launch_after_the_longest(device, when, gaps, following))
         if when.total_ns > budget.idle_ns / 2:
             named = recorded.frames(when, launching(recorded, device))
-            yield from recorded.found(told[0], when.total_ns, when, named, place, number)
+            yield from recorded.found(wording[0], when.total_ns, when, named, place, number)
         closing = both(when, union(gaps[0][alone], (gaps[1] - gaps[0])[alone]))
         named = recorded.frames(closing, launching(recorded, device))
-        yield from recorded.found(told[1], closing.total_ns, closing, named, place, number)
+        yield from recorded.found(wording[1], closing.total_ns, closing, named, place, number)
 
 
 def _launch_after_the_longest(device: DeviceTimeline, when: Union, gaps: tuple[Ints, Ints], following: Ints) -> int:

@@ -14,7 +14,7 @@ from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.model import Evidence
-from overhead_lens.traces.findings.recorded import LONG, Found, Recorded, Told
+from overhead_lens.traces.findings.recorded import LONG, Found, Recorded, Wording
 from overhead_lens.traces.host_budget import ENGINE, ThreadPieces
 from overhead_lens.traces.intervals import NOTHING, Union, both, joined, union, without
 from overhead_lens.traces.launch_figures.bound import NOT_THE_HOST
@@ -31,61 +31,61 @@ _OWN_PYTHON = frozenset({"user", "library", "extension", "gc", "import"})
 _FUSED_OPERATORS = 20
 _LEAST_USUAL_NS = 1_000
 
-_DATA = Told(
+_DATA = Wording(
     "data_loading",
     "wait",
     "the loop waits for its next batch, or makes it itself",
     "more workers, persistent_workers=True, pin_memory=True, a larger prefetch_factor; cheaper transforms, or on the device",
 )
-_COMPILE = Told(
+_COMPILE = Wording(
     "compilation",
     "compile",
     "functions are compiled within the recording",
     "warm up before recording; if it goes on: TORCH_LOGS=recompiles says why, mark_dynamic and fewer graph breaks help",
 )
-_CAPTURE = Told(
+_CAPTURE = Wording(
     "graph_capture",
     "launch",
     "a graph is captured, so that nothing that is launched runs",
     "nothing, if it is captured once and replayed: record the replays",
 )
-_MEMORY = Told(
+_MEMORY = Wording(
     "driver_allocations",
     "allocation",
     "memory is got from the driver, or given back to it, within the recording",
     "warm up before measuring; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; no empty_cache() within a step",
 )
-_GROWTH = Told(
+_GROWTH = Wording(
     "memory_growth",
     "allocation",
     "live memory grows from step to step, and the driver is asked for more",
     "release what is kept: losses and outputs that hold their graph (loss.item(), detach()), lists that grow",
 )
-_LAUNCHES = Told(
+_LAUNCHES = Wording(
     "slow_launches",
     "launch",
     "some calls to the driver hold the host far longer than it takes to launch",
     "warm up before recording (first launches load code and create handles); a full queue holds launches back as well",
 )
-_UNFUSED = Told(
+_UNFUSED = Wording(
     "unfused_optimizer",
     "dispatcher",
     "the optimizer runs several small operators for each parameter",
     "fused=True, or foreach=True, of the optimizer",
 )
-_PYTHON = Told(
+_PYTHON = Wording(
     "host_python",
     "python",
     "the host works in Python and launches nothing meanwhile",
     "a profile of the function that is named: do less of it, or do it in another process",
 )
-_WORK = Told(
+_WORK = Wording(
     "host_work",
     "dispatcher",
     "the host works on its own and launches nothing meanwhile",
     "do it on the device, or while the device has work queued",
 )
-_STARVED = Told(
+_STARVED = Wording(
     "starved_backward",
     "dispatcher",
     "the thread of the backward pass does not get on between two of its nodes",
@@ -220,9 +220,9 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Found]:
         when = long_stretches(recorded, device, known)
         if when.total_ns:
             by = {name: both(when, idle_by(device, (name,), inside=False)).total_ns for name in BLAME}
-            told = _PYTHON if max(by, key=lambda name: by[name]) == "python" else _WORK
+            wording = _PYTHON if max(by, key=lambda name: by[name]) == "python" else _WORK
             named = recorded.frames(when, launching(recorded, device))
-            yield from recorded.found(told, when.total_ns, when, named, _place_of(named), str(device.number))
+            yield from recorded.found(wording, when.total_ns, when, named, _place_of(named), str(device.number))
     if not recorded.devices and recorded.threads and (recorded.host.operator | recorded.host.runtime).any():
         busiest = next(iter(recorded.threads.values()))
         python = passing(busiest.attributions, lambda each: each.category == "python" and each.part in _OWN_PYTHON)
@@ -260,12 +260,12 @@ def idle_by(device: DeviceTimeline, blamed: Sequence[str], *, inside: bool = Tru
     return union(idle.start_ns[chosen], idle.dur_ns[chosen])
 
 
-def _stretches(recorded: Recorded, told: Told, calls: Ints, when: Union) -> Iterator[Found]:
+def _stretches(recorded: Recorded, wording: Wording, calls: Ints, when: Union) -> Iterator[Found]:
     """What is found in ``when``, stretches of the threads of some calls."""
     if len(calls) and when.total_ns:
         longest = int(calls[np.argmax(recorded.host.dur_ns[calls])])
         named = recorded.frames(when, _threads_of(recorded, calls))
-        yield from recorded.found(told, recorded.at_most(when), when, named, recorded.place(longest))
+        yield from recorded.found(wording, recorded.at_most(when), when, named, recorded.place(longest))
 
 
 def _threads_of(recorded: Recorded, calls: Ints) -> list[ThreadPieces]:

@@ -37,7 +37,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Wording:
     """What a finding says whatever its figures are; see ``Finding``."""
 
     id: str
@@ -115,7 +115,7 @@ class Recorded:
 
     def found(
         self,
-        told: Told,
+        wording: Wording,
         bound_ns: int,
         when: Union,
         evidence: tuple[Evidence, ...],
@@ -126,7 +126,7 @@ class Recorded:
         if bound_ns > 0:
             share = bound_ns / self.wall_ns if self.wall_ns else 0.0
             finding = Finding(
-                told.id, told.category, device, told.summary, bound_ns, evidence, place[1], told.remedy,
+                wording.id, wording.category, device, wording.summary, bound_ns, evidence, place[1], wording.remedy,
                 share=round(share, 5), module=place[0],
             )  # fmt: skip
             yield Found(replace(finding, sentence=sentence(finding)), when)

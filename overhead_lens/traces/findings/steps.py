@@ -9,26 +9,26 @@ from statistics import median_low
 import numpy as np
 
 from overhead_lens.traces.findings.model import Evidence
-from overhead_lens.traces.findings.recorded import MOST_EVIDENCE, Found, Recorded, Told
+from overhead_lens.traces.findings.recorded import MOST_EVIDENCE, Found, Recorded, Wording
 from overhead_lens.traces.intervals import NOTHING, union
 from overhead_lens.traces.model import TraceStep
 
 _UNLIKE, _FEWEST = 1.5, 3
 _OPERATOR_SHARE = 0.1
 
-_WARM_UP = Told(
+_WARM_UP = Wording(
     "warm_up",
     "unattributed",
     "the first step takes far longer than the others",
     "warm up before recording: torch.profiler.schedule(wait=1, warmup=2, active=5)",
 )
-_SLOW_STEP = Told(
+_SLOW_STEP = Wording(
     "slow_step",
     "unattributed",
     "a step takes far longer than the others",
     "what this step does more of is listed: data, evaluation, checkpoints, garbage collection, recompilation",
 )
-_OPERATORS = Told(
+_OPERATORS = Wording(
     "many_small_operators",
     "dispatcher",
     "much of the time goes into getting from operators to their kernels",
@@ -45,12 +45,12 @@ def unlike_steps(recorded: Recorded) -> Iterator[Found]:
         others = [other for other in steps if other is not step]
         usual_ns = median_low(other.window.wall_ns for other in others)
         if step.window.wall_ns > _UNLIKE * usual_ns:
-            told = _SLOW_STEP if at else _WARM_UP
+            wording = _SLOW_STEP if at else _WARM_UP
             more = _more(step, others)
-            told = replace(told, category=more[0].name if more else told.category)
+            wording = replace(wording, category=more[0].name if more else wording.category)
             start_ns, end_ns = step.window.bounds
             when = union(np.array([start_ns]), np.array([end_ns - start_ns]))
-            yield from recorded.found(told, step.window.wall_ns - usual_ns, when, more)
+            yield from recorded.found(wording, step.window.wall_ns - usual_ns, when, more)
 
 
 def _more(step: TraceStep, others: list[TraceStep]) -> tuple[Evidence, ...]:

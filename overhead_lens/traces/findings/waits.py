@@ -10,7 +10,7 @@ import numpy as np
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.findings.model import Evidence
-from overhead_lens.traces.findings.recorded import Found, Recorded, Told
+from overhead_lens.traces.findings.recorded import Found, Recorded, Wording
 from overhead_lens.traces.intervals import NOTHING, Union, both, union
 
 _COPY = re.compile(r".*Memcpy")
@@ -20,31 +20,31 @@ _READS, _NONZERO = (
     frozenset({"aten::nonzero"}),
 )
 
-_SCALARS = Told(
+_SCALARS = Wording(
     "scalar_reads",
     "wait",
     "the host reads single values from the device and waits for each",
     "no .item(), float() or print of a tensor within a step: keep sums on the device and read them now and then",
 )
-_SIZES = Told(
+_SIZES = Wording(
     "nonzero",
     "wait",
     "operators whose result's size depends on data wait for the device",
     "torch.where with three arguments, or masks, in place of nonzero and of indexing by booleans",
 )
-_UPLOADS = Told(
+_UPLOADS = Wording(
     "copies_to_device",
     "wait",
     "copies to the device hold the host, as their memory is not pinned",
     "pin the memory (DataLoader(pin_memory=True), tensor.pin_memory()) and copy with non_blocking=True",
 )
-_DOWNLOADS = Told(
+_DOWNLOADS = Wording(
     "blocking_copies",
     "wait",
     "copies from the device hold the host until it has done all before them",
     "copy with non_blocking=True into pinned memory and use it a step later; one copy a step, not one a tensor",
 )
-_OTHERS = Told(
+_OTHERS = Wording(
     "exposed_waits",
     "wait",
     "the host waits for the device, which idles afterwards until more is launched",
@@ -69,7 +69,7 @@ def host_waits(recorded: Recorded, known: Union) -> Iterator[Found]:
     uploads = is_copy & _uploads(recorded, calls)
     reads, sizes = _inside(recorded, calls, _READS), _inside(recorded, calls, _NONZERO)
     free = ~reads & ~sizes
-    for told, chosen in (
+    for wording, chosen in (
         (_SCALARS, reads),
         (_SIZES, sizes & ~reads),
         (_UPLOADS, uploads & free),
@@ -80,12 +80,12 @@ def host_waits(recorded: Recorded, known: Union) -> Iterator[Found]:
             mine = calls[chosen]
             copies = bool(is_copy[chosen].all())
             yield from _found(
-                recorded, told, mine, (starts_ns[mine], ends_ns[mine]), NOTHING if copies else known, copies
+                recorded, wording, mine, (starts_ns[mine], ends_ns[mine]), NOTHING if copies else known, copies
             )
 
 
 def _found(
-    recorded: Recorded, told: Told, calls: Ints, waits: tuple[Ints, Ints], known: Union, copies: bool
+    recorded: Recorded, wording: Wording, calls: Ints, waits: tuple[Ints, Ints], known: Union, copies: bool
 ) -> Iterator[Found]:
     waits_ns = waits[1] - waits[0]
     when = union(waits[0], waits_ns)
@@ -94,7 +94,7 @@ def _found(
     rest = (Evidence("waiting hidden behind the busy device", len(calls), hidden_ns),) if hidden_ns else ()
     longest = int(calls[np.argmax(waits_ns)])
     bound_ns = recorded.at_most(when, copies=copies, known=known)
-    yield from recorded.found(told, bound_ns, when, (*named, *rest), recorded.place(longest))
+    yield from recorded.found(wording, bound_ns, when, (*named, *rest), recorded.place(longest))
 
 
 def _uploads(recorded: Recorded, calls: Ints) -> Bools:
