@@ -17,7 +17,7 @@ from overhead_lens.machine.process import Worker
 from tests.export.trace_processor import Program
 from tests.worker.answering import answering_here
 
-pytest_plugins = ["pytester", "tests.browser"]
+pytest_plugins = ["pytester", "tests.browser", "tests.skips"]
 
 # How long an example takes is the machine's, and a busy one's no reason to fail.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -41,17 +41,6 @@ def pytest_configure() -> None:
     for left in (*cache.glob("overhead-lens/*.json"), *cache.glob("torch_extensions/*/*/lock")):
         left.unlink(missing_ok=True)
     os.environ["XDG_CACHE_HOME"] = str(cache)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Where it is said which skips are expected, by a pattern of their reasons, name all others."""
-    expected = os.environ.get("EXPECTED_SKIPS")
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if expected is None or reporter is None:
-        return
-    reasons = {report.longrepr[2] for report in reporter.stats.get("skipped", ())}
-    for reason in sorted(reason for reason in reasons if not re.search(expected, reason)):
-        reporter.write_line(f"skipped unexpectedly: {reason}", red=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

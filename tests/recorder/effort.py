@@ -10,6 +10,7 @@ from unittest import mock
 import pytest
 
 from overhead_lens import api
+from overhead_lens.correction import store
 from overhead_lens.machine import request
 from overhead_lens.recorder import paired
 from overhead_lens.studies.sweep import record as sweep
@@ -19,12 +20,16 @@ _SECOND_OF_STACKS = 300
 
 @contextlib.contextmanager
 def little_effort(processes: int) -> Iterator[None]:
-    """Record with so many processes, each timed for moments, the first sampled for a second; of a pair every other."""
+    """Record with so many processes, each timed for moments, the first sampled for a second; of a pair every other.
+
+    The first recording of a session calibrates the trace, for all later ones.
+    """
     short = {"processes": processes, "clock_budget_ns": 200_000_000, "samples_per_process": _SECOND_OF_STACKS}
     single = replace(request.QUICK, sampled_every=processes, **short)
     pair = replace(paired.PAIRED, blocks=20, **short)
     points = replace(sweep.QUICK, processes=processes, clock_budget_ns=500_000_000)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(mock.patch.object(store, "PROCESSES", 1))
         for module in (request, api):
             stack.enter_context(mock.patch.multiple(module, STANDARD=single, QUICK=single))
         stack.enter_context(mock.patch.multiple(sweep, STANDARD=points, QUICK=points))
