@@ -24,6 +24,7 @@ CLAIM = Claim(
         "The interval is of a bootstrap over the rounds."
     ),
     command="python -m scripts.benchmarks.loop",
+    about=("overhead_lens/worker/loop.py",),
     columns=(
         Column("rounds"),
         Column("measured over bare", "share"),

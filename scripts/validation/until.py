@@ -37,6 +37,7 @@ CLAIM = Claim(
         Column("intervals that contain the truth", "share"),
         Column("of as many processes without looking", "share"),
     ),
+    about=("overhead_lens/stats", "overhead_lens/terminal/refine.py"),
 )
 
 _SEED = 20_261_124
