@@ -126,8 +126,7 @@ def result_text(name: str) -> str:
         [
             result["method"],
             "",
-            f"```bash\n{result['command']}\n```",
-            "",
+            *([f"```bash\n{result['command']}\n```", ""] if result["command"] else ()),
             f"Measured on {result['measured_on']}{revision}: {result['machine']}{'; ' if versions else ''}{versions}.",
             "",
             *table(headings, rows),

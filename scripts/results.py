@@ -75,7 +75,7 @@ class Result:
         claim: Name of the result, and of its file.
         question: What is asked.
         method: How it was answered, in three sentences.
-        command: What measures it again, from the root of the checkout.
+        command: What measures it again, from the root of the checkout; empty of a settled fact, whose program is gone.
         measured_on, machine, torch, python: As of ``Origin``.
         revision: As of ``Origin``. Results from before revisions were kept have the parent of the commit that stored their
             rows on the day of the measurement, with a "+" where that commit changed code too.
