@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: profile test test-fast lint types contracts docs schemas check clean
+.PHONY: profile test test-fast lint types contracts docs schemas results check clean
 
 profile: $(INSTALLED)
 	$(BIN)/overhead-lens profile add1 --compile
@@ -43,6 +43,10 @@ schemas: $(INSTALLED)
 	for name in $$($(BIN)/overhead-lens schema | cut -d' ' -f1); do \
 	  $(BIN)/overhead-lens schema $$name > docs/reference/$$name.json || exit 1; \
 	done
+
+# How many commits each measured figure of the documentation is behind.
+results: $(INSTALLED)
+	$(BIN)/python -m scripts.results
 
 check: lint types contracts test docs
 

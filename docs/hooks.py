@@ -115,6 +115,7 @@ def result_text(name: str) -> str:
     versions = ", ".join(
         f"{what} {result[key]}" for key, what in (("torch", "torch"), ("python", "Python")) if result.get(key)
     )
+    revision = f", revision {result['revision']}" if result.get("revision") else ""
     units = [each.get("unit", "") for each in result["columns"]]
     headings = [
         f"{each['name']}, {unit}" if unit not in {"", "share"} else each["name"]
@@ -125,9 +126,8 @@ def result_text(name: str) -> str:
         [
             result["method"],
             "",
-            f"```bash\n{result['command']}\n```",
-            "",
-            f"Measured on {result['measured_on']}: {result['machine']}{'; ' if versions else ''}{versions}.",
+            *([f"```bash\n{result['command']}\n```", ""] if result["command"] else ()),
+            f"Measured on {result['measured_on']}{revision}: {result['machine']}{'; ' if versions else ''}{versions}.",
             "",
             *table(headings, rows),
             "",

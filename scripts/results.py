@@ -1,13 +1,18 @@
 """The result of a script: one question, how it was asked, and the answers as one table, stored as JSON.
 
 Each script defines its ``CLAIM``, prints the table while it measures and writes ``docs/results/CLAIM.json`` at its end.
+
+    python -m scripts.results
+
+lists how old each stored result is: the commits since then that changed what it is about.
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from importlib import metadata
@@ -19,6 +24,7 @@ from overhead_lens.machine.environment import describe_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
+PACKAGE = "overhead_lens"
 
 Cell = str | int | float | bool | None
 
@@ -39,12 +45,14 @@ class Origin:
         measured_on: Date, ISO 8601.
         machine: Processor and cores.
         torch, python: Versions.
+        revision: As of ``revision_of``.
     """
 
     measured_on: str
     machine: str
     torch: str
     python: str
+    revision: str = ""
 
     @classmethod
     def here(cls) -> Origin:
@@ -55,6 +63,7 @@ class Origin:
             machine=f"{about['cpu']}, {about['cores']} cores",
             torch=metadata.version("torch"),
             python=platform.python_version(),
+            revision=revision_of(ROOT),
         )
 
 
@@ -66,11 +75,14 @@ class Result:
         claim: Name of the result, and of its file.
         question: What is asked.
         method: How it was answered, in three sentences.
-        command: What measures it again, from the root of the checkout.
+        command: What measures it again, from the root of the checkout; empty of a settled fact, whose program is gone.
         measured_on, machine, torch, python: As of ``Origin``.
+        revision: As of ``Origin``. Results from before revisions were kept have the parent of the commit that stored their
+            rows on the day of the measurement, with a "+" where that commit changed code too.
         columns: One for each cell of a row.
         rows: The table; None is a cell that was not measured.
         notes: What the table does not say.
+        about: Files and folders of the checkout whose change may change the answers.
     """
 
     claim: str
@@ -84,6 +96,8 @@ class Result:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    revision: str = ""
+    about: tuple[str, ...] = (PACKAGE,)
 
     def __post_init__(self) -> None:
         if wrong := [row for row in self.rows if len(row) != len(self.columns)]:
@@ -99,6 +113,7 @@ class Claim:
     method: str
     command: str
     columns: tuple[Column, ...] = field(default=())
+    about: tuple[str, ...] = (PACKAGE,)
 
     def answered(
         self, rows: Sequence[Sequence[Cell]], notes: Sequence[str] = (), origin: Origin | None = None
@@ -117,6 +132,8 @@ class Claim:
             columns=self.columns,
             rows=tuple(map(tuple, rows)),
             notes=tuple(notes),
+            revision=where.revision,
+            about=self.about,
         )
 
     def parser(self, description: str | None) -> argparse.ArgumentParser:
@@ -160,3 +177,35 @@ def _shown(cell: Cell) -> str:
     if cell is None:
         return ""
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell).replace("|", "/")
+
+
+def revision_of(checkout: Path) -> str:
+    """The commit of a checkout, with a "+" where its code is changed; empty outside of git."""
+    commit = _git(checkout, "rev-parse", "--short", "HEAD")
+    changed = _git(checkout, "status", "--porcelain", "--", PACKAGE, "scripts")
+    return f"{commit}+" if commit and changed else commit
+
+
+def commits_since(checkout: Path, revision: str, about: Sequence[str]) -> int | None:
+    """How many commits since a revision changed what a result is about; None where the revision is not known."""
+    count = revision and _git(checkout, "rev-list", "--count", f"{revision.rstrip('+')}..HEAD", "--", *about)
+    return int(count) if count else None
+
+
+def ages(checkout: Path, results: Path) -> Iterator[tuple[Cell, ...]]:
+    """Of each stored result its name, day and revision, the commits since, and what they changed."""
+    for result in map(read_result, sorted(results.glob("*.json"))):
+        since = commits_since(checkout, result.revision, result.about)
+        yield result.claim, result.measured_on, result.revision, since, " ".join(result.about)
+
+
+def _git(checkout: Path, *words: str) -> str:
+    """What git prints; nothing where it fails."""
+    command = ["git", "-C", str(checkout), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+if __name__ == "__main__":
+    print_heading([Column(name) for name in ("result", "measured on", "revision", "commits since", "of")])
+    for age in ages(ROOT, RESULTS):
+        print_row(age)

@@ -141,13 +141,20 @@ def results_of(stored: Mapping[str, Stored]) -> Iterator[Result]:
 
 
 def _joined(origins: list[Origin]) -> Origin | None:
-    """Where all of it was measured, and when the last of it; None of nothing."""
+    """Where all of it was measured, and when the last of it; of several revisions none, and None of nothing."""
     if not origins:
         return None
     machine, torch, python = (
         "; ".join(sorted({getattr(each, name) for each in origins})) for name in ("machine", "torch", "python")
     )
-    return Origin(measured_on=max(each.measured_on for each in origins), machine=machine, torch=torch, python=python)
+    revisions = {each.revision for each in origins}
+    return Origin(
+        measured_on=max(each.measured_on for each in origins),
+        machine=machine,
+        torch=torch,
+        python=python,
+        revision=revisions.pop() if len(revisions) == 1 else "",
+    )
 
 
 def time_row(workload: str, row: TimeRow) -> list[Cell]:

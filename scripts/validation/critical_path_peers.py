@@ -47,6 +47,7 @@ CLAIM = Claim(
         Column("ours: run", "s"),
         Column("outcome"),
     ),
+    about=("overhead_lens/readers", "overhead_lens/taxonomy", "overhead_lens/traces"),
 )
 
 _HTA = "HolisticTraceAnalysis==0.5.0"

@@ -44,6 +44,7 @@ CLAIM = Claim(
     ),
     command="python -m scripts.validation.fuzz_traces",
     columns=(Column("inputs"), Column("analyzed"), Column("refused"), Column("defects")),
+    about=("overhead_lens/readers", "overhead_lens/report", "overhead_lens/taxonomy", "overhead_lens/traces"),
 )
 
 _BATCH = 4_000

@@ -44,6 +44,7 @@ CLAIM = Claim(
         Column("least of a category", "share"),
         Column("coverage as independent", "share"),
     ),
+    about=("overhead_lens/budget", "overhead_lens/readers/py_spy", "overhead_lens/stats", "overhead_lens/taxonomy"),
 )
 
 TRUTH = {"python": 0.5, "kernel": 0.3, "dispatcher": 0.15, "wait": 0.05}

@@ -52,6 +52,7 @@ EACH = Claim(
         Column("verdict"),
         Column("because of"),
     ),
+    about=("overhead_lens/readers", "overhead_lens/taxonomy", "overhead_lens/traces"),
 )
 
 CLAIM = Claim(
@@ -74,6 +75,7 @@ CLAIM = Claim(
         Column("peer failed"),
         Column("because of (traces)"),
     ),
+    about=("overhead_lens/readers", "overhead_lens/taxonomy", "overhead_lens/traces"),
 )
 
 CLAIMS = (EACH, CLAIM)

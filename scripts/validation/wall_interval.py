@@ -52,6 +52,7 @@ CLAIM = Claim(
         Column("factor needed"),
         Column("a report gives"),
     ),
+    about=("overhead_lens/stats",),
 )
 
 TRUTH_NS = 10_000.0
