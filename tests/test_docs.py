@@ -310,6 +310,31 @@ def test_a_result_is_its_method_its_command_its_machine_and_its_table(
     ]
 
 
+def test_a_settled_fact_has_no_command_and_a_result_its_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = {
+        "method": "They are added up.",
+        "command": "",
+        "measured_on": "2026-11-23",
+        "machine": "AMD EPYC, 2 cores",
+        "revision": "0123abc+",
+        "columns": [{"name": "call", "unit": ""}],
+        "rows": [["a"]],
+    }
+    monkeypatch.setattr(hooks, "RESULTS", tmp_path)
+    (tmp_path / "sums.json").write_text(json.dumps(result))
+    assert hooks.result_text("sums").splitlines() == [
+        "They are added up.",
+        "",
+        "Measured on 2026-11-23, revision 0123abc+: AMD EPYC, 2 cores.",
+        "",
+        "| call |",
+        "| --- |",
+        "| a |",
+    ]
+
+
 def test_a_result_that_is_missing_ends_the_build() -> None:
     with pytest.raises(hooks.MissingError, match="docs/results/unheard-of.json"):
         hooks.on_page_markdown("<!-- result: unheard-of -->")

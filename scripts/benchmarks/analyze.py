@@ -24,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -32,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.results import ROOT, Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.validation.peers.environment import hta_python
 
 CLAIM = Claim(
     claim="analyze",
@@ -54,8 +54,6 @@ CLAIM = Claim(
         Column("HTA over from imports"),
     ),
 )
-
-HTA = ("HolisticTraceAnalysis==0.5.0", "pandas<3")
 
 _STATUS = """
 def status(key):
@@ -280,15 +278,6 @@ def timed(command: list[str], env: dict[str, str]) -> float:
     begin = time.perf_counter()
     subprocess.run(command, env=env, stdout=subprocess.DEVNULL, check=True, cwd=ROOT)
     return time.perf_counter() - begin
-
-
-def hta_python(folder: Path) -> Path:
-    """The interpreter of the environment with HTA."""
-    python = folder / "hta" / "bin" / "python"
-    if not python.exists():
-        venv.create(folder / "hta", with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *HTA], check=True)
-    return python
 
 
 def cpu_trace(folder: Path, size_mb: int) -> Path:

@@ -11,9 +11,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from datetime import datetime, timedelta, timezone
@@ -30,6 +27,7 @@ from overhead_lens.instruments.samples.record import SampleStacks
 from overhead_lens.stats.change_points import find_cuts
 from overhead_lens.stats.values import Floats
 from overhead_lens.subject import Subject
+from scripts.command import lens
 from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
 
 CLAIM = Claim(
@@ -110,12 +108,11 @@ def time_history(count: int) -> list[str]:
         random = np.random.default_rng(0)
         for number in range(count):
             draw_capture(folder / f"c{number:05d}", number, 0.4 if number >= count // 2 else 0.0, random)
-        command = [sys.executable, "-m", "overhead_lens", "history", str(folder), "--json"]
         for what in ("analyzed", "from the cache", "from the cache"):
             started = time.perf_counter()
-            done = subprocess.run(command, env={**os.environ, "XDG_CACHE_HOME": text}, capture_output=True, check=True)
+            said = lens("history", folder, "--json", variables={"XDG_CACHE_HOME": text})
             seconds = time.perf_counter() - started
-            (series,) = json.loads(done.stdout)["series"]
+            (series,) = json.loads(said)["series"]
             found = [change["sentence"] for segment in series["segments"] for change in segment["change_points"]]
             notes.append(f"{count:,} captures, {what}: {seconds:.1f} s; {'; '.join(found) or 'no change point'}")
     return notes

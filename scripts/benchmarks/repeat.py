@@ -9,15 +9,13 @@ estimates of all captures.
 from __future__ import annotations
 
 import itertools
-import json
 import statistics
-import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from scripts.command import document
 from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
 
 CLAIM = Claim(
@@ -69,16 +67,14 @@ def capture(path: Path, target: Sequence[str]) -> dict[str, Any]:
     """The breakdown of one capture, recorded if it is not there."""
     made = (path / "meta.json").exists()
     asked = ["report", str(path)] if made else ["profile", *target, "--quiet", "-o", str(path)]
-    command = [sys.executable, "-m", "overhead_lens", *asked, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
+    found: dict[str, Any] = document(*asked)
+    return found
 
 
 def by_category(documents: Sequence[dict[str, Any]]) -> dict[str, list[Estimated]]:
     """Estimates of all captures, of the wall and of each category."""
     found = {_WALL: [(each["wall"]["ns"], each["wall"]["ci95_ns"]) for each in documents]}
-    for rows in zip(*(document["host"] for document in documents), strict=True):
+    for rows in zip(*(each["host"] for each in documents), strict=True):
         found[rows[0]["category"]] = [(row["ns"], row["ci95_ns"]) for row in rows]
     return found
 

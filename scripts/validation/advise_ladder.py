@@ -5,14 +5,14 @@ python -m scripts.validation.advise_ladder
 
 from __future__ import annotations
 
-import json
 import math
 import tempfile
 from collections.abc import Mapping
 from typing import Any
 
+from scripts.command import document
 from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
-from scripts.validation.advising import Advised, advice, lens
+from scripts.validation.advising import Advised, advice
 
 CLAIM = Claim(
     claim="advise-ladder",
@@ -53,7 +53,7 @@ def main() -> None:
     print_heading(CLAIM.columns)
     advised = advice("add1", "--compile")
     with tempfile.TemporaryDirectory(prefix="overhead_lens_") as folder:
-        ladder = json.loads(lens(folder, ["ladder", "add1", "--json", "--quiet", "--output", "ladder"]))
+        ladder = document("ladder", "add1", "--quiet", "--output", "ladder", folder=folder)
     rows = [row for remedy, rung in PAIRS.items() if (row := row_of(remedy, rung, advised, ladder)) is not None]
     for row in rows:
         print_row(row)

@@ -5,11 +5,9 @@ python -m scripts.validation.advise_nested [--processes N]
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
-import sys
 
+from scripts.command import python
 from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
 from scripts.validation.advising import ADVISED, Advised, advice
 
@@ -86,14 +84,7 @@ def main() -> None:
 def bare_ns(name: str) -> float:
     """Ns per call of a bare loop in a fresh process, with a remedy by hand or none."""
     variables, keywords = BY_HAND.get(name, ({}, "{}"))
-    done = subprocess.run(
-        [sys.executable, "-c", _CODE.replace("{options}", keywords), str(MODULE.parent)],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return float(done.stdout)
+    return float(python("-c", _CODE.replace("{options}", keywords), MODULE.parent, variables=variables))
 
 
 def row_of(name: str, base_ns: float, new_ns: float, advised: Advised) -> list[Cell]:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ADVISED = Path(__file__).with_name("laboratory") / "advised"
+from scripts.command import document
 
-# Long enough for a machine that compiles everything anew.
-_TIMEOUT_S = 1800
+ADVISED = Path(__file__).with_name("laboratory") / "advised"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +37,6 @@ def advice(target: str, *options: object, folder: Path | None = None) -> Advised
         subprocess.CalledProcessError: It could not be measured.
     """
     with tempfile.TemporaryDirectory(prefix="overhead_lens_") as work:
-        words = ["advise", target, *options, "--json", "--quiet", "--output", folder or Path(work) / "advice"]
+        words = ["advise", target, *options, "--quiet", "--output", folder or Path(work) / "advice"]
         start_s = time.monotonic()
-        return Advised(json.loads(lens(work, words)), round(time.monotonic() - start_s, 1))
-
-
-def lens(folder: str | Path, words: Sequence[object]) -> str:
-    """What the command prints.
-
-    Raises:
-        subprocess.CalledProcessError: It failed.
-    """
-    command = [sys.executable, "-m", "overhead_lens", *map(str, words)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    if done.returncode:
-        print(done.stderr, file=sys.stderr)
-        done.check_returncode()
-    return done.stdout
+        return Advised(document(*words, folder=work), round(time.monotonic() - start_s, 1))

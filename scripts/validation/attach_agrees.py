@@ -5,15 +5,12 @@ python -m scripts.validation.attach_agrees [--seconds 60] [--rounds 5]
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from scripts.command import document
 from scripts.results import ROOT, Cell, Claim, Column, print_heading, print_row, write_result
 from scripts.validation.attached import started
 
@@ -63,8 +60,8 @@ def compared(seconds: float) -> list[list[Cell]]:
     with tempfile.TemporaryDirectory() as folder:
         with started("steady") as loop:
             asked = ["attach", str(loop.pid), "--duration", f"{seconds:g}"]
-            watched = document([*asked, "-o", f"{folder}/attach"])["threads"][0]
-        profiled = document(["profile", TARGET, "-o", f"{folder}/profile"])
+            watched = asked_of(*asked, "-o", f"{folder}/attach")["threads"][0]
+        profiled = asked_of("profile", TARGET, "-o", f"{folder}/profile")
     rows: list[list[Cell]] = []
     for mine, other in zip(watched["host"], profiled["host"], strict=True):
         if mine["ns"] or other["ns"]:
@@ -79,13 +76,9 @@ def shares(row: dict[str, Any], wall_ns: float) -> tuple[float, float, float]:
     return row["share"], low, high
 
 
-def document(arguments: list[str]) -> dict[str, Any]:
-    """What a command prints with ``--json``."""
-    command = [sys.executable, "-m", "overhead_lens", *arguments, "--quiet", "--json"]
-    # One thread, as in the watched loop.
-    variables = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT, env=variables)
-    found: dict[str, Any] = json.loads(done.stdout)
+def asked_of(*words: str) -> dict[str, Any]:
+    """What a command prints with ``--json``, of one thread, as in the watched loop."""
+    found: dict[str, Any] = document(*words, "--quiet", folder=ROOT, variables={"OMP_NUM_THREADS": "1"})
     return found
 
 

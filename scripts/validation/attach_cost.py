@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
-from scripts.validation.attach_agrees import document
+from scripts.validation.attach_agrees import asked_of
 from scripts.validation.attached import started
 
 CLAIM = Claim(
@@ -103,7 +103,7 @@ def watched(seconds: float) -> Speeds:
     with stepping() as (pid, progress), tempfile.TemporaryDirectory() as folder:
         time.sleep(ALONE_S)
         begun_s = time.monotonic()
-        found = document(["attach", str(pid), "--duration", f"{seconds:g}", "-o", f"{folder}/attach"])
+        found = asked_of("attach", str(pid), "--duration", f"{seconds:g}", "-o", f"{folder}/attach")
         ended_s = time.monotonic()
         time.sleep(ALONE_S)
         # py-spy has ended when the budget is made: the last second is the analysis.

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-import venv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.device import COPY
 from overhead_lens.traces.model import Window
 from scripts.results import ROOT, Cell, Claim, Column, print_heading, print_row, write_result
+from scripts.validation.peers.environment import hta_python
 
 CLAIM = Claim(
     claim="critical-path-peers",
@@ -50,7 +50,6 @@ CLAIM = Claim(
     about=("overhead_lens/readers", "overhead_lens/taxonomy", "overhead_lens/traces"),
 )
 
-_HTA = "HolisticTraceAnalysis==0.5.0"
 _STEP = "ProfilerStep"
 _ROUNDING_NS = 1_000
 _MOST_TEXT = 60
@@ -101,7 +100,7 @@ def main() -> None:
     parser.add_argument("--traces", type=Path, default=ROOT.parent / "shared" / "traces")
     parser.add_argument("--limit", type=float, default=300.0)
     options = parser.parse_args()
-    python = _environment(options.folder)
+    python = hta_python(options.folder)
     print_heading(CLAIM.columns)
     rows = []
     for path in sorted(options.traces.glob("*.json*")):
@@ -109,15 +108,6 @@ def main() -> None:
             rows.append(_row(python, path, options.limit))
             print_row(rows[-1])
     write_result(options.result, CLAIM.answered(rows, _notes(rows)))
-
-
-def _environment(folder: Path) -> Path:
-    place = folder / "hta"
-    python = place / "bin" / "python"
-    if not python.exists():
-        venv.create(place, with_pip=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", _HTA, "pandas<3"], check=True)
-    return python
 
 
 def _row(python: Path, path: Path, limit_s: float) -> list[Cell]:

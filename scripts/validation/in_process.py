@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -31,6 +29,7 @@ from overhead_lens.stored import budget_of
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.terminal.progress import progress
+from scripts import command
 from scripts.results import ROOT, Cell, Claim, Column, print_heading, print_row, write_result
 
 CLAIM = Claim(
@@ -124,9 +123,8 @@ def in_turns(name: str, rounds: int) -> dict[str, list[Figures]]:
     found: dict[str, list[Figures]] = {way: [] for way in WAYS}
     for _ in range(rounds):
         for way in WAYS:
-            command = [sys.executable, "-m", "scripts.validation.in_process", name, "--way", way]
-            done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-            found[way].append(json.loads(done.stdout.splitlines()[-1]))
+            said = command.python("-m", "scripts.validation.in_process", name, "--way", way, folder=ROOT)
+            found[way].append(json.loads(said.splitlines()[-1]))
     return found
 
 

@@ -8,12 +8,11 @@ The compiled loop of linear_loop runs 100 vectors: compiling the unrolled loop o
 
 from __future__ import annotations
 
-import json
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from scripts.command import document
 from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
 
 CLAIM = Claim(
@@ -93,11 +92,10 @@ def row_of(run: Sequence[str], folder: Path) -> list[Cell]:
     path = folder / "-".join(run).replace(":", "-").replace("--", "").replace("=", "")
     made = (path / "meta.json").exists()
     asked = ["report", str(path)] if made else ["profile", *run, "--quick", "--quiet", "-o", str(path)]
-    command = [sys.executable, "-m", "overhead_lens", *asked, "--json"]
-    document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    host = {each["category"]: each["share"] for each in document["host"]}
+    breakdown = document(*asked)
+    host = {each["category"]: each["share"] for each in breakdown["host"]}
     largest = max(host, key=lambda name: host[name])
-    return [" ".join(run), document["wall"]["ns"], host["unattributed"], largest, host[largest]]
+    return [" ".join(run), breakdown["wall"]["ns"], host["unattributed"], largest, host[largest]]
 
 
 if __name__ == "__main__":

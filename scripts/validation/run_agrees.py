@@ -5,14 +5,12 @@ python -m scripts.validation.run_agrees [--repetitions N] [--steps N]
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scripts.command import document
 from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
 from scripts.validation.attach_agrees import shares
 from scripts.validation.running import document_of
@@ -72,10 +70,8 @@ def compared(run: Mapping[str, Any], profile: Mapping[str, Any]) -> list[list[Ce
 def profiled() -> dict[str, Any]:
     """What ``profile`` says of the step."""
     with tempfile.TemporaryDirectory(prefix="overhead_lens_") as folder:
-        options = ["--inputs", f"{PROGRAM}:prepared", "--output", f"{folder}/profile", "--quiet", "--json"]
-        command = [sys.executable, "-m", "overhead_lens", "profile", f"{PROGRAM}:step", *options]
-        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=folder)
-    found: dict[str, Any] = json.loads(done.stdout)
+        options = ["--inputs", f"{PROGRAM}:prepared", "--output", f"{folder}/profile", "--quiet"]
+        found: dict[str, Any] = document("profile", f"{PROGRAM}:step", *options, folder=folder)
     return found
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-STEPPED = Path(__file__).with_name("laboratory") / "stepped.py"
+from scripts.command import lens, python
 
-# Long enough for a machine that compiles everything anew.
-_TIMEOUT_S = 600
+STEPPED = Path(__file__).with_name("laboratory") / "stepped.py"
 
 
 def document_of(program: Path, *arguments: object, options: Sequence[object] = ()) -> dict[str, Any]:
@@ -25,8 +22,7 @@ def document_of(program: Path, *arguments: object, options: Sequence[object] = (
     """
     with tempfile.TemporaryDirectory(prefix="overhead_lens_") as folder:
         path = Path(folder) / "run.json"
-        words = ("-m", "overhead_lens", "run", "--json", path, *options, "--", program, *arguments)
-        _run(folder, words)
+        lens("run", "--json", path, *options, "--", program, *arguments, folder=folder)
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return document
 
@@ -39,15 +35,7 @@ def step_times_ns(*arguments: object) -> array[int]:
     """
     with tempfile.TemporaryDirectory(prefix="overhead_lens_") as folder:
         path = Path(folder) / "times"
-        _run(folder, (STEPPED, *arguments, "--times", path))
+        python(STEPPED, *arguments, "--times", path, folder=folder)
         times = array("q")
         times.frombytes(path.read_bytes())
         return times
-
-
-def _run(folder: str, words: Sequence[object]) -> None:
-    command = [sys.executable, *map(str, words)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    if done.returncode:
-        print(done.stderr, file=sys.stderr)
-        done.check_returncode()
