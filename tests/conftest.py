@@ -82,6 +82,15 @@ def _only_marked_tests_measure(request: pytest.FixtureRequest) -> Iterator[None]
         yield
 
 
+_START = Worker.__init__
+
+
+@pytest.fixture
+def stand_in_workers(_only_marked_tests_measure: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers start: what they run is a stand-in."""
+    monkeypatch.setattr(Worker, "__init__", _START)
+
+
 def _refuse(*_: object, **__: object) -> NoReturn:
     pytest.fail("it starts a worker process: mark it with `measures`")
 

@@ -19,7 +19,7 @@ from overhead_lens.target import Target
 from overhead_lens.taxonomy.classifier import default_classifier
 from tests.cli.run import scenario
 
-pytestmark = pytest.mark.measures
+pytestmark = pytest.mark.usefixtures("stand_in_workers")
 
 # Answers as the worker does and leaves two dumps.
 ANSWERING = """#!{python}
@@ -101,6 +101,7 @@ def test_a_valgrind_that_hangs_is_ended_with_its_children(tmp_path: Path, monkey
     raise AssertionError(f"{pids} live on")
 
 
+@pytest.mark.measures
 def test_a_valgrind_that_only_runs_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path, monkeypatch, '#!/bin/sh\nwhile [ "${1#--}" != "$1" ]; do shift; done\nexec "$@"\n')
     reason = count(tmp_path)

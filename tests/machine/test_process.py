@@ -19,8 +19,6 @@ from overhead_lens.machine.process import Worker, in_batches
 from overhead_lens.target import Target
 from tests.cli.run import scenario
 
-pytestmark = pytest.mark.measures
-
 STAND_IN = """
 import json, os, signal, sys, time
 def reply(**answer):
@@ -57,7 +55,7 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
+def worker(stand_in_workers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     monkeypatch.setattr(process, "_WORKER", tmp_path / "stand_in.py")
     monkeypatch.setattr(process, "_LAST_WORDS_S", 0.5)
@@ -182,6 +180,7 @@ SCENARIO = Scenario(name="typed", summary="", source="", params=Params, variants
 """
 
 
+@pytest.mark.measures
 def test_the_real_worker_keeps_its_protocol_clean(tmp_path: Path) -> None:
     path = scenario(tmp_path, text=PARAMETERS_OF_ANY_TYPE)
     with Worker("tracer", tmp_path / "log", 120.0) as worker:

@@ -160,9 +160,11 @@ def test_a_step_of_the_programs_own_profiler() -> None:
 
 def test_a_torch_without_these_names_is_left_alone() -> None:
     watcher: Any = Watcher()
+    module = SimpleNamespace()
     for hook in (hooks._hook_optimizers, hooks._hook_profiler, hooks._hook_loader):
-        hook(SimpleNamespace(), watcher)
-    hooks._hook_compilation(SimpleNamespace(), watcher, lambda: None)
+        hook(module, watcher)
+    hooks._hook_compilation(module, watcher, lambda: None)
+    assert (vars(module), watcher.marks) == ({}, [])
 
 
 # ---------------------------------------------------------------- in torch

@@ -522,7 +522,7 @@ def test_a_damaged_run_is_refused_by_name(tmp_path: Path, file: str) -> None:
     (path / file).write_bytes((path / file).read_bytes()[:-9])
     done = lens("report", "r", cwd=tmp_path)
     assert done.returncode == 2
-    assert "r" in error_line(done)
+    assert " r is damaged: " in error_line(done)
     with pytest.raises(UsageError):
         ol.load(path)
 
