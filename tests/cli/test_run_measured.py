@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from scripts.validation.programs import complaints
 from tests.cli.run import lens_apart
 from tests.documents import validated
+from tests.programs.expected import PROGRAMS as EXPECTED
 
 pytestmark = [
     pytest.mark.measures,
@@ -85,6 +87,13 @@ def test_a_training_program(tmp_path: Path) -> None:
     assert found["sampling"]["stacks"] >= 100
     assert found["sampling"]["step_ratio"] is not None
     assert {phase["name"] for phase in found["phases"]} >= {"import", "warm_up", "steps", "other"}
+
+
+def test_a_program_with_a_flaw_is_told_it(tmp_path: Path) -> None:
+    (expected,) = (each for each in EXPECTED if each.name == "starved_loader --workers 1")
+    found = measured(tmp_path, PROGRAMS / "starved_loader.py", *expected.arguments, "--steps", 2_000)
+    assert (found["steps"]["count"], found["steps"]["found_by"]) == (2_000, "optimizer")
+    assert complaints(expected, found) == []
 
 
 def test_a_server_of_threads(tmp_path: Path) -> None:
