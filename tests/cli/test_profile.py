@@ -111,6 +111,19 @@ def test_export_writes_once(measured: tuple[Path, Any], document: dict[str, Any]
         assert sum(profile["weights"]) == document["wall"]["ns"]
 
 
+@pytest.mark.measures
+def test_a_compiled_call_has_guards(tmp_path: Path) -> None:
+    with little_effort(processes=2):
+        done = lens("profile", "add1", "--compile", "--json", "-o", "out", "-q", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    document = validated(done.stdout)
+    assert (document["subject"]["name"], document["subject"]["compile"]) == ("add1", True)
+    assert sum(each["ns"] for each in document["host"]) == document["wall"]["ns"] == document["closure"]["sum_ns"]
+    ns = {each["category"]: each["ns"] for each in document["host"]}
+    assert min(ns["guard"], ns["python"]) > 0
+    assert ns["compile"] == 0
+
+
 def timed(path: Path, target: Path, call_ns: int) -> Path:
     """A copy of a capture whose every block took ``call_ns`` per call."""
     shutil.copytree(path, target)
