@@ -96,9 +96,11 @@ def test_the_report_names_what_matters(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", ["60", "80", "200"])
 def test_any_width(tmp_path: Path, width: str) -> None:
-    done = lens("analyze", job(tmp_path, kernel_name="k" * 300), cwd=tmp_path, env={"COLUMNS": width})
+    done = lens("analyze", job(tmp_path, kernel_name="k" * 300), "--all", cwd=tmp_path, env={"COLUMNS": width})
     assert done.returncode == 0
-    assert "4.0%  1x" in done.stdout or "4 ns" in done.stdout
+    assert "latency median 4 ns" in done.stdout
+    assert "kkk" in done.stdout
+    assert "k" * 100 not in done.stdout
 
 
 def test_names_are_never_markup_or_controls(tmp_path: Path) -> None:
@@ -184,6 +186,9 @@ def test_wrong_paths_and_combinations(tmp_path: Path, monkeypatch: pytest.Monkey
         (["--parquet", tmp_path, path], "is not an empty directory"),
         (["--dask", "tcp://127.0.0.1:9", path], "no Dask scheduler answers"),
         (["--rules", "none.toml", path], "none.toml"),
+        (["--batch-sizes", "4,x", path, path], "takes whole numbers with commas between them, or 'shapes', not '4,x'"),
+        (["--batch-sizes", "0", path], "takes whole numbers"),
+        (["--batch-sizes", "1,2,3", path, path], "has 3 sizes for 2 traces"),
     ):
         done = lens("analyze", *arguments, cwd=tmp_path)
         assert done.returncode == 2, arguments
