@@ -4,7 +4,7 @@ Each script defines its ``CLAIM``, prints the table while it measures and writes
 
     python -m scripts.results
 
-lists how old each stored result is: the commits since then that changed what it is about.
+lists the age of each stored result: how many later commits changed the code that it measures.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def commits_since(checkout: Path, revision: str, about: Sequence[str]) -> int | 
 
 
 def ages(checkout: Path, results: Path) -> Iterator[tuple[Cell, ...]]:
-    """Of each stored result its name, day and revision, the commits since, and what they changed."""
+    """The name, day and revision of each stored result, the number of commits since, and the paths in which they are counted."""
     for result in map(read_result, sorted(results.glob("*.json"))):
         since = commits_since(checkout, result.revision, result.about)
         yield result.claim, result.measured_on, result.revision, since, " ".join(result.about)

@@ -87,7 +87,7 @@ _START = Worker.__init__
 
 @pytest.fixture
 def stand_in_workers(_only_marked_tests_measure: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers start: what they run is a stand-in."""
+    """Let the test start workers, which run a stand-in."""
     monkeypatch.setattr(Worker, "__init__", _START)
 
 

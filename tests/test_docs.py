@@ -272,6 +272,12 @@ def test_every_result_is_on_a_page_and_every_page_has_its_result() -> None:
     assert sorted(shown) == sorted(path.name for path in (ROOT / "docs" / "results").glob("*.json"))
 
 
+def stored(folder: Path, monkeypatch: pytest.MonkeyPatch, result: dict[str, Any]) -> None:
+    """Have the documentation find a result, ``sums``."""
+    monkeypatch.setattr(hooks, "RESULTS", folder)
+    (folder / "sums.json").write_text(json.dumps(result))
+
+
 def test_a_result_is_its_method_its_command_its_machine_and_its_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,8 +294,7 @@ def test_a_result_is_its_method_its_command_its_machine_and_its_table(
         "rows": [["a|b", 1234.5, 0.0316], ["c", None, -0.5]],
         "notes": ["One of two."],
     }
-    monkeypatch.setattr(hooks, "RESULTS", tmp_path)
-    (tmp_path / "sums.json").write_text(json.dumps(result))
+    stored(tmp_path, monkeypatch, result)
     assert hooks.on_page_markdown("Before\n<!-- result: sums -->\nafter").splitlines() == [
         "Before",
         "They are added up.",
@@ -322,8 +327,7 @@ def test_a_settled_fact_has_no_command_and_a_result_its_revision(
         "columns": [{"name": "call", "unit": ""}],
         "rows": [["a"]],
     }
-    monkeypatch.setattr(hooks, "RESULTS", tmp_path)
-    (tmp_path / "sums.json").write_text(json.dumps(result))
+    stored(tmp_path, monkeypatch, result)
     assert hooks.result_text("sums").splitlines() == [
         "They are added up.",
         "",

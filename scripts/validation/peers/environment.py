@@ -10,7 +10,7 @@ _PACKAGES = ("HolisticTraceAnalysis==0.5.0", "pandas<3")
 
 
 def hta_python(folder: Path) -> Path:
-    """The interpreter of the environment with HTA in a folder, made if it is not there.
+    """The interpreter of the environment with HTA in a folder; makes the environment if it is missing.
 
     Raises:
         subprocess.CalledProcessError: It could not be made.
