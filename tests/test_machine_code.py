@@ -92,11 +92,10 @@ def test_damaged_code_is_compiled_again(own_cache: Path, damage: Any) -> None:
     values = np.array([1, 2])
     assert MachineCode(f"{__name__}:last")(values) == (2,)
     (file,) = own_cache.iterdir()
-    sound = file.read_bytes()
-    file.write_bytes(damage(sound))
+    file.write_bytes(damage(file.read_bytes()))
     assert not MachineCode(f"{__name__}:last").is_kept(values)
     assert MachineCode(f"{__name__}:last")(values) == (2,)
-    assert len(file.read_bytes()) == len(sound)
+    assert MachineCode(f"{__name__}:last").is_kept(values)
 
 
 def test_nothing_is_returned_and_nothing_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
