@@ -13,7 +13,8 @@ from overhead_lens.terminal.arguments import TIMEOUT_S, Inputs, Quiet, Rules, Ti
 from overhead_lens.terminal.completion import complete_capture, complete_target
 
 if TYPE_CHECKING:
-    from overhead_lens.studies.check.outcome import Outcome
+    from overhead_lens.machine.request import Request
+    from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
 
 
 def check(
@@ -52,12 +53,12 @@ def check(
     json_: Annotated[bool, typer.Option("--json", help="Print the difference and the limits as JSON.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Exit 1 when a limit is broken, or, without limits, when the call became slower."""
+    """Exit 1 when a limit is broken, or, without limits, when the call became slower: in a second capture as in the first."""
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.recorder.single import record
     from overhead_lens.report import check_files
     from overhead_lens.stored import budget_of
-    from overhead_lens.studies.check.gate import by_counts, by_time, need_counts
+    from overhead_lens.studies.check.gate import by_counts, by_time, confirmed, need_counts
     from overhead_lens.studies.check.limits import DEFAULT_COUNT_LIMIT, CountLimit, Limit, parse_limit
     from overhead_lens.studies.check.record import record_counts
     from overhead_lens.studies.check.rerun import request_of
@@ -74,6 +75,9 @@ def check(
         count_limits = [DEFAULT_COUNT_LIMIT]
     if junit is not None and junit.exists():
         raise UsageError(f"{junit} exists; nothing is overwritten, name another --junit")
+    second = None if output is None else output.with_name(f"{output.name}.2")
+    if second is not None and second.exists():
+        raise UsageError(f"{second} exists, where a second capture would go: name another --output")
     base = read_capture(baseline)
     classifier = default_classifier(rules)
     before = budget_of(baseline, classifier)
@@ -85,8 +89,12 @@ def check(
             path = record_counts(request, counts.budget.calls, listener)
             outcome = by_counts(counts, path, count_limits, classifier, force=force)
         else:
-            path = record(request, listener)
-            outcome = by_time(base.meta, baseline, path, (limits, count_limits), classifier, force=force)
+
+            def look(request: Request) -> TimeOutcome:
+                path = record(request, listener)
+                return by_time(base.meta, baseline, path, (limits, count_limits), classifier, force=force)
+
+            outcome = confirmed(look(request), lambda: look(replace(request, output=second)))
     _write(markdown, check_files.markdown(outcome), append=True)
     _write(junit, check_files.junit(outcome), append=False)
     show(outcome, Format(json_))

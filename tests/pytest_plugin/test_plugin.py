@@ -31,6 +31,7 @@ class Machine:
     Attributes:
         meta: Fields of ``meta.json``.
         asked: Calls that were measured, with what was limited and as how many calls they were counted.
+        disturbed: Numbers, from 0, of measurements that take twice as long.
     """
 
     def __init__(self) -> None:
@@ -39,6 +40,7 @@ class Machine:
         self.instructions = {"at::add(int)": 9_000, "at::detail::empty_cpu(int)": 1_000}
         self.meta: dict[str, Any] = {}
         self.asked: list[tuple[Any, Arguments, bool, int | None]] = []
+        self.disturbed: list[int] = []
 
     def record_call(
         self, function: Any, arguments: Arguments, compile: bool, limits: Limits, calls: int | None, output: Path
@@ -47,7 +49,7 @@ class Machine:
         if limits.only_counts:
             return draw_counts(output, self.instructions, calls or 7)
         output.mkdir()
-        wall_ns = sum(self.ns.values())
+        wall_ns = sum(self.ns.values()) * (2 if len(self.asked) - 1 in self.disturbed else 1)
         rows = [
             {**ROW, "process": process, "block": block, "wall_ns": ROW["calls"] * (wall_ns + process * self.spread_ns)}
             for process in range(PROCESSES)
@@ -181,10 +183,19 @@ def test_a_regression_names_the_category_and_its_frames(machine: Machine, run: R
         "  allocation +500 ns: +500 ns at::detail::empty_cpu (libtorch_cpu.so)",
     ]
     assert lines[-2].startswith(f"  all of it: overhead-lens diff {place.relative_to(pytester.path)} {os.sep}")
+    assert lines[-2].endswith(f"{os.sep}capture.2")
     assert lines[-1] == "  if it is meant: --overhead-update records it anew"
     assert said(result, "overhead") == [
         "test_ops.py::test_add: 1.00 µs → 1.50 µs, +500 ns [+500 ns .. +500 ns]: broken"
     ]
+
+
+@pytest.mark.parametrize(("disturbed", "passed"), [([1], 1), ([2], 1), ([1, 2], 0)])
+def test_only_two_slow_captures_fail(machine: Machine, run: Run, disturbed: list[int], passed: int) -> None:
+    machine.disturbed = disturbed
+    run()
+    run().assert_outcomes(passed=passed, failed=1 - passed)
+    assert len(machine.asked) == (2 if 1 not in disturbed else 3)
 
 
 @pytest.mark.parametrize(

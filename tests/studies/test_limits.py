@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -9,7 +10,17 @@ import pytest
 from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
 from overhead_lens.errors import UsageError
 from overhead_lens.report.check_files import junit, markdown
-from overhead_lens.studies.check.limits import BROKEN, DOUBTFUL, KEPT, Limit, check_limits, parse_limit
+from overhead_lens.studies.check.gate import confirmed
+from overhead_lens.studies.check.limits import (
+    BROKEN,
+    DOUBTFUL,
+    KEPT,
+    CountFinding,
+    CountLimit,
+    Limit,
+    check_limits,
+    parse_limit,
+)
 from overhead_lens.studies.check.outcome import TimeOutcome
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from tests.drawn.builders import breakdown
@@ -115,3 +126,65 @@ def test_junit_without_limits_is_the_verdict() -> None:
     for regressed in (True, False):
         (case,) = ET.fromstring(junit(TimeOutcome(delta(300, 20.0), (), regressed=regressed))).findall("testcase")
         assert (case.get("name"), case.find("failure") is not None) == ("verdict", regressed)
+
+
+def outcome(guard_ns: int, *limits: str, spread_ns: float = 10.0) -> TimeOutcome:
+    """A capture whose ``guard`` grew by so much, held against limits."""
+    found = delta(guard_ns, spread_ns)
+    findings = check_limits(found, [parse_limit(limit) for limit in limits])
+    return TimeOutcome(found, findings, regressed=any(finding.state == BROKEN for finding in findings) or not limits)
+
+
+def never() -> TimeOutcome:
+    raise AssertionError("a second capture is recorded")
+
+
+def once(second: TimeOutcome) -> Callable[[], TimeOutcome]:
+    """Gives an outcome, the first time."""
+    left = [second]
+    return left.pop
+
+
+def test_a_capture_that_keeps_its_limits_decides() -> None:
+    first = outcome(100, "total=1%")
+    assert confirmed(first, never) is first
+
+
+def test_a_second_capture_that_keeps_the_limits_passes_and_says_why_there_are_two() -> None:
+    found = confirmed(outcome(300, "total=1%"), once(outcome(50, "total=1%")))
+    assert not found.regressed
+    assert (found.delta.wall_delta_ns, [finding.state for finding in found.findings]) == (50, [KEPT])
+    assert found.delta.warnings == (
+        ("this is the second of two captures, since the first one failed: "
+        "total: +300 ns [+290 ns .. +310 ns], at most +100 ns allowed: broken"),
+        "w",
+    )
+
+
+def test_two_captures_that_break_the_limit_fail() -> None:
+    found = confirmed(outcome(300, "total=1%"), once(outcome(200, "total=1%")))
+    assert found.regressed
+    assert [str(finding) for finding in found.findings] == [
+        "total: +200 ns [+190 ns .. +210 ns], at most +100 ns allowed: broken"
+    ]
+
+
+def test_a_limit_that_only_the_second_capture_breaks_is_in_doubt() -> None:
+    found = confirmed(outcome(300, "total=1%", "guard=400ns"), once(outcome(500, "total=9%", "guard=400ns")))
+    assert not found.regressed
+    assert [finding.state for finding in found.findings] == [KEPT, DOUBTFUL]
+
+
+def test_without_limits_two_verdicts_decide() -> None:
+    same = TimeOutcome(delta(0, 10.0), (), regressed=False)
+    assert confirmed(outcome(300), once(outcome(200))).regressed
+    found = confirmed(outcome(300), once(same))
+    assert not found.regressed
+    assert found.delta.warnings[0].endswith("since the first one failed: slower: guard")
+
+
+def test_instructions_that_break_their_limit_are_not_counted_again() -> None:
+    timed = outcome(300, "total=1%")
+    counted = CountFinding(CountLimit(None, 10, None), 10, 11, 1_000, BROKEN)
+    first = TimeOutcome(timed.delta, [*timed.findings, counted], regressed=True)
+    assert confirmed(first, never) is first

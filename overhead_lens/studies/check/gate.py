@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from overhead_lens.budget.instructions import instruction_budget
@@ -18,6 +18,7 @@ from overhead_lens.readers.callgrind import read_callgrind
 from overhead_lens.stored import budgets_of
 from overhead_lens.studies.check.limits import (
     BROKEN,
+    DOUBTFUL,
     CountFinding,
     CountLimit,
     Limit,
@@ -65,6 +66,33 @@ def by_time(
         findings += check_counts(delta.instructions, limits[1])
     broken = any(finding.state == BROKEN for finding in findings)
     return TimeOutcome(delta, findings, broken if findings else delta.verdict == "slower")
+
+
+def confirmed(first: TimeOutcome, again: Callable[[], TimeOutcome]) -> TimeOutcome:
+    """The outcome of a check: a capture whose times fail is followed by a second one, and fails where both do.
+
+    Noise breaks a limit with one capture in forty, and seldom with two. Instruction counts repeat, so one capture decides them.
+
+    Args:
+        first: The outcome of the first capture.
+        again: Records a second capture and holds it against the same baseline.
+    """
+    broken = [finding for finding in first.findings if finding.state == BROKEN]
+    if not first.regressed or any(isinstance(finding, CountFinding) for finding in broken):
+        return first
+    second = again()
+    names = {finding.limit.name for finding in broken}
+    findings = [
+        replace(finding, state=DOUBTFUL)
+        if isinstance(finding, LimitFinding) and finding.state == BROKEN and finding.limit.name not in names
+        else finding
+        for finding in second.findings
+    ]
+    regressed = any(finding.state == BROKEN for finding in findings) if findings else second.regressed
+    reasons = "; ".join(map(str, broken)) or first.delta.sentence
+    note = f"this is the second of two captures, since the first one failed: {reasons}"
+    delta = replace(second.delta, warnings=(note, *second.delta.warnings))
+    return TimeOutcome(delta, findings, regressed)
 
 
 @dataclass(frozen=True, slots=True)
