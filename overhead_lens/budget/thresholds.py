@@ -8,6 +8,9 @@ DISTURBED_BLOCK_SHARE = 0.15
 DISTURBED_BLOCKS_SHARE = 0.25
 """A larger share of blocks left out shows a disturbed machine."""
 
+DELAYED_SHARE = 0.02
+"""A larger share of the blocks' time spent waiting for a core shows a busy machine."""
+
 CLOCK_DRIFT_SHARE = 0.05
 """Drift of the reference loop from the first process to the last that needs no warning."""
 

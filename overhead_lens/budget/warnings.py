@@ -31,6 +31,13 @@ def clock_warnings(clock: pd.DataFrame, kept: int, *, in_turns: bool, kind: Kind
         warnings.append(
             f"{disturbed:.0%} of the blocks were left out: the reference loop beside them shows a disturbed machine"
         )
+    if "delayed_ns" in clock:
+        delayed = float(clock["delayed_ns"].sum() / max(clock["wall_ns"].sum(), 1))
+        if delayed > thresholds.DELAYED_SHARE:
+            warnings.append(
+                f"the machine was busy: calls waited {delayed:.0%} of the time for a core, which is taken out; what is left"
+                " is slower than on a quiet machine"
+            )
     usual = clock.groupby("process")["reference_ns"].quantile(0.25)
     drift = float(usual.iloc[-1] / usual.iloc[0] - 1)
     if abs(drift) > thresholds.CLOCK_DRIFT_SHARE:

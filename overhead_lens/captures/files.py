@@ -2,7 +2,8 @@
 
 ====================  ================================================================================
 ``meta.json``         what was measured, how and where; written last: its presence means that the capture is complete
-``clock.parquet``     every timed block: process, block, calls, wall_ns, reference_ns, minor_faults, system_ns, cpu_ns, compiles;
+``clock.parquet``     every timed block: process, block, calls, wall_ns, reference_ns, minor_faults, system_ns, cpu_ns, compiles,
+                      delayed_ns, contended_ns (waiting for a core, as of ``Waits.during``);
                       of a comparison also compilation (earlier compilations in the process) and steady_ns
 ``kineto.json.gz``    torch.profiler's export of the measured loop, unchanged
 ``kineto_stack.json.gz``  the same with Python stacks, a few calls: for pictures, not for numbers

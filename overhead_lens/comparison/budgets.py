@@ -105,10 +105,16 @@ def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Flo
 
 
 def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats], float]:
-    """Shifts of wall and categories, walls per process, and the machine's drift."""
+    """Shifts of wall and categories, walls per process, and the machine's drift.
+
+    A machine that was busier beside one side made its calls slower by more than their waiting for a core, which is taken out:
+    caches and cores are shared, and threads wait for each other. By how much is not known, at most by about as much.
+    """
     log_drift, drift_error = _log_drift(base, new)
     walls = (call_ns_per_process(base) * math.exp(log_drift / 2), call_ns_per_process(new) * math.exp(-log_drift / 2))
-    further_ns = drift_error * float(np.mean([np.median(wall) for wall in walls]))
+    level_ns = float(np.mean([np.median(wall) for wall in walls]))
+    drift_error = math.hypot(drift_error, abs(new.delay_ns - base.delay_ns) / max(level_ns, 1.0))
+    further_ns = drift_error * level_ns
     single = [float(np.std(budget.wall)) for budget, wall in zip((base, new), walls, strict=True) if len(wall) == 1]
     wall = unpaired_shift(*walls, math.hypot(further_ns, *sorted(single)))
     return wall, _categories(base, new, walls, wall, drift_error), walls, math.expm1(log_drift)

@@ -1,13 +1,16 @@
-"""CPU time, page faults and thread count of this process. Runs in the worker."""
+"""CPU time, waiting for cores, page faults and thread count of this process. Runs in the worker."""
 
 from __future__ import annotations
 
 import gc
 import mmap
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,10 +18,65 @@ import torch
 # Below 2 MiB, so that no huge page serves the buffer.
 PAGES = 480
 
+# Other threads that run for a smaller share of this thread's time do not take the core from it.
+_OTHERS_SHARE = 0.1
+
 
 def other_threads_ns() -> int:
     """CPU time of all other threads of this process since it began."""
     return time.process_time_ns() - time.thread_time_ns()
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """CPU time of this process's threads until now, and the time for which they were ready to run and waited for a core, in ns.
+
+    Attributes:
+        own_ns, others_ns: Waiting of this thread, and of all others (``schedstat``, proc(5)); 0 where the kernel does not say.
+        used_ns, others_used_ns: CPU time of this thread, and of all others.
+    """
+
+    own_ns: int
+    others_ns: int
+    used_ns: int
+    others_used_ns: int
+
+    @classmethod
+    def now(cls) -> Waits:
+        """Until now."""
+        waited = {thread: _waited_ns(thread) for thread in _threads()}
+        own_ns = waited.pop(threading.get_native_id(), 0)
+        return cls(own_ns, sum(waited.values()), time.thread_time_ns(), other_threads_ns())
+
+    def during(self, wall_ns: int) -> dict[str, int]:
+        """Waiting since these moments, of which ``wall_ns`` were timed.
+
+        Returns:
+            ``delayed_ns``, the part of ``wall_ns`` in which this thread waited for a core that another program had;
+            ``contended_ns``, all other waiting. Where the process's other threads run, they may be what has the core.
+        """
+        now = Waits.now()
+        used_ns = now.used_ns - self.used_ns
+        # The thread may also have waited before and after what was timed.
+        own_ns = max(0, min(now.own_ns - self.own_ns, wall_ns - used_ns))
+        contended_ns = max(0, now.others_ns - self.others_ns)
+        if now.others_used_ns - self.others_used_ns > _OTHERS_SHARE * used_ns:
+            own_ns, contended_ns = 0, contended_ns + own_ns
+        return {"delayed_ns": own_ns, "contended_ns": contended_ns}
+
+
+def _threads() -> list[int]:
+    try:
+        return [int(task.name) for task in Path("/proc/self/task").iterdir()]
+    except OSError:
+        return []
+
+
+def _waited_ns(thread: int) -> int:
+    try:
+        return int(Path(f"/proc/self/task/{thread}/schedstat").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 class _Collections:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from overhead_lens.budget.wall import estimate_per_call, time_column, undisturbed
+from overhead_lens.budget.wall import delay_ns_per_call, estimate_per_call, time_column, undisturbed
 
 
 def clock(*processes: list[int], calls: int = 1, reference: int = 100) -> pd.DataFrame:
@@ -65,6 +65,15 @@ def test_disturbed_blocks_are_left_out_by_the_reference_loop_alone() -> None:
     frame.loc[8, "wall_ns"] = 10_000  # slow itself, the reference beside it is not
     kept = undisturbed(frame)
     assert sorted(set(range(12)) - set(kept.index)) == [2, 3]
+
+
+def test_waiting_for_a_core_is_not_a_calls_time() -> None:
+    frame = clock([10, 30, 50], calls=4).assign(delayed_ns=[0, 80, 160], contended_ns=[4, 0, 0])
+    kept = undisturbed(frame)
+    assert kept["wall_ns"].tolist() == [40, 40, 40]
+    assert undisturbed(kept)["wall_ns"].tolist() == [40, 40, 40]
+    assert delay_ns_per_call(frame) == 244 / 12
+    assert delay_ns_per_call(clock([10])) == 0.0
 
 
 def test_a_wholly_disturbed_process_keeps_its_three_best_blocks() -> None:

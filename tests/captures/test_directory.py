@@ -229,12 +229,13 @@ def test_metadata_with_a_gap(tmp_path: Path, gap: tuple[str, ...], fault: str) -
 
 @pytest.mark.parametrize(
     ("column", "least"),
-    [("process", 0), ("calls", 1), ("wall_ns", 0), ("steady_ns", 0), ("reference_ns", 1), ("minor_faults", 0)],
+    [("process", 0), ("calls", 1), ("wall_ns", 0), ("steady_ns", 0), ("reference_ns", 1), ("minor_faults", 0)]
+    + [("delayed_ns", 0), ("contended_ns", 0)],
 )
 def test_a_clock_that_cannot_be(tmp_path: Path, column: str, least: int) -> None:
     path = complete(tmp_path / "c")
     message = f"is damaged: clock.parquet: {column} must hold integers of at least {least}$"
-    sound = {"steady_ns": 1, **ROW}
+    sound = {"steady_ns": 1, "delayed_ns": 0, "contended_ns": 0, **ROW}
     as_table([sound, {**sound, column: least - 1}]).to_parquet(path / "clock.parquet")
     capture = read_capture(path)
     with pytest.raises(UsageError, match=message):

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown, Guard, Operator
 from overhead_lens.captures.model import CaptureMeta
-from overhead_lens.comparison.budgets import rescaled
+from overhead_lens.comparison.budgets import call_ns_per_process, rescaled
 from overhead_lens.comparison.contributors import guard_kinds_in_words
 from overhead_lens.comparison.difference import category_verdicts, compare_budgets, differences, wall_verdict
 from overhead_lens.comparison.model import Delta
-from overhead_lens.stats.shift import Shift
+from overhead_lens.stats.shift import Shift, unpaired_shift
 from overhead_lens.subject import Kind, Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.units import format_signed_ns
@@ -241,6 +241,22 @@ def test_drift_of_the_machine_is_taken_out_and_told() -> None:
     )
     in_one_recording = compare_budgets(*in_turns(base, slow))
     assert (in_one_recording.verdict, in_one_recording.warnings) == ("slower", ())
+
+
+def test_a_machine_that_was_busier_beside_one_side_widens_the_intervals() -> None:
+    base, slow = budget(0.001, python=10_000), budget(0.001, python=11_000)
+    usual = compare_budgets(base, slow)
+    busier = compare_budgets(replace(base, delay_ns=500.0), replace(slow, delay_ns=3_500.0))
+    assert (usual.verdict, busier.verdict, busier.wall_delta_ns) == ("slower", "inconclusive", usual.wall_delta_ns)
+    wider = unpaired_shift(call_ns_per_process(base), call_ns_per_process(slow), 3_000.0)
+    assert np.diff(busier.wall_ci95_ns) == pytest.approx(np.diff(wider.interval()), rel=1e-3)
+    assert busier.warnings == (
+        (
+            "the machine was busier: threads waited for a core for 32% of a call's time beside the new capture, "
+            "5% beside the base; the intervals are wider by that"
+        ),
+    )
+    assert compare_budgets(replace(base, delay_ns=500.0), replace(slow, delay_ns=500.0)) == usual
 
 
 @pytest.mark.parametrize(

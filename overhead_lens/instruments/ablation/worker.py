@@ -19,7 +19,7 @@ from overhead_lens.instruments.ablation.rungs import WARM_HEAP, Rung, build_rung
 from overhead_lens.instruments.clock.worker import calls_per_block
 from overhead_lens.worker.loop import reference_ns, run_ns
 from overhead_lens.worker.session import Session, operation
-from overhead_lens.worker.usage import usage_of_thread
+from overhead_lens.worker.usage import Waits, usage_of_thread
 from overhead_lens.worker.workload import Workload
 
 _WARM_UP_NS = 60_000_000
@@ -127,9 +127,11 @@ class RungTimer:
         with rung.context():
             # The rungs before have displaced its code and data from the caches.
             self._run(rung, max(1, round(_SETTLING_SHARE * count)))
+            waits = Waits.now()
             faults, _ = usage_of_thread()
             wall_ns = self._run(rung, count)
             faults = usage_of_thread()[0] - faults
+            wall_ns -= waits.during(wall_ns)["delayed_ns"]
         return {"calls": count, "wall_ns": wall_ns, "reference_ns": yardstick_ns, "minor_faults": faults}
 
     def _run(self, rung: Rung, count: int) -> int:

@@ -11,6 +11,8 @@ from overhead_lens.captures.directory import Capture
 from overhead_lens.captures.files import CLOCK
 from overhead_lens.captures.tables import BLOCK_COLUMNS, read_table
 
+_NOT_IN_ALL = ("steady_ns", "delayed_ns", "contended_ns")
+
 
 def read_blocks(capture: Capture) -> pd.DataFrame:
     """All timed blocks, with the columns of ``files.py``.
@@ -20,9 +22,10 @@ def read_blocks(capture: Capture) -> pd.DataFrame:
     """
     try:
         rows = read_table(capture.path / CLOCK, {**BLOCK_COLUMNS, "minor_faults": 0})
-        steady_ns = rows.get("steady_ns", pd.Series(0))
-        if not pd.api.types.is_integer_dtype(steady_ns) or (steady_ns < 0).any():
-            raise ValueError(f"{CLOCK}: steady_ns must hold integers of at least 0")  # noqa: TRY301
+        for name in _NOT_IN_ALL:
+            values = rows.get(name, pd.Series(0))
+            if not pd.api.types.is_integer_dtype(values) or (values < 0).any():
+                raise ValueError(f"{CLOCK}: {name} must hold integers of at least 0")  # noqa: TRY301
     except (OSError, ValueError) as error:
         raise capture.damaged(error) from error
     return rows

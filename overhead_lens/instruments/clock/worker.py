@@ -8,7 +8,7 @@ from typing import Any
 
 from overhead_lens.worker.loop import reference_ns
 from overhead_lens.worker.session import Session, operation
-from overhead_lens.worker.usage import collected_ns, other_threads_ns, usage_of_thread, watch_collections
+from overhead_lens.worker.usage import Waits, collected_ns, other_threads_ns, usage_of_thread, watch_collections
 from overhead_lens.worker.workload import Workload
 
 _RESIZED_AT_MOST = 5
@@ -48,7 +48,8 @@ def measure_blocks(
         A row per block: ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``compiles``, and of the calling thread
         ``minor_faults``, ``system_ns`` (in the operating system's kernel) and ``cpu_ns``; of a block in pieces also
         ``steady_ns``, the median piece times their number; where collections are watched also ``collected_ns``, the time
-        that the garbage collector took. And the expected time of a call, updated.
+        that the garbage collector took. ``delayed_ns`` and ``contended_ns`` are as of ``Waits.during``. And the expected time
+        of a call, updated.
     """
     rows: list[dict[str, int]] = []
     started = time.perf_counter_ns()
@@ -81,21 +82,25 @@ def measure_block(workload: Workload, count: int, pieces: int | None = None) -> 
     yardstick_ns = reference_ns()
     compiles = workload.compile_count()
     collected = collected_ns()
+    waits = Waits.now()
     faults, system_ns = usage_of_thread()
     cpu_ns = time.thread_time_ns()
     walls_ns = [workload.run(count) for _ in range(pieces or 1)]
     cpu_after_ns = time.thread_time_ns()
     faults_after, system_after_ns = usage_of_thread()
+    wall_ns = sum(walls_ns)
+    waited = waits.during(wall_ns)
     more = {} if pieces is None else {"steady_ns": round(statistics.median(walls_ns) * pieces)}
     if collected is not None:
         more["collected_ns"] = (collected_ns() or 0) - collected
     return {
         "calls": count * len(walls_ns),
-        "wall_ns": sum(walls_ns),
+        "wall_ns": wall_ns,
         "reference_ns": yardstick_ns,
         "minor_faults": faults_after - faults,
         "system_ns": system_after_ns - system_ns,
         "cpu_ns": cpu_after_ns - cpu_ns,
+        **waited,
         "compiles": workload.compile_count() - compiles,
         **more,
     }

@@ -354,10 +354,9 @@ class _Recording:
                     timed = alive[name].ask(TIME_BLOCKS, block_ns=BLOCK_NS, blocks=1, budget_ns=0, collections=True)
                     threads = timed.use_threads
                     row = timed.rows[0]
-                    kept = {
-                        key: row[key] for key in ("calls", "wall_ns", "collected_ns", "reference_ns", "minor_faults")
-                    }
-                    self.rows.append({"process": number, "rung": name, "block": block, **kept})
+                    kept = {key: row[key] for key in ("calls", "collected_ns", "reference_ns", "minor_faults")}
+                    wall_ns = row["wall_ns"] - row["delayed_ns"]
+                    self.rows.append({"process": number, "rung": name, "block": block, "wall_ns": wall_ns, **kept})
                 if self._is_out(name):
                     del alive[name]
 
