@@ -17,7 +17,7 @@ from scripts.validation.known_costs.bench import Readings, warmed_up
 from scripts.validation.known_costs.judging import budget_of
 from scripts.validation.known_costs.sites import RULES, SITES
 
-pytestmark = [pytest.mark.measures, pytest.mark.usefixtures("started_workers")]
+pytestmark = pytest.mark.measures
 
 COST_NS = 100_000
 SAMPLES = 250
