@@ -11,8 +11,9 @@ from unittest import mock
 
 from overhead_lens.samplers import py_spy
 from tests.drawn.speedscope import speedscope
+from tests.drawn.stacks import LOOP
 
-_PYTHON = "work (my.py:1)"
+_STACKS = [f"{LOOP};work (my.py:1)"] * 100
 
 # Until it is interrupted it sleeps, as py-spy does between stacks; what is asked but a recording, it refuses.
 _PROGRAM = f"""#!{sys.executable} -SE
@@ -20,7 +21,7 @@ import signal, sys, time
 
 def end(*_):
     with open(sys.argv[-1], "w") as output:
-        output.write({speedscope([_PYTHON] * 100)!r})
+        output.write({speedscope(_STACKS)!r})
     print("Samples: 100 Errors: 0", flush=True)
     sys.exit()
 
@@ -35,7 +36,7 @@ while True:
 
 @contextlib.contextmanager
 def drawn_stacks() -> Iterator[None]:
-    """Every recording's stacks are a hundred of one Python function."""
+    """Every recording's stacks are a hundred of a Python function in the measured loop."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "py-spy")
         path.write_text(_PROGRAM)
