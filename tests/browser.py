@@ -28,7 +28,7 @@ class Opened:
         """All visible text."""
         return str(self.page.inner_text("body"))
 
-    def until(self, expression: str, seconds: float = 20.0) -> None:
+    def until(self, expression: str, seconds: float = 60.0) -> None:
         """Wait until it holds; playwright's own way needs ``eval``, which the pages forbid."""
         deadline_s = time.monotonic() + seconds
         while not self.page.evaluate(expression):

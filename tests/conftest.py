@@ -5,6 +5,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,8 +15,10 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from overhead_lens.machine.process import Worker
+from tests.caches import of_a_session
 from tests.export.trace_processor import Program
 from tests.worker.answering import answering_here
+from tests.worker.warm import warm_workers
 
 pytest_plugins = ["pytester", "tests.browser", "tests.skips"]
 
@@ -27,25 +30,34 @@ ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build"
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Whoever starts the tests, and however, they find the same: a cache of their own, and an interrupt that interrupts.
 
-    The processes of xdist inherit the folder. Machine code, extensions and fonts stay in it from one session to the next, what an
-    earlier session measured or left half built does not.
+    The processes of xdist inherit the folder.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs in the background so
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
-    cache = BUILD / "cache"
-    for left in (*cache.glob("overhead-lens/*.json"), *cache.glob("torch_extensions/*/*/lock")):
-        left.unlink(missing_ok=True)
-    os.environ["XDG_CACHE_HOME"] = str(cache)
+    stack = ExitStack()
+    os.environ["XDG_CACHE_HOME"] = str(stack.enter_context(of_a_session(BUILD)))
+    config.add_cleanup(stack.close)
+
+
+# They take half a minute or more, most of it in one process.
+_LONGEST = (
+    "test_a_gate_in_instructions",
+    "test_every_cell_runs",
+    "test_kernels_of_each_kind_are_known",
+    "test_remedies_of_ones_own",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that measure come first: the last to end are short."""
-    items.sort(key=lambda item: item.get_closest_marker("measures") is None)
+    """The longest tests come first, then all that measure: the last to end are short."""
+    items.sort(
+        key=lambda item: (item.name.partition("[")[0] not in _LONGEST, item.get_closest_marker("measures") is None)
+    )
 
 
 class _Scheduling(LoadScopeScheduling):
@@ -75,11 +87,21 @@ def _nothing_stays_frozen() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _only_marked_tests_measure(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test that starts a worker without the mark fails, so that all without it stay fast."""
+    """A test that starts a worker without the mark fails, so that all without it stay fast; those with it fork their workers."""
     with pytest.MonkeyPatch.context() as patch:
         if request.node.get_closest_marker("measures") is None:
             patch.setattr(Worker, "__init__", _refuse)
-        yield
+            yield
+        elif "started_workers" in request.fixturenames:
+            yield
+        else:
+            with warm_workers():
+                yield
+
+
+@pytest.fixture
+def started_workers() -> None:
+    """Every worker is a program that imports torch, as for users."""
 
 
 _START = Worker.__init__

@@ -122,7 +122,7 @@ def test_what_a_page_runs_works(page: Path, tmp_path: Path) -> None:
 @pytest.mark.measures
 @pytest.mark.parametrize("page", pages_with("measures"))
 def test_what_a_page_measures_works(page: Path, tmp_path: Path) -> None:
-    with little_effort(processes=1):
+    with little_effort(processes=1, sampled=False):
         run_page(page, tmp_path, {"PYTEST_ADDOPTS": "-p tests.recorder.effort"}, measuring=True)
 
 
@@ -147,7 +147,7 @@ import sys
 from IPython.core.interactiveshell import InteractiveShell
 from tests.recorder.effort import little_effort
 shell = InteractiveShell()
-with little_effort(processes=1):
+with little_effort(processes=1, sampled=False):
     for cell in sys.argv[1].split("\\n\\n"):
         shell.run_cell(cell).raise_error()
 """

@@ -71,7 +71,7 @@ def test_without_time_the_rest_is_said_to_be_missing(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=240,
     )
     assert done.stdout.count("not measured: not run: the time was up") == 12
 
@@ -101,7 +101,7 @@ def check_without_cuda(folder: Path, *, torch: bool) -> subprocess.CompletedProc
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=240,
     )
 
 
@@ -122,7 +122,7 @@ def test_an_earlier_check_is_not_overwritten(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 2
     assert done.stderr == f"gpu_check: {tmp_path / 'out'} holds a check already; name another folder\n"

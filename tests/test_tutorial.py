@@ -10,7 +10,7 @@ import pytest
 
 from scripts.documentation.tutorial import TUTORIAL, execute
 
-LITTLE = "from tests.recorder.effort import little_effort\nlittle = little_effort(processes=1)\nlittle.__enter__()"
+LITTLE = "from tests.recorder.effort import little_effort\nlittle = little_effort(processes=1, sampled=False)\nlittle.__enter__()"
 
 
 def test_what_is_stored_was_run_from_the_top() -> None:

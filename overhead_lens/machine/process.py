@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import msgspec
 
@@ -114,15 +114,10 @@ class Worker(Process):
         self._is_stopped = False
         with log.open("wb") as output:
             try:
-                self._process = subprocess.Popen(
+                self._process = _start(
                     [*launcher, python, str(_WORKER), str(os.getpid())],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=output,
-                    text=True,
-                    encoding="utf-8",
-                    env={**os.environ, **(variables or {}), IN_WORKER: "1"},
-                    start_new_session=True,
+                    {**os.environ, **(variables or {}), IN_WORKER: "1"},
+                    output,
                 )
             except OSError as error:
                 raise MeasurementError(f"{name} could not be started: {error.strerror or error}") from error
@@ -231,6 +226,20 @@ class Worker(Process):
             return f"was killed by signal {signal.Signals(-code).name}"
         except ValueError:
             return f"was killed by signal {-code}"
+
+
+def _start(command: Sequence[str], environment: Mapping[str, str], output: IO[bytes]) -> subprocess.Popen[str]:
+    """A process in a session of its own, whose stdin and stdout are pipes."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=output,
+        text=True,
+        encoding="utf-8",
+        env=environment,
+        start_new_session=True,
+    )
 
 
 def ask_all(workers: Sequence[Worker], operation: Operation[Reply], **arguments: Any) -> list[Reply]:

@@ -166,7 +166,7 @@ def test_a_callable_is_measured_here(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         grad.add(torch.is_grad_enabled())
         return x.add(x, alpha=alpha)
 
-    with torch.no_grad():
+    with torch.no_grad(), little_effort(processes=2):
         budget = ol.profile(call, torch.ones(10), alpha=2, quick=True)
     assert (budget.subject.kind, budget.wall.processes, grad) == ("callable", 1, {False})
     assert sum(each.ns for each in budget.host) == budget.wall.ns > 0
@@ -178,8 +178,9 @@ def test_a_callable_is_measured_here(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 @pytest.mark.measures
 def test_functions_are_measured_in_fresh_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    with little_effort(processes=3):
+    with little_effort(processes=3, sampled=False):
         budget = ol.profile(plain.total, list(range(100)), factor=2, quick=True)
+    with little_effort(processes=3):
         delta = ol.compare(plain.total, plain.larger, list(range(100)), factor=2)
     subject = budget.subject
     assert (subject.kind, subject.title, budget.wall.processes) == ("function", "tests.api.plain:total", 3)

@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import queue
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
 
+from overhead_lens.machine.operations import Operation
+from overhead_lens.machine.process import Worker
 from tests.cli.run import scenario
 
+ROOT = Path(__file__).resolve().parents[2]
 
-def start(folder: Path, command: str, body: str, *more: str) -> subprocess.Popen[str]:
+# The program as it is, but that what sleeps is not waited for.
+IMPATIENT = (
+    "-c",
+    """
+from pathlib import Path
+from overhead_lens.__main__ import main
+from tests.cli.hanging import impatient
+with impatient(Path.cwd()):
+    main()
+""",
+)
+
+
+def start(
+    folder: Path, command: str, body: str, *more: str, program: Sequence[str] = ("-m", "overhead_lens")
+) -> subprocess.Popen[str]:
     """A command on a scenario with that body, in a process group of its own as a shell would start it."""
-    words = [sys.executable, "-m", "overhead_lens", command, str(scenario(folder, body=body)), *more]
-    return subprocess.Popen(
-        words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    words = [sys.executable, *program, command, str(scenario(folder, body=body)), *more]
+    pipe, env = subprocess.PIPE, {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(words, cwd=folder, stdout=pipe, stderr=pipe, env=env, text=True, start_new_session=True)
 
 
 def hang(at_call: int) -> str:
@@ -25,6 +48,26 @@ def hang(at_call: int) -> str:
         "import os, time; count = total.__dict__['count'] = total.__dict__.get('count', 0) + 1\n"
         f"    if count >= {at_call}: open(f'asleep-{{os.getpid()}}', 'w').close(); time.sleep(600)"
     )
+
+
+@contextlib.contextmanager
+def impatient(folder: Path) -> Iterator[None]:
+    """The limit of a step is over as soon as its worker has left its file, ``asleep-PID``, in the folder."""
+    wait = Worker.next_reply
+
+    def get(*, timeout: float) -> str:
+        raise queue.Empty
+
+    def next_reply(worker: Worker, operation: Operation[Any]) -> str:
+        mark = folder / f"asleep-{worker.pid}"
+        while not mark.exists() and worker._replies.empty():
+            time.sleep(0.02)
+        if mark.exists():
+            worker._replies = SimpleNamespace(get=get, put=lambda line: None)  # type: ignore[assignment]
+        return wait(worker, operation)
+
+    with mock.patch.object(Worker, "next_reply", next_reply):
+        yield
 
 
 def asleep(folder: Path, count: int) -> list[int]:

@@ -12,6 +12,7 @@ import pytest
 import overhead_lens as ol
 from overhead_lens.studies.advise import record
 from overhead_lens.studies.advise.analysis import Advice
+from tests.cli.hanging import impatient
 from tests.cli.run import error_line, lens
 from tests.documents import validated
 from tests.recorder.effort import little_effort
@@ -34,7 +35,13 @@ def inputs():
 REMEDIES = """
 import os, time
 from dataclasses import replace
+from overhead_lens.remedies.compiling import compile
+from overhead_lens.remedies.eager import no_grad
 from overhead_lens.remedies.remedy import NotApplicableError, Remedy
+from overhead_lens.worker import remedied
+
+# The built-in ones are many, and tested by themselves: here one that fails and one that does not.
+remedied.built_in = lambda: [compile.REMEDY, no_grad.REMEDY]
 
 def fewer(x):
     return x + 8
@@ -46,6 +53,7 @@ def dies(call):
     os._exit(3)
 
 def hangs(call):
+    open(f"asleep-{os.getpid()}", "w").close()
     time.sleep(600)
 
 def refuses(call):
@@ -74,18 +82,16 @@ REMEDIES = [
 
 @pytest.mark.measures
 def test_remedies_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    short = {"clock_budget_ns": 200_000_000, "samples_per_process": 300}
+    short = {"clock_budget_ns": 200_000_000, "samples_per_process": 1}
     monkeypatch.setattr(record, "_CONFIRMING", replace(record._CONFIRMING, processes=3, **short))
     monkeypatch.setattr(record, "_BRIEF", replace(record._BRIEF, **short))
     monkeypatch.setattr(record, "_SCREENING_NS", 2_000_000_000)
     (tmp_path / "call.py").write_text(CALL)
     (tmp_path / "mine.py").write_text(REMEDIES)
     (tmp_path / "bin").mkdir()
-    with little_effort(processes=3):
+    with little_effort(processes=3, sampled=False), impatient(tmp_path):
         done = lens(
             *("advise", "call.py:work", "--inputs", "call.py:inputs", "--remedies", "mine.py", "--quick"),
-            # Longer than any step takes on a busy machine; one of the remedies takes it all.
-            *("--timeout", 30),
             *("--json", "--markdown", "summary.md", "--html", "page.html", "-o", "kept", "-q"),
             cwd=tmp_path,
             env={
@@ -116,8 +122,10 @@ def test_remedies_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     }
     assert found["dies"]["status"] == found["hangs"]["status"] == "failed"
     assert "ended with exit code 3" in found["dies"]["reason"]
-    assert "did not finish" in found["hangs"]["reason"]
-    for name in ("marks", "variable"):
+    assert found["hangs"]["reason"].endswith(
+        "did not finish 'prepare remedy' within 120 s and was ended (raise --timeout)"
+    )
+    for name in ("marks", "variable", "no_grad"):
         assert (found[name]["status"], found[name]["output"]) == ("measured", "equal")
     assert document["together"]["remedies"][0] == "fewer"
     assert "wrong" not in document["together"]["remedies"]

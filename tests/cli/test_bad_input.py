@@ -137,7 +137,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         pytest.skip("needs the right to mount a small tmpfs")
     try:
         (place / "filler").write_bytes(bytes(48 << 10))
-        with little_effort(processes=2):
+        with little_effort(processes=2, sampled=False):
             done = lens("profile", scenario(tmp_path), "--quick", "-o", place / "out", cwd=tmp_path)
         line = error_line(done)
         assert "No space left on device" in line

@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with ``tiny.py`` and its quick capture ``base``."""
     path = tmp_path_factory.mktemp("gate")
     # A check takes the effort of its baseline: of five processes one may be disturbed.
-    with little_effort(processes=5):
+    with little_effort(processes=5, sampled=False):
         done = lens("profile", scenario(path).name, "--quick", "-q", "-o", "base", cwd=path)
     assert done.returncode == 0, done.stderr
     return path
@@ -44,7 +44,8 @@ def test_the_same_code_keeps_its_limits(folder: Path) -> None:
         "same.xml",
         "--json",
     ]
-    done = lens("check", "base", *arguments, "-q", "-o", "same", cwd=folder)
+    with little_effort(processes=5, sampled=False):
+        done = lens("check", "base", *arguments, "-q", "-o", "same", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     document = validated(done.stdout)
     assert document["schema"] == "overhead-lens/delta/2"
@@ -59,7 +60,8 @@ def test_the_same_code_keeps_its_limits(folder: Path) -> None:
 @needs_recorder
 def test_slower_code_breaks_them(folder: Path) -> None:
     scenario(folder, SLOW)
-    done = lens("check", "base", "--max", "total=100%", "--junit", "slow.xml", "-q", "-o", "slow", cwd=folder)
+    with little_effort(processes=5, sampled=False):
+        done = lens("check", "base", "--max", "total=100%", "--junit", "slow.xml", "-q", "-o", "slow", cwd=folder)
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1].startswith("total: +")
     assert done.stdout.rstrip().endswith(": broken")
@@ -71,7 +73,8 @@ def test_slower_code_breaks_them(folder: Path) -> None:
 def test_an_updated_baseline_keeps_the_old_one(folder: Path) -> None:
     scenario(folder, SLOW)
     before = (folder / "base" / "clock.parquet").read_bytes()
-    done = lens("baseline", "update", "base", "-q", cwd=folder)
+    with little_effort(processes=5, sampled=False):
+        done = lens("baseline", "update", "base", "-q", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"base is new; the old one is {folder / 'base.1'}\n"
     assert (folder / "base.1" / "clock.parquet").read_bytes() == before

@@ -104,7 +104,7 @@ def test_damaged_metadata_is_refused(tmp_path: Path) -> None:
 @pytest.mark.measures
 def test_profile_without_valgrind_is_whole_otherwise(tmp_path: Path) -> None:
     command = ["profile", scenario(tmp_path), "--quick", "--instructions", "--json", "-o", "out"]
-    with little_effort(processes=2):
+    with little_effort(processes=2, sampled=False):
         done = lens(*command, cwd=tmp_path, env={"PATH": "/nonexistent"})
     assert done.returncode == 0, done.stderr
     document = validated(done.stdout)
@@ -145,7 +145,7 @@ def counts_of(folder: Path, calls: int) -> InstructionBudget:
 def test_the_same_counts_keep_a_gate_in_instructions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a stand-in for valgrind; no clock is read."""
     answering(tmp_path, monkeypatch, COUNTS)
-    with little_effort(processes=1):
+    with little_effort(processes=1, sampled=False):
         done = lens("profile", scenario(tmp_path), "--quick", "--instructions", "-q", "-o", "base", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     same = lens("check", "base", "--instructions", "--json", "-q", "-o", "same", cwd=tmp_path)
@@ -161,7 +161,7 @@ def test_the_same_counts_keep_a_gate_in_instructions(tmp_path: Path, monkeypatch
 def test_a_gate_in_instructions(tmp_path: Path) -> None:
     """A hundred more steps of Python break the limit, Python is named, and nothing else counts more."""
     path = scenario(tmp_path, text=TINY.replace("size: int = 50", "size: int = 500"))
-    with little_effort(processes=1):
+    with little_effort(processes=1, sampled=False):
         done = lens("profile", path.name, "--quick", "--instructions", "-q", "-o", "base", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     path.write_text(path.read_text().replace("    pass\n", "    for _ in range(100): pass\n"))

@@ -22,7 +22,7 @@ from overhead_lens.errors import EndedEarly, Interrupted, MeasurementError
 from overhead_lens.recorder import single as record
 from overhead_lens.samplers import py_spy
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from tests.cli.hanging import asleep, hang, start, wait_until_all_sleep, wait_until_gone
+from tests.cli.hanging import IMPATIENT, asleep, hang, start, wait_until_all_sleep, wait_until_gone
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
@@ -179,9 +179,18 @@ def test_ended_during_warm_up_leaves_no_process_and_no_capture(tmp_path: Path, n
 
 
 @pytest.mark.measures
-@pytest.mark.parametrize(("at_call", "step", "limit_s"), [(1, "load", 10), (2, "warm up", 30)])
-def test_a_worker_that_hangs_is_ended(tmp_path: Path, at_call: int, step: str, limit_s: int) -> None:
-    process = start(tmp_path, "profile", hang(at_call), "--timeout", str(limit_s), "-o", "out")
+@pytest.mark.parametrize(
+    ("at_call", "step", "limit_s", "program"),
+    [
+        (1, "load", 10, ("-m", "overhead_lens")),
+        # Loading takes longer than one wants to wait for the end of the limit.
+        (2, "warm up", 600, IMPATIENT),
+    ],
+)
+def test_a_worker_that_hangs_is_ended(
+    tmp_path: Path, at_call: int, step: str, limit_s: int, program: tuple[str, str]
+) -> None:
+    process = start(tmp_path, "profile", hang(at_call), "--timeout", str(limit_s), "-o", "out", program=program)
     output, errors = process.communicate(timeout=180)
     assert errors == (
         f"overhead-lens: clock-0 did not finish '{step}' within {limit_s} s and was ended (raise --timeout)\n"

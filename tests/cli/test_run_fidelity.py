@@ -127,7 +127,7 @@ def test_a_forked_server_lives_on(tmp_path: Path) -> None:
 
 def written(path: Path) -> str:
     """What a process that lives on writes in the end."""
-    for _ in range(200):
+    for _ in range(1_200):
         if path.exists() and (text := path.read_text()):
             return text
         time.sleep(0.1)

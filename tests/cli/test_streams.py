@@ -16,7 +16,7 @@ LENS = f"{sys.executable} -m overhead_lens"
 
 
 def shell(text: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["bash", "-c", text], cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(["bash", "-c", text], cwd=cwd, capture_output=True, text=True, timeout=240, check=False)
 
 
 @pytest.mark.parametrize("arguments", ["--version", "--help", "report c", "report c --json"])
@@ -77,7 +77,7 @@ def test_a_defect_is_not_a_regression(tmp_path: Path) -> None:
         "program.main()"
     )
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert error_line(done) == (
         "a defect of this program: KeyError: 'x\\ny' (set OVERHEAD_LENS_TRACEBACK=1 and run again to see where)"
     )

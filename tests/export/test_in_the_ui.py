@@ -74,7 +74,7 @@ class Viewer:
     complaints: list[str] = field(default_factory=list)
 
     def loaded(self) -> Viewer:
-        self.page.wait_for_function("() => globalThis.app?.trace && app.trace.traceInfo", timeout=60_000)
+        self.page.wait_for_function("() => globalThis.app?.trace && app.trace.traceInfo", timeout=120_000)
         # A tab in the background paints nothing and is never idle: on a busy machine another one may come to the front after it.
         for _ in range(30):
             self.page.bring_to_front()
@@ -108,8 +108,8 @@ class Viewer:
 def served(documents: Mapping[str, Document]) -> tuple[str, Queue[bool]]:
     """Address of a server, and what ``serve`` will return."""
     base, over = Queue[str](), Queue[bool]()
-    threading.Thread(target=lambda: over.put(serve(documents, timeout_s=60, on_ready=base.put)), daemon=True).start()
-    return base.get(timeout=10), over
+    threading.Thread(target=lambda: over.put(serve(documents, timeout_s=120, on_ready=base.put)), daemon=True).start()
+    return base.get(timeout=60), over
 
 
 @pytest.fixture
@@ -288,7 +288,7 @@ def test_open_pins_opens_and_sums(viewer: Callable[[str], Viewer], tmp_path: Pat
             at = cells.index(each["category"])
             assert cells[at + 1] == str(round(each["ns"]))
     ui.page.close()
-    assert over.get(timeout=20) is True
+    assert over.get(timeout=60) is True
 
 
 def test_the_launcher_hands_the_trace_to_the_ui(viewer: Callable[[str], Viewer], bundled: str, tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_the_launcher_hands_the_trace_to_the_ui(viewer: Callable[[str], Viewer],
         launcher.page.click("#open")
     ui = viewer.watched(popup.value).loaded()  # type: ignore[attr-defined]
     ui.check()
-    assert over.get(timeout=20) is True
+    assert over.get(timeout=60) is True
     assert ui.tracks[0] == ["1. Budget of one call", True]
     assert ui.page.evaluate("app.trace.traceInfo.traceTitle") == "a  b &.pftrace (1 MB)"
     assert "Sent." in launcher.page.inner_text("#state")

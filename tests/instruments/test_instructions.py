@@ -94,7 +94,7 @@ def test_a_valgrind_that_hangs_is_ended_with_its_children(tmp_path: Path, monkey
         "the worker under valgrind did not finish 'load' within 2 s and was ended (raise --timeout)"
     )
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-    for _ in range(100):
+    for _ in range(1_200):
         if not any(_alive(pid) for pid in pids):
             return
         time.sleep(0.05)

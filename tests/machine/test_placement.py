@@ -104,7 +104,7 @@ def how(*threads: int) -> list[tuple[set[int], int]]:
 
 
 def await_that(holds: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
@@ -168,8 +168,7 @@ def test_what_the_sampled_thread_starts_is_let_go(target: Target, sampler: int) 
         # It waits for no other that computes: its policy stays.
         assert how(target.pid) == [({placed.core}, os.SCHED_OTHER)]
         team = target.does("work")
-        time.sleep(0.1)
-        placed.follow()
+        await_that(lambda: (placed.follow(), os.sched_getscheduler(target.pid))[1] == os.SCHED_BATCH)
         assert how(target.pid, team) == [({placed.core}, os.SCHED_BATCH), (CORES - {placed.core}, os.SCHED_OTHER)]
         unseen, grandchild = target.does("thread"), target.does("child")
         assert how(unseen, grandchild) == [({placed.core}, os.SCHED_BATCH)] * 2
@@ -286,7 +285,7 @@ def test_the_guard_does_nothing_for_what_was_put_back(target: Target, sampler: i
         placed.put_back()
         os.sched_setaffinity(other, {placed_core := min(CORES)})
         placed._guard.stdin.close()  # type: ignore[union-attr]
-        assert placed._guard.wait(30) == 0
+        assert placed._guard.wait(120) == 0
         assert how(other)[0][0] == {placed_core}
 
 

@@ -14,21 +14,28 @@ from overhead_lens.correction import store
 from overhead_lens.machine import request
 from overhead_lens.recorder import paired
 from overhead_lens.studies.sweep import record as sweep
+from tests.samplers.drawing import drawn_stacks
+from tests.worker.warm import warm_workers
 
 _SECOND_OF_STACKS = 300
 
 
 @contextlib.contextmanager
-def little_effort(processes: int) -> Iterator[None]:
+def little_effort(processes: int, *, sampled: bool = True) -> Iterator[None]:
     """Record with so many processes, each timed for moments, the first sampled for a second; of a pair every other.
 
-    The first recording of a session calibrates the trace, for all later ones.
+    The first recording of a session calibrates the trace, for all later ones. Processes are forked from one that has imported torch.
+    Unless ``sampled``, stacks are drawn.
     """
-    short = {"processes": processes, "clock_budget_ns": 200_000_000, "samples_per_process": _SECOND_OF_STACKS}
+    stacks = _SECOND_OF_STACKS if sampled else 1
+    short = {"processes": processes, "clock_budget_ns": 200_000_000, "samples_per_process": stacks}
     single = replace(request.QUICK, sampled_every=processes, **short)
     pair = replace(paired.PAIRED, blocks=20, **short)
     points = replace(sweep.QUICK, processes=processes, clock_budget_ns=500_000_000)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(warm_workers())
+        if not sampled:
+            stack.enter_context(drawn_stacks())
         stack.enter_context(mock.patch.object(store, "PROCESSES", 1))
         for module in (request, api):
             stack.enter_context(mock.patch.multiple(module, STANDARD=single, QUICK=single))
@@ -41,5 +48,5 @@ def little_effort(processes: int) -> Iterator[None]:
 def pytest_configure(config: pytest.Config) -> None:
     """As a plugin, ``-p tests.recorder.effort``: all that this session records is short."""
     stack = contextlib.ExitStack()
-    stack.enter_context(little_effort(processes=2))
+    stack.enter_context(little_effort(processes=2, sampled=False))
     config.add_cleanup(stack.close)

@@ -240,6 +240,6 @@ def test_neither_torch_nor_pandas_is_waited_for(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(
-        command, cwd=tmp_path, env={**os.environ, **env}, capture_output=True, text=True, timeout=60, check=True
+        command, cwd=tmp_path, env={**os.environ, **env}, capture_output=True, text=True, timeout=240, check=True
     )
     assert done.stdout.splitlines() == [*builtin_paths(), "[]"]

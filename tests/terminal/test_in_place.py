@@ -19,11 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 4
 
 # The program as it is, but that each process measures for moments.
-_SHORT = f"""
+_SHORT = """
 import sys
 from overhead_lens.__main__ import main
 from tests.recorder.effort import little_effort
-with little_effort({PROCESSES}):
+with little_effort(PROCESSES, sampled=SAMPLED):
     main()
 """
 _UP_AND_ERASE = "\x1b[1A\x1b[2K"
@@ -32,8 +32,10 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 pytestmark = pytest.mark.measures
 
 
-def profiling(folder: Path, **env: str) -> AbstractContextManager[Terminal]:
-    command = [sys.executable, "-c", _SHORT, "profile", str(scenario(folder)), "-o", "capture"]
+def profiling(folder: Path, *, sampled: bool = False, **env: str) -> AbstractContextManager[Terminal]:
+    """A profile in a terminal of its own; unless ``sampled``, its stacks are drawn."""
+    short = _SHORT.replace("PROCESSES", str(PROCESSES)).replace("SAMPLED", str(sampled))
+    command = [sys.executable, "-c", short, "profile", str(scenario(folder)), "-o", "capture"]
     return terminal(command, folder, {"PYTHONPATH": str(ROOT), **env}, size=(30, 100))
 
 
@@ -44,7 +46,7 @@ def budgets(text: str) -> list[str]:
 
 
 def test_budgets_are_refined_in_place(tmp_path: Path) -> None:
-    with profiling(tmp_path) as seen:
+    with profiling(tmp_path, sampled=True) as seen:
         first = seen.wait_for("Ctrl-C ends with what there is")
         assert seen.ended() == 0
     counts = [int(count) for count in budgets(seen.text)]
@@ -60,7 +62,7 @@ def test_budgets_are_refined_in_place(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_ends_with_what_there_is(tmp_path: Path) -> None:
-    with profiling(tmp_path) as seen:
+    with profiling(tmp_path, sampled=True) as seen:
         seen.wait_for("Ctrl-C ends with what there is")
         seen.type(CTRL_C)
         assert seen.ended() == EXIT_INTERRUPTED
@@ -109,7 +111,7 @@ def test_a_termination_keeps_nothing(tmp_path: Path) -> None:
 
 
 def test_a_pipe_gets_the_last_budget_alone(tmp_path: Path) -> None:
-    with little_effort(PROCESSES):
+    with little_effort(PROCESSES, sampled=False):
         done = lens("profile", scenario(tmp_path), cwd=tmp_path)
     assert done.stderr == ""
     assert budgets(done.stdout) == [str(PROCESSES)]
