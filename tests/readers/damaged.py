@@ -423,8 +423,8 @@ def check_numbers(value: Any, *keys: str) -> None:
     elif isinstance(value, float) and not math.isfinite(value):
         raise BrokenPromiseError(f"{key} is {value}")
     elif isinstance(value, (int, float)) and value < 0 and (key.endswith("ns") or key in {"events", "share", "count"}):
-        # Times count from the first event, which an allocation may come before.
-        if not ("memory" in keys and key in {"start_ns", "peak_ns"}):
+        # Times count from the first event, which an allocation or a value of a counter may come before.
+        if not ({"memory", "counters"} & {*keys} and key in {"start_ns", "peak_ns"}):
             raise BrokenPromiseError(f"{key} is negative")
 
 
