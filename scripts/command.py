@@ -1,4 +1,4 @@
-"""Runs ``overhead-lens``, or another program of Python, as the scripts do: in a process of its own, whose complaint is shown."""
+"""Runs ``overhead-lens``, or another program, as the scripts do: in a process of its own, whose complaint is shown or told."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 # Long enough for a machine that compiles everything anew.
-_TIMEOUT_S = 1800
+_TIMEOUT_S = 1800.0
+
+Done = subprocess.CompletedProcess[bytes]
 
 
 def lens(*words: object, folder: str | Path | None = None, variables: Mapping[str, str] | None = None) -> str:
@@ -28,18 +31,45 @@ def document(*words: object, folder: str | Path | None = None, variables: Mappin
     return json.loads(lens(*words, "--json", folder=folder, variables=variables))
 
 
+def run_document(program: Path, *arguments: object, options: Sequence[object] = ()) -> Any:
+    """What ``run --json`` says of a program, which works in a fresh folder. Errors as of ``lens``, or of the program."""
+    with tempfile.TemporaryDirectory(prefix="overhead_lens_") as folder:
+        path = Path(folder) / "run.json"
+        lens("run", "--json", path, *options, "--", program, *arguments, folder=folder)
+        return json.loads(path.read_text(encoding="utf-8"))
+
+
 def python(*words: object, folder: str | Path | None = None, variables: Mapping[str, str] | None = None) -> str:
     """What the interpreter prints with these arguments. Errors as of ``lens``."""
-    done = subprocess.run(
-        [sys.executable, *map(str, words)],
+    done = run([sys.executable, *words], folder, variables)
+    if done.returncode:
+        print(done.stderr.decode(errors="replace"), file=sys.stderr)
+        done.check_returncode()
+    return done.stdout.decode()
+
+
+def run(
+    words: Sequence[object],
+    folder: str | Path | None = None,
+    variables: Mapping[str, str] | None = None,
+    timeout_s: float = _TIMEOUT_S,
+) -> Done:
+    """What became of a program, which may have failed.
+
+    Raises:
+        subprocess.TimeoutExpired: It did not end.
+    """
+    return subprocess.run(
+        [str(word) for word in words],
         cwd=folder,
         env={**os.environ, **(variables or {})},
         capture_output=True,
-        text=True,
-        timeout=_TIMEOUT_S,
+        timeout=timeout_s,
         check=False,
     )
-    if done.returncode:
-        print(done.stderr, file=sys.stderr)
-        done.check_returncode()
-    return done.stdout
+
+
+def complaint(done: Done) -> str:
+    """The last line that a failed program says something in, without the frames that are drawn around errors."""
+    lines = done.stderr.decode(errors="replace").splitlines()
+    return next((line.strip() for line in reversed(lines) if line.strip(" ╰─╯│╭╮")), "it said nothing")

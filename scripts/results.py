@@ -4,7 +4,7 @@ Each script defines its ``CLAIM``, prints the table while it measures and writes
 
     python -m scripts.results
 
-lists the age of each stored result: how many later commits changed the code that it measures.
+lists the age of each result that is not settled: how many later commits changed the code that it measures.
 """
 
 from __future__ import annotations
@@ -193,10 +193,11 @@ def commits_since(checkout: Path, revision: str, about: Sequence[str]) -> int | 
 
 
 def ages(checkout: Path, results: Path) -> Iterator[tuple[Cell, ...]]:
-    """The name, day and revision of each stored result, the number of commits since, and the paths in which they are counted."""
+    """Name, day and revision of each result that can be measured again, the commits since, and the paths in which they count."""
     for result in map(read_result, sorted(results.glob("*.json"))):
-        since = commits_since(checkout, result.revision, result.about)
-        yield result.claim, result.measured_on, result.revision, since, " ".join(result.about)
+        if result.command:
+            since = commits_since(checkout, result.revision, result.about)
+            yield result.claim, result.measured_on, result.revision, since, " ".join(result.about)
 
 
 def _git(checkout: Path, *words: str) -> str:

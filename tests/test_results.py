@@ -28,7 +28,40 @@ CLAIM = Claim(
 ORIGIN = Origin(measured_on="2026-11-23", machine="a CPU, 2 cores", torch="2.13.0", python="3.11.7", revision="")
 
 # Facts that nothing will change again: their programs are gone, their results are still shown.
-SETTLED = {"cold-calls", "loop", "region", "until"}
+SETTLED = {
+    "advise-ladder",
+    "advise-nested",
+    "advise-nothing",
+    "analyze",
+    "attach-cost",
+    "attach-harmless",
+    "blocking",
+    "cold-calls",
+    "critical-path-peers",
+    "dask",
+    "fuzz",
+    "history",
+    "in-process",
+    "instructions",
+    "known-steps",
+    "loop",
+    "page",
+    "profiler-distortion",
+    "published-crossings",
+    "published-fastest",
+    "published-fits",
+    "region",
+    "stack-blocks",
+    "team-costs",
+    "trace-peers",
+    "trace-peers-each",
+    "until",
+    "verdicts-compiled",
+    "verdicts-compiled-load",
+    "verdicts-eager",
+    "verdicts-eager-load",
+    "wall-interval",
+}
 
 
 def modules() -> Iterator[ModuleType]:
@@ -49,11 +82,6 @@ def claims() -> dict[str, Claim]:
     return {claim.claim: claim for claim in found}
 
 
-def claim_of(result: str) -> str:
-    """The claim that a result answers; a script may store several series, as ``verdicts-compiled`` of ``verdicts``."""
-    return "verdicts" if result.startswith("verdicts-") else result
-
-
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
 def test_a_stored_result_is_of_a_script(path: Path) -> None:
     result = read_result(path)
@@ -61,10 +89,10 @@ def test_a_stored_result_is_of_a_script(path: Path) -> None:
     assert all((ROOT / part).exists() for part in result.about)
     assert date.fromisoformat(result.measured_on)
     assert all((result.machine, result.torch, result.python, result.rows))
+    assert (path.stem in SETTLED) == (not result.command)
     if not result.command:
-        assert path.stem in SETTLED
         return
-    claim = claims()[claim_of(path.stem)]
+    claim = claims()[path.stem]
     assert result.about == claim.about
     assert result.columns == claim.columns
     assert result.question == claim.question
@@ -73,7 +101,7 @@ def test_a_stored_result_is_of_a_script(path: Path) -> None:
 
 
 def test_every_claim_has_a_result() -> None:
-    assert {claim_of(path.stem) for path in RESULTS.glob("*.json")} == set(claims()) | SETTLED
+    assert {path.stem for path in RESULTS.glob("*.json")} == set(claims()) | SETTLED
 
 
 def test_a_result_is_written_and_read_again(tmp_path: Path) -> None:
@@ -131,6 +159,8 @@ def test_a_result_knows_how_many_commits_changed_what_it_is_about(tmp_path: Path
         write_result(results / f"{name}.json", claim.answered([[1, 2]], origin=replace(ORIGIN, revision=revision)))
     whole = replace(CLAIM, claim="whole", about=("overhead_lens",))
     write_result(results / "whole.json", whole.answered([[1, 2]], origin=replace(ORIGIN, revision=first)))
+    settled = replace(CLAIM, claim="settled", command="")
+    write_result(results / "settled.json", settled.answered([[1, 2]], origin=replace(ORIGIN, revision=first)))
     assert list(ages(checkout, results)) == [
         ("first", "2026-11-23", f"{first}+", 2, "overhead_lens/stats"),
         ("last", "2026-11-23", last, 0, "overhead_lens/stats"),
@@ -175,3 +205,13 @@ def test_the_readme_names_every_program() -> None:
         if "CLAIM = Claim(" in path.read_text(encoding="utf-8")
     ]
     assert sorted(rows) == sorted(programs)
+
+
+def test_the_documentation_names_only_scripts_that_are_there() -> None:
+    pages = (*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/README.md"))
+    named = {
+        name for page in pages for name in re.findall(r"\bscripts[./]\w[\w./]*\w", page.read_text(encoding="utf-8"))
+    }
+    paths = {name: ROOT / (name if "/" in name else name.replace(".", "/")) for name in named - {"scripts.FOLDER.NAME"}}
+    assert {name for name, path in paths.items() if not (path.exists() or path.with_suffix(".py").exists())} == set()
+    assert "scripts.validation.known_costs" in paths

@@ -4,7 +4,7 @@ Processes differ more than blocks do (address layout, hash seed, physical pages)
 medians. So processes are resampled, and blocks only where there is a single process.
 
 The percentile interval of a median of few processes is too narrow. It is rescaled about the estimate by a factor that restores
-95 % for normally distributed processes; ``scripts/validation/wall_interval.py`` simulates its coverage. A time is positive, so
+95 % for normally distributed processes; ``tests/stats/test_wall_interval.py`` simulates its coverage. A time is positive, so
 its ratio to the estimate is rescaled, as a power::
 
     processes     20 ms   21 ms   22 ms      ratios   0.95   1   1.05      to the power of 4.2      0.81   1   1.22

@@ -1,9 +1,11 @@
 """What does each part of an analysis cost, and is it linear? Drawn training jobs of 10 MB, 100 MB and 1 GB.
 
-    python -m scripts.benchmarks.trace_parts FOLDER [--events N ...] [--also TRACE ...] [--repeat N]
+    python -m scripts.benchmarks.trace_parts FOLDER [--events N ...] [--also TRACE ...] [--repeat N] [--hta]
 
 FOLDER keeps the drawn traces. Each round is a fresh process; parts are made in the order of the table, so that none is paid
-for twice.
+for twice. With ``--hta`` FOLDER also keeps an environment with HolisticTraceAnalysis 0.5.0, which wants another pandas than ours:
+in turns with the whole, HTA reads the same trace and makes four analyses that the whole has too. Both count from the start of
+their processes; HTA is given up after ten minutes.
 """
 
 from __future__ import annotations
@@ -11,11 +13,13 @@ from __future__ import annotations
 import json
 import statistics
 import subprocess
-import sys
-from collections.abc import Mapping
+import time
+import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 from scripts.benchmarks.large_trace import write_trace
+from scripts.command import complaint, lens, python, run
 from scripts.results import ROOT, Cell, Claim, Column, print_heading, print_row, write_result
 
 CLAIM = Claim(
@@ -74,15 +78,23 @@ contents = read_contents(Path(sys.argv[1]))
 print(json.dumps({"events": contents.event_count, "raw": contents.raw_bytes}))
 """
 
-_WHOLE = """
-import sys, time
-begin = time.perf_counter()
-import subprocess
-subprocess.run([sys.executable, "-m", "overhead_lens", "analyze", sys.argv[1]], stdout=subprocess.DEVNULL, check=True)
-print(time.perf_counter() - begin)
+_HTA = """
+import contextlib, io, logging, os, sys, warnings
+warnings.filterwarnings("ignore")
+logging.disable(logging.CRITICAL)
+from hta.trace_analysis import TraceAnalysis
+with contextlib.redirect_stdout(io.StringIO()):
+    job = TraceAnalysis(trace_files={0: os.path.basename(sys.argv[1])}, trace_dir=os.path.dirname(sys.argv[1]))
+    job.get_temporal_breakdown(visualize=False)
+    job.get_idle_time_breakdown(ranks=[0], visualize=False)
+    job.get_gpu_kernel_breakdown(visualize=False)
+    job.get_cuda_kernel_launch_stats(ranks=[0], visualize=False)
 """
 
 WHOLE = "all, from the command line"
+HTA = "HTA 0.5.0, four analyses"
+_HTA_PACKAGES = ("HolisticTraceAnalysis==0.5.0", "pandas<3")
+_HTA_LIMIT_S = 600.0
 
 
 def main() -> None:
@@ -94,51 +106,82 @@ def main() -> None:
         "--also", type=Path, nargs="+", default=[], metavar="TRACE", help="traces of which the whole is timed"
     )
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--hta", action="store_true", help="beside HolisticTraceAnalysis, from the package index")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
+    hta = hta_python(options.folder.absolute() / "hta") if options.hta else None
     print_heading(CLAIM.columns)
     rows: list[list[Cell]] = []
     for events in options.events:
         trace = options.folder / f"rich_{events}.json.gz"
         if not trace.exists():
             write_trace(trace, events, rich=True)
-        for row in rows_of(trace, options.repeat):
-            rows.append(row)
+        found = [*rows_of(trace, options.repeat), *whole_rows(trace, options.repeat, hta)]
+        for row in found:
             print_row(row)
+        rows += found
     for trace in options.also:
-        rows.append(whole_of(trace, options.repeat))
-        print_row(rows[-1])
+        found = whole_rows(trace, options.repeat, hta, f": {trace.name.partition('.')[0]}")
+        for row in found:
+            print_row(row)
+        rows += found
     write_result(options.result, CLAIM.answered(rows))
 
 
 def rows_of(trace: Path, repeat: int) -> list[list[Cell]]:
-    """A row for each part, and one for the whole."""
-    rounds = [json.loads(_output(_PARTS, trace)) for _ in range(repeat)]
-    times: Mapping[str, float] = {
-        name: statistics.median(found["times"][name] for found in rounds) for name in rounds[0]["times"]
-    }
-    whole_s = statistics.median(float(_output(_WHOLE, trace)) for _ in range(repeat))
-    events, raw_mb = rounds[0]["events"], round(rounds[0]["raw"] / 1e6, 1)
-    return [
-        [events, raw_mb, name, round(seconds, 4), round(events / seconds)]
-        for name, seconds in (*times.items(), (WHOLE, whole_s))
-    ]
+    """A row for each part."""
+    rounds = [json.loads(python("-c", _PARTS, trace, folder=ROOT)) for _ in range(repeat)]
+    size = rounds[0]["events"], rounds[0]["raw"]
+    return [_row(*size, name, [found["times"][name] for found in rounds]) for name in rounds[0]["times"]]
 
 
-def whole_of(trace: Path, repeat: int) -> list[Cell]:
-    """The row of a recorded trace."""
-    found = json.loads(_output(_COUNT, trace))
-    whole_s = statistics.median(float(_output(_WHOLE, trace)) for _ in range(repeat))
-    name = trace.name.partition(".")[0]
-    events, raw_mb = found["events"], round(found["raw"] / 1e6, 1)
-    return [events, raw_mb, f"{WHOLE}: {name}", round(whole_s, 4), round(events / whole_s)]
+def whole_rows(trace: Path, repeat: int, hta: Path | None, name: str = "") -> list[list[Cell]]:
+    """The row of the whole, and that of HTA in turns with it."""
+    size = json.loads(python("-c", _COUNT, trace, folder=ROOT))
+    ours: list[float] = []
+    theirs: list[float] = []
+    reason = ""
+    for _ in range(repeat):
+        begin_s = time.perf_counter()
+        lens("analyze", trace, folder=ROOT)
+        ours.append(time.perf_counter() - begin_s)
+        if hta is not None and not reason:
+            begin_s = time.perf_counter()
+            reason = _why_hta_failed(hta, trace)
+            theirs.append(time.perf_counter() - begin_s)
+    rows = [_row(size["events"], size["raw"], f"{WHOLE}{name}", ours)]
+    if hta is not None:
+        said = f": {reason}" if reason else ""
+        rows.append(_row(size["events"], size["raw"], f"{HTA}{name}{said}", [] if reason else theirs))
+    return rows
 
 
-def _output(code: str, trace: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(trace)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return done.stdout
+def _why_hta_failed(python_of_hta: Path, trace: Path) -> str:
+    """Have HTA analyze a trace; empty where it does."""
+    try:
+        done = run([python_of_hta, "-c", _HTA, trace.absolute()], timeout_s=_HTA_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        return f"did not end in {_HTA_LIMIT_S:.0f} s"
+    return complaint(done) if done.returncode else ""
+
+
+def _row(events: int, raw_bytes: int, name: str, seconds: Sequence[float]) -> list[Cell]:
+    median_s = statistics.median(seconds) if seconds else None
+    rate = round(events / median_s) if median_s else None
+    return [events, round(raw_bytes / 1e6, 1), name, median_s and round(median_s, 4), rate]
+
+
+def hta_python(folder: Path) -> Path:
+    """The interpreter of the environment with HTA in a folder; makes the environment if it is missing.
+
+    Raises:
+        subprocess.CalledProcessError: It could not be made.
+    """
+    interpreter = folder / "bin" / "python"
+    if not interpreter.exists():
+        venv.create(folder, with_pip=True)
+        subprocess.run([interpreter, "-m", "pip", "install", "--quiet", *_HTA_PACKAGES], check=True)
+    return interpreter
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The ``add1`` scenario under ``torch.inference_mode()``, which stays on for as long as the measuring process lives.
 
-    overhead-lens profile scripts/add1_inference.py --compile
+    overhead-lens profile scripts/reproduction/add1_inference.py --compile
 
 Entering the mode around each call would be part of what is measured; the figures of pytorch issue 122029 are of calls inside it.
 """

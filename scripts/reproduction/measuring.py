@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +20,9 @@ from overhead_lens.machine.operations import WARM_UP
 from overhead_lens.machine.process import in_batches
 from overhead_lens.machine.request import Effort, Request
 from overhead_lens.recorder.side import Side
-from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.target import parse_target
 from overhead_lens.terminal.progress import progress
+from scripts.command import complaint, run
 from scripts.reproduction.outcomes import Call, Unit
 
 # Of calls that are timed only.
@@ -134,12 +133,9 @@ def _time_batch(batch: Sequence[tuple[int, str]], sides: Mapping[str, Side], fai
 def from_blocks(side: Side) -> dict[str, Any]:
     """The stored form of a call's timed blocks."""
     blocks = as_table(side.recording.of(Clock).rows)
-    return from_estimate(estimate_per_call(undisturbed(blocks), "wall_ns"), int(blocks["process"].nunique()))
-
-
-def from_estimate(estimate: Estimate, processes: int) -> dict[str, Any]:
-    """The stored form of an estimate, ns per call."""
+    estimate = estimate_per_call(undisturbed(blocks), "wall_ns")
     low_ns, high_ns = estimate.interval()
+    processes = int(blocks["process"].nunique())
     return {"ns": estimate.value, "low_ns": low_ns, "high_ns": high_ns, "processes": processes}
 
 
@@ -154,14 +150,8 @@ def available_bytes() -> int | None:
 
 def run_tool(arguments: Sequence[str]) -> dict[str, Any] | str:
     """The JSON of an ``overhead-lens`` command, or the last line of what it complained about."""
-    command = [sys.executable, "-m", "overhead_lens", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run([sys.executable, "-m", "overhead_lens", *arguments])
     if done.returncode:
-        return last_line(done.stderr)
+        return complaint(done)
     document: dict[str, Any] = json.loads(done.stdout)
     return document
-
-
-def last_line(text: str) -> str:
-    """The last line that says something, without the frames that are drawn around errors."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip(" ╰─╯│╭╮")), "no reason was given")

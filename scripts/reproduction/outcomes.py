@@ -6,7 +6,7 @@ import argparse
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,6 @@ NOT_YET = "not measured yet"
 def outcome_of(outcomes: Outcomes, name: str) -> Outcome:
     """The outcome of ``UNIT/CALL``, measured or not."""
     return outcomes.get(name, NOT_YET)
-
-
-def is_sound(outcome: Outcome) -> TypeGuard[Measured]:
-    """Whether there is a figure, of a machine that was left alone."""
-    return isinstance(outcome, Measured) and not outcome.is_disturbed
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,24 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Mapping, Sequence
 
 from overhead_lens.scenario import Published
-from overhead_lens.stats.line_fit import Line, crossing, fit_line
 from scripts.reproduction.measuring import clock, profile
-from scripts.reproduction.outcomes import (
-    NOT_YET,
-    Call,
-    Measured,
-    Outcome,
-    Outcomes,
-    Part,
-    RatioRow,
-    TimeRow,
-    Unit,
-    is_sound,
-    outcome_of,
-)
+from scripts.reproduction.outcomes import Call, Outcomes, Part, RatioRow, TimeRow, Unit, outcome_of
 from scripts.reproduction.published import NOTEBOOK, scenario_published
 
 # How many times faster rows are than columns: in PyTorch, in NumPy.
@@ -39,12 +25,6 @@ SUM_SIZES = (100, 10_000, 1_000_000, 10_000_000)
 ROW_COL_VARIANTS = ("torch_rows", "torch_cols", "numpy_rows", "numpy_cols")
 LARGEST = "25000x25000"
 
-# Of each implementation, published and here.
-Fits = dict[str, tuple[Line, Line]]
-
-# Sizes and times of each implementation.
-Points = Mapping[str, Sequence[tuple[int, float]]]
-
 
 def sum_times(outcomes: Outcomes) -> list[TimeRow]:
     """Every implementation at every size."""
@@ -59,53 +39,6 @@ def sum_times(outcomes: Outcomes) -> list[TimeRow]:
 
 def _published_sums() -> dict[tuple[str, int], Published]:
     return {(each.variant, int(each.params.get("n", 10_000))): each for each in scenario_published("sum_elements")}
-
-
-def sum_points(outcomes: Outcomes) -> tuple[Points, Points]:
-    """Sizes and times of each implementation, published and here."""
-    published = _published_sums()
-    theirs, ours = {}, {}
-    for variant in SUM_VARIANTS:
-        found = {n: outcome_of(outcomes, f"{n}/{variant}") for n in SUM_SIZES}
-        theirs[variant] = [(n, published[variant, n].ns) for n in SUM_SIZES if (variant, n) in published]
-        ours[variant] = [(n, each.ns) for n, each in found.items() if is_sound(each)]
-    return theirs, ours
-
-
-def fits_of(theirs: Points, ours: Points) -> Fits:
-    """Lines through the published times and those of here, of implementations that have two points of both."""
-    return {
-        name: (fit_line(theirs[name]), fit_line(ours[name]))
-        for name in ours
-        if min(len(theirs[name]), len(ours[name])) > 1
-    }
-
-
-def crossings_of(fits: Fits) -> list[tuple[str, str, float | None, float | None]]:
-    """Where two lines cross, published and here; loops of Python, which cross nothing of interest, are left out."""
-    found = []
-    for left, right in itertools.combinations(fits, 2):
-        theirs, ours = (crossing(fits[left][side], fits[right][side]) for side in (0, 1))
-        if (theirs or ours) and not {left, right} & {"builtin", "python"}:
-            found.append((left, right, theirs, ours))
-    return found
-
-
-def fastest(outcomes: Outcomes) -> list[tuple[int, str, str]]:
-    """The fastest implementations at each size, published and here."""
-    exact = {key: Measured(each.ns, each.ns, each.ns, 0) for key, each in _published_sums().items()}
-    measured = {
-        (variant, n): outcome_of(outcomes, f"{n}/{variant}")
-        for n, variant in itertools.product(SUM_SIZES, SUM_VARIANTS)
-    }
-    return [(n, fastest_at(n, exact), fastest_at(n, measured)) for n in SUM_SIZES]
-
-
-def fastest_at(n: int, outcomes: Mapping[tuple[str, int], Outcome]) -> str:
-    """The implementations whose intervals reach down to where the fastest one's ends, by ``(implementation, n)``."""
-    at = {name: each for (name, size), each in outcomes.items() if size == n and isinstance(each, Measured)}
-    least_ns = min((each.high_ns for each in at.values()), default=0.0)
-    return ", ".join(name for name, each in at.items() if each.low_ns <= least_ns) or NOT_YET
 
 
 def row_col_times(outcomes: Outcomes) -> list[TimeRow]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from scripts.reproduction import add1, fusion, loops, peers, sums
+from scripts.reproduction import add1, fusion, loops, sums
 from scripts.reproduction.outcomes import Measured, Outcome, Outcomes, Part, RatioRow, TimeRow, ratio
 from scripts.reproduction.storing import Stored
 from scripts.results import Cell, Claim, Column, Origin, Result
 
-PARTS: tuple[Part, ...] = (*add1.PARTS, *loops.PARTS, *sums.PARTS, *fusion.PARTS, *peers.PARTS)
+PARTS: tuple[Part, ...] = (*add1.PARTS, *loops.PARTS, *sums.PARTS, *fusion.PARTS)
 
 COMMAND = "python -m scripts.reproduction"
 METHOD = (
@@ -79,43 +79,12 @@ TRACES = Claim(
         Column("wall, high", "share"),
     ),
 )
-FITS = Claim(
-    claim="published-fits",
-    question="What are overhead and rate of each way to sum numbers, published and here?",
-    method=METHOD,
-    command=COMMAND,
-    columns=(
-        Column("implementation"),
-        Column("overhead published", "ns"),
-        Column("overhead here", "ns"),
-        Column("rate published", "elements/ns"),
-        Column("rate here", "elements/ns"),
-        Column("rate here over published"),
-        Column("worst error published", "share"),
-        Column("worst error here", "share"),
-    ),
-)
-CROSSINGS = Claim(
-    claim="published-crossings",
-    question="At how many elements do two ways to sum them take the same time, published and here?",
-    method=METHOD,
-    command=COMMAND,
-    columns=(Column("left"), Column("right"), Column("published", "elements"), Column("here", "elements")),
-)
-FASTEST = Claim(
-    claim="published-fastest",
-    question="Which way to sum numbers is the fastest, published and here?",
-    method=METHOD,
-    command=COMMAND,
-    columns=(Column("numbers"), Column("fastest published"), Column("fastest here, as far as intervals tell")),
-)
-CLAIMS = (TIMES, RATIOS, BUDGETS, TRACES, FITS, CROSSINGS, FASTEST)
+CLAIMS = (TIMES, RATIOS, BUDGETS, TRACES)
 
 NOTES = {
     TIMES: [fusion.ON_A_GPU],
     RATIOS: [fusion.ON_A_GPU],
     TRACES: ["RL-Scope (MLSys 2021) corrects totals to within -16.8 % .. +10.9 % of the uninstrumented run."],
-    FITS: [f"A fit tells the overhead where the smallest size, {sums.SUM_SIZES[0]} elements, was measured."],
 }
 
 
@@ -131,11 +100,6 @@ def results_of(stored: Mapping[str, Stored]) -> Iterator[Result]:
         rows[RATIOS] += [ratio_row(part.name, row) for row in part.ratios(outcomes)]
         rows[BUDGETS] += budget_rows(part.name, outcomes)
         rows[TRACES] += trace_rows(part.name, outcomes)
-    sum_outcomes = stored["sum_elements"].outcomes
-    points = sums.sum_points(sum_outcomes)
-    rows[FITS] = fit_rows(*points)
-    rows[CROSSINGS] = crossing_rows(*points)
-    rows[FASTEST] = [list(row) for row in sums.fastest(sum_outcomes)]
     for claim in CLAIMS:
         yield claim.answered(rows[claim], NOTES.get(claim, ()), origin)
 
@@ -197,31 +161,6 @@ def trace_rows(workload: str, outcomes: Outcomes) -> list[list[Cell]]:
         ]
         for name, found in _profiled(outcomes)
         if found.trace_bare_share is not None
-    ]
-
-
-def fit_rows(theirs: sums.Points, ours: sums.Points) -> list[list[Cell]]:
-    """Rows of ``FITS``; without a point at which the overhead is most of the time a fit does not tell it."""
-    return [
-        [
-            name,
-            *(
-                round(line.overhead_ns) if points[0][0] == sums.SUM_SIZES[0] else None
-                for line, points in zip(lines, (theirs[name], ours[name]), strict=True)
-            ),
-            *(significant(1 / line.element_ns) for line in lines),
-            significant(lines[0].element_ns / lines[1].element_ns),
-            *(round(line.worst_share, 2) for line in lines),
-        ]
-        for name, lines in sums.fits_of(theirs, ours).items()
-    ]
-
-
-def crossing_rows(theirs: sums.Points, ours: sums.Points) -> list[list[Cell]]:
-    """Rows of ``CROSSINGS``."""
-    return [
-        [left, right, *(None if n is None else round(n) for n in both)]
-        for left, right, *both in sums.crossings_of(sums.fits_of(theirs, ours))
     ]
 
 

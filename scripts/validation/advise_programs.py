@@ -5,11 +5,15 @@ python -m scripts.validation.advise_programs [--only NAME ...]
 
 from __future__ import annotations
 
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from scripts.command import document
 from scripts.results import RESULTS, Cell, Claim, Column, print_heading, print_row, read_result, write_result
-from scripts.validation.advising import ADVISED, Advised, advice
 
 CLAIM = Claim(
     claim="advise-programs",
@@ -34,6 +38,7 @@ CLAIM = Claim(
     ),
 )
 
+ADVISED = Path(__file__).with_name("laboratory") / "advised"
 COMPILING = ("compile", "fullgraph", "dynamic_on", "dynamic_off", "freezing", "max_autotune", "aot_inductor")
 
 
@@ -117,6 +122,31 @@ def main() -> None:
     print("", summary(rows), sep="\n")
 
 
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """What ``advise --json`` says of a call, and how long it took to say it."""
+
+    document: dict[str, Any]
+    seconds: float
+
+    @property
+    def measured(self) -> list[dict[str, Any]]:
+        """The remedies that were measured, those that help first."""
+        return [remedy for remedy in self.document["remedies"] if remedy["status"] == "measured"]
+
+
+def advice(target: str, *options: object) -> Advised:
+    """Advise on a target.
+
+    Raises:
+        subprocess.CalledProcessError: It could not be measured.
+    """
+    with tempfile.TemporaryDirectory(prefix="overhead_lens_") as work:
+        words = ["advise", target, *options, "--quiet", "--output", Path(work) / "advice"]
+        start_s = time.monotonic()
+        return Advised(document(*words, folder=work), round(time.monotonic() - start_s, 1))
+
+
 def stored_rows() -> dict[str, list[Cell]]:
     """The rows of the stored result, by program, in the order of the programs."""
     path = RESULTS / f"{CLAIM.claim}.json"
@@ -131,7 +161,7 @@ def summary(rows: Mapping[str, Sequence[Cell]]) -> str:
 
 def row_of(flawed: Flawed, advised: Advised) -> list[Cell]:
     """What was said of a program as a row."""
-    document = advised.document
+    said = advised.document
     helping = [remedy for remedy in advised.measured if remedy["verdict"] == "faster"]
     name, saves, output = None, None, None
     if helping:
@@ -140,14 +170,14 @@ def row_of(flawed: Flawed, advised: Advised) -> list[Cell]:
     return [
         flawed.program,
         flawed.flaw,
-        document["base"]["wall"]["ns"],
-        document["verdict"],
+        said["base"]["wall"]["ns"],
+        said["verdict"],
         name,
         saves,
         output,
         ", ".join(flawed.undone_by) or None,
         advised.seconds,
-        is_right(flawed, document["verdict"], name),
+        is_right(flawed, said["verdict"], name),
     ]
 
 

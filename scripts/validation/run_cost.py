@@ -12,14 +12,15 @@ import math
 import statistics
 import tempfile
 import time
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.program.area import Phase
 from overhead_lens.studies.run.stored import read_run
+from scripts.command import python, run_document
 from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
-from scripts.validation.running import STEPPED, document_of, step_times_ns
 
 CLAIM = Claim(
     claim="run-cost",
@@ -40,6 +41,8 @@ CLAIM = Claim(
         Column("it grew by", "s"),
     ),
 )
+
+STEPPED = Path(__file__).with_name("laboratory") / "stepped.py"
 
 _MOST_STEP = 0.02
 _MOST_GROWTH = 0.25
@@ -72,8 +75,13 @@ def row_of(pair: int, steps: int) -> list[Cell]:
 def outside(steps: int) -> tuple[float, float]:
     """The median step, ns, and the whole time, s, of the script by itself."""
     start_ns = time.perf_counter_ns()
-    step_ns = statistics.median(step_times_ns("--steps", steps))
-    return step_ns, _seconds_since(start_ns)
+    with tempfile.TemporaryDirectory(prefix="overhead_lens_") as folder:
+        path = Path(folder) / "times"
+        python(STEPPED, "--steps", steps, "--times", path, folder=folder)
+        whole_s = _seconds_since(start_ns)
+        times = array("q")
+        times.frombytes(path.read_bytes())
+    return statistics.median(times), whole_s
 
 
 def inside(steps: int) -> tuple[float, float]:
@@ -81,7 +89,7 @@ def inside(steps: int) -> tuple[float, float]:
     start_ns = time.perf_counter_ns()
     with tempfile.TemporaryDirectory(prefix="overhead_lens_") as folder:
         path = Path(folder) / "run"
-        document_of(STEPPED, "--steps", steps, options=("--output", path))
+        run_document(STEPPED, "--steps", steps, options=("--output", path))
         whole_s = _seconds_since(start_ns)
         table = read_run(path).steps
     if table is None:

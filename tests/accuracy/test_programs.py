@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from scripts.validation import known_steps, run_cost
-from scripts.validation.programs import FOLDER, complaints, row_of
-from tests.programs.expected import PROGRAMS, Expected
+from scripts.validation import run_cost
+from scripts.validation.programs import FOLDER, row_of
+from tests.programs.expected import PROGRAMS, Expected, complaints
 
 EXPECTED = Expected(
     program="drawn",
@@ -131,16 +131,6 @@ def test_a_program_computes_the_same_without_its_flaw() -> None:
     assert all(text.count("\n") == 1 for text in printed), printed
     flawed, mended = printed[: len(sides) : 2], printed[1 : len(sides) : 2]
     assert flawed == mended
-
-
-def test_the_category_that_grew_most_is_found() -> None:
-    base = document(kernel=100.0)
-    new = document(kernel=150.0, wait=610.0) | {"wall": {"ns": 1055.0}}
-    other = document(kernel=130.0, wait=610.0) | {"wall": {"ns": 1045.0}}
-    found = known_steps.growth([(base, new), (base, other)])
-    assert (found.wall_ns, found.first, found.second) == (50.0, "kernel", "wait")
-    assert known_steps.row_of("kernel", 0.05, 48, found) == ["kernel", 0.05, 48, 50, "kernel", 40, "wait", 10, True]
-    assert known_steps.row_of("python", 0.05, 48, found)[-1] is False
 
 
 def test_what_a_run_costs_is_held_against_its_goals() -> None:

@@ -1,4 +1,4 @@
-"""What the scripts make of other people's programs, of a team's known costs and of a watched twin, by drawn figures."""
+"""What the scripts make of other people's programs, and of one step that is measured in two ways, by drawn figures."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import pytest
 
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from scripts.results import ROOT
-from scripts.validation import attach_cost, run_agrees, team_costs
-from scripts.validation.attach_cost import Speeds, speeds
+from scripts.validation import agrees
 from scripts.validation.wild.__main__ import CLAIM, TRUTHS, complaints, kernel_shares, notes_of, run_row, truth_row
 from scripts.validation.wild.clocked import Clock
 from scripts.validation.wild.environment import requirements
@@ -188,51 +187,17 @@ def test_a_program_is_clocked_and_ended(tmp_path: Path) -> None:
     assert "numbers" not in done.stdout
 
 
-def region(name: str, wall_ns: float, **ns: float) -> dict[str, Any]:
-    return document(wall_ns=wall_ns, **ns) | {"name": name}
+def told(said: dict[str, Any]) -> dict[str, Any]:
+    return {"wall_ns": said["wall"]["ns"], "host": said["host"]}
 
 
-def test_a_region_that_grew_is_told_by_category() -> None:
-    base, new = region("without", 1_000_000, kernel=300_000), region("with", 1_050_000, kernel=349_000, wait=10_000)
-    found = team_costs.growth(base, new)
-    assert found.in_order[:2] == ["kernel", "wait"]
-    assert round(found.errors_ns["kernel"]) == 1414
-    assert found.within("kernel", 50_000)
-    assert not found.within("wait", 50_000)
-    row = team_costs.row_of("kernel", 0.05, found, 900)
-    assert row == ["kernel", "kernel", 0.05, 50_000, 50_000, "kernel", 49_000, 1414, "wait", 10_000, 900, True, True]
-    assert team_costs.row_of("late", 0.05, found, None)[-2:] == [False, False]
-    assert list(team_costs.notes_of([row, [*row[:-2], True, False]])) == [
-        "The right category grew most in 2 of 2; in 1 of these by the cost, within the interval."
-    ]
-
-
-def test_run_and_profile_agree_where_intervals_meet() -> None:
-    mine, other = document(kernel=30_000), document(kernel=63_000, wall_ns=200_000)
-    rows = run_agrees.compared(mine, other)
+def test_two_ways_agree_where_intervals_meet() -> None:
+    mine, other = told(document(kernel=30_000)), told(document(kernel=63_000, wall_ns=200_000))
+    rows = agrees.compared(mine, other)
     assert [(row[0], row[-1]) for row in rows] == [("python", True), ("kernel", True)]
-    apart = run_agrees.compared(mine, document(kernel=66_000, wall_ns=200_000))
+    assert rows[1][1:7] == [0.3, 0.29, 0.31, 0.315, 0.31, 0.32]
+    apart = agrees.compared(mine, told(document(kernel=66_000, wall_ns=200_000)))
     assert not apart[-1][-1]
-    assert run_agrees.notes_of([[0, *rows[0]], [0, *rows[1]], [1, *rows[0]], [1, *apart[-1]]]) == [
+    assert agrees.notes_of([[0, *rows[0]], [0, *rows[1]], [1, *rows[0]], [1, *apart[-1]]]) == [
         "All categories agree in 1 of 2 repetitions."
-    ]
-
-
-def test_a_watched_loop_is_held_against_its_twin() -> None:
-    # 100 steps a second until 20 s, 80 while it is watched until 40 s, 90 after.
-    progress = [(second / 2, 50 * second) for second in range(41)]
-    progress += [(20 + second / 2, 2_000 + 40 * second) for second in range(1, 41)]
-    progress += [(40 + second / 2, 3_600 + 45 * second) for second in range(1, 41)]
-    assert speeds(progress, 20.0, 40.0, 40.0, 0.1) == Speeds(100.0, 80.0, 90.0, 0.1)
-    assert Speeds(100.0, 80.0, 90.0).slower_after == pytest.approx(0.1)
-
-
-def test_rounds_say_together_what_watching_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attach_cost, "watched", lambda _: Speeds(100.0, 80.0, 90.0, 0.15))
-    monkeypatch.setattr(attach_cost, "undisturbed", lambda _: Speeds(100.0, 100.0, 96.0))
-    row = attach_cost.row_of(0, 20.0)
-    assert row == [100.0, 80.0, 90.0, 0.2, 0.15, 0.1, 0.04, 0.0625]
-    assert attach_cost.notes_of([[0, *row], [1, *row]]) == [
-        "The largest slow-down is 20.0%, the median 20.0%.",
-        "Afterwards it is +6.2% slower than its twin (standard error 0.0%).",
     ]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from scripts.validation.programs import complaints
 from tests.cli.run import lens_apart
 from tests.documents import validated
 from tests.programs.expected import PROGRAMS as EXPECTED
+from tests.programs.expected import complaints
 
 pytestmark = [
     pytest.mark.measures,

@@ -1,13 +1,18 @@
-"""What a budget must say of each program: the bottleneck that is built in."""
+"""What a budget must say of each program, the bottleneck that is built in, and what it says otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 # Both name a step of operators that are too small: which of the two is larger is the machine's.
 OVERHEAD = ("python", "dispatcher")
+
+# Of the main thread's time.
+_MOST_UNATTRIBUTED = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,3 +172,57 @@ PROGRAMS = (
         at_least={"kernel": 0.8},
     ),
 )
+
+
+def complaints(expected: Expected, document: Mapping[str, Any]) -> list[str]:
+    """What a run's budget says otherwise than what was built into the program; none where it is right."""
+    return list(_complaints(expected, document))
+
+
+def _complaints(expected: Expected, document: Mapping[str, Any]) -> Iterator[str]:
+    shares = shares_of(document)
+    largest = largest_of(shares)
+    found_by, because = document["steps"]["found_by"], because_of(document)
+    if found_by not in expected.found_by:
+        yield f"steps found by {found_by}, not {' or '.join(expected.found_by)}"
+    if largest not in expected.largest:
+        yield f"largest is {largest}, not {' or '.join(expected.largest)}"
+    for name, least in expected.at_least.items():
+        if shares.get(name, 0.0) < least:
+            yield f"{name} is {shares.get(name, 0.0):.0%}, less than {least:.0%}"
+    for name, most in expected.at_most.items():
+        if shares.get(name, 0.0) > most:
+            yield f"{name} is {shares[name]:.0%}, more than {most:.0%}"
+    if expected.frame and not any(re.search(expected.frame, frame) for frame in frames_of(document)):
+        yield f"no function like {expected.frame} is listed"
+    if expected.slowest and not re.search(expected.slowest, because or ""):
+        yield f"the slowest step is slow because of {because or 'nothing'}, not {expected.slowest}"
+    if shares["unattributed"] > _MOST_UNATTRIBUTED:
+        yield f"{shares['unattributed']:.1%} unattributed, more than {_MOST_UNATTRIBUTED:.0%}"
+
+
+def shares_of(document: Mapping[str, Any]) -> dict[str, float]:
+    """Shares of the main thread's time, by category and by ``category/part``."""
+    wall_ns = sum(row["ns"] for row in document["host"])
+    shares = {}
+    for row in document["host"]:
+        shares[row["category"]] = row["ns"] / wall_ns
+        for part in row["parts"]:
+            shares[f"{row['category']}/{part['name']}"] = part["ns"] / wall_ns
+    return shares
+
+
+def largest_of(shares: Mapping[str, float]) -> str:
+    """The largest category."""
+    return max((name for name in shares if "/" not in name), key=lambda name: shares[name])
+
+
+def frames_of(document: Mapping[str, Any]) -> list[str]:
+    """The costliest functions of all categories."""
+    return [each["frame"] for row in document["host"] for each in row["top"]]
+
+
+def because_of(document: Mapping[str, Any]) -> str | None:
+    """Why the slowest step was slow; None where no step is listed."""
+    slowest: Sequence[Mapping[str, Any]] = document["slowest"]
+    return max(slowest, key=lambda each: each["wall_ns"])["because"] if slowest else None

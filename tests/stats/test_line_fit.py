@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from overhead_lens.stats.line_fit import Line, crossing, fit_line, fit_lines
 
+times = st.floats(1.0, 1e10)
 sizes = st.sets(st.integers(1, 10**8), min_size=2, max_size=8)
 
 
@@ -44,6 +45,17 @@ def test_many_lines_are_those_of_each() -> None:
     for row, overhead, element in zip(rows, overhead_ns, element_ns):
         line = fit_line(list(zip(at.astype(int).tolist(), row.tolist())))
         assert (line.overhead_ns, line.element_ns) == (overhead, element)
+
+
+@given(times, times, st.floats(1e-3, 1e3), st.floats(1e-3, 1e3))
+def test_lines_take_the_same_time_where_they_cross(a: float, b: float, left_ns: float, right_ns: float) -> None:
+    left, right = Line(a, left_ns, 0.0), Line(b, right_ns, 0.0)
+    n = crossing(left, right)
+    assert n == crossing(right, left)
+    if n is None:
+        assert (a - b) * (left_ns - right_ns) >= 0
+    else:
+        assert a + n * left_ns == pytest.approx(b + n * right_ns)
 
 
 def test_crossings_are_exact() -> None:

@@ -1,4 +1,4 @@
-"""One step for ``run`` and for ``profile``: additions in Python, small operators, and two that threads divide.
+"""One step for ``run``, ``attach`` and ``profile``: additions in Python, small operators, and two that threads divide.
 
 python agreeing.py [--steps N]
 """
@@ -31,11 +31,12 @@ def step(small: torch.Tensor, large: torch.Tensor, out: torch.Tensor) -> int:
 
 
 def main() -> None:
-    """Make the steps."""
+    """Say that the imports are over, then make the steps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=100_000)
     options = parser.parse_args()
     small, large, out = prepared()
+    print("ready", flush=True)
     for _ in range(options.steps):
         step(small, large, out)
 

@@ -18,11 +18,11 @@ from statistics import median
 from typing import Any, get_args
 
 from scripts.results import Cell, Claim, Column, print_heading, print_row, write_result
-from scripts.validation.programs import shares_of
 from scripts.validation.wild.environment import Environment, default_folder
 from scripts.validation.wild.listed import ALL, Difference, Program
 from scripts.validation.wild.measuring import WAYS, Bench, FailedError
 from scripts.validation.wild.truth import TOLERATED_SHARE, Bounds, Readings, bounds, share
+from tests.programs.expected import shares_of
 
 _COMMAND = "python -m scripts.validation.wild"
 

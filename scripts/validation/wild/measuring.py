@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from scripts.command import Done, complaint, run
 from scripts.results import ROOT
 from scripts.validation.wild.environment import Environment
 from scripts.validation.wild.listed import Program
@@ -133,8 +133,7 @@ class Bench:
     def _torchrun(self, program: Program) -> list[object]:
         return [self.environment.folder / "bin" / "torchrun", "--nproc-per-node", program.ranks]
 
-    def _run(self, words: Sequence[object], variables: Mapping[str, str] = MappingProxyType({})) -> _Done:
-        command = [str(word) for word in words]
+    def _run(self, words: Sequence[object], variables: Mapping[str, str] = MappingProxyType({})) -> Done:
         with tempfile.TemporaryDirectory(dir=self.folder) as left_over:
             fixed = {
                 # This checkout is measured, whichever one the environment was made with.
@@ -143,18 +142,11 @@ class Bench:
                 "TMPDIR": left_over,
                 "TORCHINDUCTOR_CACHE_DIR": str(self.folder / "compiled"),
             }
-            environment = {**os.environ, **fixed, **variables}
             try:
-                return subprocess.run(
-                    command, cwd=self.folder, env=environment, capture_output=True, check=False, timeout=_TIMEOUT_S
-                )
+                return run(words, self.folder, {**fixed, **variables}, _TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 raise FailedError(f"it did not end in {_TIMEOUT_S:.0f} s") from None
 
 
-_Done = subprocess.CompletedProcess[bytes]
-
-
-def _because(done: _Done) -> str:
-    last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-    return f"ended with {done.returncode}: {(last or ['it said nothing'])[0]}"
+def _because(done: Done) -> str:
+    return f"ended with {done.returncode}: {complaint(done)}"
