@@ -54,6 +54,8 @@ CAPTURES = ROOT / "traces" / "reference"
 # The program is this checkout's, wherever mkdocs was started.
 sys.path.insert(0, str(ROOT))
 
+from overhead_lens.units import format_ns  # noqa: E402
+
 _ASKED = re.compile(
     r"^<!-- (?P<what>result|results|commands|schemas|rules|remedies|categories|parts|api)(?:: (?P<name>[\w-]+))? -->$",
     re.MULTILINE,
@@ -176,8 +178,13 @@ def _figure(asked: re.Match[str]) -> str:
     if not values:
         raise MissingError(f"{asked[0]}: no such column, or {len(rows)} rows where one is needed")
     value = _STATISTICS[statistic](values) if statistic else values[0]
-    unit = units[column]
-    return _measured(value, unit) if unit in {"", "share"} else f"{_measured(value, unit)} {unit}"
+    match units[column]:
+        case "" | "share" as unit:
+            return _measured(value, unit)
+        case "ns":
+            return format_ns(value)
+        case unit:
+            return f"{value:.3g} {unit}"
 
 
 _STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {

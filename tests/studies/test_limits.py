@@ -155,8 +155,10 @@ def test_a_second_capture_that_keeps_the_limits_passes_and_says_why_there_are_tw
     assert not found.regressed
     assert (found.delta.wall_delta_ns, [finding.state for finding in found.findings]) == (50, [KEPT])
     assert found.delta.warnings == (
-        ("this is the second of two captures, since the first one failed: "
-        "total: +300 ns [+290 ns .. +310 ns], at most +100 ns allowed: broken"),
+        (
+            "this is the second of two captures, since the first one failed: "
+            "total: +300 ns [+290 ns .. +310 ns], at most +100 ns allowed: broken"
+        ),
         "w",
     )
 
