@@ -6,8 +6,16 @@
 ``<!-- schemas -->``                   every JSON document, from ``docs/reference/NAME.json``
 ``<!-- rules -->``                     ``overhead_lens/taxonomy/rules.toml`` with its sources
 ``<!-- remedies -->``                  the remedies that ``advise`` tries
-``<!-- results: reproduction -->``     every ``docs/results/reproduction-*.json``, each below its question
+``<!-- results: published -->``        every ``docs/results/published-*.json``, each below its question
+``<!-- api -->``                       what ``import overhead_lens`` offers, from its signatures and docstrings
 =====================================  =================================================================
+
+In running text ``{{...}}`` is one figure of a result, so that no page repeats it by hand (``;`` parts conditions on rows)::
+
+    {{verdicts-eager: slower; slow-down=0.01; in=a new function}}   a cell: exactly one row must be left
+    {{wild: count; verdict=right}}                                  a number of rows
+    {{run-cost: mean of inside less outside}}                       mean, median, least or largest of a column
+    {{wild: measured}}                                              the day and the machine
 
 A block ```` ```console run ```` holds one command after ``$``: what it prints is added. Below ```` ```console page ````
 stands the page that its command writes with ``--html``, in a frame.
@@ -16,12 +24,15 @@ Whatever is missing or fails ends the build.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import html
+import inspect
 import json
 import os
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,10 +54,14 @@ CAPTURES = ROOT / "traces" / "reference"
 # The program is this checkout's, wherever mkdocs was started.
 sys.path.insert(0, str(ROOT))
 
+from overhead_lens.units import format_ns  # noqa: E402
+
 _ASKED = re.compile(
-    r"^<!-- (?P<what>result|results|commands|schemas|rules|remedies|categories|parts)(?:: (?P<name>[\w-]+))? -->$",
+    r"^<!-- (?P<what>result|results|commands|schemas|rules|remedies|categories|parts|api)(?:: (?P<name>[\w-]+))? -->$",
     re.MULTILINE,
 )
+_FIGURE = re.compile(r"\{\{(?P<name>[\w-]+): (?P<what>[^;{}]+)(?P<where>(?:; [^;{}]+)*)\}\}")
+_CONDITION = re.compile(r"(?P<column>.+?)(?P<sign>>=|<=|!~|!=|=|~)(?P<value>.*)")
 _RUN = re.compile(r"^```console run\n\$ (?P<command>.+)\n```$", re.MULTILINE)
 _PAGE = re.compile(r"^```console page\n\$ (?P<command>.+ --html (?P<file>\S+))\n```$", re.MULTILINE)
 
@@ -64,7 +79,8 @@ class MissingError(PluginError):
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """The page with everything that it asks for (an event of mkdocs)."""
-    shown = _RUN.sub(lambda found: _with_output(found["command"]), _ASKED.sub(_rendered, markdown))
+    shown = _FIGURE.sub(_figure, _ASKED.sub(_rendered, markdown))
+    shown = _RUN.sub(lambda found: _with_output(found["command"]), shown)
     return _PAGE.sub(lambda found: _framed(found["command"], found["file"]), shown)
 
 
@@ -97,6 +113,7 @@ def _rendered(asked: re.Match[str]) -> str:
         "remedies": remedies_text,
         "categories": categories_text,
         "parts": parts_text,
+        "api": api_text,
     }
     return write[asked["what"]]()
 
@@ -108,10 +125,7 @@ def result_text(name: str) -> str:
     Raises:
         MissingError: There is no such file.
     """
-    path = RESULTS / f"{name}.json"
-    if not path.is_file():
-        raise MissingError(f"a page asks for {path.relative_to(ROOT)}, which is not there")
-    result = json.loads(path.read_text(encoding="utf-8"))
+    result = _result(name)
     versions = ", ".join(
         f"{what} {result[key]}" for key, what in (("torch", "torch"), ("python", "Python")) if result.get(key)
     )
@@ -134,6 +148,68 @@ def result_text(name: str) -> str:
             *(f"- {note}" for note in result.get("notes", ())),
         ]
     )
+
+
+def _result(name: str) -> dict[str, Any]:
+    path = RESULTS / f"{name}.json"
+    if not path.is_file():
+        raise MissingError(f"a page asks for {path.relative_to(ROOT)}, which is not there")
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return result
+
+
+def _figure(asked: re.Match[str]) -> str:
+    """One figure of a result, as a sentence can hold it.
+
+    Raises:
+        MissingError: There is no such result or column, or not exactly one row for a cell.
+    """
+    result = _result(asked["name"])
+    if asked["what"] == "measured":
+        return f"{result['measured_on']}, {result['machine']}"
+    units = {each["name"]: each.get("unit", "") for each in result["columns"]}
+    rows = [dict(zip(units, row, strict=True)) for row in result["rows"]]
+    for condition in asked["where"].split("; ")[1:]:
+        rows = [row for row in rows if _holds(condition, row, asked[0])]
+    if asked["what"] == "count":
+        return str(len(rows))
+    statistic, _, column = asked["what"].rpartition(" of ") if asked["what"] not in units else ("", "", asked["what"])
+    values = [row[column] for row in rows] if column in units and (statistic in _STATISTICS or len(rows) == 1) else []
+    if not values:
+        raise MissingError(f"{asked[0]}: no such column, or {len(rows)} rows where one is needed")
+    value = _STATISTICS[statistic](values) if statistic else values[0]
+    match units[column]:
+        case "" | "share" as unit:
+            return _measured(value, unit)
+        case "ns":
+            return format_ns(value)
+        case unit:
+            return f"{value:.3g} {unit}"
+
+
+_STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": statistics.fmean,
+    "median": statistics.median,
+    "least": min,
+    "largest": max,
+}
+
+
+def _holds(condition: str, row: Mapping[str, Any], asked: str) -> bool:
+    """Whether a row meets ``column=value``; ``~`` is "contains", ``!`` negates."""
+    found = _CONDITION.fullmatch(condition)
+    if found is None or found["column"] not in row:
+        raise MissingError(f"{asked}: no condition on a column: {condition!r}")
+    value, wanted = row[found["column"]], found["value"]
+    match found["sign"]:
+        case "~" | "!~" as sign:
+            return (wanted in str(value)) == (sign == "~")
+        case ">=" | "<=" as sign:
+            return value is not None and (value >= float(wanted) if sign == ">=" else value <= float(wanted))
+        case sign:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            same = value == float(wanted) if number else _measured(value, "") == wanted
+            return same == (sign == "=")
 
 
 def results_text(prefix: str) -> str:
@@ -187,6 +263,55 @@ def _command_lines(path: tuple[str, ...], command: Any) -> Iterator[str]:
     rows = [(f"`{name}`", said) for name, said in filter(None, records) if "--help" not in name]
     if rows:
         yield from (*table(("argument or option", "what it does"), rows), "")
+
+
+# ---------------------------------------------------------------- the Python API
+def api_text() -> str:
+    """What ``import overhead_lens`` offers, then the results that it returns."""
+    import overhead_lens
+
+    offered = {name: getattr(overhead_lens, name) for name in overhead_lens.__all__}
+    functions = (line for name, function in offered.items() for line in _function_lines(name, function))
+    return "\n".join([*functions, *(line for result in _results() for line in _result_lines(result))])
+
+
+def _results() -> list[type]:
+    """The classes of results by name, and what they consist of that every reader needs."""
+    from overhead_lens import api
+    from overhead_lens.budget.model import HostCategory, Wall
+    from overhead_lens.comparison.model import CategoryChange
+    from overhead_lens.result import Result
+
+    found = [each for each in vars(api).values() if isinstance(each, type) and issubclass(each, Result)]
+    return [*sorted(found, key=lambda each: each.__name__), Wall, HostCategory, CategoryChange]
+
+
+def _function_lines(name: str, function: Callable[..., Any]) -> Iterator[str]:
+    # Annotations are strings: without their quotes they read as they are written.
+    parameters = str(inspect.signature(function)).replace("'", "")
+    text, _, example = inspect.cleandoc(function.__doc__ or "").partition("Example:")
+    said, _, raised = text.replace("``", "`").partition("Raises:")
+    described, _, arguments = said.partition("Args:")
+    yield from (f"## ol.{name}", "", f"```text\nol.{name}{parameters}\n```", "", " ".join(described.split()), "")
+    for heading, rows in (("argument", arguments), ("raises", raised)):
+        if rows.strip():
+            yield from (*table((heading, "what it is" if heading == "argument" else "when"), _named(rows)), "")
+    if example.strip():
+        yield from (f"```pycon\n{inspect.cleandoc(example)}\n```", "")
+
+
+def _result_lines(result: type) -> Iterator[str]:
+    described, said = _described(re.sub(r"\n {8,}", " ", inspect.cleandoc(result.__doc__ or "")))
+    yield from (f"## {result.__name__}", "", described, "")
+    rows = [(f"`{each.name}`", f"`{each.type}`", said.get(each.name, "")) for each in dataclasses.fields(result)]
+    yield from (*table(("attribute", "type", "what it is"), rows), "")
+
+
+def _named(lines: str) -> Iterator[tuple[str, str]]:
+    """The names of a Google-style section with what it says of each."""
+    for line in re.sub(r"\n {8,}", " ", inspect.cleandoc("\n" + lines)).splitlines():
+        name, _, said = line.strip().partition(": ")
+        yield f"`{name}`", said
 
 
 # ---------------------------------------------------------------- JSON documents

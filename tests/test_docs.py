@@ -10,6 +10,7 @@ them). A Python or TOML block whose first line is ``# NAME`` is that file, for t
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from unittest import mock
 import pytest
 import typer
 
+import overhead_lens
 from docs import hooks
 from overhead_lens.__main__ import app
 from overhead_lens.documents.registry import SUMMARIES, json_schema
@@ -34,7 +36,11 @@ from tests.recorder.effort import little_effort
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-PAGES = (README, *sorted((ROOT / "docs").rglob("*.md")))
+PAGES = (
+    README,
+    *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+)
 CAPTURES = ROOT / "traces" / "reference"
 
 # They start a worker, which this process refuses where nothing is measured, or are of another process's streams.
@@ -209,15 +215,120 @@ def parse(command: Any, arguments: list[str]) -> None:
     parse(command.commands[arguments[0]], arguments[1:])
 
 
+def inline_commands(page: Path) -> list[list[str]]:
+    """Arguments of the calls of overhead-lens that stand in running text: ``overhead-lens profile my.py:f``."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return [shlex.split(found.replace("PID", "4711")) for found in re.findall(r"`overhead-lens\s([^`]+)`", text)]
+
+
+@pytest.mark.parametrize(
+    ("page", "arguments"),
+    [
+        pytest.param(page, arguments, id=f"{page.relative_to(ROOT)}:{' '.join(arguments)}")
+        for page in PAGES
+        for arguments in inline_commands(page)
+    ],
+)
+def test_a_command_in_running_text_can_be_called(page: Path, arguments: list[str]) -> None:
+    """A command that stands alone is a name: its arguments may be left out."""
+    program: Any = typer.main.get_command(app)
+    if arguments != ["--help"] and not (len(arguments) == 1 and arguments[0] in program.commands):
+        parse(program, arguments)
+
+
 # ---------------------------------------------------------------- what pages say
 def test_the_readme_is_short() -> None:
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
 
 
+def commands_in(section: str) -> set[str]:
+    return {found for found in re.findall(r"`([a-z]+)(?: update)?`", section)} - set(HOST_CATEGORIES)
+
+
 def test_the_readme_has_every_command() -> None:
-    rows = re.findall(r"^\| \[?`([a-z ]+)", README.read_text(encoding="utf-8"), re.MULTILINE)
-    commands = {name for name in rows if name not in HOST_CATEGORIES}
-    assert {each.split()[0] for each in commands} == set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    paragraph = README.read_text(encoding="utf-8").split("All commands")[1].split("\n\n")[0]
+    assert commands_in(paragraph) == set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def test_the_page_of_commands_has_every_one() -> None:
+    table = (ROOT / "docs" / "guide" / "commands.md").read_text(encoding="utf-8").split("\n## ")[0]
+    assert commands_in(table) == set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def test_the_readme_shows_what_its_command_prints(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = re.search(r"^```console\n\$ (.+)\n(.+\n(?:.+\n)+)```$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    assert shown is not None
+    printed = [line.rstrip() for line in hooks.executed(shown[1]).stdout.splitlines()]
+    assert printed[: shown[2].count("\n")] == shown[2].splitlines()
+
+
+def test_figures_of_the_readme_are_those_of_the_results() -> None:
+    """The list under "How accurate is it?" is that of docs/accuracy.md, with its figures filled in."""
+    page = hooks.on_page_markdown((ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8"))
+    expected = points(page.split("## In five lines")[1].split("\n## ")[0])
+    said = points(README.read_text(encoding="utf-8").split("## How accurate is it?")[1].split("\n[")[0])
+    assert [each.replace("](docs/", "](") for each in said] == expected
+    assert len(said) == 5
+
+
+def points(text: str) -> list[str]:
+    """The points of a list, each on one line."""
+    return [" ".join(each.split()) for each in re.split(r"^- ", text, flags=re.MULTILINE)[1:]]
+
+
+def test_nothing_is_installed_from_an_index_that_does_not_have_it() -> None:
+    found = [f"{page.name}: {line}" for page in PAGES for line in page.read_text(encoding="utf-8").splitlines()]
+    assert [line for line in found if re.search(r"pip install '?overhead-lens", line)] == []
+
+
+def test_the_page_of_odd_budgets_quotes_what_is_printed() -> None:
+    texts = [text for path in (ROOT / "overhead_lens").rglob("*.py") for text in texts_of(path)]
+    assert [quote for quote in odd_quotes() if not any(quote in text for text in texts)] == []
+
+
+@pytest.mark.parametrize("module", ["budget/warnings.py", "studies/run/warnings.py", "traces/health.py"])
+def test_every_warning_is_explained(module: str) -> None:
+    quotes = odd_quotes()
+    warnings = [text for text in texts_of(ROOT / "overhead_lens" / module) if len(text) >= 60]
+    assert [text for text in warnings if not any(quote in text for quote in quotes)] == []
+
+
+def odd_quotes() -> list[str]:
+    """What the first cells of the page of odd budgets quote."""
+    page = (ROOT / "docs" / "guide" / "odd.md").read_text(encoding="utf-8")
+    return [
+        quote for row in re.findall(r"^\| (`.+?) \| ", page, re.MULTILINE) for quote in re.findall("`([^`]+)`", row)
+    ]
+
+
+def texts_of(path: Path) -> list[str]:
+    """String literals of a module without its docstrings; of an f-string its fixed text, with … for what is filled in."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docstrings = {
+        id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and ast.get_docstring(node)
+    }  # type: ignore[attr-defined]
+    return [text for node in outermost(tree) if id(node) not in docstrings for text in [fixed(node)]]
+
+
+def outermost(node: ast.AST) -> Iterator[ast.JoinedStr | ast.Constant]:
+    if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        yield node
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from outermost(child)
+
+
+def fixed(node: ast.JoinedStr | ast.Constant) -> str:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    return "…".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
+
+
+def test_every_recipe_is_in_the_index() -> None:
+    folder = ROOT / "docs" / "recipes"
+    linked = re.findall(r"\]\(([\w-]+\.md)\)", (folder / "index.md").read_text(encoding="utf-8"))
+    assert sorted(linked) == sorted(path.name for path in folder.glob("*.md") if path.name != "index.md")
 
 
 def test_every_category_is_explained_in_order() -> None:
@@ -342,6 +453,73 @@ def test_a_settled_fact_has_no_command_and_a_result_its_revision(
 def test_a_result_that_is_missing_ends_the_build() -> None:
     with pytest.raises(hooks.MissingError, match="docs/results/unheard-of.json"):
         hooks.on_page_markdown("<!-- result: unheard-of -->")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("took; call=c", "1.23 µs"),
+        ("off; call=a; load=no", "3.16 %"),
+        ("count", "3"),
+        ("count; off>=0.01", "2"),
+        ("count; off<=0.01", "1"),
+        ("count; call~b", "1"),
+        ("count; call!~b", "2"),
+        ("count; call!=a", "2"),
+        ("count; ran=yes", "2"),
+        ("largest of off", "20 %"),
+        ("least of off", "-50 %"),
+        ("mean of seconds", "2 s"),
+        ("median of seconds", "1.5 s"),
+        ("measured", "2026-11-23, AMD EPYC, 2 cores"),
+    ],
+)
+def test_a_figure_of_a_result_stands_in_a_sentence(
+    asked: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored(tmp_path, monkeypatch, FIGURES)
+    assert hooks.on_page_markdown(f"It is {{{{sums: {asked}}}}}.") == f"It is {said}."
+
+
+FIGURES = {
+    "measured_on": "2026-11-23",
+    "machine": "AMD EPYC, 2 cores",
+    "columns": [
+        {"name": "call", "unit": ""},
+        {"name": "load", "unit": ""},
+        {"name": "ran", "unit": ""},
+        {"name": "took", "unit": "ns"},
+        {"name": "off", "unit": "share"},
+        {"name": "seconds", "unit": "s"},
+    ],
+    "rows": [
+        ["a", "no", True, 1000, 0.0316, 1.0],
+        ["bb", "no", False, 2000, 0.2, 1.5],
+        ["c", "yes", True, 1234, -0.5, 3.5],
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "asked", ["took", "took; call=x", "gone; call=a", "mean of gone", "took; gone=1", "took; call"]
+)
+def test_a_figure_that_is_not_there_ends_the_build(asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored(tmp_path, monkeypatch, FIGURES)
+    with pytest.raises(hooks.MissingError, match="sums: "):
+        hooks.on_page_markdown(f"{{{{sums: {asked}}}}}")
+
+
+def test_the_python_api_is_rendered_whole() -> None:
+    text = hooks.api_text()
+    assert re.findall(r"^## ol\.(\w+)$", text, re.MULTILINE) == overhead_lens.__all__
+    assert (
+        "ol.attach(pid: int, seconds: float = 20.0, *, subprocesses: bool = False) -> ProcessBudget\n```\n\nWatch a running"
+        in text
+    )
+    assert "| `subprocesses` | Watch its children, too. |" in text
+    assert "| `blame` | `tuple[str, ...]` | Categories that changed significantly" in text
+    returned = set(re.findall(r"^ol\..+ -> (\w+)$", text, re.MULTILINE)) - {"None", "Region", "Stored"}
+    assert returned <= set(re.findall(r"^## (\w+)$", text, re.MULTILINE))
 
 
 def test_a_command_that_fails_ends_the_build(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import typer
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal.arguments import Html, Markdown, Quick, Quiet, Rules, Timeout, directory_option, json_option
 from overhead_lens.terminal.call import CallOptions, takes_call_options
+from overhead_lens.terminal.completion import complete_target
 
 # A compiler may take long; what takes longer hangs.
 _TIMEOUT_S = 120.0
@@ -22,7 +23,8 @@ def advise(
     target: Annotated[
         str,
         typer.Argument(
-            help="A scenario or a function, as for profile; the directory of a capture of one; or of a run."
+            help="A scenario or a function, as for profile; the directory of a capture of one; or of a run.",
+            autocompletion=complete_target,
         ),
     ],
     options: CallOptions,

@@ -1,4 +1,4 @@
-"""``overhead-lens report``: the budget of a stored capture, or a stored ladder, sweep or comparison, analyzed again."""
+"""``overhead-lens report``: the result that a stored directory holds, analyzed again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def report(
     capture: Annotated[
         Path,
         typer.Argument(
-            help="Directory of a capture, a process, a ladder, a sweep or a comparison.",
+            help="Directory of a capture, a run, the ranks of a job, a watched process, advice, a ladder, a sweep or a comparison.",
             autocompletion=complete_capture,
         ),
     ],
@@ -23,7 +23,7 @@ def report(
     html: Html = None,
     json_: Annotated[bool, json_option("budget")] = False,
 ) -> None:
-    """Print the budget of a stored capture or process, or a stored ladder, sweep or comparison."""
+    """Print what a stored directory holds: a call, a run, a watched process, advice, a ladder, a sweep or a comparison."""
     from overhead_lens.api import load_with
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
