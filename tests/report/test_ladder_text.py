@@ -123,7 +123,9 @@ def test_hostile_names_are_drawn(tmp_path: Path, suffix: str, magic: bytes) -> N
 
 
 def test_a_ladder_without_layers_speaks_of_no_compiled_call() -> None:
-    assert "torch.compile" not in printed(make_ladder(typed({**META, "names": ["eager"]}), frame({"eager": [10.0]}), ""))
+    assert "torch.compile" not in printed(
+        make_ladder(typed({**META, "names": ["eager"]}), frame({"eager": [10.0]}), "")
+    )
 
 
 def test_a_picture_that_cannot_be_written(tmp_path: Path) -> None:
