@@ -149,10 +149,10 @@ def shares(rows: Any) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("words", "asked"),
     [
-        (["profile", "add1", "--device", "cuda"], {"params": {"device": "cuda"}}),
+        (["profile", "add1", "--device", "cuda", "-p", "size=3"], {"params": {"device": "cuda", "size": "3"}}),
         (["profile", "add1", "--compile", "--mode", "max-autotune"], {"compile_options": {"mode": "max-autotune"}}),
         (["compare", "add1", "add1", "--timeout", "7"], {"timeout_s": 7.0}),
-        (["compare", "add1", "add1", "--compile", "--device", "cuda"], {"compile_options": {}, "params": {"device": "cuda"}}),
+        (["compare", "add1", "add1", "--compile", "--mode", "default", "--device", "cuda", "-p", "size=3"], {"compile_options": {"mode": "default"}, "params": {"device": "cuda", "size": "3"}}),
         (["ladder", "add1", "--mode", "max-autotune", "--device", "cuda"], {"compile_options": {"mode": "max-autotune"}, "params": {"device": "cuda"}}),
         (["sweep", "add1", "-p", "size=10,100", "--compile", "--timeout", "7"], {"compile_options": {"dynamic": False}, "timeout_s": 7.0}),
         (["sweep", "add1", "-p", "size=10,100", "--device", "cuda"], {"compile_options": None, "params": {"device": "cuda"}}),
