@@ -540,10 +540,6 @@ def test_work(name, params, expected):
     assert scenario.work(scenario.params(**params)) == expected
 
 
-def figures(name: str) -> list[tuple[str, bool, dict[str, Any], float]]:
-    return [(each.variant, each.compile, dict(each.params), each.ns) for each in SCENARIOS[name].published]
-
-
 class TestPublished:
     def test_every_figure_has_a_label_and_a_source(self):
         for scenario in SCENARIOS.values():
@@ -554,62 +550,10 @@ class TestPublished:
                 scenario.params(**each.params)
 
     def test_ratios_alone_are_no_figures(self):
-        assert figures("linear_loop") == []
-        assert figures("elementwise_sqrt") == []
-
-    def test_add1(self):
-        grad = {"requires_grad": True}
-        assert figures("add1") == [
-            ("add1", False, {}, 4_500),
-            *(
-                ("add1", True, {}, ns)
-                for ns in (24_400, 22_500, 18_100, 12_200, 10_500, 10_300, 8_000, 7_500, 6_300, 8_600, 6_800)
-            ),
-            ("add1", False, {}, 4_600),
-            ("add1", True, {}, 14_000),
-            ("add1", False, grad, 5_600),
-            ("add1", True, grad, 39_000),
-            ("add1", False, {}, 4_100),
-            ("add1", True, {}, 11_100),
-            ("add1", False, {}, 2_900),
-            ("add1", True, {}, 9_200),
-            ("add1", False, grad, 3_800),
-            ("add1", True, grad, 15_600),
-            ("add1", False, {}, 2_800),
-            ("add1", True, {}, 6_100),
-        ]
-
-    def test_gelu(self):
-        assert figures("gelu") == [("gelu", False, {}, 55_672_000), ("gelu", True, {}, 16_426_000)]
-
-    def test_row_col_sum(self):
-        square = {"rows": 25_000, "cols": 25_000}
-        assert figures("row_col_sum") == [
-            ("torch_rows", False, square, 69_900_000),
-            ("torch_cols", False, square, 249_800_000),
-        ]
-
-    def test_split_stack(self):
-        gpu = {"device": "cuda"}
-        assert figures("split_stack") == [
-            ("split_stack", False, gpu, 1_613_000),
-            ("combined", False, gpu, 198_000),
-        ]
-
-    @pytest.mark.parametrize(
-        ("n", "ns"),
-        [
-            (100, [8_000, 5_000, 1_000, 1_000]),
-            (10_000, [11_000, 7_000, 8_000, 8_000, 1_220_000, 1_233_000]),
-            (1_000_000, [49_000, 178_000, 783_000, 784_000, 77_874_000, 109_363_000]),
-            (10_000_000, [1_257_000, 2_404_000, 8_021_000, 7_988_000, 826_637_000, 1_135_897_000]),
-        ],
-    )
-    def test_sum_elements(self, n, ns):
-        params = {} if n == 10_000 else {"n": n}
-        assert [each for each in figures("sum_elements") if each[2] == params] == [
-            (variant, False, params, value) for variant, value in zip(VARIANTS["sum_elements"], ns, strict=False)
-        ]
+        assert {name for name, scenario in SCENARIOS.items() if not scenario.published} >= {
+            "linear_loop",
+            "elementwise_sqrt",
+        }
 
 
 class TestReadme:

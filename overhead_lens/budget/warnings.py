@@ -135,9 +135,10 @@ def fault_warnings(faults: float, faults_ns: float, wall_ns: float) -> list[str]
     if cost_ns <= thresholds.PAGE_FAULTS_SHARE * wall_ns:
         return []
     cost = f"take {format_ns(faults_ns)}" if faults_ns else f"take at least {format_ns(cost_ns)}"
+    count, often = (f"{faults:,.0f}", "every time") if faults >= 1 else (f"{faults:.2g}", "at times")
     return [
         (
-            f"{faults:,.0f} page faults per call {cost} ({cost_ns / wall_ns:.0%} of it): the call gets fresh memory every time;"
+            f"{count} page faults per call {cost} ({cost_ns / wall_ns:.0%} of it): the call gets fresh memory {often};"
             " give it an output to write to, or keep malloc from returning its pages"
         )
     ]

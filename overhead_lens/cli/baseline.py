@@ -48,7 +48,11 @@ def update(
         record(request_of(old, target, fresh, timeout, inputs), listener)
     try:
         path.rename(kept)
-        fresh.rename(path)
+        try:
+            fresh.rename(path)
+        except OSError:
+            kept.rename(path)
+            raise
     except OSError as error:
         raise MeasurementError(f"cannot put {fresh} in the place of {path}: {error.strerror or error}") from error
     typer.echo(f"{baseline} is new; the old one is {kept}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import signal
 import sys
@@ -11,6 +12,7 @@ from threading import Event, Thread
 from types import FrameType
 
 _LOOK_S = 0.1
+_MOST_BYTES = 1024
 
 
 @contextmanager
@@ -39,9 +41,12 @@ def until_q(pressed: Event) -> Iterator[None]:
 
     def read() -> None:
         while not over.is_set():
-            if select.select([sys.stdin], [], [], _LOOK_S)[0] and sys.stdin.read(1) in ("q", "Q", ""):
-                pressed.set()
-                return
+            # Not from sys.stdin: it would read all that was typed, hand out one key, and keep the others where select sees none.
+            if select.select([number], [], [], _LOOK_S)[0]:
+                keys = os.read(number, _MOST_BYTES)
+                if not keys or b"q" in keys.lower():
+                    pressed.set()
+                    return
 
     tty.setcbreak(number)
     reader = Thread(target=read, daemon=True)

@@ -105,6 +105,8 @@ def test_page_faults() -> None:
             " give it an output to write to, or keep malloc from returning its pages"
         )
     ]
+    (seldom,) = fault_warnings(0.2, 0.0, 500.0)
+    assert seldom.startswith("0.2 page faults per call take at least 20 ns (4% of it): the call gets fresh memory at times;")
     assert fault_warnings(10.0, 0.0, 100_000.0) == []
     assert fault_warnings(0.0, 0.0, 0.0) == []
 

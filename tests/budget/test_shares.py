@@ -72,13 +72,17 @@ def test_few_processes_have_students_t(processes: int, quantile: float) -> None:
 
 def test_intervals_cover_where_processes_differ() -> None:
     random = np.random.default_rng(3)
-    position, covered = HOST_CATEGORIES.index("python"), 0
+    position, covered, widths = HOST_CATEGORIES.index("python"), 0, []
     for _ in range(200):
         true = np.clip(random.normal(0.35, 0.03, 5), 0.01, 0.99)
         found = shares(*[(seen := int(random.binomial(1_050, share)), 1_050 - seen) for share in true])
         low, high = np.quantile(found.replicates[:, position], [0.025, 0.975])
         covered += low <= 0.35 <= high
-    assert 0.93 <= covered / 200 <= 1.0
+        widths.append(high - low)
+    assert 0.93 <= covered / 200
+    # Student's t of five processes whose shares have the deviation of the draw and of the counts; no wider than that needs.
+    error = ((0.03**2 + 0.35 * 0.65 / 1_050) / 5) ** 0.5
+    assert np.mean(widths) / 2 == pytest.approx(2.776 * error, rel=0.1)
 
 
 # ---------------------------------------------------------------- blocks of one process

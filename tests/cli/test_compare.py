@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import signal
@@ -15,11 +14,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from overhead_lens.cli.compare import compare
-from overhead_lens.cli.profile import profile
 from overhead_lens.errors import UsageError
 from overhead_lens.machine import cores
-from overhead_lens.terminal.call import by_side, call_options, parse_side
+from overhead_lens.terminal.call import by_side, parse_side
 from tests.cli.run import TINY, error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
@@ -204,12 +201,6 @@ def test_options_of_a_side_come_before_those_of_both() -> None:
     with pytest.raises(UsageError, match="parameter size is given twice"):
         parse_side("add1 -p size=1 -p size=2")
     assert by_side("--rev", ["new=a=b", "old=c"]) == {"new": "a=b", "old": "c"}
-
-
-def test_every_option_of_a_call_is_one_of_profile_and_compare() -> None:
-    offered = set(inspect.signature(call_options).parameters)
-    for command in (profile, compare):
-        assert offered <= set(inspect.signature(command).parameters)
 
 
 def test_the_quietest_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,7 +101,7 @@ def test_lasts_as_long_as_a_page_is_open(monkeypatch: pytest.MonkeyPatch) -> Non
     """A reload, which is a gap in the connections, does not end it; the tab's end does, whatever the time limit."""
     monkeypatch.setattr(server, "_BEAT_S", 0.02)
     monkeypatch.setattr(server, "_RELOAD_S", 2.0)
-    served = Served({}, timeout_s=5.0)
+    served = Served({}, timeout_s=60.0)
     for _ in range(2):
         page = http.client.HTTPConnection(served.host, timeout=60)
         page.request("GET", f"/{served.secret}/{ALIVE}", headers={"Host": served.host})

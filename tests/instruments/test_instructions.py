@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import mmap
 import os
+import platform
 import sys
+import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from overhead_lens.budget.instructions import instruction_budget
 from overhead_lens.errors import MeasurementError
+from overhead_lens.instruments.instructions import worker
 from overhead_lens.instruments.instructions.callgrind import calls_of, count_instructions
 from overhead_lens.instruments.instructions.switch import Switch
 from overhead_lens.readers.callgrind import TRUNCATED, read_callgrind
@@ -132,6 +139,17 @@ def test_output_that_was_cut_off_is_stored_and_told(tmp_path: Path, monkeypatch:
         instruction_budget(graph, 1, default_classifier())
 
 
+def test_nobody_elses_directory_is_counted_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(tmp_path, monkeypatch)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").touch()
+    for number in range(100):
+        (tmp_path / f"overhead_lens_counting_{number:02}").symlink_to(tmp_path / "mine")
+    assert count(tmp_path) == f"no directory for counting is free in {tmp_path}"
+    assert (tmp_path / "mine" / "file").exists()
+
+
 def test_long_calls_are_counted_less_often() -> None:
     assert [calls_of(call_ns) for call_ns in (1e3, 1e6, 1e7, 1e9)] == [200, 20, 2, 1]
 
@@ -139,6 +157,29 @@ def test_long_calls_are_counted_less_often() -> None:
 def test_outside_of_valgrind_there_is_nothing_to_switch() -> None:
     with pytest.raises(MeasurementError, match="valgrind|x86-64"):
         Switch()
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="it is refused before")
+def test_a_system_that_allows_no_memory_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    with pytest.raises(MeasurementError, match="^this system allows no memory for a client request: Operation not per"):
+        Switch()
+
+
+@pytest.mark.parametrize(("compiles", "refused"), [([3, 3], False), ([3, 4], True)])
+def test_a_call_that_compiles_while_it_is_counted(
+    monkeypatch: pytest.MonkeyPatch, compiles: list[int], refused: bool
+) -> None:
+    monkeypatch.setattr(worker, "Switch", lambda: SimpleNamespace(start=lambda: None, stop=lambda: None))
+    workload: Any = SimpleNamespace(
+        run=lambda _: None, loop=lambda *_: None, call=None, args=(), compile_count=iter(compiles).__next__
+    )
+    message = "^the call was compiled while its instructions were counted$"
+    with pytest.raises(MeasurementError, match=message) if refused else contextlib.nullcontext():
+        worker.count_instructions(workload, 10, 2)
 
 
 def _alive(pid: int) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 import torch
+from torch._dynamo import eval_frame
 
+from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation import worker as ablation
 from overhead_lens.instruments.ablation.rungs import Rung, build_rungs
 from overhead_lens.scenario import Scenario
@@ -292,3 +294,25 @@ def test_a_rung_that_fails_between_rounds_is_left_out_as_a_whole(monkeypatch: py
         "eager_inference_mode": "it fails when repeated: RuntimeError: worn out",
     }
     assert [(row["rung"], row["block"]) for row in found["rows"]] == [("eager", number) for number in range(4)]
+
+
+def test_rungs_take_no_arguments_by_name() -> None:
+    with pytest.raises(MeasurementError, match="^the call passes arguments by name, which rungs do not$"):
+        built(replace(workload(scaled, X, W), keywords=("w",)))
+
+
+def test_what_a_torch_lacks_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def knows_nothing(stance: str) -> None: ...
+
+    work = workload(scaled, X, W)
+    monkeypatch.setattr(torch.compiler, "set_stance", knows_nothing)
+    monkeypatch.delattr(torch.compiler, "skip_all_guards_unsafe", raising=False)
+    monkeypatch.delattr(eval_frame, "_debug_get_cache_entry_list")
+    names = ("guard_eval_skipped", "guards_filtered", "direct_bytecode")
+    assert reasons(built(work, *names)) == {
+        "guard_eval_skipped": "this torch's set_stance knows no skip_guard_eval_unsafe",
+        "guards_filtered": "this torch has no torch.compiler.skip_all_guards_unsafe",
+        "direct_bytecode": "this torch does not show its cache entries",
+    }
+    monkeypatch.delattr(torch.compiler, "set_stance")
+    assert reasons(built(work, names[0])) == {names[0]: "this torch has no torch.compiler.set_stance"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,11 @@ def test_calls_of_a_recording(call_ns: float, events: int, calls: int) -> None:
 
 
 def test_a_call_that_the_warm_up_found_too_slow_is_timed_again(tmp_path: Path) -> None:
-    loop = make_measured_loop(0)
-    # Between 7.5 and 30 ms four calls are recorded; by the second that was said, one.
-    slept = Workload(None, "", None, lambda: time.sleep(0.01), None, (), "cpu", loop, None, None)
-    assert profiler.trace(slept, str(tmp_path), 1e9, 0)["calls"] == 4
+    class OfTenMilliseconds(Workload):
+        def run(self, count: int) -> int:
+            super().run(count)
+            return 10_000_000 * count
+
+    workload = OfTenMilliseconds(None, "", None, int, None, (), "cpu", make_measured_loop(0), None, None)
+    # By the second that the warm-up found, one call would be recorded.
+    assert profiler.trace(workload, str(tmp_path), 1e9, 0)["calls"] == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +16,7 @@ import torch
 from overhead_lens.errors import UsageError
 from overhead_lens.remedies.registry import built_in
 from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy, with_own_code
+from overhead_lens.remedies.threads import count
 from overhead_lens.scenario import Arguments
 from overhead_lens.studies.advise.worker import Trials
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
@@ -229,15 +231,32 @@ def test_what_needs_a_compiled_call_says_so() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize(
-    "name", ["size_asserts_off", "recursive_dict_tags", "dynamic_on", "fullgraph", "skip_guard_eval"]
-)
+@pytest.mark.parametrize("name", ["size_asserts_off", "dynamic_on", "dynamic_off", "fullgraph", "skip_guard_eval"])
 def test_a_compiled_call_with_a_remedy_gives_the_same(name: str) -> None:
     found = trial(name, add, X, compile=True)
-    assert (found["status"], found["output"], found["leaks"]) in (
-        ("measured", "equal", False),
-        ("not_applicable", "unknown", False),
-    )
+    assert (found["status"], found["reason"], found["output"], found["leaks"]) == ("measured", None, "equal", False)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_a_call_is_compiled_ahead_of_time_once_for_all_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outputs, loaded = [], []
+
+    def package(exported: Any, *, package_path: str) -> None:
+        outputs.append(exported.module()(2 * X))
+        Path(package_path).touch()
+
+    def load(path: str) -> Callable[..., Any]:
+        loaded.append(path)
+        return add
+
+    monkeypatch.setattr(torch._inductor, "aoti_compile_and_package", package)
+    monkeypatch.setattr(torch._inductor, "aoti_load_package", load)
+    calls = [applied_to("aot_inductor", X, folder=tmp_path, compile_options={}) for _ in range(2)]
+    assert [(call.function, call.compile_options) for call in calls] == [(add, None)] * 2
+    assert [output.tolist() for output in outputs] == [[3.0] * 3]
+    assert loaded == [str(tmp_path / "aot_inductor.pt2")] * 2
 
 
 @needs_compiler
@@ -267,6 +286,129 @@ def test_code_objects_of_their_own() -> None:
     assert with_own_code(module.forward)(torch.zeros(2)).tolist() == module.bias.tolist()
     with pytest.raises(NotApplicableError, match="a builtin_function_or_method cannot be compiled a second time"):
         with_own_code(torch.add)
+
+
+# ---------------------------------------------------------------- what they change
+def applied_to(name: str, *args: Any, function: Callable[..., Any] = add, **fields: Any) -> Call:
+    return REMEDIES[name].apply(Call(function, args, **fields))
+
+
+def test_denormal_numbers_are_zero_inside() -> None:
+    small = torch.full((64,), 1e-310, dtype=torch.float64)
+
+    def halved(x: torch.Tensor) -> int:
+        return int((x * 0.5).count_nonzero())
+
+    assert (halved(small), inside("flush_denormal", halved, small), halved(small)) == (64, 0, 64)
+
+
+def test_a_thread_for_each_physical_core(monkeypatch: pytest.MonkeyPatch, two_threads: None) -> None:
+    monkeypatch.setattr(count, "physical_cores", lambda: 3)
+    assert (inside("threads_physical", torch.get_num_threads), torch.get_num_threads()) == (3, 2)
+
+
+def test_pinned_memory_is_for_devices() -> None:
+    loader = torch.utils.data.DataLoader([1, 2])
+    call = applied_to("pin_memory", loader, device="cuda")
+    assert loader.pin_memory is False
+    with call.contexts[0]():
+        assert loader.pin_memory is True
+        with pytest.raises(NotApplicableError, match="^it is on$"):
+            applied_to("pin_memory", loader, device="cuda")
+    assert loader.pin_memory is False
+
+
+@pytest.mark.parametrize(
+    ("name", "variables"),
+    [
+        ("malloc_huge_pages", {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}),
+        ("malloc_keeps_pages", {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "-1"}),
+        ("omp_wait_active", {"OMP_WAIT_POLICY": "active"}),
+    ],
+)
+def test_variables_change_a_process_and_not_the_call(
+    monkeypatch: pytest.MonkeyPatch, two_threads: None, name: str, variables: dict[str, str]
+) -> None:
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", "2.36"))
+    assert (applied_to(name, X), REMEDIES[name].variables()) == (Call(add, (X,)), variables)
+
+
+def test_options_of_a_compiled_call() -> None:
+    options = {"fullgraph": True}
+    assert applied_to("dynamic_off", X, compile_options=options).compile_options == {**options, "dynamic": False}
+    on_device = applied_to("reduce_overhead", X, device="cuda", compile_options=options)
+    assert on_device.compile_options == {**options, "mode": "reduce-overhead"}
+    frozen = applied_to("freezing", X, function=torch.nn.Linear(3, 3), compile_options=options)
+    assert (frozen.compile_options, frozen.contexts) == ({**options, "options": {"freezing": True}}, (torch.no_grad,))
+
+
+# ---------------------------------------------------------------- what they are not for
+def drops(x: torch.Tensor) -> None:
+    x.zero_grad(set_to_none=False)
+
+
+ON_CPU, ON_CUDA, COMPILED = {"device": "cpu"}, {"device": "cuda"}, {"compile_options": {}}
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "fields", "reason"),
+    [
+        ("aot_inductor", (1,), {}, "an argument is no tensor, or is passed by name"),
+        ("aot_inductor", (X,), {"keywords": ("x",)}, "an argument is no tensor, or is passed by name"),
+        ("compile", (X,), COMPILED, "the call is compiled"),
+        ("dynamic_off", (X,), {"compile_options": {"dynamic": False}}, "it is compiled with dynamic=False"),
+        ("dynamic_on", (X,), {"compile_options": {"dynamic": True}}, "it is compiled with dynamic=True"),
+        ("dynamic_on", (X,), {}, "the call is not compiled"),
+        ("freezing", (X,), COMPILED, "the call has no module whose weights could be frozen"),
+        ("fullgraph", (X,), {"compile_options": {"fullgraph": True}}, "it is compiled so"),
+        ("reduce_overhead", (X,), ON_CPU, "CUDA graphs need a CUDA device"),
+        ("channels_last", (X,), {}, "no argument is a tensor of four dimensions"),
+        ("flush_denormal", (X,), ON_CUDA, "the call runs on a device"),
+        ("threads_1", (X,), ON_CUDA, "the call runs on a device"),
+        ("omp_wait_active", (X,), ON_CUDA, "no other thread works for the call"),
+        ("pin_memory", (torch.utils.data.DataLoader([1]),), ON_CPU, "pinned memory serves copies to a device"),
+        ("pin_memory", (X,), ON_CUDA, "the function reaches no DataLoader by its arguments, closure or globals"),
+        (
+            "no_loader_workers",
+            (torch.utils.data.DataLoader([1], num_workers=1, timeout=5),),
+            {},
+            "the loader has a timeout of its own",
+        ),
+        ("fused_optimizer", (X,), {}, "the function reaches no optimizer by its arguments, closure or globals"),
+        ("set_to_none", (X,), {}, "the function does not call zero_grad(set_to_none=False)"),
+        ("set_to_none", (X,), {"function": drops}, "the function reaches no optimizer and no module"),
+    ],
+)  # fmt: skip
+def test_what_a_remedy_is_not_for(name: str, args: tuple[Any, ...], fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(NotApplicableError) as refused:
+        applied_to(name, *args, **fields)
+    assert str(refused.value) == reason
+
+
+def test_what_holds_already_needs_no_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc, "isenabled", lambda: False)
+    with torch.no_grad(), pytest.raises(NotApplicableError, match="^gradients are off$"):
+        applied_to("no_grad", X)
+    with torch.inference_mode(), pytest.raises(NotApplicableError, match="^inference mode is on$"):
+        applied_to("inference_mode", X)
+    with pytest.raises(NotApplicableError, match="^the garbage collector is off$"):
+        applied_to("gc_rarely", X)
+
+
+def test_what_this_machine_or_this_torch_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def knows_nothing(stance: str) -> None: ...
+
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
+    monkeypatch.setattr(torch, "set_flush_denormal", lambda _: False)
+    monkeypatch.setattr(torch.compiler, "set_stance", knows_nothing)
+    for name, reason in {
+        "malloc_huge_pages": "the C library is not glibc",
+        "flush_denormal": "this processor cannot flush denormal numbers",
+        "skip_guard_eval": "this torch's set_stance has no skip_guard_eval_unsafe",
+    }.items():
+        with pytest.raises(NotApplicableError) as refused:
+            applied_to(name, X, **COMPILED)
+        assert str(refused.value) == reason
 
 
 # ---------------------------------------------------------------- a user's file

@@ -139,3 +139,4 @@ def test_other_results_show_their_report(tmp_path: Path) -> None:
     html = ladder._repr_html_()
     assert html.startswith("<pre")
     assert "ladder of drawn" in html
+    assert "300 ns" in html

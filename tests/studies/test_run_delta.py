@@ -76,7 +76,7 @@ def test_diff_of_two_runs(tmp_path: Path) -> None:
     done = lens("diff", "a", "b", "--html", "d.html", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     assert "10.00 µs → 13.00 µs per step  (1.300x)" in done.stdout
-    assert "kernel" in (tmp_path / "d.html").read_text(encoding="utf-8")
+    assert "3.00 µs slower: kernel +3.00 µs" in (tmp_path / "d.html").read_text(encoding="utf-8")
     document = validated(lens("diff", "a", "b", "--json", cwd=tmp_path).stdout)
     assert (document["verdict"], document["wall"]["delta_ns"], document["blame"]) == ("slower", 3_000, ["kernel"])
     assert sum(row["delta_ns"] for row in document["host"]) == 3_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -602,10 +603,13 @@ def test_merged(one: set[int], other: set[int]) -> None:
     assert merged(*arrays).tolist() == sorted(one | other)
 
 
+AROUND_ANNOTATIONS = {"All2All_Pooled_Wait", "All2All_Pooled_WaitBackward", "PythonDispatchMode", "dynamo"}
+
+
 @pytest.mark.parametrize("path", public_traces())
 def test_public_traces_equal_the_reference(path: Any) -> None:
-    expected = reference(path)
-    analysis = Analyzer(read_trace(path), CLASSIFIER).analysis()
+    expected, trace = reference(path), read_trace(path)
+    analysis = Analyzer(trace, CLASSIFIER).analysis()
     if expected.get("gpu_n"):
         (device,) = analysis.devices
         figures_us = [device.busy_ns, device.span_ns, device.idle_ns]
@@ -617,10 +621,14 @@ def test_public_traces_equal_the_reference(path: Any) -> None:
     assert analysis.issues.get("partial_overlap", 0) == expected["partial_overlaps"]
     if "a100_compile" in path.name:
         assert analysis.issues["unlinked_device_event"] == 872
+    runtime = trace.events["cat"] == "mtia_runtime"
+    if runtime.any():
+        # The reference knows nothing of MTIA's runtime, whose calls are children of operators here.
+        kept = replace(trace, events=trace.events[~runtime].reset_index(drop=True))
+        analysis = Analyzer(kept, CLASSIFIER).analysis()
     costs = {each.name: each for each in analysis.operators}
-    top = {name: figures for name, figures in expected.get("top_op_self", {}).items() if name in costs}
-    assert len(top) >= len(expected.get("top_op_self", {})) - 2
+    top = expected.get("top_op_self", {})
     assert {name: costs[name].count for name in top} == {name: count for name, (count, _) in top.items()}
+    differing = {name for name, (_, self_us) in top.items() if costs[name].self_ns != round(self_us * 1000)}
     # An annotation inside an operator is no part of the operator's children here, and is one in the reference.
-    differing = [name for name, (_, self_us) in top.items() if costs[name].self_ns != round(self_us * 1000)]
-    assert len(differing) <= 2 or "mtia" in path.name
+    assert differing <= AROUND_ANNOTATIONS
