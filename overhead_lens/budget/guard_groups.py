@@ -13,7 +13,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from overhead_lens.budget.model import Guard, GuardGroup
+from overhead_lens.budget.model import GroupedBy, Guard, GuardGroup
 from overhead_lens.instruments.guards.evidence import INBUILT, Guards, Leaf
 
 PYTHON = "LAMBDA_GUARD"
@@ -101,7 +101,7 @@ def _filtered(leaves: Sequence[Leaf], sampled: Mapping[str, float | None]) -> It
 
 
 def _grouped(
-    by: str, leaves: Sequence[Leaf], name: Callable[[Leaf], str], sampled: Mapping[str, float | None]
+    by: GroupedBy, leaves: Sequence[Leaf], name: Callable[[Leaf], str], sampled: Mapping[str, float | None]
 ) -> list[GuardGroup]:
     found: defaultdict[str, list[Leaf]] = defaultdict(list)
     for leaf in leaves:
@@ -110,8 +110,8 @@ def _grouped(
     return sorted(groups, key=lambda group: (-(group.sampled_ns or 0.0), -group.warm_ns, group.name))
 
 
-def _group(by: str, name: str, leaves: Sequence[Leaf], sampled: Mapping[str, float | None]) -> GuardGroup:
+def _group(by: GroupedBy, name: str, leaves: Sequence[Leaf], sampled: Mapping[str, float | None]) -> GuardGroup:
     times = [sampled.get(leaf.type) for leaf in leaves]
     known = [ns for ns in times if ns is not None]
     warm_ns = sum(max(0.0, statistics.median(leaf.warm_ns)) for leaf in leaves if leaf.warm_ns)
-    return GuardGroup(by, name, len(leaves), sum(known) if known else None, warm_ns)
+    return GuardGroup(by, name, len(leaves), sum(known) if known else None, warm_ns, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from overhead_lens.contract import derive
 from overhead_lens.errors import require
 from overhead_lens.result import Result
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
@@ -107,35 +108,24 @@ class Launches:
 
 @dataclass(frozen=True, slots=True)
 class DeviceBudget:
-    """One device over a span: busy and idle partition it, and blame partitions the idle time.
+    """A device: busy and idle partition its span, ``idle_blame`` the idle time."""
 
-    Attributes:
-        device: Its number as text.
-        name: Its model; empty where the file does not say.
-        span_ns: From its first event's start to its last event's end; within a step, the step.
-        busy_ns: Union of its events.
-        idle_blame: Every key of ``BLAME``: what the host was doing when it should have fed the device; ``queue`` is
-            time after the launch was made.
-    """
-
-    device: str
-    name: str
+    device: str  # Its number.
+    name: str  # Its model; empty where the file does not say.
     events: int
-    span_ns: int
-    busy_ns: int
+    span_ns: int  # From its first event's start to its last event's end; within a step, the step.
+    busy_ns: int  # Union of its events.
+    idle_ns: int = field(init=False)
     kinds: Kinds
+    # Every key of ``BLAME``: what the host was doing when it should have fed the device; ``queue`` is time after the launch.
     idle_blame: Mapping[str, int]
     launch: Launches
 
     def __post_init__(self) -> None:
+        derive(self, idle_ns=self.span_ns - self.busy_ns)
         require(0 <= self.busy_ns <= self.span_ns, f"device {self.device} is busier than its span")
         require(tuple(self.idle_blame) == BLAME, f"device {self.device}: blame has other keys")
         require(sum(self.idle_blame.values()) == self.idle_ns, f"device {self.device}: blame does not sum to idle")
-
-    @property
-    def idle_ns(self) -> int:
-        """Span less busy."""
-        return self.span_ns - self.busy_ns
 
 
 @dataclass(frozen=True, slots=True)
