@@ -43,7 +43,7 @@ def write_process_perfetto(path: Path, target: Path, classifier: Classifier) -> 
     write_picture(target, Picture([Section(lane) for lane in lanes], (0, process.duration_ns), flamegraphs=drawn))
 
 
-def write_process_speedscope(path: Path, target: Path) -> None:
+def write_process_speedscope(path: Path, target: Path, _: Classifier) -> None:
     """Write the capture of a process for speedscope: a profile a thread.
 
     Raises:
@@ -54,7 +54,7 @@ def write_process_speedscope(path: Path, target: Path) -> None:
     write_profiles(target, f"process {meta.pid}", profiles)
 
 
-def write_process_collapsed(path: Path, target: Path) -> None:
+def write_process_collapsed(path: Path, target: Path, _: Classifier) -> None:
     """Write the capture of a process as folded stacks, below a root frame for each thread.
 
     Raises:
@@ -68,3 +68,11 @@ def _title(thread: SampledThread, threads: Sequence[SampledThread]) -> str:
     """The name and number of a thread, with its process where there are several."""
     several = len({each.process for each in threads}) > 1
     return f"{thread.name or 'thread'} ({f'{thread.process}/' if several else ''}{thread.thread})"
+
+
+WRITERS = {
+    "collapsed": write_process_collapsed,
+    "perfetto": write_process_perfetto,
+    "speedscope": write_process_speedscope,
+}
+"""By format; each takes the capture, the file and the rules. It has stacks and no events."""

@@ -14,6 +14,7 @@ from overhead_lens.export.lanes.budget import BUDGET_GROUP, host_slices
 from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.lanes.model import Lane
 from overhead_lens.export.lanes.threads import thread_name
+from overhead_lens.export.perfetto.run import write_run_perfetto
 from overhead_lens.export.speedscope import Profile, write_profiles
 from overhead_lens.readers.kineto.read import read_events
 from overhead_lens.stack import Stack
@@ -36,7 +37,7 @@ def write_run_chrome(path: Path, target: Path, classifier: Classifier) -> None:
     write_chrome(target, lane, Drawn(read_events(path / KINETO)))
 
 
-def write_run_collapsed(path: Path, target: Path) -> None:
+def write_run_collapsed(path: Path, target: Path, _: Classifier) -> None:
     """Write the stacks of a run as folded stacks, below a root frame for each thread.
 
     Raises:
@@ -70,3 +71,12 @@ def _stacks(run: StoredRun) -> Iterator[tuple[str, list[Stack]]]:
         yield MAIN, own
     for thread in others:
         yield f"{thread_name(thread)} ({thread.process}/{thread.thread})", list(thread.stacks)
+
+
+WRITERS = {
+    "chrome": write_run_chrome,
+    "collapsed": write_run_collapsed,
+    "perfetto": write_run_perfetto,
+    "speedscope": write_run_speedscope,
+}
+"""By format; each takes the capture, the file and the rules."""

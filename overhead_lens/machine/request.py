@@ -29,6 +29,8 @@ class Effort:
     sampled_every: int = 1
 
 
+CAPTURES = Path("traces")
+
 STANDARD = Effort()
 QUICK = Effort(processes=3, blocks=15, clock_budget_ns=600_000_000, samples_per_process=500)
 
@@ -43,17 +45,17 @@ class Order:
         output: Directory the user named; None for a new one under ``parent``.
         parent: Where new captures go.
         timeout_s: Limit for one step of one worker.
-        command: Command line of the recording.
+        command: Command line of the recording; by default this process's.
     """
 
     target: Target
     params: Mapping[str, str]
     compile_options: Mapping[str, Any] | None
-    output: Path | None
-    parent: Path
     timeout_s: float
+    output: Path | None = None
+    parent: Path = CAPTURES
     effort: Effort = STANDARD
-    command: Sequence[str] = ()
+    command: Sequence[str] = field(default_factory=lambda: ("overhead-lens", *sys.argv[1:]))
 
     @property
     def compiles(self) -> bool:
