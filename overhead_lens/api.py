@@ -265,7 +265,7 @@ def attach(pid: int, seconds: float = 20.0, *, subprocesses: bool = False) -> Pr
     """
     _check_place("attach")
     request = AttachRequest(
-        pid=pid, seconds=seconds, subprocesses=subprocesses, parent=CAPTURES, command=("overhead_lens.attach", str(pid))
+        pid=pid, seconds=seconds, subprocesses=subprocesses, command=("overhead_lens.attach", str(pid))
     )
     with progress(quiet=False) as listener:
         return process_of(record_process(request, Event(), listener), default_classifier())

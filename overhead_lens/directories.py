@@ -25,7 +25,7 @@ class Directory:
     Attributes:
         load: Makes the result of a path, by the rules of a classifier where ``by_rules``.
         compare: Makes the difference of two results for a margin; empty where two of the kind do not compare.
-        export: Module whose ``WRITERS`` write it into a file, by format; empty where there are none.
+        export: Writes a path into a file by a classifier's rules; ``{}`` is the format. Empty where there is none.
     """
 
     load: str
@@ -35,14 +35,14 @@ class Directory:
 
 
 _KINDS = {
-    CALL: Directory("stored:breakdown_of", export="export.call"),
+    CALL: Directory("stored:breakdown_of", export="export.call:write_call_{}"),
     COMPARISON: Directory("stored:comparison_of"),
     JOB: Directory("studies.run.job:job_of"),
-    RUN: Directory("studies.run.analysis:run_budget_of", "studies.run.delta:compare_runs", "export.run"),
+    RUN: Directory("studies.run.analysis:run_budget_of", "studies.run.delta:compare_runs", "export.run:write_run_{}"),
     PROCESS: Directory(
         "studies.attach.analysis:process_of",
         "studies.attach.delta:compare_processes",
-        "export.process",
+        "export.process:write_process_{}",
     ),
     "advice": Directory("studies.advise.analysis:advice_of"),
     "ladder": Directory("studies.ladder.analysis:ladder_of", by_rules=False),
@@ -95,11 +95,8 @@ def export_directory(path: Path, target: Path, form: str, classifier: Classifier
     Raises:
         UsageError: It holds nothing to write in that format, is damaged, or the file cannot be written.
     """
-    writers = _load(f"{_KINDS[kind_of(path)].export or _KINDS[CALL].export}:WRITERS")
-    if form not in writers:
-        *formats, last = writers
-        raise UsageError(f"a watched process has stacks and no events: export it --to {', '.join(formats)} or {last}")
-    writers[form](path, target, classifier)
+    writer = _KINDS[kind_of(path)].export or _KINDS[CALL].export
+    _load(writer.format(form))(path, target, classifier)
 
 
 def _load(place: str) -> Any:

@@ -43,7 +43,6 @@ def attach(
 ) -> None:
     """Watch a running process and print where the time of its threads goes; Ctrl-C ends the watch early."""
     from overhead_lens.export.process import draw_process
-    from overhead_lens.machine.request import CAPTURES
     from overhead_lens.studies.attach.analysis import process_of
     from overhead_lens.studies.attach.record import AttachRequest, record_process
     from overhead_lens.taxonomy.classifier import default_classifier
@@ -64,8 +63,6 @@ def attach(
         rate_hz=rate,
         subprocesses=subprocesses,
         output=output,
-        parent=CAPTURES,
-        command=("overhead-lens", *sys.argv[1:]),
     )
     with until_interrupted() as interrupted:
         if top:

@@ -1,4 +1,7 @@
-"""The capture of a call for other viewers: its budget, its traced calls and its stacks."""
+"""The capture of a call for other viewers: its budget, its traced calls and its stacks.
+
+A writer raises ``UsageError`` where the capture has no such evidence or is damaged, or the file cannot be written.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,7 @@ def write_call_perfetto(path: Path, target: Path, classifier: Classifier) -> Non
 
 
 def write_call_chrome(path: Path, target: Path, classifier: Classifier) -> None:
-    """Write the budget of a call, and the traced calls, as Chrome's JSON trace.
-
-    Raises:
-        UsageError: No call was traced, the capture is damaged, or the file cannot be written.
-    """
+    """Write the budget of a call, and the traced calls, as Chrome's JSON trace."""
     breakdown, stored = breakdown_of(path, classifier), read_capture(path)
     source = stored.existing(KINETO_STACK) or stored.existing(KINETO)
     if source is None:
@@ -39,20 +38,12 @@ def write_call_chrome(path: Path, target: Path, classifier: Classifier) -> None:
 
 
 def write_call_collapsed(path: Path, target: Path, classifier: Classifier) -> None:
-    """Write the stacks of a call as folded stacks.
-
-    Raises:
-        UsageError: It has none, the capture is damaged, or the file cannot be written.
-    """
+    """Write the stacks of a call as folded stacks."""
     write_collapsed(target, [(breakdown_of(path, classifier).subject.title, _stacks(path))])
 
 
 def write_call_speedscope(path: Path, target: Path, classifier: Classifier) -> None:
-    """Write the stacks of a call for speedscope.
-
-    Raises:
-        UsageError: It has none, the capture is damaged, or the file cannot be written.
-    """
+    """Write the stacks of a call for speedscope."""
     write_speedscope(target, breakdown_of(path, classifier), _stacks(path))
 
 
@@ -61,12 +52,3 @@ def _stacks(path: Path) -> list[Stack]:
     if not samples.stacks:
         raise UsageError(f"{path} holds no samples to export ({samples.taken.reason})")
     return list(samples.stacks)
-
-
-WRITERS = {
-    "chrome": write_call_chrome,
-    "collapsed": write_call_collapsed,
-    "perfetto": write_call_perfetto,
-    "speedscope": write_call_speedscope,
-}
-"""By format; each takes the capture, the file and the rules."""

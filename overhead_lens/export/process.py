@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overhead_lens.captures.files import PERFETTO
+from overhead_lens.errors import UsageError
 from overhead_lens.export.collapsed import write_collapsed
 from overhead_lens.export.lanes.budget import BUDGET
 from overhead_lens.export.lanes.model import Section
@@ -60,19 +61,16 @@ def write_process_collapsed(path: Path, target: Path, _: Classifier) -> None:
     Raises:
         UsageError: The capture is damaged, or the file cannot be written.
     """
-    _, threads = read_process(path)
+    threads = read_process(path)[1]
     write_collapsed(target, [(_title(thread, threads), thread.stacks) for thread in threads])
+
+
+def write_process_chrome(*_: object) -> None:
+    """Refuse: a sampler takes no events."""
+    raise UsageError("a watched process has stacks and no events: export it --to collapsed, perfetto or speedscope")
 
 
 def _title(thread: SampledThread, threads: Sequence[SampledThread]) -> str:
     """The name and number of a thread, with its process where there are several."""
     several = len({each.process for each in threads}) > 1
     return f"{thread.name or 'thread'} ({f'{thread.process}/' if several else ''}{thread.thread})"
-
-
-WRITERS = {
-    "collapsed": write_process_collapsed,
-    "perfetto": write_process_perfetto,
-    "speedscope": write_process_speedscope,
-}
-"""By format; each takes the capture, the file and the rules. It has stacks and no events."""

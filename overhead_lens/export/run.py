@@ -22,6 +22,8 @@ from overhead_lens.studies.run.analysis import other_threads, run_budget, step_s
 from overhead_lens.studies.run.stored import StoredRun, read_run
 from overhead_lens.taxonomy.classifier import Classifier
 
+__all__ = ["write_run_chrome", "write_run_collapsed", "write_run_perfetto", "write_run_speedscope"]
+
 
 def write_run_chrome(path: Path, target: Path, classifier: Classifier) -> None:
     """Write the budget of a step, and the traced steps, as Chrome's JSON trace.
@@ -71,12 +73,3 @@ def _stacks(run: StoredRun) -> Iterator[tuple[str, list[Stack]]]:
         yield MAIN, own
     for thread in others:
         yield f"{thread_name(thread)} ({thread.process}/{thread.thread})", list(thread.stacks)
-
-
-WRITERS = {
-    "chrome": write_run_chrome,
-    "collapsed": write_run_collapsed,
-    "perfetto": write_run_perfetto,
-    "speedscope": write_run_speedscope,
-}
-"""By format; each takes the capture, the file and the rules."""

@@ -35,6 +35,11 @@ STANDARD = Effort()
 QUICK = Effort(processes=3, blocks=15, clock_budget_ns=600_000_000, samples_per_process=500)
 
 
+def command_line() -> tuple[str, ...]:
+    """The command line of this process."""
+    return ("overhead-lens", *sys.argv[1:])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """A request for any recording.
@@ -55,7 +60,7 @@ class Order:
     output: Path | None = None
     parent: Path = CAPTURES
     effort: Effort = STANDARD
-    command: Sequence[str] = field(default_factory=lambda: ("overhead-lens", *sys.argv[1:]))
+    command: Sequence[str] = field(default_factory=command_line)
 
     @property
     def compiles(self) -> bool:
