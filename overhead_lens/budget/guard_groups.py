@@ -43,7 +43,11 @@ def guard_groups(recorded: Guards, guards: Sequence[Guard]) -> tuple[GuardGroup,
     if not recorded.guards:
         return ()
     sampled = {guard.guard.partition(" ")[0]: guard.sampled_ns for guard in guards}
-    ways: Mapping[GroupedBy, Callable[[Leaf], str]] = {"kind": lambda leaf: leaf.type, "place": _place, "module": _module}
+    ways: Mapping[GroupedBy, Callable[[Leaf], str]] = {
+        "kind": lambda leaf: leaf.type,
+        "place": _place,
+        "module": _module,
+    }
     groups = [group for by, name in ways.items() for group in _grouped(by, recorded.guards, name, sampled)]
     return (*groups, *_layers(recorded.guards, sampled), *_filtered(recorded.guards, sampled))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from overhead_lens.captures.files import PERFETTO
 from overhead_lens.errors import UsageError
 from overhead_lens.export.collapsed import write_collapsed
 from overhead_lens.export.lanes.budget import BUDGET
@@ -18,12 +17,6 @@ from overhead_lens.readers.py_spy.threads import SampledThread
 from overhead_lens.studies.attach.analysis import make_process
 from overhead_lens.studies.attach.stored import read_process
 from overhead_lens.taxonomy.classifier import Classifier
-
-
-def draw_process(path: Path, classifier: Classifier) -> Path:
-    """Write ``trace.pftrace`` into the capture of a process."""
-    write_process_perfetto(path, path / PERFETTO, classifier)
-    return path / PERFETTO
 
 
 def write_process_perfetto(path: Path, target: Path, classifier: Classifier) -> None:

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.memory.blocks import Live, live_memory
-from overhead_lens.traces.memory.context import MODULE_PREFIX, Contexts, block_kinds
+from overhead_lens.traces.memory.context import Contexts, block_kinds
 from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder, MemorySeries, MemoryStep
 from overhead_lens.traces.model import Window
 
@@ -220,7 +221,7 @@ def device_lives(memory: pd.DataFrame, where: Contexts) -> list[DeviceLife]:
 
 def module_name(event: str, *, by_class: bool = False) -> str:
     """``Linear_3`` of the event ``nn.Module: Linear_3``; its class alone: ``Linear``."""
-    name = event.removeprefix(MODULE_PREFIX)
+    name = event.removeprefix(torch_names.MODULE_PREFIX)
     return name.rpartition("_")[0] or name if by_class and name.rpartition("_")[2].isdecimal() else name
 
 
