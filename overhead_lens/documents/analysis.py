@@ -12,15 +12,15 @@ from overhead_lens.documents.common import Document, Row, fill
 from overhead_lens.documents.modules import Modules, modules_row
 from overhead_lens.taxonomy.host import Frame, HostCategory, Part
 from overhead_lens.traces import model, ranks
+from overhead_lens.traces.batches import Batches
+from overhead_lens.traces.budgets import Cost, DeviceBudget
 from overhead_lens.traces.collectives.model import CollectiveCost
 from overhead_lens.traces.collectives.stragglers import Stragglers
 from overhead_lens.traces.counters.model import Counters
 from overhead_lens.traces.critical_path.model import CriticalPath, PathOverRanks
 from overhead_lens.traces.findings.model import Finding
-from overhead_lens.traces.launch_figures.batches import Batches
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch
 from overhead_lens.traces.memory.model import DeviceMemory
-from overhead_lens.traces.model import Cost, DeviceBudget
 from overhead_lens.traces.ranks import Excess, RankTime, Spread
 from overhead_lens.traces.sequences.model import RepeatedSequence
 

@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 from overhead_lens.errors import UsageError
 from overhead_lens.export.names import readable
 from overhead_lens.taxonomy.host import HostCategory
-from overhead_lens.traces.model import Cost, DeviceBudget, TraceAnalysis, TraceFailure
+from overhead_lens.traces.budgets import Cost, DeviceBudget
+from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 
 _COLUMNS = {
     "traces": ("trace", "path", "rank", "world_size", "events", "wall_ns", "steps", "error"),

@@ -17,6 +17,7 @@ from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.blocking import waits_from
+from overhead_lens.traces.budgets import DeviceBudget, ThreadBudget, TraceStep
 from overhead_lens.traces.collectives.analysis import collective_costs, collective_rows, described_collectives
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.columns import where
@@ -46,7 +47,7 @@ from overhead_lens.traces.launches import link, queue_depth
 from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
-from overhead_lens.traces.model import DeviceBudget, OverTime, ThreadBudget, TraceAnalysis, TraceStep, Window
+from overhead_lens.traces.model import OverTime, TraceAnalysis
 from overhead_lens.traces.modules.analysis import DividedThread, module_budgets
 from overhead_lens.traces.modules.calls import CALL_COLUMNS, module_calls
 from overhead_lens.traces.modules.model import ModuleBudgets
@@ -54,6 +55,7 @@ from overhead_lens.traces.modules.scopes import Scopes, scopes
 from overhead_lens.traces.over_time import over_time
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 from overhead_lens.traces.sequences.analysis import Repeated, sequences
+from overhead_lens.traces.window import Window
 
 
 def analyze_trace(
@@ -283,6 +285,7 @@ class Analyzer:
             self._waits_from_ns,
             self.module_scopes,
             self._kernel_ns,
+            analysis.memory,
             analysis,
         )
 

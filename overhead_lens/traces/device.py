@@ -23,12 +23,12 @@ from overhead_lens.readers.kineto.event import COPY_CATEGORIES
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, BLAMED_AS, QUEUE
+from overhead_lens.traces.budgets import DeviceBudget, Kinds, Launches
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import threads_of
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import Union, cut, groups, union
 from overhead_lens.traces.launches import Linked, launch_statistics
-from overhead_lens.traces.model import DeviceBudget, Kinds, Launches
 from overhead_lens.traces.timeline import sum_by
 
 KINDS = ("compute", "communication", "copy")

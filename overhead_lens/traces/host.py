@@ -19,8 +19,8 @@ from overhead_lens.taxonomy.native_functions import is_other_package
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing, where
 from overhead_lens.traces.intervals import merged
-from overhead_lens.traces.model import Window
 from overhead_lens.traces.timeline import Nesting, Segments, sweep
+from overhead_lens.traces.window import Window
 
 OPERATORS = frozenset({"cpu_op", "Operator", "operator"})
 _VENDORS = ("cuda", "hip", "xpu", "mtia", "privateuse1")

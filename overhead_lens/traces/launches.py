@@ -9,9 +9,9 @@ import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
+from overhead_lens.traces.budgets import Launches
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import OPERATORS, RUNTIME, threads_of
-from overhead_lens.traces.model import Launches
 from overhead_lens.traces.timeline import Nesting
 
 

@@ -23,7 +23,7 @@ from overhead_lens.readers.recording import read_recording
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.device import COPY
-from overhead_lens.traces.model import Window
+from overhead_lens.traces.window import Window
 from scripts.results import ROOT, Cell, Claim, Column, print_heading, print_row, write_result
 from scripts.validation.peers.environment import hta_python
 

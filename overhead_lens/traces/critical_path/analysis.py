@@ -32,8 +32,8 @@ from overhead_lens.traces.critical_path.model import (
     Slack,
     WindowPath,
 )
-from overhead_lens.traces.model import Window
 from overhead_lens.traces.timeline import sum_by
+from overhead_lens.traces.window import Window
 
 MOST_WINDOWS = 1000
 _MOST_NAMES = 10

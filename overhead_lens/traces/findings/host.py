@@ -148,7 +148,7 @@ def _memory(recorded: Recorded) -> Iterator[Found]:
     when = recorded.spans(calls)
     longest = int(calls[np.argmax(recorded.host.dur_ns[calls])])
     named, place = recorded.of_calls(calls, recorded.host.dur_ns[calls]), recorded.place(longest)
-    growing = [memory for memory in recorded.analysis.memory if memory.grows and memory.device != "cpu"]
+    growing = [memory for memory in recorded.memory if memory.grows and memory.device != "cpu"]
     if growing and growing[0].kept:
         kept = growing[0].kept[0]
         named = (*named, Evidence(kept.operator, kept.blocks, 0, kept.module, kept.line))

@@ -12,6 +12,7 @@ import pandas as pd
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.rules import Attribution
+from overhead_lens.traces.budgets import TraceBudgets
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.device import COPY, DeviceTimeline
 from overhead_lens.traces.findings.model import Evidence, Finding
@@ -19,7 +20,7 @@ from overhead_lens.traces.findings.sentences import sentence
 from overhead_lens.traces.host import Around, HostEvents, distinct
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import NOTHING, Union, cut, joined, union
-from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.traces.memory.model import DeviceMemory
 from overhead_lens.traces.modules.scopes import Scopes
 from overhead_lens.traces.timeline import sum_by
 
@@ -58,6 +59,7 @@ class Recorded:
         waits_from_ns: Per host event the time from which it waits as a copy that holds the host (``traces/blocking.py``).
         scopes: Its modules; None where it names none.
         kernel_ns: Per host event the part of its self time that is estimated to be a kernel on the host.
+        memory: Of devices whose allocations were recorded.
         analysis: The budgets.
     """
 
@@ -68,7 +70,8 @@ class Recorded:
     waits_from_ns: Ints
     scopes: Scopes | None
     kernel_ns: Ints
-    analysis: TraceAnalysis
+    memory: Sequence[DeviceMemory]
+    analysis: TraceBudgets
 
     @property
     def wall_ns(self) -> int:

@@ -15,7 +15,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.memory.blocks import Live, live_memory
 from overhead_lens.traces.memory.context import Contexts, block_kinds
 from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder, MemorySeries, MemoryStep
-from overhead_lens.traces.model import Window
+from overhead_lens.traces.window import Window
 
 DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "privateuse1"}
 """c10's ``DeviceType`` (c10/core/DeviceType.h)."""

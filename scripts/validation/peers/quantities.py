@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from overhead_lens.traces.model import DeviceBudget, TraceAnalysis
+from overhead_lens.traces.budgets import DeviceBudget
+from overhead_lens.traces.model import TraceAnalysis
 from scripts.validation.peers import figures
 from scripts.validation.peers.figures import Figure, nearest_rank
 from scripts.validation.peers.readings import Read
