@@ -20,7 +20,7 @@ from overhead_lens.traces.blocking import waits_from
 from overhead_lens.traces.budgets import DeviceBudget, ThreadBudget, TraceStep
 from overhead_lens.traces.collectives.analysis import collective_costs, collective_rows, described_collectives
 from overhead_lens.traces.collectives.model import Collective
-from overhead_lens.traces.columns import where
+from overhead_lens.traces.columns import joined, where
 from overhead_lens.traces.costs import kernel_costs, kernel_estimate, operator_costs
 from overhead_lens.traces.counters.analysis import Counted, counted
 from overhead_lens.traces.critical_path.analysis import PathAnalysis
@@ -49,11 +49,20 @@ from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
 from overhead_lens.traces.model import OverTime, TraceAnalysis
 from overhead_lens.traces.modules.analysis import DividedThread, module_budgets
-from overhead_lens.traces.modules.calls import CALL_COLUMNS, module_calls
+from overhead_lens.traces.modules.calls import module_calls
 from overhead_lens.traces.modules.model import ModuleBudgets
 from overhead_lens.traces.modules.scopes import Scopes, scopes
 from overhead_lens.traces.over_time import over_time
-from overhead_lens.traces.pieces import Analyzed, TracePieces
+from overhead_lens.traces.pieces import (
+    HOST,
+    IDLE,
+    MEMORY,
+    MODULE_CALLS,
+    QUEUE,
+    REPETITIONS,
+    Analyzed,
+    TracePieces,
+)
 from overhead_lens.traces.sequences.analysis import Repeated, sequences
 from overhead_lens.traces.window import Window
 
@@ -137,18 +146,18 @@ class Analyzer:
             )
             for thread in threads
         ]
-        host = _joined(hosts, ["start_ns", "dur_ns", "category"])
+        host = joined(hosts, {name: HOST[name] for name in ("start_ns", "dur_ns", "category")})
         for place, column in enumerate(("pid", "tid")):
             host.insert(place, column, _repeated([key[place] for key in self.threads], of_piece))
         return TracePieces(
             host,
             self._idle_frame(),
             self._queue_frame(),
-            _joined([life.frame() for life in self.memory], ["device", "start_ns", "live_bytes", "reserved_bytes"]),
-            _joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
+            joined([life.frame() for life in self.memory], MEMORY),
+            joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
             self._module_calls(),
             self._repetitions_frame(),
-            self.paths.frame() if self._asked_for_path else pd.DataFrame(columns=list(PART_COLUMNS)),
+            self.paths.frame() if self._asked_for_path else joined([], PART_COLUMNS),
             self.counted.tracks,
         )
 
@@ -307,7 +316,7 @@ class Analyzer:
 
     def _module_calls(self) -> pd.DataFrame:
         if self.module_scopes is None:
-            return _joined([], ["pid", "tid", *CALL_COLUMNS[1:]])
+            return joined([], MODULE_CALLS)
         calls = module_calls(self.module_scopes, self._host)
         thread = calls.pop("thread").to_numpy()
         for place, column in enumerate(("pid", "tid")):
@@ -324,7 +333,7 @@ class Analyzer:
             blame = np.array(BLAME, dtype=object)[idle.blame[inside]]
             columns = {"device": device.number, "start_ns": start_ns[inside], "dur_ns": dur_ns[inside], "blame": blame}
             frames.append(pd.DataFrame(columns))
-        return _joined(frames, ["device", "start_ns", "dur_ns", "blame"])
+        return joined(frames, IDLE)
 
     def _queue_frame(self) -> pd.DataFrame:
         start_ns = self._events["start_ns"].to_numpy()
@@ -336,14 +345,14 @@ class Analyzer:
             called = np.minimum(start_ns[launches.index.to_numpy()], started)
             times, depth = queue_depth(called, started)
             frames.append(pd.DataFrame({"device": device.number, "start_ns": times, "depth": depth}))
-        return _joined(frames, ["device", "start_ns", "depth"])
+        return joined(frames, QUEUE)
 
     def _repetitions_frame(self) -> pd.DataFrame:
         frames = [
             pd.DataFrame({"sequence": number, "start_ns": one.start_ns, "dur_ns": one.end_ns - one.start_ns})
             for number, one in enumerate(self.repeated)
         ]
-        return _joined(frames, ["sequence", "start_ns", "dur_ns"])
+        return joined(frames, REPETITIONS)
 
 
 def _repeated(names: Sequence[str], of_row: Ints) -> pd.Series[Any]:
@@ -352,11 +361,6 @@ def _repeated(names: Sequence[str], of_row: Ints) -> pd.Series[Any]:
     codes = np.array([distinct.index(name) for name in names], dtype=np.int64)[of_row]
     column: pd.Series[Any] = pd.Series(pd.Categorical.from_codes(codes, pd.Index(distinct, dtype=object)))
     return column
-
-
-def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
-    joined: pd.DataFrame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
-    return joined
 
 
 def step_windows(events: pd.DataFrame) -> list[tuple[int, Window]]:

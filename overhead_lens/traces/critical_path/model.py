@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from overhead_lens.contract import derive
 from overhead_lens.errors import require
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.traces.columns import Columns
 
 LATENCY, GAP, QUEUE, UNEXPLAINED = "launch_latency", "device_gap", "queue", "unexplained"
 
@@ -25,8 +26,11 @@ KINDS = (*HOST_CATEGORIES, *DEVICE_KINDS, LATENCY, GAP, QUEUE, UNEXPLAINED)
 - ``unexplained``: nothing that was recorded says what this stretch was spent on.
 """
 
-PART_COLUMNS = ("step", "start_ns", "dur_ns", "lane", "kind", "name", "operator", "module", "reached_by")
-"""Columns of the frame of all parts: ``step`` is -1 where there are no steps; the others are texts and int64."""
+PART_COLUMNS: Columns = {
+    **dict.fromkeys(("step", "start_ns", "dur_ns"), int),
+    **dict.fromkeys(("lane", "kind", "name", "operator", "module", "reached_by"), str),
+}
+"""Columns of the frame of all parts: ``step`` is -1 where there are no steps."""
 
 
 @dataclass(frozen=True, slots=True)

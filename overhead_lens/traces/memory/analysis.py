@@ -12,6 +12,7 @@ import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
+from overhead_lens.traces.columns import Columns
 from overhead_lens.traces.memory.blocks import Live, live_memory
 from overhead_lens.traces.memory.context import Contexts, block_kinds
 from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder, MemorySeries, MemoryStep
@@ -23,7 +24,9 @@ DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 1
 _MOST_HOLDERS = 20
 _SERIES_POINTS = 240
 
-ALLOCATION_COLUMNS = ["device", "start_ns", "end_ns", "bytes", "kind", "operator", "module", "line"]
+ALLOCATION_COLUMNS: Columns = {
+    "device": str, "start_ns": int, "end_ns": int, "bytes": int, "kind": str, "operator": str, "module": str, "line": str,
+}  # fmt: skip
 
 Steps = Sequence[tuple[int, Window]]
 
@@ -102,7 +105,7 @@ class DeviceLife:
         operator, module, line = self._places()
         columns["operator"], columns["line"] = self._texts(operator, str), self._texts(line, str)
         columns["module"] = self._texts(module, module_name)
-        made: pd.DataFrame = pd.DataFrame(columns)[ALLOCATION_COLUMNS]
+        made: pd.DataFrame = pd.DataFrame(columns)
         return made
 
     def _texts(self, codes: Ints, told: Callable[[str], str]) -> Any:
