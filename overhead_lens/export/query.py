@@ -102,7 +102,7 @@ def _numbered(number: int, table: pa.Table) -> pa.Table:
 
 def _events(analyzed: Analyzed) -> pa.Table:
     events, rank = analyzed.trace.events, analyzed.analysis.rank
-    columns: dict[str, Any] = {"rank": pa.array([rank] * len(events), pa.int64())}
+    columns: dict[str, Any] = {"rank": pa.repeat(pa.scalar(rank, pa.int64()), len(events))}
     columns |= {name: _column(events[name]) for name in events.columns}
     columns["thread"] = _thread_names(analyzed.trace)
     return pa.table(columns)

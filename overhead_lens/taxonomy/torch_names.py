@@ -87,10 +87,8 @@ GRAPH_LAUNCH = "GraphLaunch"
 """Calls of the CUDA and HIP runtimes and drivers, and what they copy (``cuda_runtime_api.h``, ``hip_runtime_api.h``)."""
 
 MODULE_PREFIX = "nn.Module: "
-"""A call of a module (``torch/csrc/autograd/profiler_python.cpp``)."""
-
 FUNCTION = re.compile(r"(?!.*(^|/)torch/)(?!<frozen)(?!<string>)[^:]*\(\d+\): ")
-"""A Python function outside of torch: ``train.py(12): forward``."""
+"""A module's call, and a Python function outside of torch (``torch/csrc/autograd/profiler_python.cpp``)."""
 
 SCOPE = re.compile(rf"\w+::|{COMPILED_REGION_PREFIX}")
 """An operator with its namespace, or a compiled frame."""
@@ -101,7 +99,7 @@ ACCUMULATES = "AccumulateGrad"
 OPTIMIZER_STEP = re.compile(r"Optimizer\.step#")
 ZERO_GRAD = re.compile(r"Optimizer\.zero_grad#|.*: zero_grad$")
 PLAIN_OPTIMIZER_STEP = re.compile(
-    r"Optimizer\.step#(Adam|AdamW|SGD|Adagrad|RMSprop|NAdam|RAdam|Adamax|Adadelta|Rprop|ASGD)\.step$"
+    rf"{OPTIMIZER_STEP.pattern}(Adam|AdamW|SGD|Adagrad|RMSprop|NAdam|RAdam|Adamax|Adadelta|Rprop|ASGD)\.step$"
 )
 """What optimizers record (``torch/optim/optimizer.py``); the last those of torch that can be fused."""
 

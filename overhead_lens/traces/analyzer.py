@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,16 +52,7 @@ from overhead_lens.traces.modules.calls import module_calls
 from overhead_lens.traces.modules.model import ModuleBudgets
 from overhead_lens.traces.modules.scopes import Scopes, scopes
 from overhead_lens.traces.over_time import over_time
-from overhead_lens.traces.pieces import (
-    HOST,
-    IDLE,
-    MEMORY,
-    MODULE_CALLS,
-    QUEUE,
-    REPETITIONS,
-    Analyzed,
-    TracePieces,
-)
+from overhead_lens.traces.pieces import HOST, IDLE, MEMORY, MODULE_CALLS, QUEUE, REPETITIONS, Analyzed, TracePieces
 from overhead_lens.traces.sequences.analysis import Repeated, sequences
 from overhead_lens.traces.window import Window
 
@@ -147,10 +137,8 @@ class Analyzer:
             for thread in threads
         ]
         host = joined(hosts, {name: HOST[name] for name in ("start_ns", "dur_ns", "category")})
-        for place, column in enumerate(("pid", "tid")):
-            host.insert(place, column, _repeated([key[place] for key in self.threads], of_piece))
         return TracePieces(
-            host,
+            _with_thread(host, list(self.threads), of_piece),
             self._idle_frame(),
             self._queue_frame(),
             joined([life.frame() for life in self.memory], MEMORY),
@@ -318,10 +306,7 @@ class Analyzer:
         if self.module_scopes is None:
             return joined([], MODULE_CALLS)
         calls = module_calls(self.module_scopes, self._host)
-        thread = calls.pop("thread").to_numpy()
-        for place, column in enumerate(("pid", "tid")):
-            calls.insert(place, column, _repeated([key[place] for key in self._host.threads], thread))
-        return calls
+        return _with_thread(calls, self._host.threads, calls.pop("thread").to_numpy())
 
     def _idle_frame(self) -> pd.DataFrame:
         frames = []
@@ -355,12 +340,14 @@ class Analyzer:
         return joined(frames, REPETITIONS)
 
 
-def _repeated(names: Sequence[str], of_row: Ints) -> pd.Series[Any]:
-    """A column that names a thread in each row, made at once: pandas cannot join names that are no text that encodes."""
-    distinct = list(dict.fromkeys(names))
-    codes = np.array([distinct.index(name) for name in names], dtype=np.int64)[of_row]
-    column: pd.Series[Any] = pd.Series(pd.Categorical.from_codes(codes, pd.Index(distinct, dtype=object)))
-    return column
+def _with_thread(frame: pd.DataFrame, threads: Sequence[tuple[str, str]], of_row: Ints) -> pd.DataFrame:
+    """A frame with ``pid`` and ``tid`` in front: categories, as pandas cannot join names that are no text that encodes."""
+    for place, column in enumerate(("pid", "tid")):
+        names = [thread[place] for thread in threads]
+        distinct = list(dict.fromkeys(names))
+        codes = np.array([distinct.index(name) for name in names], dtype=np.int64)[of_row]
+        frame.insert(place, column, pd.Categorical.from_codes(codes, pd.Index(distinct, dtype=object)))
+    return frame
 
 
 def step_windows(events: pd.DataFrame) -> list[tuple[int, Window]]:

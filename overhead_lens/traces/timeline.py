@@ -157,11 +157,6 @@ class Nesting:
         return above > 0
 
 
-def parents(start_ns: Ints, dur_ns: Ints) -> Ints:
-    """The open event that started last before each event, -1 for none: int64, shape ``(n,)``."""
-    return Nesting(start_ns, dur_ns).parent
-
-
 def _sweep(
     starts: _Input,
     ends: _Input,

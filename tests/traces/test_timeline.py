@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.traces.timeline import Nesting, Segments, parents, sum_by, sweep
+from overhead_lens.traces.timeline import Nesting, Segments, sum_by, sweep
 
 
 def drawn(*rows: str) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +63,7 @@ def test_parents() -> None:
         "     [-)  ",
         "          [)",
     )
-    assert parents(starts, durations).tolist() == [-1, 0, 1, 0, -1]
+    assert Nesting(starts, durations).parent.tolist() == [-1, 0, 1, 0, -1]
 
 
 def nearest(marked: str, *rows: str) -> tuple[list[int], list[int]]:

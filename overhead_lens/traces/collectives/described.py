@@ -29,7 +29,7 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.collectives.definitions import element_bytes, kind_of, size_in_elements
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import HOST_EVENTS, threads_of
-from overhead_lens.traces.timeline import parents
+from overhead_lens.traces.timeline import Nesting
 
 GROUP_KEYS = ("Process Group Name", "Process Group Ranks")
 _BASE = {"c10d::_allgather_base_", "c10d::_reduce_scatter_base_", "c10d::alltoall_base_"}
@@ -105,7 +105,7 @@ def _calls(trace: Trace, launch: Ints) -> list[list[int]]:
     chains: dict[int, list[int]] = {}
     for code in np.unique(thread[len(calls) :]):
         mine = np.concatenate((calls, distinct))[thread == code]
-        parent = parents(start_ns[mine], dur_ns[mine])
+        parent = Nesting(start_ns[mine], dur_ns[mine]).parent
         for at in np.flatnonzero(np.isin(mine, distinct)).tolist():
             chains[int(mine[at])] = _chain(parent, mine, at, is_call)
     return [chains[row] for row in launch.tolist()]
