@@ -12,69 +12,46 @@ from pathlib import Path
 from threading import Event
 from typing import Any, TypeAlias
 
-import msgspec
-
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown
-from overhead_lens.captures.directory import (
-    Kind,
-    damaged,
-    read_capture,
-    recording_directory,
-    release_directory,
-    schema_of,
-)
-from overhead_lens.comparison.difference import compare_budgets, differences
+from overhead_lens.captures.directory import recording_directory, release_directory
+from overhead_lens.captures.files import DELTA
+from overhead_lens.comparison.difference import compare_budgets
 from overhead_lens.comparison.model import Delta
+from overhead_lens.directories import load_directory
 from overhead_lens.documents.delta import delta_document
 from overhead_lens.errors import UsageError
 from overhead_lens.machine.process import IN_WORKER
-from overhead_lens.machine.request import QUICK, STANDARD, Effort, Listener, Request
+from overhead_lens.machine.request import CAPTURES, QUICK, STANDARD, Effort, Listener, Request
 from overhead_lens.readers.recording import read_recording
 from overhead_lens.recorder.fresh import NotFreshError, check_state, pickled, target_of
 from overhead_lens.recorder.here import record_here
-from overhead_lens.recorder.paired import SIDES, paired_effort, record_pair
+from overhead_lens.recorder.paired import paired_effort, record_pair
 from overhead_lens.recorder.single import record
 from overhead_lens.scenario import Arguments
-from overhead_lens.stored import budget_of, budgets_of
+from overhead_lens.stored import budget_of, budgets_of, compare_captures
 from overhead_lens.studies.advise.analysis import Advice, advice_of
 from overhead_lens.studies.advise.record import record_advice
-from overhead_lens.studies.advise.stored import ADVICE
 from overhead_lens.studies.attach.analysis import ProcessBudget, process_of
 from overhead_lens.studies.attach.record import AttachRequest, record_process
-from overhead_lens.studies.attach.stored import PROCESS
 from overhead_lens.studies.check.record import record_counts
-from overhead_lens.studies.ladder.analysis import Ladder, ladder_of
-from overhead_lens.studies.ladder.stored import LADDER
-from overhead_lens.studies.run.analysis import RunBudget, run_budget_of
-from overhead_lens.studies.run.job import RunJob, is_job, job_of
-from overhead_lens.studies.run.stored import RUN
-from overhead_lens.studies.sweep.analysis import Sweep, sweep_of
-from overhead_lens.studies.sweep.stored import SWEEP
+from overhead_lens.studies.ladder.analysis import Ladder
+from overhead_lens.studies.run.analysis import RunBudget
+from overhead_lens.studies.run.job import RunJob
+from overhead_lens.studies.sweep.analysis import Sweep
 from overhead_lens.target import Target, name_of
 from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 from overhead_lens.terminal.progress import progress
 from overhead_lens.traces.analyzer import analyze_trace
 from overhead_lens.traces.model import TraceAnalysis
 
-CAPTURES = Path("traces")
 MARGIN_SHARE = 0.01
-DELTA = "delta.json"
 
 _TIMEOUT_S = 300.0
 _COUNTED_FRESH = "instructions are counted in a fresh process"
 
 Comparable: TypeAlias = Breakdown | str | os.PathLike[str]
 Stored: TypeAlias = Advice | Breakdown | ProcessBudget | RunBudget | RunJob | Ladder | Sweep | Delta
-
-
-_STUDIES: Sequence[tuple[Kind[Any], Callable[[Path, Classifier], Stored]]] = (
-    (ADVICE, advice_of),
-    (LADDER, lambda path, _: ladder_of(path)),
-    (SWEEP, lambda path, _: sweep_of(path)),
-    (RUN, run_budget_of),
-    (PROCESS, process_of),
-)
 
 
 def profile(
@@ -288,7 +265,7 @@ def attach(pid: int, seconds: float = 20.0, *, subprocesses: bool = False) -> Pr
     """
     _check_place("attach")
     request = AttachRequest(
-        pid=pid, seconds=seconds, subprocesses=subprocesses, parent=CAPTURES, command=("overhead_lens.attach", str(pid))
+        pid=pid, seconds=seconds, subprocesses=subprocesses, command=("overhead_lens.attach", str(pid))
     )
     with progress(quiet=False) as listener:
         return process_of(record_process(request, Event(), listener), default_classifier())
@@ -305,57 +282,8 @@ def load(path: str | os.PathLike[str]) -> Stored:
         >>> ol.load("traces/reference/eager").subject.name
         'add1'
     """
-    return load_with(Path(path), default_classifier())
-
-
-def load_with(path: Path, classifier: Classifier) -> Stored:
-    """``load`` with rules of one's own."""
-    if path.is_file():
-        raise UsageError(f"{path} is a file, no directory of a capture: `analyze` reads traces")
-    if (path / DELTA).is_file():
-        return compare_captures(path / SIDES[0], path / SIDES[1], classifier, _stored_margin(path), force=True)
-    if is_job(path):
-        return job_of(path, classifier)
-    schema = schema_of(path)
-    for kind, analyzed in _STUDIES:
-        if kind.is_of(schema):
-            return analyzed(path, classifier)
-    return budget_of(path, classifier).breakdown
-
-
-class _Margin(msgspec.Struct, frozen=True):
-    """The margin with which two captures were compared when they were recorded."""
-
-    margin_share: float
-
-
-def _stored_margin(path: Path) -> float:
-    """The margin of the comparison in a directory."""
-    try:
-        return msgspec.json.decode((path / DELTA).read_bytes(), type=_Margin).margin_share
-    except (OSError, msgspec.DecodeError) as error:
-        raise damaged("comparison", path, f"{DELTA}: {error}") from error
-
-
-def compare_captures(
-    base: Path, new: Path, classifier: Classifier, margin_share: float, *, force: bool = False
-) -> Delta:
-    """The difference of two stored captures.
-
-    Args:
-        base, new: Their directories.
-        classifier: Rules.
-        margin_share: Differences within this share of the base's wall time are none.
-        force: Compare captures of different machines, versions or sizes.
-
-    Raises:
-        UsageError: One is not a complete capture, or they differ in more than what is compared.
-    """
-    found = differences(read_capture(base).meta, read_capture(new).meta)
-    if found and not force:
-        raise UsageError(f"the captures differ in {'; '.join(found)}: --force compares them all the same")
-    before, after = budgets_of((base, new), classifier)
-    return compare_budgets(before, after, margin_share)
+    stored: Stored = load_directory(Path(path), default_classifier())
+    return stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,8 +359,6 @@ def _request(target: Target, compiles: bool, effort: Effort, command: str) -> Re
         target=target,
         params={},
         compile_options={} if compiles else None,
-        output=None,
-        parent=CAPTURES,
         timeout_s=_TIMEOUT_S,
         effort=effort,
         command=(f"overhead_lens.{command}", target.text),

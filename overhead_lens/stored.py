@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from overhead_lens.budget.evidence import Evidence
 from overhead_lens.budget.make import Budget, make_budget
-from overhead_lens.captures.directory import Capture, read_capture
+from overhead_lens.budget.model import Breakdown
+from overhead_lens.captures.directory import Capture, damaged, read_capture
+from overhead_lens.captures.files import DELTA
+from overhead_lens.comparison.difference import compare_budgets, differences
+from overhead_lens.comparison.model import Delta
+from overhead_lens.errors import UsageError
 from overhead_lens.instruments.ablation.evidence import read_ablation
 from overhead_lens.instruments.calibration.evidence import read_calibration
 from overhead_lens.instruments.clock.evidence import read_blocks
@@ -18,6 +25,7 @@ from overhead_lens.instruments.peaks.evidence import read_peaks
 from overhead_lens.instruments.samples.evidence import read_samples
 from overhead_lens.instruments.trace.evidence import read_trace
 from overhead_lens.readers.kineto.read import read_trace as read_trace_file
+from overhead_lens.recorder.paired import SIDES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.structure.compare import compare_structure
@@ -35,6 +43,11 @@ def budget_of(path: Path, classifier: Classifier) -> Budget:
     return budget
 
 
+def breakdown_of(path: Path, classifier: Classifier) -> Breakdown:
+    """The budget alone of a stored capture; it raises as ``budget_of`` does."""
+    return budget_of(path, classifier).breakdown
+
+
 def budgets_of(paths: Sequence[Path], classifier: Classifier) -> tuple[Budget, ...]:
     """Analyze stored captures that are compared: what the stacks of all of them say of a function holds for each.
 
@@ -45,6 +58,46 @@ def budgets_of(paths: Sequence[Path], classifier: Classifier) -> tuple[Budget, .
     found = [evidence_of(read_capture(path)) for path in paths]
     fitted = classifier.fitted(stack for evidence in found for stack in evidence.stacks)
     return tuple(make_budget(evidence, fitted) for evidence in found)
+
+
+def compare_captures(
+    base: Path, new: Path, classifier: Classifier, margin_share: float, *, force: bool = False
+) -> Delta:
+    """The difference of two stored captures.
+
+    Args:
+        base, new: Their directories.
+        classifier: Rules.
+        margin_share: Differences within this share of the base's wall time are none.
+        force: Compare captures of different machines, versions or sizes.
+
+    Raises:
+        UsageError: One is not a complete capture, or they differ in more than what is compared.
+    """
+    found = differences(read_capture(base).meta, read_capture(new).meta)
+    if found and not force:
+        raise UsageError(f"the captures differ in {'; '.join(found)}: --force compares them all the same")
+    before, after = budgets_of((base, new), classifier)
+    return compare_budgets(before, after, margin_share)
+
+
+class _Margin(msgspec.Struct, frozen=True):
+    """The margin with which two captures were compared when they were recorded."""
+
+    margin_share: float
+
+
+def comparison_of(path: Path, classifier: Classifier) -> Delta:
+    """The difference of two captures that were recorded in turns into a directory, by the margin of then.
+
+    Raises:
+        UsageError: It is damaged.
+    """
+    try:
+        margin_share = msgspec.json.decode((path / DELTA).read_bytes(), type=_Margin).margin_share
+    except (OSError, msgspec.DecodeError) as error:
+        raise damaged("comparison", path, f"{DELTA}: {error}") from error
+    return compare_captures(path / SIDES[0], path / SIDES[1], classifier, margin_share, force=True)
 
 
 def compare_traces(base: Path, new: Path, classifier: Classifier) -> StructureDelta:

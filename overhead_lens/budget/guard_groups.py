@@ -13,7 +13,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from overhead_lens.budget.model import Guard, GuardGroup
+from overhead_lens.budget.model import GroupedBy, Guard, GuardGroup
 from overhead_lens.instruments.guards.evidence import INBUILT, Guards, Leaf
 
 PYTHON = "LAMBDA_GUARD"
@@ -43,7 +43,11 @@ def guard_groups(recorded: Guards, guards: Sequence[Guard]) -> tuple[GuardGroup,
     if not recorded.guards:
         return ()
     sampled = {guard.guard.partition(" ")[0]: guard.sampled_ns for guard in guards}
-    ways: Mapping[str, Callable[[Leaf], str]] = {"kind": lambda leaf: leaf.type, "place": _place, "module": _module}
+    ways: Mapping[GroupedBy, Callable[[Leaf], str]] = {
+        "kind": lambda leaf: leaf.type,
+        "place": _place,
+        "module": _module,
+    }
     groups = [group for by, name in ways.items() for group in _grouped(by, recorded.guards, name, sampled)]
     return (*groups, *_layers(recorded.guards, sampled), *_filtered(recorded.guards, sampled))
 
@@ -101,7 +105,7 @@ def _filtered(leaves: Sequence[Leaf], sampled: Mapping[str, float | None]) -> It
 
 
 def _grouped(
-    by: str, leaves: Sequence[Leaf], name: Callable[[Leaf], str], sampled: Mapping[str, float | None]
+    by: GroupedBy, leaves: Sequence[Leaf], name: Callable[[Leaf], str], sampled: Mapping[str, float | None]
 ) -> list[GuardGroup]:
     found: defaultdict[str, list[Leaf]] = defaultdict(list)
     for leaf in leaves:
@@ -110,8 +114,8 @@ def _grouped(
     return sorted(groups, key=lambda group: (-(group.sampled_ns or 0.0), -group.warm_ns, group.name))
 
 
-def _group(by: str, name: str, leaves: Sequence[Leaf], sampled: Mapping[str, float | None]) -> GuardGroup:
+def _group(by: GroupedBy, name: str, leaves: Sequence[Leaf], sampled: Mapping[str, float | None]) -> GuardGroup:
     times = [sampled.get(leaf.type) for leaf in leaves]
     known = [ns for ns in times if ns is not None]
     warm_ns = sum(max(0.0, statistics.median(leaf.warm_ns)) for leaf in leaves if leaf.warm_ns)
-    return GuardGroup(by, name, len(leaves), sum(known) if known else None, warm_ns)
+    return GuardGroup(by, name, len(leaves), sum(known) if known else None, warm_ns, 0)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from overhead_lens.contract import Ratio, Rounded, Tenths, TenthsInterval, Thousandths, Whole
 from overhead_lens.errors import require
 from overhead_lens.instruments.peaks.evidence import Peaks
 from overhead_lens.result import Result
@@ -20,23 +21,19 @@ from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
 
 Bound = Literal["upper", "lower"]
+GroupedBy = Literal["kind", "place", "module", "layer", "filter"]
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The least time of a call's work at the machine's measured peaks.
+    """The least that the work takes at the machine's peaks: ns per call, what binds it and in which memory level."""
 
-    Attributes:
-        bound: The peak that binds: ``arithmetic`` or ``memory``.
-        level: The memory level that holds the call's bytes: ``L2``, ``DRAM``, ``device memory``.
-        flops_per_s, bytes_per_s: Rates of a call at the floor; the measured peak for the bound.
-    """
-
-    ns: float
-    bound: str
-    level: str
-    flops_per_s: float
-    bytes_per_s: float
+    ns: Thousandths
+    bound: str  # ``arithmetic`` or ``memory``.
+    level: str  # ``L2``, ``DRAM``, ``device memory``.
+    # Rates of a call at the floor; the measured peak for the bound.
+    flops_per_s: Annotated[float, Rounded(None)]
+    bytes_per_s: Annotated[float, Rounded(None)]
 
     def __post_init__(self) -> None:
         require(self.ns > 0, "a floor of no time")
@@ -69,21 +66,13 @@ class Wall(Measured):
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """How the evidence adds up.
+    """How the evidence adds up, ns per call; ``trace_bare_ns`` is the bare call in the traced process."""
 
-    Attributes:
-        sum_ns: Sum of the host categories.
-        residual_ns: Wall time less that sum; 0 by construction.
-        trace_sum_ns: Wall time by torch.profiler's corrected events; None without a trace.
-        trace_residual_share: (trace_sum_ns - wall) / wall.
-        trace_bare_ns: Bare wall time in the trace's own process; processes differ.
-    """
-
-    sum_ns: int
-    residual_ns: int
-    trace_sum_ns: int | None
-    trace_residual_share: float | None
-    trace_bare_ns: int | None
+    sum_ns: Whole
+    residual_ns: Whole  # 0 by construction.
+    trace_sum_ns: Whole | None  # Wall time by torch.profiler's corrected events.
+    trace_residual_share: Ratio | None  # (trace_sum_ns - wall) / wall.
+    trace_bare_ns: Whole | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,33 +118,24 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class GuardGroup:
-    """Guards put together, without the walk of their tree.
+    """Guards put together ``by`` kind, place, module, layer (each of ``layers``) or filter (what it leaves out), ns."""
 
-    Attributes:
-        by: ``kind``; ``place`` (``root`` of the tree, ``inside``, ``python``: a Python function is called at each check);
-            ``module``; ``layer``: what each of several numbered modules costs; ``filter``: what a ready filter of torch.compiler
-            leaves out.
-        count: Guards; of a layer the mean.
-        sampled_ns: Time in the call by samples; None without samples.
-        warm_ns: Sum of the checks with warm caches.
-        layers: How many there are; 0 but for a layer.
-    """
-
-    by: str
+    # A place is ``root`` of the tree, ``inside`` or ``python``: a Python function is called at each check.
+    by: GroupedBy
     name: str
-    count: int
-    sampled_ns: float | None
-    warm_ns: float
-    layers: int = 0
+    count: int  # Of a layer the mean.
+    sampled_ns: Tenths | None  # Time in the call by samples.
+    warm_ns: Tenths  # Sum of the checks with warm caches, without the walk of their tree.
+    layers: int  # 0 but for a layer.
 
 
 @dataclass(frozen=True, slots=True)
 class GuardTree:
-    """Time of a check of the whole guard tree, with warm and flushed caches."""
+    """A check of the whole guard tree, ns."""
 
-    warm_ns: float
-    warm_ci95_ns: Interval
-    cold_ns: float | None
+    warm_ns: Tenths
+    warm_ci95_ns: TenthsInterval
+    cold_ns: Tenths | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from overhead_lens.stats.values import Floats, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.rules import Attribution
-from overhead_lens.traces.timeline import parents, sweep
+from overhead_lens.traces.timeline import Nesting, sweep
 
 LOOP_EVENT = "measured_loop"
 
@@ -82,7 +82,7 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
         taken_ns = timing.traced_wall_ns - timing.bare_wall_ns - faults_ns
         costs = uniform_costs(max(0.0, taken_ns) / max(1, len(host)))
     start, dur = host["start_ns"].to_numpy(), host["dur_ns"].to_numpy()
-    segments, parent = sweep(start, dur, window), parents(start, dur)
+    segments, parent = sweep(start, dur, window), Nesting(start, dur).parent
     attributed = [classifier.classify_event(*event) for event in zip(host["name"], host["cat"], strict=True)]
     classes, self_ns = _event_classes(host, parent), segments.self_ns(len(host))
     stack_distance = rms_stack_distance(host["name"].tolist())

@@ -192,9 +192,9 @@ def read_capture(path: Path) -> Capture:
     Raises:
         UsageError: It is no complete, sound capture of a known schema.
     """
-    study = _OF_A_STUDY.fullmatch(str(schema_of(path)))
+    study = study_of(path)
     if study is not None:
-        raise UsageError(f"{path} is a {study[1]}, not the capture of a call; `overhead-lens report` shows it")
+        raise UsageError(f"{path} is a {study}, not the capture of a call; `overhead-lens report` shows it")
     return Capture(path, read_meta(path, CAPTURE))
 
 
@@ -233,6 +233,12 @@ def schema_of(path: Path) -> object:
     except (OSError, ValueError, RecursionError):
         return None
     return meta.get("schema") if isinstance(meta, dict) else None
+
+
+def study_of(path: Path) -> str | None:
+    """The name of the study that wrote a directory; None for the capture of a call, and for what is no capture."""
+    study = _OF_A_STUDY.fullmatch(str(schema_of(path)))
+    return None if study is None else study[1]
 
 
 def _placed(message: str, place: str) -> str:

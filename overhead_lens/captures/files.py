@@ -29,4 +29,7 @@ ABLATION = "ablation.parquet"
 CALIBRATION = "calibration.json"
 CALLGRIND = "callgrind.out.gz"
 
+DELTA = "delta.json"
+"""What marks the directory of two captures that were recorded in turns: their difference."""
+
 MARK = ".claimed"

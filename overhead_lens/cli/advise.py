@@ -41,16 +41,15 @@ def advise(
     quiet: Quiet = False,
 ) -> None:
     """Try remedies on a call beside the call as it is, and say which make it faster."""
-    from overhead_lens.captures.directory import read_capture, schema_of
-    from overhead_lens.machine.request import QUICK, STANDARD, Request
+    from overhead_lens.captures.directory import read_capture
+    from overhead_lens.directories import RUN, kind_of
+    from overhead_lens.machine.request import QUICK, STANDARD
     from overhead_lens.report.markdown import advice_markdown
     from overhead_lens.studies.advise.analysis import advice_of
     from overhead_lens.studies.advise.record import record_advice
     from overhead_lens.studies.check.rerun import request_of
     from overhead_lens.studies.run.analysis import run_budget_of
     from overhead_lens.studies.run.missed import real_life
-    from overhead_lens.studies.run.stored import RUN
-    from overhead_lens.target import parse_target
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, append_markdown, show
     from overhead_lens.terminal.progress import progress
@@ -62,23 +61,14 @@ def advise(
     if Path(target).is_dir():
         if options != CallOptions():
             raise UsageError(f"{target} is a capture, which says how it is called: leave the other options out")
-        if RUN.is_of(schema_of(Path(target))):
+        if kind_of(Path(target)) == RUN:
             show(real_life(run_budget_of(Path(target), classifier)), Format(json_, html, classifier))
             return
         request = replace(
             request_of(read_capture(Path(target)), None, output, timeout), effort=effort, instructions=False
         )
     else:
-        request = Request(
-            target=parse_target(target, options.inputs),
-            params=options.params,
-            compile_options=options.compile_options,
-            output=output,
-            parent=Path("traces"),
-            timeout_s=timeout,
-            effort=effort,
-            command=("overhead-lens", *sys.argv[1:]),
-        )
+        request = options.request(target, timeout, effort, output)
     with progress(quiet=quiet) as screen:
         path = record_advice(request, remedies, classifier, screen)
         screen.step("analyzing")

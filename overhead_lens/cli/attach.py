@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,7 +43,8 @@ def attach(
     quiet: Quiet = False,
 ) -> None:
     """Watch a running process and print where the time of its threads goes; Ctrl-C ends the watch early."""
-    from overhead_lens.export.process import draw_process
+    from overhead_lens.captures.files import PERFETTO
+    from overhead_lens.export.process import write_process_perfetto
     from overhead_lens.studies.attach.analysis import process_of
     from overhead_lens.studies.attach.record import AttachRequest, record_process
     from overhead_lens.taxonomy.classifier import default_classifier
@@ -63,8 +65,6 @@ def attach(
         rate_hz=rate,
         subprocesses=subprocesses,
         output=output,
-        parent=Path("traces"),
-        command=("overhead-lens", *sys.argv[1:]),
     )
     with until_interrupted() as interrupted:
         if top:
@@ -74,7 +74,8 @@ def attach(
             path = record_process(request, interrupted, listener)
             listener.step("analyzing")
             budget = process_of(path, classifier)
-    show_drawn(budget, Format(json_, html, classifier), lambda: draw_process(path, classifier), "capture")
+    drawn = partial(write_process_perfetto, path, path / PERFETTO, classifier)
+    show_drawn(budget, Format(json_, html, classifier), drawn, "capture")
 
 
 def _refresh(request: AttachRequest, classifier: Classifier, interrupted: Event) -> None:

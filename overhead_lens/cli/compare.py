@@ -95,12 +95,9 @@ def _requests(
     timeout_s: float,
 ) -> tuple[Request, Request]:
     """What is measured of either side; a revision is checked out as long as ``stack`` is open."""
-    from overhead_lens.api import CAPTURES
     from overhead_lens.machine.interpreter import find_interpreter
-    from overhead_lens.machine.request import Request
     from overhead_lens.machine.revision import checked_out
     from overhead_lens.recorder.paired import paired_effort
-    from overhead_lens.target import parse_target
 
     sides = [(target, own.over(options)) for target, own in map(parse_side, texts)]
     effort = paired_effort(compiles=any(call.compile_options is not None for _, call in sides))
@@ -108,20 +105,9 @@ def _requests(
     revisions = by_side("--rev", rev)
     requests = []
     for name, (target, call) in zip(SIDES, sides, strict=True):
-        subject = parse_target(target, call.inputs)
+        request = call.request(target, timeout_s, replace(effort, processes=rounds or effort.processes))
         if name in revisions:
-            subject = stack.enter_context(checked_out(subject, revisions[name]))
-        request = Request(
-            target=subject,
-            params=call.params,
-            compile_options=call.compile_options,
-            output=None,
-            parent=CAPTURES,
-            timeout_s=timeout_s,
-            effort=replace(effort, processes=rounds or effort.processes),
-            command=("overhead-lens", *sys.argv[1:]),
-            python=interpreters.get(name, sys.executable),
-        )
-        requests.append(request)
+            request = replace(request, target=stack.enter_context(checked_out(request.target, revisions[name])))
+        requests.append(replace(request, python=interpreters.get(name, sys.executable)))
     base, new = requests
     return base, new

@@ -29,40 +29,20 @@ def diff(
     json_: Annotated[bool, json_option("difference")] = False,
 ) -> None:
     """Compare two captures or runs; exit 1 when the new one is slower. Of traces or watched processes: what changed."""
-    from overhead_lens.api import compare_captures
-    from overhead_lens.captures.directory import schema_of
-    from overhead_lens.comparison.model import Delta
+    from overhead_lens.directories import compare_directories
     from overhead_lens.stored import compare_traces
-    from overhead_lens.studies.attach.analysis import process_of
-    from overhead_lens.studies.attach.delta import compare_processes
-    from overhead_lens.studies.attach.stored import PROCESS
-    from overhead_lens.studies.run.analysis import run_budget_of
-    from overhead_lens.studies.run.delta import RunDelta, compare_runs
-    from overhead_lens.studies.run.stored import RUN
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
 
     classifier = default_classifier(rules)
-    form = Format(json_, html, classifier)
-    if base.is_file() and new.is_file():
-        show(compare_traces(base, new, classifier), form)
-        return
-    if base.is_file() or new.is_file():
+    if base.is_file() != new.is_file():
         raise UsageError("a trace compares with a trace, a capture with a capture")
-    schemas = [schema_of(path) for path in (base, new)]
-    for kind in (PROCESS, RUN):
-        if len({kind.is_of(schema) for schema in schemas}) > 1:
-            raise UsageError(
-                "a watched process compares with a watched process, a run with a run, a capture with a capture"
-            )
-    if PROCESS.is_of(schemas[0]):
-        show(compare_processes(process_of(base, classifier), process_of(new, classifier), margin / 100), form)
-        return
-    delta: Delta | RunDelta
-    if RUN.is_of(schemas[0]):
-        delta = compare_runs(run_budget_of(base, classifier), run_budget_of(new, classifier), margin / 100)
-    else:
-        delta = compare_captures(base, new, classifier, margin / 100, force=force)
-    show(delta, form)
-    if delta.verdict == "slower":
+    delta = (
+        compare_traces(base, new, classifier)
+        if base.is_file()
+        else compare_directories(base, new, classifier, margin / 100, force=force)
+    )
+    show(delta, Format(json_, html, classifier))
+    # Traces and watched processes say what changed, and not whether it became slower.
+    if getattr(delta, "verdict", None) == "slower":
         raise typer.Exit(EXIT_REGRESSION)

@@ -20,10 +20,10 @@ from overhead_lens.terminal.arguments import (
     Target,
     Timeout,
     assignments,
-    compile_options,
     directory_option,
     json_option,
 )
+from overhead_lens.terminal.call import CallOptions
 
 PICTURE = "waterfall.svg"
 
@@ -42,26 +42,17 @@ def ladder(
     quiet: Quiet = False,
 ) -> None:
     """Time a call with one thing after another left out: guards, eval frame, allocation, wrapper."""
-    from overhead_lens.machine.request import QUICK, STANDARD, Request
+    from overhead_lens.machine.request import QUICK, STANDARD
     from overhead_lens.report.pictures.ladder import draw_ladder
     from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
     from overhead_lens.studies.ladder.record import record_ladder
-    from overhead_lens.target import parse_target
     from overhead_lens.terminal.output import Format, show_drawn
     from overhead_lens.terminal.progress import progress
 
     if sys.platform == "win32":
         raise UsageError("ladder measures on Linux and macOS only; ladders made there can be read here")
-    request = Request(
-        target=parse_target(target, inputs),
-        params=assignments(param or [], device),
-        compile_options=compile_options(compile_=True, mode=mode) or {},
-        output=output,
-        parent=Path("traces"),
-        timeout_s=timeout,
-        effort=QUICK if quick else STANDARD,
-        command=("overhead-lens", *sys.argv[1:]),
-    )
+    options = CallOptions(inputs, True, mode, assignments(param or [], device))
+    request = options.request(target, timeout, QUICK if quick else STANDARD, output)
     with progress(quiet=quiet) as listener:
         path = record_ladder(request, list(RUNGS), listener)
         measured = ladder_of(path)

@@ -147,26 +147,14 @@ def _drawn(target: Path, picture: Path) -> Path | None:
 
 
 def _draw_directory(target: Path, picture: Path) -> None:
-    from overhead_lens.captures.directory import schema_of
-    from overhead_lens.export.capture import write_capture
-    from overhead_lens.export.perfetto.run import write_run_perfetto
-    from overhead_lens.export.process import write_process_perfetto
-    from overhead_lens.stored import budget_of
-    from overhead_lens.studies.attach.stored import PROCESS
-    from overhead_lens.studies.run.job import RANK, is_job
-    from overhead_lens.studies.run.stored import RUN
+    from overhead_lens.directories import JOB, export_directory, kind_of
+    from overhead_lens.studies.run.job import RANK
     from overhead_lens.taxonomy.classifier import default_classifier
 
-    classifier = default_classifier()
-    if is_job(target):
+    if kind_of(target) == JOB:
         ranks = sorted(rank.name for rank in target.glob(f"{RANK}*"))
         raise UsageError(f"{target} holds the {len(ranks)} ranks of a job: open one of them, {target / ranks[0]}")
-    if PROCESS.is_of(schema_of(target)):
-        write_process_perfetto(target, picture, classifier)
-    elif RUN.is_of(schema_of(target)):
-        write_run_perfetto(target, picture, classifier)
-    else:
-        write_capture(target, picture, budget_of(target, classifier).breakdown, classifier)
+    export_directory(target, picture, "perfetto", default_classifier())
 
 
 def _beginning(path: Path, size: int = 4096) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,9 +59,8 @@ def profile(
     quiet: Quiet = False,
 ) -> None:
     """Measure a scenario or a plain function and print where its time goes."""
-    from overhead_lens.machine.request import QUICK, STANDARD, Request
+    from overhead_lens.machine.request import QUICK, STANDARD
     from overhead_lens.recorder.single import record
-    from overhead_lens.target import parse_target
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.progress import progress
     from overhead_lens.terminal.refine import MOST_PROCESSES, Refining, ending_early, parse_share
@@ -69,17 +69,8 @@ def profile(
         raise UsageError("profile measures on Linux and macOS only; captures made there can be read here")
     classifier = default_classifier(rules)
     until_share = None if until is None else parse_share(until)
-    request = Request(
-        target=parse_target(target, options.inputs),
-        params=options.params,
-        compile_options=options.compile_options,
-        output=output,
-        parent=Path("traces"),
-        timeout_s=timeout,
-        effort=QUICK if quick else STANDARD,
-        command=("overhead-lens", *sys.argv[1:]),
-        instructions=instructions,
-    )
+    request = options.request(target, timeout, QUICK if quick else STANDARD, output)
+    request = replace(request, instructions=instructions)
     if cold is not None:
         if until is not None or instructions:
             raise UsageError("--cold measures two sides in turns: leave --until and --instructions out")
@@ -114,8 +105,6 @@ def _compare_with_cold(
     request: Request, displaced_bytes: int, form: Format, classifier: Classifier, *, quiet: bool
 ) -> None:
     """Measure the call in a hot loop and with displaced caches, in turns; a cold call is slower, which is no failure."""
-    from dataclasses import replace
-
     from overhead_lens.api import measure_pair
     from overhead_lens.comparison.difference import MARGIN_SHARE
     from overhead_lens.export.capture import draw

@@ -24,9 +24,9 @@ def report(
     json_: Annotated[bool, json_option("budget")] = False,
 ) -> None:
     """Print what a stored directory holds: a call, a run, a watched process, advice, a ladder, a sweep or a comparison."""
-    from overhead_lens.api import load_with
+    from overhead_lens.directories import load_directory
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
 
     classifier = default_classifier(rules)
-    show(load_with(capture, classifier), Format(json_, html, classifier))
+    show(load_directory(capture, classifier), Format(json_, html, classifier))

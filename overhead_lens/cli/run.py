@@ -39,6 +39,7 @@ def run(
     The report goes to stderr when the program has ended; with --output it goes into that directory instead. The exit code is the
     program's.
     """
+    from overhead_lens.machine.request import CAPTURES
     from overhead_lens.report.forms import to_json
     from overhead_lens.studies.run.analysis import run_budget_of
     from overhead_lens.studies.run.record import Program, record_run
@@ -50,7 +51,7 @@ def run(
     json_, html = (_file_of_rank(name, file) for name, file in (("json", json_), ("html", html)))
     program = Program(_checked_command(command or []), _checked(step))
     classifier = default_classifier(rules)
-    path, exit_code = record_run(program, _of_rank(output, program.label), Path("traces"))
+    path, exit_code = record_run(program, _of_rank(output, program.label), CAPTURES)
     budget = run_budget_of(path, classifier)
     if output is None:
         with _alone(path.parent if _rank() else None):

@@ -78,10 +78,8 @@ def sweep(
         # Without this, Dynamo would compile the second size for all sizes.
         compile_options=None if options is None else {"dynamic": False, **options},
         output=output,
-        parent=Path("traces"),
         timeout_s=timeout,
         effort=QUICK if quick else STANDARD,
-        command=("overhead-lens", *sys.argv[1:]),
     )
     with progress(quiet=quiet) as listener:
         folder = record_sweep(request, listener)

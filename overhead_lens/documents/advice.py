@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
+from overhead_lens.contract import ShareOfTime
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
-from overhead_lens.documents.common import Document, Rounded, Row, Tenths, TenthsInterval, fill, json_subject
+from overhead_lens.documents.common import Document, Row, fill, json_subject
 from overhead_lens.studies.advise import analysis
+from overhead_lens.studies.advise.analysis import Saving
 from overhead_lens.subject import Subject
-
-
-class Saving(Row, frozen=True):
-    """The call as it is and with remedies, ns per call; ``delta_ns`` is below 0 where they save time."""
-
-    base_ns: Tenths
-    new_ns: Tenths
-    delta_ns: Tenths
-    ci95_ns: TenthsInterval
-    ratio: Annotated[float, Rounded(4)]
 
 
 class CategoryChange(Row, frozen=True):
@@ -62,7 +54,7 @@ class AdviceDocument(Document, frozen=True, kw_only=True):
     subject: Subject
     base: BreakdownDocument
     verdict: Literal["overhead", "work", "mixed"]
-    overhead_share: Annotated[float, Rounded(5)]
+    overhead_share: ShareOfTime
     sentence: str
     remedies: list[Remedy]
     together: Together | None
@@ -84,8 +76,8 @@ def advice_document(advice: analysis.Advice) -> AdviceDocument:
 
 def _remedy(tried: analysis.TriedRemedy) -> Remedy:
     host: list[Any] = [CategoryChange(category, delta_ns) for category, delta_ns in tried.host]
-    return fill(Remedy, tried, wall=None if tried.wall is None else fill(Saving, tried.wall), host=host)
+    return fill(Remedy, tried, host=host)
 
 
 def _together(together: analysis.Together) -> Together:
-    return Together(list(together.remedies), fill(Saving, together.wall), together.delta.verdict)
+    return Together(list(together.remedies), together.wall, together.delta.verdict)

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
-from overhead_lens.documents.common import Document, Rounded, Row, fill
+from overhead_lens.contract import ShareOfTime
+from overhead_lens.documents.common import Document, Row, fill
 from overhead_lens.documents.modules import Modules, modules_row
 from overhead_lens.taxonomy.host import Frame, HostCategory, Part
 from overhead_lens.traces import model, ranks
+from overhead_lens.traces.batches import Batches
+from overhead_lens.traces.budgets import Cost, DeviceBudget
 from overhead_lens.traces.collectives.model import CollectiveCost
 from overhead_lens.traces.collectives.stragglers import Stragglers
 from overhead_lens.traces.counters.model import Counters
-from overhead_lens.traces.critical_path.model import CriticalPath, PathOverRanks, Share, Slack
+from overhead_lens.traces.critical_path.model import CriticalPath, PathOverRanks
 from overhead_lens.traces.findings.model import Finding
-from overhead_lens.traces.launch_figures.batches import BatchPoint
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch
 from overhead_lens.traces.memory.model import DeviceMemory
-from overhead_lens.traces.model import Cost, Kinds, Launches
 from overhead_lens.traces.ranks import Excess, RankTime, Spread
 from overhead_lens.traces.sequences.model import RepeatedSequence
 
@@ -33,7 +34,7 @@ class Category(Row, frozen=True):
     category: str
     ns: int
     ci95_ns: None
-    share: Annotated[float, Rounded(5)]
+    share: ShareOfTime
     evidence: str
     parts: list[Part]
     top: list[Frame]
@@ -57,20 +58,6 @@ class Thread(Row, frozen=True):
     host: list[Category]
 
 
-class Device(Row, frozen=True):
-    """A device: busy and idle partition its span, ``idle_blame`` the idle time."""
-
-    device: str
-    name: str
-    events: int
-    span_ns: int
-    busy_ns: int
-    idle_ns: int
-    kinds: Kinds
-    idle_blame: dict[str, int]
-    launch: Launches
-
-
 class Step(Row, frozen=True):
     """A ``ProfilerStep#N`` window; its host categories sum to it."""
 
@@ -78,35 +65,10 @@ class Step(Row, frozen=True):
     start_ns: int
     wall_ns: int
     host: list[Category]
-    device: list[Device]
+    device: list[DeviceBudget]
 
 
-class WindowPath(Row, frozen=True):
-    """What decides how long a step takes, or the window where ``step`` is null; ``kinds`` sum to it, ns."""
-
-    step: int | None
-    start_ns: int
-    wall_ns: int
-    length_ns: int
-    unexplained_ns: int
-    kinds: list[Share]
-    operators: list[Share]
-    kernels: list[Share]
-    modules: list[Share]
-    slack: list[Slack]
-    assumed: dict[str, int]
-
-
-class Path(Row, frozen=True):
-    """Critical paths; ``edges`` are dependencies by kind, ``broken`` those that contradict the clocks and were left out."""
-
-    windows: list[WindowPath]
-    edges: dict[str, int]
-    broken: dict[str, int]
-    assumptions: list[str]
-
-
-class Trace(Row, frozen=True, omit_defaults=False):
+class Trace(Row, frozen=True):
     """One trace. ``host`` is the busiest thread's; one that failed has its ``error`` and nothing else.
 
     ``critical_path`` is null where it was not asked for.
@@ -121,7 +83,7 @@ class Trace(Row, frozen=True, omit_defaults=False):
     window: Window | None
     host: list[Category]
     threads: list[Thread]
-    device: list[Device]
+    device: list[DeviceBudget]
     steps: list[Step]
     operators: list[Cost] | UnsetType = UNSET
     kernels: list[Cost] | UnsetType = UNSET
@@ -129,7 +91,7 @@ class Trace(Row, frozen=True, omit_defaults=False):
     modules: Modules | None = None
     collectives: list[CollectiveCost] | UnsetType = UNSET
     counters: Counters | UnsetType = UNSET
-    critical_path: Path | None = None
+    critical_path: CriticalPath | None = None
     findings: list[Finding] | UnsetType = UNSET
     launch_figures: list[DeviceLaunches] | UnsetType = UNSET
     batch: InputBatch | UnsetType | None = UNSET
@@ -154,15 +116,6 @@ class Ranks(Row, frozen=True):
     findings: list[Finding] | UnsetType = UNSET
 
 
-class AtBatches(Row, frozen=True):
-    """Traces of one model by batch size; ``device_bound_from`` is null where the largest is not bound by the device."""
-
-    points: list[BatchPoint]
-    device_bound_from: int | None
-    queued_from: int | None
-    notes: list[str]
-
-
 class AnalysisDocument(Document, frozen=True, kw_only=True):
     """Where the time of recorded traces went, in the order in which they were named; ``ranks`` for several of a job.
 
@@ -172,7 +125,7 @@ class AnalysisDocument(Document, frozen=True, kw_only=True):
     schema: Literal["overhead-lens/analysis/1"] = "overhead-lens/analysis/1"
     traces: list[Trace]
     ranks: Ranks | None = None
-    batches: AtBatches | None = None
+    batches: Batches | None = None
 
 
 def job_document(job: ranks.Job) -> AnalysisDocument:
@@ -192,7 +145,6 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
         Trace,
         result,
         error=None,
-        critical_path=_path(result.critical_path),
         issues={**dict.fromkeys(ISSUES, 0), **result.issues},
         window=fill(Window, result.window, steps=len(result.steps)),
         host=_host(result.host),
@@ -204,10 +156,6 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
             fill(Step, step.window, step=step.step, host=_host(step.host), device=step.devices) for step in result.steps
         ],
     )
-
-
-def _path(path: CriticalPath | None) -> Path | None:
-    return None if path is None else fill(Path, path, windows=[fill(WindowPath, each) for each in path.windows])
 
 
 def _host(host: Sequence[HostCategory]) -> list[Category]:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from overhead_lens.budget import model
-from overhead_lens.budget.model import CompileNote, DeviceKernel, InstructionFrame, InstructionPart
+from overhead_lens.budget.model import (
+    Closure,
+    CompileNote,
+    DeviceKernel,
+    Floor,
+    GuardGroup,
+    GuardTree,
+    InstructionFrame,
+    InstructionPart,
+)
+from overhead_lens.contract import Tenths, TenthsInterval, Thousandths
 from overhead_lens.documents.common import (
     Category,
     Document,
     Interval,
-    Rounded,
     Row,
-    Tenths,
-    TenthsInterval,
     fill,
     json_subject,
 )
@@ -21,19 +28,6 @@ from overhead_lens.subject import Subject
 
 # Functions of a category in instructions; a compiled call has hundreds.
 _TOP = 8
-
-Thousandths = Annotated[float, Rounded(3)]
-Whole = Annotated[float, Rounded(None)]
-
-
-class Floor(Row, frozen=True):
-    """The least that the work takes at the machine's peaks: ns per call, what binds it and in which memory level."""
-
-    ns: Thousandths
-    bound: str
-    level: str
-    flops_per_s: Whole
-    bytes_per_s: Whole
 
 
 class Wall(Row, frozen=True):
@@ -86,16 +80,6 @@ class Device(Row, frozen=True):
     top: list[DeviceKernel]
 
 
-class Closure(Row, frozen=True):
-    """How the evidence adds up, ns per call; ``trace_bare_ns`` is the bare call in the traced process."""
-
-    sum_ns: float
-    residual_ns: float
-    trace_sum_ns: float | None
-    trace_residual_share: Annotated[float | None, Rounded(4)]
-    trace_bare_ns: float | None
-
-
 class CrossCheck(Row, frozen=True):
     """A category as independent instruments see it, ns per call; null where one is blind to it.
 
@@ -140,25 +124,6 @@ class Guard(Row, frozen=True):
     cold_ns: Tenths | None
     sampled_ns: Tenths | None
     cause: str | None
-
-
-class GuardGroup(Row, frozen=True):
-    """Guards put together ``by`` kind, place, module, layer (each of ``layers``) or filter (what it leaves out), ns."""
-
-    by: Literal["kind", "place", "module", "layer", "filter"]
-    name: str
-    count: int
-    sampled_ns: Tenths | None
-    warm_ns: Tenths
-    layers: int
-
-
-class GuardTree(Row, frozen=True):
-    """A check of the whole guard tree, ns."""
-
-    warm_ns: Tenths
-    warm_ci95_ns: TenthsInterval
-    cold_ns: Tenths | None
 
 
 class BreakdownDocument(Document, frozen=True, kw_only=True):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from overhead_lens.contract import Tenths
 from overhead_lens.correction.event_cost import EventCost
-from overhead_lens.documents.common import Document, Row, Tenths, fill
+from overhead_lens.documents.common import Document, Row, fill
 from overhead_lens.recorder.calibrate import Calibrated
 
 

@@ -5,34 +5,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
+from overhead_lens.contract import Rounded, ShareOfTime, TenthsInterval
 from overhead_lens.subject import Subject
 
-
-@dataclass(frozen=True, slots=True)
-class Rounded:
-    """Annotation of a field that is rounded to so many digits; to a whole number for None."""
-
-    digits: int | None
-
-
 Interval = tuple[float, float]
-Tenths = Annotated[float, Rounded(1)]
-TenthsInterval = Annotated[Interval, Rounded(1)]
 
 
 class Row(Struct, frozen=True, forbid_unknown_fields=True):
-    """An object of a document; its constructor rounds the fields that are ``Rounded``."""
-
-    def __post_init__(self) -> None:
-        for name, digits in _rounded_fields(type(self)).items():
-            msgspec.structs.force_setattr(self, name, _rounded(getattr(self, name), digits))
+    """An object of a document that no model is like."""
 
 
 class Document(Row, frozen=True, kw_only=True):
@@ -40,7 +27,7 @@ class Document(Row, frozen=True, kw_only=True):
 
     def to_json(self) -> str:
         """The text, one space for each level."""
-        return json.dumps(msgspec.to_builtins(self), indent=1)
+        return json.dumps(_plain(self), indent=1)
 
 
 class Part(Row, frozen=True):
@@ -63,7 +50,7 @@ class Category(Row, frozen=True):
     category: str
     ns: float
     ci95_ns: TenthsInterval | None
-    share: Annotated[float, Rounded(5)]
+    share: ShareOfTime
     evidence: str
     parts: list[Part]
     top: list[Frame]
@@ -74,8 +61,8 @@ RowType = TypeVar("RowType", bound=Row)
 
 def fill(kind: type[RowType], source: object, **others: Any) -> RowType:
     """A row from the attributes of ``source`` that are called like its fields, and from ``others``."""
-    fields = {name: getattr(source, name) for name in kind.__struct_fields__ if hasattr(source, name)}
-    return msgspec.convert({**fields, **others}, kind, from_attributes=True)
+    own = {name: getattr(source, name) for name in kind.__struct_fields__ if hasattr(source, name)}
+    return msgspec.convert({**own, **others}, kind, from_attributes=True)
 
 
 def json_subject(subject: Subject) -> Subject:
@@ -95,18 +82,28 @@ def _finite(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _plain(value: Any, mark: Rounded | None = None) -> Any:
+    """What JSON holds of a value: Structs and models by their fields, rounded as their annotations say."""
+    if mark is not None and isinstance(value, (int, float)):
+        return round(float(value), mark.digits)
+    kind: type[Any] = type(value)
+    if issubclass(kind, Struct) or is_dataclass(kind):
+        items = ((key, getattr(value, name), its) for name, key, its in _fields(kind))
+        return {key: _plain(each, its) for key, each, its in items if each is not UNSET}
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each, mark) for each in value] if isinstance(value, (list, tuple)) else msgspec.to_builtins(value)
+
+
 @cache
-def _rounded_fields(kind: type[Row]) -> Mapping[str, int | None]:
-    return {
-        name: mark.digits
-        for name, hint in get_type_hints(kind, include_extras=True).items()
-        for option in (hint, *get_args(hint))
-        for mark in getattr(option, "__metadata__", ())
-        if isinstance(mark, Rounded)
-    }
+def _fields(kind: type[Any]) -> list[tuple[str, str, Rounded | None]]:
+    """Name, key and rounding of each field."""
+    names = kind.__struct_fields__ if issubclass(kind, Struct) else tuple(each.name for each in fields(kind))
+    keys = kind.__struct_encode_fields__ if issubclass(kind, Struct) else names
+    hints = get_type_hints(kind, include_extras=True)
+    return [(name, key, _mark(hints[name])) for name, key in zip(names, keys, strict=True)]
 
 
-def _rounded(value: Any, digits: int | None) -> Any:
-    if isinstance(value, tuple):
-        return tuple(round(end, digits) for end in value)
-    return round(value, digits) if isinstance(value, (int, float)) else value
+def _mark(hint: Any) -> Rounded | None:
+    marks = (mark for option in (hint, *get_args(hint)) for mark in getattr(option, "__metadata__", ()))
+    return next((mark for mark in marks if isinstance(mark, Rounded)), None)

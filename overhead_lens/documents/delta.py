@@ -11,8 +11,9 @@ from overhead_lens.comparison import instructions as counting
 from overhead_lens.comparison import model
 from overhead_lens.comparison.factors import KernelSplit
 from overhead_lens.comparison.instructions import InstructionContributor
+from overhead_lens.contract import Ratio, Rounded, ShareOfTime, Tenths, TenthsInterval, Thousandths
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
-from overhead_lens.documents.common import Document, Rounded, Row, Tenths, TenthsInterval, fill
+from overhead_lens.documents.common import Document, Row, fill
 from overhead_lens.studies.check.limits import CountFinding, LimitFinding
 from overhead_lens.studies.check.outcome import TimeOutcome
 
@@ -24,7 +25,7 @@ class WallDelta(Row, frozen=True):
     new_ns: float
     delta_ns: float
     ci95_ns: TenthsInterval
-    ratio: Annotated[float | None, Rounded(4)]
+    ratio: Ratio | None
 
 
 class Move(Row, frozen=True):
@@ -55,9 +56,9 @@ class Factor(Row, frozen=True):
     base_ns: int
     new_ns: int
     delta_ns: int
-    per_unit_ns: Annotated[float, Rounded(3)]
-    share: Annotated[float, Rounded(5)]
-    ratio_without: Annotated[float | None, Rounded(4)]
+    per_unit_ns: Thousandths
+    share: ShareOfTime
+    ratio_without: Ratio | None
     estimate: bool
 
 
@@ -123,7 +124,7 @@ class DeltaDocument(Document, frozen=True, kw_only=True):
     host: list[CategoryDelta]
     blame: list[str]
     sentence: str
-    detectable_share: Annotated[float, Rounded(5)]
+    detectable_share: ShareOfTime
     factors: Factors | None
     instructions: CountDelta | None
     warnings: list[str]

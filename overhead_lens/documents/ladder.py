@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Literal
 
-from overhead_lens.documents.common import Document, Interval, Row, TenthsInterval, fill, json_subject
+from overhead_lens.contract import TenthsInterval
+from overhead_lens.documents.common import Document, Interval, Row, fill, json_subject
 from overhead_lens.studies.ladder import analysis
 from overhead_lens.studies.ladder.analysis import PublishedRung
 from overhead_lens.subject import Subject

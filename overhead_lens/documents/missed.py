@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from overhead_lens.documents.common import Document, Rounded, Row, fill
+from overhead_lens.documents.common import Document, fill
 from overhead_lens.documents.run import RunDocument, run_document
-from overhead_lens.studies.run.missed import RealLife
-
-
-class Figure(Row, frozen=True):
-    """A category, ``category/part`` or ``slow steps``; ``remedy`` and ``how`` are empty where nothing is known against it."""
-
-    figure: str
-    ns: int
-    share: Annotated[float, Rounded(5)]
-    because: str
-    remedy: str
-    how: str
+from overhead_lens.studies.run.missed import Missed, RealLife
 
 
 class MissedDocument(Document, frozen=True, kw_only=True):
@@ -26,7 +15,7 @@ class MissedDocument(Document, frozen=True, kw_only=True):
     schema: Literal["overhead-lens/missed/1"] = "overhead-lens/missed/1"
     run: RunDocument
     median_ns: int | None
-    missed: list[Figure]
+    missed: list[Missed]
     sentence: str
     notes: list[str]
 

@@ -3,23 +3,7 @@
 from __future__ import annotations
 
 from overhead_lens.documents.common import Row, fill
-from overhead_lens.traces.modules.model import Layers, ModuleBudgets
-
-
-class ModuleTimes(Row, frozen=True):
-    """Time of a module: of the busiest thread and of all others by category (no zeros), of device events launched in it."""
-
-    host_ns: int
-    host: dict[str, int]
-    host_backward_ns: int
-    others_ns: int
-    others: dict[str, int]
-    others_backward_ns: int
-    device_ns: int
-    device_forward_ns: int
-    device_backward_ns: int
-    communication_ns: int
-    device_events: int
+from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleTime
 
 
 class Module(Row, frozen=True):
@@ -33,18 +17,8 @@ class Module(Row, frozen=True):
     depth: int
     calls: int
     again: int
-    own: ModuleTimes
-    total: ModuleTimes
-
-
-class OfClass(Row, frozen=True):
-    """All modules of a class; ``total`` counts what is inside another one of the class once."""
-
-    class_name: str
-    instances: int
-    calls: int
-    own: ModuleTimes
-    total: ModuleTimes
+    own: ModuleTime
+    total: ModuleTime
 
 
 class Modules(Row, frozen=True):
@@ -52,9 +26,9 @@ class Modules(Row, frozen=True):
 
     known_from: str
     nodes: list[Module]
-    classes: list[OfClass]
+    classes: list[ModuleClass]
     layers: list[Layers]
-    outside: ModuleTimes
+    outside: ModuleTime
     unlinked_ns: int
     unlinked_events: int
     backward_nodes: int

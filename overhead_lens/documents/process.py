@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from overhead_lens.documents.common import Category, Document, Rounded, Row, fill
+from overhead_lens.contract import Ratio
+from overhead_lens.documents.common import Category, Document, Row, fill
 from overhead_lens.studies.attach import analysis
 
 
@@ -31,7 +32,7 @@ class ProcessDocument(Document, frozen=True, kw_only=True):
     torch: str | None
     duration_ns: int
     samples: int
-    slowdown_share: Annotated[float | None, Rounded(4)]
+    slowdown_share: Ratio | None
     threads: list[Thread]
     warnings: list[str]
     capture: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from typing import Any, cast
 
 import msgspec
@@ -29,6 +30,18 @@ SUMMARIES = {
     "threads": "the difference of two watched processes (`diff --json`)",
 }
 
+# Models that the schemas call by another name.
+_NAMES = {
+    "Batches": "AtBatches",
+    "CriticalPath": "Path",
+    "DeviceBudget": "Device",
+    "Missed": "Figure",
+    "ModuleClass": "OfClass",
+    "ModuleTime": "ModuleTimes",
+    "PhaseTime": "Phase",
+    "SweptPoint": "Point",
+}
+
 
 def document_type(name: str) -> type[Document]:
     """The type of the document of that name."""
@@ -44,7 +57,10 @@ def schema_id(name: str) -> str:
 
 def json_schema(name: str) -> dict[str, Any]:
     """JSON Schema (2020-12) of the document of that name; no object has other keys than it names."""
-    schema = msgspec.json.schema(document_type(name))
+    text = json.dumps(msgspec.json.schema(document_type(name)))
+    for model, called in _NAMES.items():
+        text = text.replace(f'"{model}"', f'"{called}"').replace(f'"#/$defs/{model}"', f'"#/$defs/{called}"')
+    schema = json.loads(text)
     for definition in schema["$defs"].values():
         definition["additionalProperties"] = False
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": schema_id(name), **schema}

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from overhead_lens.contract import TenthsInterval
 from overhead_lens.documents.breakdown import CrossCheck, cross_check
-from overhead_lens.documents.common import Category, Document, Row, TenthsInterval, fill
-from overhead_lens.studies.run.analysis import RunBudget
-
-
-class Steps(Row, frozen=True):
-    """Steps that were seen, those of the warm-up, and the bare ones that set the wall time.
-
-    ``measured`` is 0 where none was bare and all of them set it; ``thread`` is empty for the main thread.
-    """
-
-    found_by: Literal["explicit", "profiler", "optimizer", "module", "loop", "none"]
-    where: str
-    count: int
-    warm_up: int
-    measured: int
-    thread: str
+from overhead_lens.documents.common import Category, Document, Row, fill
+from overhead_lens.studies.run.analysis import RunBudget, Sampling, Steps
+from overhead_lens.studies.run.phases import PhaseTime
+from overhead_lens.studies.run.slowest import Slow
 
 
 class Wall(Row, frozen=True):
@@ -32,21 +21,6 @@ class Wall(Row, frozen=True):
     ns: float
     ci95_ns: TenthsInterval
     interval: Literal["t over blocks", "none"]
-
-
-class Phase(Row, frozen=True):
-    """What the whole run was spent on; the phases sum to its wall."""
-
-    name: Literal["import", "compile", "warm_up", "steps", "other"]
-    wall_ns: int
-
-
-class Sampling(Row, frozen=True):
-    """Stacks inside the steps, and how much longer a sampled step took than a bare one; null without both."""
-
-    rate_hz: int
-    stacks: int
-    step_ratio: float | None
 
 
 class Thread(Row, frozen=True):
@@ -68,14 +42,6 @@ class Region(Row, frozen=True):
     host: list[Category]
 
 
-class Slow(Row, frozen=True):
-    """A step that took more than twice the median, and why."""
-
-    step: int
-    wall_ns: int
-    because: str
-
-
 class RunDocument(Document, frozen=True, kw_only=True):
     """Where the time of a program's steps goes. ``host`` is of the thread with the steps and sums to the wall."""
 
@@ -88,7 +54,7 @@ class RunDocument(Document, frozen=True, kw_only=True):
     host: list[Category]
     threads: list[Thread]
     device: None
-    phases: list[Phase]
+    phases: list[PhaseTime]
     sampling: Sampling
     cross_checks: list[CrossCheck]
     regions: list[Region]

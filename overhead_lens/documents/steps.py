@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from overhead_lens.documents.common import Document, Rounded, fill
+from overhead_lens.contract import ShareOfTime
+from overhead_lens.documents.common import Document, fill
 from overhead_lens.documents.delta import CategoryDelta, WallDelta
 from overhead_lens.documents.run import RunDocument, run_document
 from overhead_lens.studies.run.delta import RunDelta
@@ -18,7 +19,7 @@ class StepsDocument(Document, frozen=True, kw_only=True):
     base: RunDocument
     new: RunDocument
     verdict: str
-    margin_share: Annotated[float, Rounded(5)]
+    margin_share: ShareOfTime
     wall: WallDelta
     host: list[CategoryDelta]
     blame: list[str]

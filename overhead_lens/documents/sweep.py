@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from overhead_lens.documents.common import Document, Interval, Row, fill, finite_interval, json_subject
 from overhead_lens.studies.sweep import analysis
+from overhead_lens.studies.sweep.analysis import SweptPoint
 from overhead_lens.subject import Subject
 
 _MODEL = "overhead_ns + size * element_ns, least squares of relative errors"
@@ -22,19 +23,6 @@ class PublishedLine(Row, frozen=True):
     rate_per_s: float | None
 
 
-class Point(Row, frozen=True):
-    """A size: time per call, ns, and how far the line lies above it, as a share; ``misses`` beyond tolerance and error."""
-
-    params: dict[str, int]
-    size: int
-    ns: float
-    ci95_ns: Interval
-    residual_share: float
-    residual_ci95: Interval
-    published_ns: float | None
-    misses: bool
-
-
 class Variant(Row, frozen=True):
     """A variant's line: overhead, ns, and ns per element; a rate that is infinite is null."""
 
@@ -48,7 +36,7 @@ class Variant(Row, frozen=True):
     fit: str
     worst_share: float
     published: PublishedLine | None
-    points: list[Point]
+    points: list[SweptPoint]
 
 
 class Crossing(Row, frozen=True):

@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from overhead_lens.documents.common import Document, Interval, Rounded, Row, fill
+from overhead_lens.documents.common import Document, fill
 from overhead_lens.documents.process import ProcessDocument, process_document
 from overhead_lens.studies.attach import delta
-
-Share = Annotated[float, Rounded(5)]
-
-
-class ShareDelta(Row, frozen=True):
-    """A category's share of a thread's time in both; ``verdict`` is ``more``, ``less`` or ``same``."""
-
-    category: str
-    base_share: Share
-    new_share: Share
-    delta_share: Share
-    ci95_share: Annotated[Interval, Rounded(5)]
-    verdict: str
-
-
-class ThreadDelta(Row, frozen=True):
-    """Two threads of one name."""
-
-    name: str
-    base_thread: int
-    new_thread: int
-    base_busy_share: Share
-    new_busy_share: Share
-    host: list[ShareDelta]
+from overhead_lens.studies.attach.delta import ThreadDelta
 
 
 class ThreadsDocument(Document, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ UNLINKED = "(no launch in the trace)"
 _WHOLE: Any = pa.int64()
 _SCHEMA = pa.schema(
     [
-        *((name, _WHOLE) for name in ("trace", "node", "parent")),
+        *((name, _WHOLE) for name in ("node", "parent")),
         *((name, pa.string()) for name in ("path", "name", "class")),
         *((name, _WHOLE) for name in ("number", "depth", "calls", "again")),
         *((f"{category}_ns", _WHOLE) for category in HOST_CATEGORIES),
@@ -28,8 +28,8 @@ _SCHEMA = pa.schema(
 )
 
 
-def module_table(number: int, modules: ModuleBudgets | None) -> pa.Table:
-    """A row for each module of trace ``number``, one for what is outside, one for what has no launch; none without modules."""
+def module_table(modules: ModuleBudgets | None) -> pa.Table:
+    """A row for each module, one for what is outside, one for what has no launch; none without modules."""
     if modules is None:
         return _SCHEMA.empty_table()
     rows = [
@@ -51,7 +51,7 @@ def module_table(number: int, modules: ModuleBudgets | None) -> pa.Table:
     rows.append({"path": OUTSIDE, "name": OUTSIDE, **_own(modules.outside), **_total(modules.outside)})
     unlinked = {"device_ns": modules.unlinked_ns, "device_events": modules.unlinked_events}
     rows.append({"path": UNLINKED, "name": UNLINKED, **unlinked, "device_total_ns": modules.unlinked_ns})
-    return pa.Table.from_pylist([{"trace": number, **row} for row in rows], _SCHEMA)
+    return pa.Table.from_pylist(rows, _SCHEMA)
 
 
 def _own(time: ModuleTime) -> dict[str, Any]:

@@ -1,11 +1,7 @@
 """Analyses as parquet tables, for questions over many traces.
 
-- ``traces``: one row per trace: ``trace`` (number), ``path``, ``rank``, ``world_size``, ``events``, ``wall_ns``, ``steps``,
-  ``error`` (null for a sound one);
-- ``budgets``: ``trace``, ``step`` (-1 for the whole window), ``axis`` (``host``, ``device``, ``idle``), ``bearer`` (thread or
-  device), ``name`` (category, kind, blame), ``ns``;
-- ``costs``: ``trace``, ``kind`` (``operator``, ``kernel``), ``name``, ``category``, ``count``, ``self_ns``, ``total_ns``;
-- ``issues``: ``trace``, ``reason``, ``count``.
+Columns: ``_COLUMNS``. ``error`` is null for a sound trace, ``step`` -1 for the whole window; ``axis`` is ``host``, ``device`` or
+``idle``, ``bearer`` a thread or device, ``name`` a category, kind or blame.
 """
 
 from __future__ import annotations
@@ -22,7 +18,8 @@ import pyarrow.parquet as pq
 from overhead_lens.errors import UsageError
 from overhead_lens.export.names import readable
 from overhead_lens.taxonomy.host import HostCategory
-from overhead_lens.traces.model import Cost, DeviceBudget, TraceAnalysis, TraceFailure
+from overhead_lens.traces.budgets import Cost, DeviceBudget
+from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 
 _COLUMNS = {
     "traces": ("trace", "path", "rank", "world_size", "events", "wall_ns", "steps", "error"),

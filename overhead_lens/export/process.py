@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from overhead_lens.captures.files import PERFETTO
+from overhead_lens.errors import UsageError
 from overhead_lens.export.collapsed import write_collapsed
 from overhead_lens.export.lanes.budget import BUDGET
 from overhead_lens.export.lanes.model import Section
@@ -17,12 +17,6 @@ from overhead_lens.readers.py_spy.threads import SampledThread
 from overhead_lens.studies.attach.analysis import make_process
 from overhead_lens.studies.attach.stored import read_process
 from overhead_lens.taxonomy.classifier import Classifier
-
-
-def draw_process(path: Path, classifier: Classifier) -> Path:
-    """Write ``trace.pftrace`` into the capture of a process."""
-    write_process_perfetto(path, path / PERFETTO, classifier)
-    return path / PERFETTO
 
 
 def write_process_perfetto(path: Path, target: Path, classifier: Classifier) -> None:
@@ -43,7 +37,7 @@ def write_process_perfetto(path: Path, target: Path, classifier: Classifier) -> 
     write_picture(target, Picture([Section(lane) for lane in lanes], (0, process.duration_ns), flamegraphs=drawn))
 
 
-def write_process_speedscope(path: Path, target: Path) -> None:
+def write_process_speedscope(path: Path, target: Path, _: Classifier) -> None:
     """Write the capture of a process for speedscope: a profile a thread.
 
     Raises:
@@ -54,14 +48,19 @@ def write_process_speedscope(path: Path, target: Path) -> None:
     write_profiles(target, f"process {meta.pid}", profiles)
 
 
-def write_process_collapsed(path: Path, target: Path) -> None:
+def write_process_collapsed(path: Path, target: Path, _: Classifier) -> None:
     """Write the capture of a process as folded stacks, below a root frame for each thread.
 
     Raises:
         UsageError: The capture is damaged, or the file cannot be written.
     """
-    _, threads = read_process(path)
+    threads = read_process(path)[1]
     write_collapsed(target, [(_title(thread, threads), thread.stacks) for thread in threads])
+
+
+def write_process_chrome(*_: object) -> None:
+    """Refuse: a sampler takes no events."""
+    raise UsageError("a watched process has stacks and no events: export it --to collapsed, perfetto or speedscope")
 
 
 def _title(thread: SampledThread, threads: Sequence[SampledThread]) -> str:

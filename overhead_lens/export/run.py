@@ -14,12 +14,15 @@ from overhead_lens.export.lanes.budget import BUDGET_GROUP, host_slices
 from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.lanes.model import Lane
 from overhead_lens.export.lanes.threads import thread_name
+from overhead_lens.export.perfetto.run import write_run_perfetto
 from overhead_lens.export.speedscope import Profile, write_profiles
 from overhead_lens.readers.kineto.read import read_events
 from overhead_lens.stack import Stack
 from overhead_lens.studies.run.analysis import other_threads, run_budget, step_stacks
 from overhead_lens.studies.run.stored import StoredRun, read_run
 from overhead_lens.taxonomy.classifier import Classifier
+
+__all__ = ["write_run_chrome", "write_run_collapsed", "write_run_perfetto", "write_run_speedscope"]
 
 
 def write_run_chrome(path: Path, target: Path, classifier: Classifier) -> None:
@@ -36,7 +39,7 @@ def write_run_chrome(path: Path, target: Path, classifier: Classifier) -> None:
     write_chrome(target, lane, Drawn(read_events(path / KINETO)))
 
 
-def write_run_collapsed(path: Path, target: Path) -> None:
+def write_run_collapsed(path: Path, target: Path, _: Classifier) -> None:
     """Write the stacks of a run as folded stacks, below a root frame for each thread.
 
     Raises:

@@ -29,8 +29,15 @@ class Effort:
     sampled_every: int = 1
 
 
+CAPTURES = Path("traces")
+
 STANDARD = Effort()
 QUICK = Effort(processes=3, blocks=15, clock_budget_ns=600_000_000, samples_per_process=500)
+
+
+def command_line() -> tuple[str, ...]:
+    """The command line of this process."""
+    return ("overhead-lens", *sys.argv[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +50,17 @@ class Order:
         output: Directory the user named; None for a new one under ``parent``.
         parent: Where new captures go.
         timeout_s: Limit for one step of one worker.
-        command: Command line of the recording.
+        command: Command line of the recording; by default this process's.
     """
 
     target: Target
     params: Mapping[str, str]
     compile_options: Mapping[str, Any] | None
-    output: Path | None
-    parent: Path
     timeout_s: float
+    output: Path | None = None
+    parent: Path = CAPTURES
     effort: Effort = STANDARD
-    command: Sequence[str] = ()
+    command: Sequence[str] = field(default_factory=command_line)
 
     @property
     def compiles(self) -> bool:

@@ -56,6 +56,59 @@ DECODE_STEPS = (
 COLLECTIVE_PREFIXES = ("c10d::", "nccl:")
 """Communication called by the host (``torch/csrc/distributed/c10d``)."""
 
+COLLECTIVE_ARGUMENTS = "record_param_comms"
+"""The event below a collective that holds its arguments (``torch/csrc/distributed/c10d/ParamCommsUtils.hpp``)."""
+
+COMMUNICATION_KERNEL = re.compile(
+    r"nccl|rccl|msccl|oneccl|nvshmem|cross_device_reduce|(one|two)_shot_all_?reduce|multimem_(all|one_shot)"
+    r"|all_?reduce_(one|two)_?shot",
+    re.IGNORECASE,
+)
+"""Kernels of NCCL, RCCL and MSCCL, and the custom all-reduces of torch's symmetric memory, vLLM and SGLang."""
+
+COPY_KERNEL = re.compile(r"__amd_rocclr_(copyBuffer|fillBuffer)|MEMORY_COPY_(HOST|DEVICE)_TO_(HOST|DEVICE)(\.kd)?$")
+"""Copies and fills that older ROCm records among the kernels (ROCm/clr, rocclr/device: blit kernels; TraceLens, util.py)."""
+
+PROFILER_RANGE = "cuda_profiler_range"
+"""Category of ranges of CUPTI's counters (``libkineto/src/output_json.cpp``)."""
+
+DEVICE_SYNCHRONIZE = re.compile(r"(Device|Ctx|Context)Synchronize")
+STREAM_SYNCHRONIZE = re.compile(r"StreamSynchronize")
+EVENT_SYNCHRONIZE = re.compile(r"EventSynchronize")
+STREAM_WAITS = re.compile(r"StreamWaitEvent")
+ANY_COPY = re.compile(r"[mM]emcpy")
+PAGEABLE_COPY = re.compile(r"Memcpy .*Pageable")
+COPY_TO_DEVICE = re.compile(r"Memcpy HtoD")
+ASYNCHRONOUS_COPY = re.compile(r"(cuda|hip)Memcpy\w*Async")
+RELEASE = re.compile(r"(cuda|hip)Free$|cuMemFree(_v2)?$")
+DRIVER_ALLOCATION = re.compile(r"(cuda|hip)(Malloc|Free|MallocManaged|HostAlloc|FreeHost|HostMalloc|HostFree)$")
+BEGINS_CAPTURE, ENDS_CAPTURE = (re.compile(rf"(cuda|hip)Stream{word}Capture") for word in ("Begin", "End"))
+GRAPH_LAUNCH = "GraphLaunch"
+"""Calls of the CUDA and HIP runtimes and drivers, and what they copy (``cuda_runtime_api.h``, ``hip_runtime_api.h``)."""
+
+MODULE_PREFIX = "nn.Module: "
+FUNCTION = re.compile(r"(?!.*(^|/)torch/)(?!<frozen)(?!<string>)[^:]*\(\d+\): ")
+"""A module's call, and a Python function outside of torch (``torch/csrc/autograd/profiler_python.cpp``)."""
+
+SCOPE = re.compile(rf"\w+::|{COMPILED_REGION_PREFIX}")
+"""An operator with its namespace, or a compiled frame."""
+
+ACCUMULATES = "AccumulateGrad"
+"""The node that adds to a leaf's gradient (``torch/csrc/autograd/functions/accumulate_grad.h``)."""
+
+OPTIMIZER_STEP = re.compile(r"Optimizer\.step#")
+ZERO_GRAD = re.compile(r"Optimizer\.zero_grad#|.*: zero_grad$")
+PLAIN_OPTIMIZER_STEP = re.compile(
+    rf"{OPTIMIZER_STEP.pattern}(Adam|AdamW|SGD|Adagrad|RMSprop|NAdam|RAdam|Adamax|Adadelta|Rprop|ASGD)\.step$"
+)
+"""What optimizers record (``torch/optim/optimizer.py``); the last those of torch that can be fused."""
+
+LOADS_DATA = re.compile(r"enumerate\(DataLoader\)#|(.*/)?torch/utils/data/dataloader\.py\(\d+\): __next__$")
+"""A step of a loader (``torch/utils/data/dataloader.py``)."""
+
+PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_scaled_mm"})
+"""Operators that multiply matrices."""
+
 VIEWS = frozenset(
     f"aten::{name}"
     for name in (

@@ -7,12 +7,16 @@ import inspect
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal.arguments import Device, Inputs, Mode, Param, assignments, compile_options
+
+if TYPE_CHECKING:
+    from overhead_lens.machine.request import Effort, Request
 
 SIDES = ("old", "new")
 
@@ -54,6 +58,26 @@ class CallOptions:
             UsageError: A mode without ``--compile``.
         """
         return compile_options(compile_=self.compiles, mode=self.mode)
+
+    def request(
+        self, target: str, timeout_s: float, effort: Effort | None = None, output: Path | None = None
+    ) -> Request:
+        """A request to measure a target that is called so.
+
+        Raises:
+            UsageError: There is no such target, or a mode without ``--compile``.
+        """
+        from overhead_lens.machine.request import STANDARD, Request
+        from overhead_lens.target import parse_target
+
+        return Request(
+            target=parse_target(target, self.inputs),
+            params=self.params,
+            compile_options=self.compile_options,
+            timeout_s=timeout_s,
+            output=output,
+            effort=effort or STANDARD,
+        )
 
 
 def call_options(

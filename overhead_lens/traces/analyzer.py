@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,9 +16,10 @@ from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.traces.blocking import waits_from
+from overhead_lens.traces.budgets import DeviceBudget, ThreadBudget, TraceStep
 from overhead_lens.traces.collectives.analysis import collective_costs, collective_rows, described_collectives
 from overhead_lens.traces.collectives.model import Collective
-from overhead_lens.traces.columns import where
+from overhead_lens.traces.columns import joined, where
 from overhead_lens.traces.costs import kernel_costs, kernel_estimate, operator_costs
 from overhead_lens.traces.counters.analysis import Counted, counted
 from overhead_lens.traces.critical_path.analysis import PathAnalysis
@@ -46,14 +46,15 @@ from overhead_lens.traces.launches import link, queue_depth
 from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
-from overhead_lens.traces.model import DeviceBudget, OverTime, ThreadBudget, TraceAnalysis, TraceStep, Window
+from overhead_lens.traces.model import OverTime, TraceAnalysis
 from overhead_lens.traces.modules.analysis import DividedThread, module_budgets
-from overhead_lens.traces.modules.calls import CALL_COLUMNS, module_calls
+from overhead_lens.traces.modules.calls import module_calls
 from overhead_lens.traces.modules.model import ModuleBudgets
 from overhead_lens.traces.modules.scopes import Scopes, scopes
 from overhead_lens.traces.over_time import over_time
-from overhead_lens.traces.pieces import Analyzed, TracePieces
+from overhead_lens.traces.pieces import HOST, IDLE, MEMORY, MODULE_CALLS, QUEUE, REPETITIONS, Analyzed, TracePieces
 from overhead_lens.traces.sequences.analysis import Repeated, sequences
+from overhead_lens.traces.window import Window
 
 
 def analyze_trace(
@@ -135,18 +136,16 @@ class Analyzer:
             )
             for thread in threads
         ]
-        host = _joined(hosts, ["start_ns", "dur_ns", "category"])
-        for place, column in enumerate(("pid", "tid")):
-            host.insert(place, column, _repeated([key[place] for key in self.threads], of_piece))
+        host = joined(hosts, {name: HOST[name] for name in ("start_ns", "dur_ns", "category")})
         return TracePieces(
-            host,
+            _with_thread(host, list(self.threads), of_piece),
             self._idle_frame(),
             self._queue_frame(),
-            _joined([life.frame() for life in self.memory], ["device", "start_ns", "live_bytes", "reserved_bytes"]),
-            _joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
+            joined([life.frame() for life in self.memory], MEMORY),
+            joined([life.allocations() for life in self.memory], ALLOCATION_COLUMNS),
             self._module_calls(),
             self._repetitions_frame(),
-            self.paths.frame() if self._asked_for_path else pd.DataFrame(columns=list(PART_COLUMNS)),
+            self.paths.frame() if self._asked_for_path else joined([], PART_COLUMNS),
             self.counted.tracks,
         )
 
@@ -283,6 +282,7 @@ class Analyzer:
             self._waits_from_ns,
             self.module_scopes,
             self._kernel_ns,
+            analysis.memory,
             analysis,
         )
 
@@ -304,12 +304,9 @@ class Analyzer:
 
     def _module_calls(self) -> pd.DataFrame:
         if self.module_scopes is None:
-            return _joined([], ["pid", "tid", *CALL_COLUMNS[1:]])
+            return joined([], MODULE_CALLS)
         calls = module_calls(self.module_scopes, self._host)
-        thread = calls.pop("thread").to_numpy()
-        for place, column in enumerate(("pid", "tid")):
-            calls.insert(place, column, _repeated([key[place] for key in self._host.threads], thread))
-        return calls
+        return _with_thread(calls, self._host.threads, calls.pop("thread").to_numpy())
 
     def _idle_frame(self) -> pd.DataFrame:
         frames = []
@@ -321,7 +318,7 @@ class Analyzer:
             blame = np.array(BLAME, dtype=object)[idle.blame[inside]]
             columns = {"device": device.number, "start_ns": start_ns[inside], "dur_ns": dur_ns[inside], "blame": blame}
             frames.append(pd.DataFrame(columns))
-        return _joined(frames, ["device", "start_ns", "dur_ns", "blame"])
+        return joined(frames, IDLE)
 
     def _queue_frame(self) -> pd.DataFrame:
         start_ns = self._events["start_ns"].to_numpy()
@@ -333,27 +330,24 @@ class Analyzer:
             called = np.minimum(start_ns[launches.index.to_numpy()], started)
             times, depth = queue_depth(called, started)
             frames.append(pd.DataFrame({"device": device.number, "start_ns": times, "depth": depth}))
-        return _joined(frames, ["device", "start_ns", "depth"])
+        return joined(frames, QUEUE)
 
     def _repetitions_frame(self) -> pd.DataFrame:
         frames = [
             pd.DataFrame({"sequence": number, "start_ns": one.start_ns, "dur_ns": one.end_ns - one.start_ns})
             for number, one in enumerate(self.repeated)
         ]
-        return _joined(frames, ["sequence", "start_ns", "dur_ns"])
+        return joined(frames, REPETITIONS)
 
 
-def _repeated(names: Sequence[str], of_row: Ints) -> pd.Series[Any]:
-    """A column that names a thread in each row, made at once: pandas cannot join names that are no text that encodes."""
-    distinct = list(dict.fromkeys(names))
-    codes = np.array([distinct.index(name) for name in names], dtype=np.int64)[of_row]
-    column: pd.Series[Any] = pd.Series(pd.Categorical.from_codes(codes, pd.Index(distinct, dtype=object)))
-    return column
-
-
-def _joined(frames: list[pd.DataFrame], columns: list[str]) -> pd.DataFrame:
-    joined: pd.DataFrame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
-    return joined
+def _with_thread(frame: pd.DataFrame, threads: Sequence[tuple[str, str]], of_row: Ints) -> pd.DataFrame:
+    """A frame with ``pid`` and ``tid`` in front: categories, as pandas cannot join names that are no text that encodes."""
+    for place, column in enumerate(("pid", "tid")):
+        names = [thread[place] for thread in threads]
+        distinct = list(dict.fromkeys(names))
+        codes = np.array([distinct.index(name) for name in names], dtype=np.int64)[of_row]
+        frame.insert(place, column, pd.Categorical.from_codes(codes, pd.Index(distinct, dtype=object)))
+    return frame
 
 
 def step_windows(events: pd.DataFrame) -> list[tuple[int, Window]]:

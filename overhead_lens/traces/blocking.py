@@ -10,25 +10,21 @@ from a copy out of it once the memory was staged. Such a call is a launch for as
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Ints
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.launches import Linked
-
-_PAGEABLE = re.compile(r"Memcpy .*Pageable")
-_ASYNCHRONOUS = re.compile(r"(cuda|hip)Memcpy\w*Async")
 
 
 def waits_from(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Ints:
     """For each host event the time from which it waits for the device as such a copy; its end where it does not."""
     start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
-    pageable = where(events["name"], lambda name: _PAGEABLE.match(name) is not None)
-    asynchronous = where(events["name"], lambda name: _ASYNCHRONOUS.match(name) is not None)
+    pageable = where(events["name"], lambda name: torch_names.PAGEABLE_COPY.match(name) is not None)
+    asynchronous = where(events["name"], lambda name: torch_names.ASYNCHRONOUS_COPY.match(name) is not None)
     launched = linked.launch >= 0
     calls, copies = linked.launch[launched], pageable[linked.rows[launched]]
     holding = np.unique(calls[copies & asynchronous[calls]])

@@ -1,8 +1,8 @@
-"""Tests of names and categories, made once for each distinct text."""
+"""Tests of names and categories, made once for each distinct text; frames of known columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -11,6 +11,16 @@ import pandas as pd
 from overhead_lens.stats.values import Bools
 
 T = TypeVar("T")
+
+Columns = Mapping[str, type[int] | type[str]]
+"""Columns of a frame in order: int64, or names."""
+
+
+def joined(frames: Sequence[pd.DataFrame], columns: Columns) -> pd.DataFrame:
+    """Frames of some columns one below the other; an empty one of them for none."""
+    empty = {name: pd.Series(dtype="int64" if kind is int else object) for name, kind in columns.items()}
+    made: pd.DataFrame = pd.concat(frames, ignore_index=True)[list(columns)] if frames else pd.DataFrame(empty)
+    return made
 
 
 def passing(texts: Iterable[T], test: Callable[[T], bool]) -> Bools:

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.traces.budgets import Cost
 from overhead_lens.traces.device import KINDS, device_kinds
 from overhead_lens.traces.host import HostEvents, ThreadTimeline
-from overhead_lens.traces.model import Cost
 from overhead_lens.traces.timeline import sum_by
 
 _MOST = 50

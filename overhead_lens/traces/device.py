@@ -13,7 +13,6 @@ launch is not in the trace, nobody knows: ``unattributed``. An operator's time i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,28 +21,20 @@ import pandas as pd
 
 from overhead_lens.readers.kineto.event import COPY_CATEGORIES
 from overhead_lens.stats.values import Ints
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, BLAMED_AS, QUEUE
+from overhead_lens.traces.budgets import DeviceBudget, Kinds, Launches
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import threads_of
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import Union, cut, groups, union
 from overhead_lens.traces.launches import Linked, launch_statistics
-from overhead_lens.traces.model import DeviceBudget, Kinds, Launches
 from overhead_lens.traces.timeline import sum_by
 
 KINDS = ("compute", "communication", "copy")
 COMPUTE, COMMUNICATION, COPY = range(len(KINDS))
 BUSY = ("compute", "communication", "both at once", "copy")
 """What divides a device's busy time: compute and communication alone, both together, copies beside neither."""
-
-_COMMUNICATION = re.compile(
-    r"nccl|rccl|msccl|oneccl|nvshmem|cross_device_reduce|(one|two)_shot_all_?reduce|multimem_(all|one_shot)|all_?reduce_(one|two)_?shot",
-    re.IGNORECASE,
-)
-"""Kernels of NCCL, RCCL and MSCCL, and the custom all-reduces of torch's symmetric memory, vLLM and SGLang."""
-
-_COPY = re.compile(r"__amd_rocclr_(copyBuffer|fillBuffer)|MEMORY_COPY_(HOST|DEVICE)_TO_(HOST|DEVICE)(\.kd)?$")
-"""Copies and fills that older ROCm records among the kernels (ROCm/clr, rocclr/device: blit kernels; TraceLens, util.py)."""
 
 _QUEUE, _LAUNCH, _UNKNOWN = (BLAME.index(name) for name in (QUEUE, "launch", "unattributed"))
 _BLAME_OF_CATEGORY = np.array([BLAME.index(name) for name in BLAMED_AS])
@@ -208,9 +199,9 @@ def device_kinds(events: pd.DataFrame) -> Ints:
 
 
 def _kind_by_name(name: str) -> int:
-    if _COPY.match(name):
+    if torch_names.COPY_KERNEL.match(name):
         return COPY
-    return COMMUNICATION if _COMMUNICATION.search(name) else COMPUTE
+    return COMMUNICATION if torch_names.COMMUNICATION_KERNEL.search(name) else COMPUTE
 
 
 _Part = tuple[Ints, Ints, Ints]

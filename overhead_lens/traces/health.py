@@ -9,6 +9,7 @@ import numpy as np
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Ints
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import HOST_EVENTS, RUNTIME, ThreadTimeline
@@ -17,7 +18,9 @@ from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.modules.notes import module_notes
 
 _KNOWN = (
-    HOST_EVENTS | DEVICE_CATEGORIES | {"gpu_user_annotation", "Trace", "overhead", "cuda_sync", "cuda_profiler_range"}
+    HOST_EVENTS
+    | DEVICE_CATEGORIES
+    | {"gpu_user_annotation", "Trace", "overhead", "cuda_sync", torch_names.PROFILER_RANGE}
 )
 _KERNEL = HOST_CATEGORIES.index("kernel")
 _WARM_UP = 2.0

@@ -19,8 +19,8 @@ from overhead_lens.taxonomy.native_functions import is_other_package
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing, where
 from overhead_lens.traces.intervals import merged
-from overhead_lens.traces.model import Window
 from overhead_lens.traces.timeline import Nesting, Segments, sweep
+from overhead_lens.traces.window import Window
 
 OPERATORS = frozenset({"cpu_op", "Operator", "operator"})
 _VENDORS = ("cuda", "hip", "xpu", "mtia", "privateuse1")
@@ -45,7 +45,7 @@ class HostEvents:
         thread: int64: number in ``threads``.
         name: int64: number in ``names``.
         attribution: int64: number in ``attributions``, by the event's own name.
-        scope: int64, 0 or 1: whether everything below has the same attribution.
+        scope: bool: whether everything below has the same attribution.
         operator, runtime, annotation: bool: what the event is; ``annotation`` only where it is transparent.
         threads: (pid, tid) per thread.
     """
@@ -56,7 +56,7 @@ class HostEvents:
     thread: Ints
     name: Ints
     attribution: Ints
-    scope: Ints
+    scope: Bools
     operator: Bools
     runtime: Bools
     annotation: Bools
@@ -82,7 +82,7 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
     attribution = np.array(
         [attributions.setdefault(verdict, len(attributions)) for verdict, _ in verdicts] or [0], dtype=np.int64
     )
-    scope = np.array([int(is_scope) for _, is_scope in verdicts] or [0], dtype=np.int64)
+    scope = np.array([is_scope for _, is_scope in verdicts] or [False])
     is_user = np.array([verdict == _USER for verdict, _ in verdicts] or [False])
     return HostEvents(
         rows,
@@ -118,6 +118,35 @@ def threads_of(events: pd.DataFrame, rows: Ints) -> tuple[Ints, list[tuple[str, 
     return number, [(pid.categories[key // count], tid.categories[key % count]) for key in keys.tolist()]
 
 
+class Around:
+    """What is open around each host event, and at any instant of its thread."""
+
+    def __init__(self, host: HostEvents) -> None:
+        self._count = len(host.thread)
+        self._threads = [np.flatnonzero(host.thread == number) for number in range(len(host.threads))]
+        self._nestings = [Nesting(host.start_ns[events], host.dur_ns[events]) for events in self._threads]
+
+    def nearest(self, marked: Bools, *, outermost: bool = False) -> Ints:
+        """Per host event the innermost marked one at or around it, or the outermost; -1 for none."""
+        found = np.full(self._count, -1, dtype=np.int64)
+        for events, nesting in zip(self._threads, self._nestings, strict=True):
+            found[events] = _taken(events, nesting.nearest(marked[events], outermost=outermost))
+        return found
+
+    def open_at(self, thread: Ints, instants_ns: Ints) -> Ints:
+        """The host event that is open at each instant of a thread (-1 for none) and started last; -1 for none."""
+        found = np.full(len(thread), -1, dtype=np.int64)
+        for number, (events, nesting) in enumerate(zip(self._threads, self._nestings, strict=True)):
+            mine = np.flatnonzero(thread == number)
+            found[mine] = _taken(events, nesting.open_at(instants_ns[mine]))
+        return found
+
+
+def _taken(values: Ints, places: Ints) -> Ints:
+    """The values at some places; -1 for the place -1."""
+    return np.append(values, -1)[places]
+
+
 class ThreadTimeline:
     """One host thread: who owns each instant of the window.
 
@@ -147,7 +176,9 @@ class ThreadTimeline:
         start_ns, dur_ns = host.start_ns[self.events], host.dur_ns[self.events]
         annotation, runtime = host.annotation[self.events], host.runtime[self.events]
         nesting = Nesting(start_ns, dur_ns)
-        self.attribution = nesting.inherit(host.attribution[self.events], host.scope[self.events])
+        attribution = host.attribution[self.events]
+        scope = nesting.nearest(host.scope[self.events], outermost=True)
+        self.attribution = np.where(scope >= 0, attribution[scope], attribution)
         self.launches_below = nesting.mark_above(runtime)
         self._name_extensions(nesting.parent, ~nesting.mark_above(host.operator[self.events] | runtime))
         self.segments = _owned(start_ns, dur_ns, annotation, window.bounds)

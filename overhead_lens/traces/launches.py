@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy import torch_names
+from overhead_lens.traces.budgets import Launches
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import OPERATORS, RUNTIME, threads_of
-from overhead_lens.traces.model import Launches
 from overhead_lens.traces.timeline import Nesting
-
-_GRAPH = "GraphLaunch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ def link(events: pd.DataFrame) -> Linked:
         able = (key >= 0) & ((column == "correlation") | (correlation < 0))
         _match(launch, np.flatnonzero(able[rows] & (launch < 0)), rows, calls[able[calls]], key, start_ns)
     is_graph = np.zeros(len(rows), dtype=bool)
-    is_graph[launch >= 0] = where(events["name"], lambda name: _GRAPH in name)[launch[launch >= 0]]
+    is_graph[launch >= 0] = where(events["name"], lambda name: torch_names.GRAPH_LAUNCH in name)[launch[launch >= 0]]
     return Linked(rows, launch, is_graph)
 
 
@@ -126,10 +125,8 @@ def launching_operators(events: pd.DataFrame, linked: Linked) -> Ints:
         mine = np.flatnonzero(thread[calls] == code)
         operators = np.flatnonzero(is_operator & (thread == code))
         rows = np.concatenate((operators, calls[mine]))
-        parent = Nesting(events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows]).parent
-        up = parent[len(operators) :]
-        while (nested := up >= len(operators)).any():  # a driver call inside a runtime call
-            up = np.where(nested, parent[up], up)
-        above[mine] = np.where(up >= 0, operators[up] if len(operators) else -1, -1)
+        nesting = Nesting(events["start_ns"].to_numpy()[rows], events["dur_ns"].to_numpy()[rows])
+        near = nesting.nearest(np.arange(len(rows)) < len(operators))[len(operators) :]
+        above[mine] = np.append(rows, -1)[near]
     operator[linked.launch >= 0] = above[number]
     return operator

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from overhead_lens.errors import require
-from overhead_lens.result import Result
-from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
-from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.traces.budgets import TraceBudgets
 from overhead_lens.traces.collectives.model import Collective, CollectiveCost
 from overhead_lens.traces.counters.model import NO_COUNTERS, Counters
 from overhead_lens.traces.critical_path.chains import Chains
@@ -18,170 +16,6 @@ from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch
 from overhead_lens.traces.memory.model import DeviceMemory
 from overhead_lens.traces.modules.model import ModuleBudgets
 from overhead_lens.traces.sequences.model import RepeatedSequence
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A stretch of the recording, ``start_ns`` since the earliest event of the file."""
-
-    start_ns: int
-    wall_ns: int
-
-    def __post_init__(self) -> None:
-        require(self.wall_ns >= 0, "a window ends before it starts")
-
-    @property
-    def bounds(self) -> tuple[int, int]:
-        """Start and end."""
-        return self.start_ns, self.start_ns + self.wall_ns
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadBudget:
-    """One host thread over a window.
-
-    Attributes:
-        pid, tid: As the file names them.
-        name: The thread's name; empty where the file gives none.
-        covered_ns: Time covered by its events.
-        host: Every host category in the taxonomy's order; sums to the window exactly.
-    """
-
-    pid: str
-    tid: str
-    name: str
-    covered_ns: int
-    host: tuple[HostCategory, ...]
-
-    def __post_init__(self) -> None:
-        require(
-            tuple(category.category for category in self.host) == HOST_CATEGORIES, "host categories are out of order"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Kinds:
-    """Time per kind of device work, each the union of its events; they overlap, so they need not sum to busy.
-
-    Attributes:
-        overlap_ns: Time in which communication and compute run together.
-    """
-
-    compute_ns: int = 0
-    communication_ns: int = 0
-    copy_ns: int = 0
-    overlap_ns: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Launches:
-    """How device work reached the device.
-
-    Latency is from the start of the launching call to the start of its first device event.
-
-    Attributes:
-        count: Launching calls whose device events are in the trace.
-        median_ns, p99_ns, max_ns: Of the latencies; negative ones (clock skew) count as 0.
-        graph_launches: Of these, launches of a captured graph.
-        graph_events: Device events that graph launches started.
-        repaired: Latencies that were negative.
-        unlinked: Device events whose launch is not in the trace.
-        queue_depth_max: Most launches at one time that had been called and had not started on the device.
-        queue_depth_mean: Its average over the device's span.
-    """
-
-    count: int = 0
-    median_ns: int = 0
-    p99_ns: int = 0
-    max_ns: int = 0
-    graph_launches: int = 0
-    graph_events: int = 0
-    repaired: int = 0
-    unlinked: int = 0
-    queue_depth_max: int = 0
-    queue_depth_mean: float = 0.0
-
-    def __post_init__(self) -> None:
-        require(0 <= self.median_ns <= self.max_ns and 0 <= self.p99_ns <= self.max_ns, "a latency is negative")
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceBudget:
-    """One device over a span: busy and idle partition it, and blame partitions the idle time.
-
-    Attributes:
-        device: Its number as text.
-        name: Its model; empty where the file does not say.
-        span_ns: From its first event's start to its last event's end; within a step, the step.
-        busy_ns: Union of its events.
-        idle_blame: Every key of ``BLAME``: what the host was doing when it should have fed the device; ``queue`` is
-            time after the launch was made.
-    """
-
-    device: str
-    name: str
-    events: int
-    span_ns: int
-    busy_ns: int
-    kinds: Kinds
-    idle_blame: Mapping[str, int]
-    launch: Launches
-
-    def __post_init__(self) -> None:
-        require(0 <= self.busy_ns <= self.span_ns, f"device {self.device} is busier than its span")
-        require(tuple(self.idle_blame) == BLAME, f"device {self.device}: blame has other keys")
-        require(sum(self.idle_blame.values()) == self.idle_ns, f"device {self.device}: blame does not sum to idle")
-
-    @property
-    def idle_ns(self) -> int:
-        """Span less busy."""
-        return self.span_ns - self.busy_ns
-
-
-@dataclass(frozen=True, slots=True)
-class TraceStep:
-    """One ``ProfilerStep#N`` window.
-
-    Attributes:
-        step: N.
-        host: Budget of the thread that is the busiest of the whole window.
-    """
-
-    step: int
-    window: Window
-    host: tuple[HostCategory, ...]
-    devices: tuple[DeviceBudget, ...]
-
-    def __post_init__(self) -> None:
-        require(
-            sum(category.ns for category in self.host) == self.window.wall_ns, "host categories do not sum to the step"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """An operator or a kernel by name.
-
-    Attributes:
-        name: As the trace spells it.
-        category: Host category of an operator; ``compute``, ``communication`` or ``copy`` of a kernel.
-        count: Events.
-        self_ns: Sum of self times (operators), of durations (kernels).
-        total_ns: Sum of durations.
-        kernel_ns: Of an operator's self time what is estimated to be kernels on the host.
-    """
-
-    name: str
-    category: str
-    count: int
-    self_ns: int
-    total_ns: int
-    kernel_ns: int = 0
-
-    @property
-    def dispatch_ns(self) -> int:
-        """Self time less the estimate for kernels."""
-        return self.self_ns - self.kernel_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,17 +45,10 @@ class OverTime:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceAnalysis(Result):
-    """The budget of one trace.
+class TraceAnalysis(TraceBudgets):
+    """The budgets of one trace and its further parts.
 
     Attributes:
-        rank, world_size: None where the file does not say.
-        events: Entries of the file's ``traceEvents``.
-        window: From the first to the last instant of host and device work.
-        threads: Host threads, the busiest first; each sums to the window exactly.
-        devices: By number.
-        steps: In order.
-        operators, kernels: Costliest first.
         collectives: Communication kernels in order of start.
         collective_costs: The same by kind, group, type and size, the most exposed first.
         memory: Every device whose allocations were recorded; the host last.
@@ -238,16 +65,6 @@ class TraceAnalysis(Result):
         notes: What a reader of the numbers must know, one sentence each.
     """
 
-    path: str
-    rank: int | None
-    world_size: int | None
-    events: int
-    window: Window
-    threads: tuple[ThreadBudget, ...]
-    devices: tuple[DeviceBudget, ...]
-    steps: tuple[TraceStep, ...] = ()
-    operators: tuple[Cost, ...] = ()
-    kernels: tuple[Cost, ...] = ()
     collectives: tuple[Collective, ...] = ()
     collective_costs: tuple[CollectiveCost, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
@@ -264,17 +81,10 @@ class TraceAnalysis(Result):
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for thread in self.threads:
-            closes = sum(category.ns for category in thread.host) == self.window.wall_ns
-            require(closes, f"thread {thread.tid}: host categories do not sum to the window")
+        TraceBudgets.__post_init__(self)
         if self.modules is not None:
             spent = {category.category: category.ns for category in self.host if category.ns}
             require(dict(self.modules.whole.host) == spent, "modules do not sum to the thread's budget")
-
-    @property
-    def host(self) -> tuple[HostCategory, ...]:
-        """Budget of the busiest thread; empty for a trace without host events."""
-        return self.threads[0].host if self.threads else ()
 
 
 @dataclass(frozen=True, slots=True)

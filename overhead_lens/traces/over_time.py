@@ -13,8 +13,9 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.traces.device import BUSY, DeviceTimeline
 from overhead_lens.traces.host_budget import ThreadPieces
-from overhead_lens.traces.model import Lane, OverTime, Window
+from overhead_lens.traces.model import Lane, OverTime
 from overhead_lens.traces.timeline import sum_by
+from overhead_lens.traces.window import Window
 
 MOST_BUCKETS = 1000
 IDLE = "idle: "

@@ -117,7 +117,7 @@ class Nesting:
     """
 
     def __init__(self, start_ns: Ints, dur_ns: Ints) -> None:
-        self._ends = start_ns + dur_ns
+        self._starts, self._ends = start_ns, start_ns + dur_ns
         order = nesting_order(start_ns, self._ends)
         self._count = len(start_ns)
         self._order = np.arange(self._count) if order is None else order
@@ -132,12 +132,22 @@ class Nesting:
         inside = np.flatnonzero(self.parent >= 0)
         return int((self._ends[inside] > self._ends[self.parent[inside]]).sum())
 
-    def inherit(self, attribution: Ints, is_scope: Ints) -> Ints:
-        """Attributions in which every event below a scope has that of the outermost scope above it."""
-        inherited, scoped = attribution.astype(np.int64), is_scope.astype(np.int64)
-        if is_scope.any():
-            run(_inherit, (self._order, self.parent), (inherited, scoped), self._count)
-        return inherited
+    def nearest(self, marked: Bools, *, outermost: bool = False) -> Ints:
+        """Per event the innermost marked event at or around it, or the outermost: int64, shape ``(n,)``, -1 for none."""
+        found = np.where(marked, np.arange(self._count), -1)
+        if marked.any():
+            run(_nearest, (self._order, self.parent, int(outermost)), (found,), self._count)
+        return found
+
+    def open_at(self, instants_ns: Ints) -> Ints:
+        """The event that is open at each instant and started last: int64, -1 for none."""
+        place = np.searchsorted(self._starts[self._order], instants_ns, "right") - 1
+        found = np.where(place >= 0, np.append(self._order, -1)[place], -1)
+        ended = np.flatnonzero(found >= 0)
+        while len(ended := ended[self._ends[found[ended]] <= instants_ns[ended]]):
+            found[ended] = self.parent[found[ended]]
+            ended = ended[found[ended] >= 0]
+        return found
 
     def mark_above(self, marked: Bools) -> Bools:
         """Bool per event: whether it or any event below it is marked."""
@@ -145,11 +155,6 @@ class Nesting:
         if above.any():
             run(_mark, (self._order, self.parent), (above,), self._count)
         return above > 0
-
-
-def parents(start_ns: Ints, dur_ns: Ints) -> Ints:
-    """The open event that started last before each event, -1 for none: int64, shape ``(n,)``."""
-    return Nesting(start_ns, dur_ns).parent
 
 
 def _sweep(
@@ -198,12 +203,11 @@ def _parents(starts: _Input, ends: _Input, rows: _Input, parent: _Output, stack:
     return len(starts)
 
 
-def _inherit(order: _Input, parent: _Input, attribution: _Output, scoped: _Output) -> int:
+def _nearest(order: _Input, parent: _Input, outermost: int, found: _Output) -> int:
     for row in order:
         above = parent[row]
-        if above >= 0 and scoped[above]:
-            attribution[row] = attribution[above]
-            scoped[row] = 1
+        if above >= 0 and found[above] >= 0 and (outermost or found[row] < 0):
+            found[row] = found[above]
     return len(order)
 
 

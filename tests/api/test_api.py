@@ -15,9 +15,9 @@ import torch
 
 import overhead_lens as ol
 from overhead_lens import api
-from overhead_lens.api import compare_captures
 from overhead_lens.errors import UsageError
 from overhead_lens.machine.process import IN_WORKER
+from overhead_lens.stored import compare_captures
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import default_classifier
 from tests.api import plain

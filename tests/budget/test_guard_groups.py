@@ -37,10 +37,10 @@ def groups(by: str, leaves: list[Leaf] = LEAVES) -> dict[str, GuardGroup]:
 
 def test_by_kind() -> None:
     found = groups("kind")
-    assert found["TENSOR_MATCH"] == GuardGroup("kind", "TENSOR_MATCH", 3, 60.0, 50 + 60 + 70)
-    assert found["TYPE_MATCH"] == GuardGroup("kind", "TYPE_MATCH", 4, 8.0, 1 + 3 + 4 + 6)
+    assert found["TENSOR_MATCH"] == GuardGroup("kind", "TENSOR_MATCH", 3, 60.0, 50 + 60 + 70, 0)
+    assert found["TYPE_MATCH"] == GuardGroup("kind", "TYPE_MATCH", 4, 8.0, 1 + 3 + 4 + 6, 0)
     # No samples, no time.
-    assert found["ID_MATCH"] == GuardGroup("kind", "ID_MATCH", 1, None, 0)
+    assert found["ID_MATCH"] == GuardGroup("kind", "ID_MATCH", 1, None, 0, 0)
     assert list(found)[0] == "TENSOR_MATCH"
 
 

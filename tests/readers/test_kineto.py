@@ -692,11 +692,12 @@ def test_products_keep_their_arguments_up_to_a_number(tmp_path: Path, monkeypatc
         trace.arguments([2])
 
 
-def test_arguments_of_collectives_need_no_second_pass(tmp_path: Path) -> None:
-    entries = [
-        event(name, "kernel", ts=ts, x=ts, device=0)
-        for ts, name in enumerate(["gemm", "ncclDevKernel", "ncclDevKernel"])
-    ]
+@pytest.mark.parametrize(
+    "name",
+    ["ncclDevKernel", "msccl_kernel", "allreduce_oneshot", "all_reduce_two_shot", "multimem_all_reduce", "c10d::send"],
+)
+def test_arguments_of_collectives_need_no_second_pass(tmp_path: Path, name: str) -> None:
+    entries = [event(each, "kernel", ts=ts, x=ts, device=0) for ts, each in enumerate(["gemm", name, name])]
     path = written(tmp_path, document(entries))
     trace = scanned(path)
     path.unlink()

@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from overhead_lens.api import compare_captures, load_with
+from overhead_lens.directories import load_directory
 from overhead_lens.report.forms import print_text
+from overhead_lens.stored import compare_captures
 from overhead_lens.taxonomy.classifier import default_classifier
 
 REFERENCE = Path(__file__).parents[2] / "traces" / "reference"
 CLASSIFIER = default_classifier()
 FIGURE = re.compile(r"(?<![\w.,])[+-]?\d[\d.,]*(?=\s(?:ns|µs|ms|s)\b)|(?<![\w.,])[+-]?\d[\d.]*(?=%)")
 RESULTS = {
-    "eager": lambda: load_with(REFERENCE / "eager", CLASSIFIER),
-    "compiled": lambda: load_with(REFERENCE / "compiled", CLASSIFIER),
-    "ladder": lambda: load_with(REFERENCE / "ladder", CLASSIFIER),
+    "eager": lambda: load_directory(REFERENCE / "eager", CLASSIFIER),
+    "compiled": lambda: load_directory(REFERENCE / "compiled", CLASSIFIER),
+    "ladder": lambda: load_directory(REFERENCE / "ladder", CLASSIFIER),
     "difference": lambda: compare_captures(REFERENCE / "eager", REFERENCE / "compiled", CLASSIFIER, 0.01, force=True),
 }
 

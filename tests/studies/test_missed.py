@@ -87,7 +87,7 @@ def test_the_most_time_first_and_nothing_that_cannot_be_seen() -> None:
     parts = {"python": {"gc": 1}, "wait": {"data": 200, "io": 300}}
     found = real_life(with_host(parts, python=100, wait=500, compile=400))
     assert [(row.figure, row.ns) for row in found.missed] == [("compile", 400), ("wait/io", 300), ("wait/data", 200)]
-    assert found.missed[1] == Missed("wait/io", 300, 0.3, ALONE)
+    assert found.missed[1] == Missed("wait/io", 300, 0.3, ALONE, "", "")
     assert found.sentence == "a hot loop of the step would have missed compile (40.0% of it), and 2 more"
 
 

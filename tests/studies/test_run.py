@@ -64,7 +64,7 @@ def test_the_wall_is_the_mean_of_bare_steps() -> None:
     factor = math.exp(2.776 * (20_000 / 4 / 5) ** 0.5 / 200)
     assert found.wall.ci95_ns == (pytest.approx(200 / factor, rel=0.003), pytest.approx(200 * factor, rel=0.003))
     assert found.wall.interval == "t over blocks"
-    assert found.steps == Steps("optimizer", "train.py:7", count=3 + 17, warm_up=3 + 5, measured=5)
+    assert found.steps == Steps("optimizer", "train.py:7", count=3 + 17, warm_up=3 + 5, measured=5, thread="")
 
 
 def test_the_step_is_divided_by_the_stacks_inside_it() -> None:
@@ -144,7 +144,7 @@ def test_without_steps_the_budget_is_of_the_run() -> None:
     found = budget(turns=([*TURN, main(OUTSIDE, 1_000)],), found_by="none", home=None)
     assert found.per == "run"
     assert found.wall == StepWall(5_000_000, (5_000_000.0, 5_000_000.0), interval="none")
-    assert found.steps == Steps("none", "", 0, 0, 0)
+    assert found.steps == Steps("none", "", 0, 0, 0, "")
     assert ns_of(found) == {"python": 4_000_000, "wait": 1_000_000}
     assert found.warnings == (
         "no step could be measured (none were seen): the budget is of the whole run; --step names one",

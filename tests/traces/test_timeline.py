@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.traces.timeline import Segments, parents, sum_by, sweep
+from overhead_lens.traces.timeline import Nesting, Segments, sum_by, sweep
 
 
 def drawn(*rows: str) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +63,68 @@ def test_parents() -> None:
         "     [-)  ",
         "          [)",
     )
-    assert parents(starts, durations).tolist() == [-1, 0, 1, 0, -1]
+    assert Nesting(starts, durations).parent.tolist() == [-1, 0, 1, 0, -1]
+
+
+def nearest(marked: str, *rows: str) -> tuple[list[int], list[int]]:
+    """The innermost and the outermost marked (``x``) event at or around each event of a drawing."""
+    nesting, marks = Nesting(*drawn(*rows)), np.array([mark == "x" for mark in marked])
+    return nesting.nearest(marks).tolist(), nesting.nearest(marks, outermost=True).tolist()
+
+
+def test_the_nearest_marked_event() -> None:
+    drawing = (
+        "[----------)      ",
+        " [-------)        ",
+        "  [---)           ",
+        "   [-)            ",
+        "         [-)      ",
+        "              [--)",
+    )
+    assert nearest("x.x...", *drawing) == ([0, 0, 2, 2, 0, -1], [0, 0, 0, 0, 0, -1])
+    assert nearest(".....x", *drawing) == ([-1, -1, -1, -1, -1, 5], [-1, -1, -1, -1, -1, 5])
+    assert nearest("......", *drawing) == ([-1] * 6, [-1] * 6)
+
+
+def test_of_equal_starts_the_longer_is_around_the_shorter_and_of_two_alike_the_first() -> None:
+    drawing = (
+        "[--)   ",
+        "[-----)",
+        "[--)   ",
+    )
+    assert nearest("x..", *drawing) == ([0, -1, 0], [0, -1, 0])
+    assert nearest("xx.", *drawing) == ([0, 1, 0], [1, 1, 1])
+    assert nearest("..x", *drawing) == ([-1, -1, 2], [-1, -1, 2])
+
+
+def test_an_event_that_crosses_an_end_is_inside_what_it_began_in() -> None:
+    drawing = (
+        "[----)     ",
+        "   [-----) ",
+        "      [-)  ",
+    )
+    assert nearest("x..", *drawing) == ([0, 0, 0], [0, 0, 0])
+
+
+def open_at(instants: list[int], *rows: str) -> list[int]:
+    return Nesting(*drawn(*rows)).open_at(np.array(instants, dtype=np.int64)).tolist()
+
+
+def test_what_is_open_at_an_instant() -> None:
+    drawing = (
+        " [--------)  ",
+        " [--)        ",
+        "     [)      ",
+        "           [)",
+    )
+    # From its start to before its end; what started at the same time and is shorter is further in.
+    assert open_at([0, 1, 3, 4, 5, 6, 9, 10, 11, 12, 13], *drawing) == [-1, 1, 1, 0, 2, 0, 0, -1, 3, -1, -1]
+    assert Nesting(*drawn()).open_at(np.array([3])).tolist() == [-1]
+
+
+def test_an_event_of_no_length_is_never_open() -> None:
+    starts, durations = np.array([0, 3, 3]), np.array([9, 0, 2])
+    assert Nesting(starts, durations).open_at(np.array([2, 3, 5])).tolist() == [0, 2, 0]
 
 
 EVENTS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 20)), max_size=20)
@@ -97,6 +158,27 @@ def test_every_instant_belongs_to_the_open_event_that_started_last(events: list[
             assert (owner == -1) == (not open_starts)
             if open_starts:
                 assert events[owner][0] == max(open_starts)
+
+
+@given(events=EVENTS, marked=st.lists(st.booleans(), min_size=20, max_size=20), outermost=st.booleans())
+def test_the_nearest_is_the_first_marked_one_upwards(
+    events: list[tuple[int, int]], marked: list[bool], outermost: bool
+) -> None:
+    nesting = Nesting(*arrays(events))
+    found = nesting.nearest(np.array(marked[: len(events)], dtype=bool), outermost=outermost).tolist()
+    for at, near in enumerate(found):
+        chain = [at]
+        while (above := int(nesting.parent[chain[-1]])) >= 0:
+            chain.append(above)
+        hits = [each for each in chain if marked[each]]
+        assert near == (hits[-1 if outermost else 0] if hits else -1)
+
+
+@given(events=EVENTS, instants=st.lists(st.integers(-2, 62), max_size=9))
+def test_what_is_open_is_around_an_event_of_no_length_there(events: list[tuple[int, int]], instants: list[int]) -> None:
+    starts, durations = arrays([*events, *((instant, 0) for instant in instants)])
+    expected = Nesting(starts, durations).parent[len(events) :].tolist()
+    assert Nesting(*arrays(events)).open_at(np.array(instants, dtype=np.int64)).tolist() == expected
 
 
 @given(events=EVENTS, shift=st.integers(-(10**15), 10**15))

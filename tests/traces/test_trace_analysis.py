@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from overhead_lens.readers.kineto.read import read_trace
 from overhead_lens.traces import loops as kernels
 from overhead_lens.traces.analyzer import Analyzer
+from overhead_lens.traces.budgets import Kinds
 from overhead_lens.traces.intervals import cut, merged, union
 from overhead_lens.traces.launches import launching_operators, link
-from overhead_lens.traces.model import Kinds
 from tests.drawn.timelines import (
     AUTOGRAD,
     CLASSIFIER,

@@ -16,7 +16,7 @@ import pandas as pd
 from overhead_lens.budget.trace import loop_events
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
 from overhead_lens.stats.values import Ints
-from overhead_lens.traces.timeline import parents
+from overhead_lens.traces.timeline import Nesting
 from overhead_lens.worker.loop import LOOP_NAME
 
 Span = tuple[int, int]
@@ -32,7 +32,7 @@ def one_call(events: pd.DataFrame, calls: int) -> Span | None:
         return None
     start_ns, end_ns = host["start_ns"].to_numpy(), (host["start_ns"] + host["dur_ns"]).to_numpy()
     loop = np.flatnonzero(host["name"].astype(str).str.endswith(f": {LOOP_NAME}") & (host["cat"] == "python_function"))
-    outermost = np.flatnonzero(parents(start_ns, end_ns - start_ns) == (loop[0] if len(loop) else -1))
+    outermost = np.flatnonzero(Nesting(start_ns, end_ns - start_ns).parent == (loop[0] if len(loop) else -1))
     firsts = _firsts(outermost, host["name"].to_numpy(), calls)
     if firsts is None:
         return None

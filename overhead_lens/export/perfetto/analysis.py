@@ -24,7 +24,8 @@ from overhead_lens.export.lanes.placement import CATEGORIES_LANE
 from overhead_lens.export.names import readable
 from overhead_lens.export.perfetto.picture import Picture, write_picture
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
-from overhead_lens.traces.model import DeviceBudget, ThreadBudget, TraceAnalysis, TraceStep
+from overhead_lens.traces.budgets import DeviceBudget, ThreadBudget, TraceStep
+from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.pieces import Analyzed, TracePieces
 from overhead_lens.units import format_ns
 

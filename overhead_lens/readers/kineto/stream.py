@@ -35,10 +35,11 @@ from overhead_lens.readers.kineto.event import (
     parse_row,
 )
 from overhead_lens.readers.kineto.memory import memory_numbers
-from overhead_lens.readers.kineto.products import MOST_PRODUCTS, PRODUCTS
+from overhead_lens.readers.kineto.products import MOST_PRODUCTS
 from overhead_lens.readers.kineto.source import Source, opened
 from overhead_lens.readers.kineto.string_table import StringTable
 from overhead_lens.readers.kineto.work import NONE, work_numbers
+from overhead_lens.taxonomy import torch_names
 
 TRUNCATED = "truncated"
 STRAY_COMMA = "stray_comma"
@@ -51,11 +52,10 @@ _MOST_BESIDE_BYTES = 64 << 20
 _MOST_ENTRY_BYTES = 64 << 20
 # Collectives and ranges of counters: every analysis needs their arguments. Keeping them saves a second pass over the file.
 _ASKED_FOR = re.compile(
-    rb"nccl|rccl|c10d::|record_param_comms|oneccl|nvshmem|cross_device_reduce|(one|two)_shot_all_?reduce|multimem_",
-    re.IGNORECASE,
+    f"{torch_names.COMMUNICATION_KERNEL.pattern}|c10d::|{torch_names.COLLECTIVE_ARGUMENTS}".encode(), re.IGNORECASE
 )
-_ASKED_FOR_CATEGORY = b"cuda_profiler_range"
-_PRODUCTS = frozenset(name.encode() for name in PRODUCTS)
+_ASKED_FOR_CATEGORY = torch_names.PROFILER_RANGE.encode()
+_PRODUCTS = frozenset(name.encode() for name in torch_names.PRODUCTS)
 _ASKED, _PRODUCT = 1, 2
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BARE_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[")

@@ -21,7 +21,8 @@ from overhead_lens.report.page.recorded.sequences import sequence_sections
 from overhead_lens.report.text import analysis as told
 from overhead_lens.taxonomy.categories import HATCHES
 from overhead_lens.taxonomy.classifier import Classifier
-from overhead_lens.traces.model import Cost, DeviceBudget, ThreadBudget, TraceAnalysis
+from overhead_lens.traces.budgets import Cost, DeviceBudget, ThreadBudget
+from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.units import format_ns
 
 _MOST_THREADS = 24

@@ -25,15 +25,8 @@ from overhead_lens.report.text.recorded.sequences import sequence_blocks
 from overhead_lens.taxonomy.categories import CATEGORIES, COLORS, QUEUE
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.taxonomy.names import kernel_name
-from overhead_lens.traces.model import (
-    Cost,
-    DeviceBudget,
-    Launches,
-    ThreadBudget,
-    TraceAnalysis,
-    TraceFailure,
-    TraceStep,
-)
+from overhead_lens.traces.budgets import Cost, DeviceBudget, Launches, ThreadBudget, TraceStep
+from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.traces.ranks import Job
 from overhead_lens.units import format_ns
 

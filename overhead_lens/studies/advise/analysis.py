@@ -8,7 +8,7 @@ Holm's procedure over all remedies keeps the chance that any useless one is call
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +18,10 @@ from overhead_lens.budget.model import Breakdown
 from overhead_lens.budget.wall import undisturbed
 from overhead_lens.comparison.difference import MARGIN_SHARE, category_verdicts, compare_budgets
 from overhead_lens.comparison.model import Delta
+from overhead_lens.contract import Ratio, Tenths, TenthsInterval, derive
 from overhead_lens.result import Result
 from overhead_lens.stats.shift import Shift, paired_shift
-from overhead_lens.stats.values import Floats, Interval
+from overhead_lens.stats.values import Floats
 from overhead_lens.stored import budget_of, budgets_of
 from overhead_lens.studies.advise.stored import BASE, TOGETHER, AdviceMeta, Trial, Tried, folder_of, read_advice
 from overhead_lens.subject import Subject
@@ -38,17 +39,16 @@ LEAST_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """The call as it is and with remedies, ns per call; ``delta_ns`` is negative where they make it faster."""
+    """The call as it is and with remedies, ns per call; ``delta_ns`` is below 0 where they save time."""
 
-    base_ns: float
-    new_ns: float
-    delta_ns: float
-    ci95_ns: Interval
+    base_ns: Tenths
+    new_ns: Tenths
+    delta_ns: Tenths
+    ci95_ns: TenthsInterval
+    ratio: Ratio = field(init=False)
 
-    @property
-    def ratio(self) -> float:
-        """New over base."""
-        return self.new_ns / self.base_ns if self.base_ns else 1.0
+    def __post_init__(self) -> None:
+        derive(self, ratio=self.new_ns / self.base_ns if self.base_ns else 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Annotated
 
 from overhead_lens.budget.threads import ThreadBudget
 from overhead_lens.comparison.difference import category_verdicts
+from overhead_lens.contract import Rounded, ShareOfTime
 from overhead_lens.result import Result
 from overhead_lens.stats.shift import Shift, shift_of_interval
 from overhead_lens.stats.values import Interval
@@ -37,25 +39,25 @@ _NS_PER_S = 1e9
 
 @dataclass(frozen=True, slots=True)
 class ShareDelta:
-    """A category's share of a thread's time in two watches; ``verdict`` is ``more``, ``less`` or ``same``."""
+    """A category's share of a thread's time in both; ``verdict`` is ``more``, ``less`` or ``same``."""
 
     category: str
-    base_share: float
-    new_share: float
-    delta_share: float
-    ci95_share: Interval
+    base_share: ShareOfTime
+    new_share: ShareOfTime
+    delta_share: ShareOfTime
+    ci95_share: Annotated[Interval, Rounded(5)]
     verdict: str
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadDelta:
-    """Two threads of one name; ``host`` has every category in the taxonomy's order."""
+    """Two threads of one name."""
 
     name: str
     base_thread: int
     new_thread: int
-    base_busy_share: float
-    new_busy_share: float
+    base_busy_share: ShareOfTime
+    new_busy_share: ShareOfTime
     host: tuple[ShareDelta, ...]
 
 

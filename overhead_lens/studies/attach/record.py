@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from threading import Event
@@ -16,7 +16,7 @@ from overhead_lens.captures.files import STACKS
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.environment import describe_machine
 from overhead_lens.machine.other_process import thread_count
-from overhead_lens.machine.request import Listener
+from overhead_lens.machine.request import CAPTURES, Listener, command_line
 from overhead_lens.readers.py_spy.threads import read_threads
 from overhead_lens.samplers.blocks import blocks_of, write_blocks
 from overhead_lens.samplers.py_spy import PySpy
@@ -46,8 +46,8 @@ class AttachRequest:
     rate_hz: int | None = None
     subprocesses: bool = False
     output: Path | None = None
-    parent: Path
-    command: Sequence[str]
+    parent: Path = CAPTURES
+    command: Sequence[str] = field(default_factory=command_line)
 
     def watch(self, folder: Path) -> Watch:
         """What is asked of the sampler, its file in ``folder``."""

@@ -40,12 +40,10 @@ def request_of(
         params=params if meta.assigned is None else meta.assigned,
         compile_options=meta.compile_options,
         output=output,
-        parent=Path("traces"),
         timeout_s=timeout_s,
         effort=_effort(meta.effort),
         instructions=counted is not None,
         counted_calls=None if counted is None else counted.calls,
-        command=("overhead-lens", *sys.argv[1:]),
     )
 
 

@@ -43,7 +43,7 @@ from overhead_lens.studies.run.checks import (
 )
 from overhead_lens.studies.run.phases import PhaseTime, phases
 from overhead_lens.studies.run.slowest import Slow, slowest_steps
-from overhead_lens.studies.run.stored import Place, Region, StoredRun, read_run
+from overhead_lens.studies.run.stored import FoundBy, Place, Region, StoredRun, read_run
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
@@ -61,34 +61,22 @@ _FEWEST_STRETCHES = 4
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The steps of the program.
+    """Steps that were seen, those of the warm-up, and the bare ones that set the wall time.
 
-    Attributes:
-        found_by: ``explicit``, ``profiler``, ``optimizer``, ``module``, ``loop`` or ``none``.
-        where: ``train.py:14``; empty where it is not known.
-        count: All steps that were seen.
-        warm_up: Those before anything was measured.
-        measured: Bare steps, which set the wall time; 0 where all steps set it, since none was bare.
-        thread: Name of their thread; empty for the main one.
+    ``measured`` is 0 where none was bare and all of them set it; ``thread`` is empty for the main thread.
     """
 
-    found_by: str
-    where: str
+    found_by: FoundBy
+    where: str  # ``train.py:14``; empty where it is not known.
     count: int
     warm_up: int
     measured: int
-    thread: str = ""
+    thread: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How stacks were taken.
-
-    Attributes:
-        rate_hz: Stacks a second that were asked for.
-        stacks: Of the thread with the steps, inside them.
-        step_ratio: Mean of the steps that were sampled over the mean of bare ones; None without both.
-    """
+    """Stacks inside the steps, and how much longer a sampled step took than a bare one; null without both."""
 
     rate_hz: int
     stacks: int
@@ -489,7 +477,7 @@ def _same_file(shown: str, file: str) -> bool:
 
 def _steps(run: StoredRun, counted: pd.DataFrame | None) -> Steps:
     if run.steps is None or counted is None:
-        return Steps("none", "", 0, 0, 0)
+        return Steps("none", "", 0, 0, 0, "")
     warm_up = int((run.steps["phase"] == Phase.WARM_UP).sum()) + run.meta.before
     measured = int(counted["is_bare"].sum())
     count = len(run.steps) + run.meta.before

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from overhead_lens.contract import ShareOfTime
 from overhead_lens.program.area import Phase
 from overhead_lens.remedies.registry import built_in
 from overhead_lens.result import Result
@@ -41,22 +42,14 @@ _LACKING = (
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A figure that a hot loop would have missed.
+    """A category, ``category/part`` or ``slow steps``; ``remedy`` and ``how`` are empty where nothing is known against it."""
 
-    Attributes:
-        figure: A category, or ``category/part``, or ``slow steps``: what the mean step takes more than the median one.
-        ns: Per step.
-        share: Of the step.
-        because: Why a hot loop does not have it.
-        remedy, how: What to try against it, and the line of code that does it; empty where there is none.
-    """
-
-    figure: str
+    figure: str  # Slow steps: what the mean step takes more than the median one.
     ns: int
-    share: float
-    because: str
-    remedy: str = ""
-    how: str = ""
+    share: ShareOfTime
+    because: str  # Why a hot loop does not have it.
+    remedy: str
+    how: str  # The line of code that does it.
 
 
 @dataclass(frozen=True, slots=True)

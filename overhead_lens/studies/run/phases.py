@@ -14,18 +14,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Literal
 
 from overhead_lens.stack import Stack
 from overhead_lens.studies.run.stored import StoredRun
+
+PhaseName = Literal["import", "compile", "warm_up", "steps", "other"]
 
 _IMPORTING = "<frozen importlib._bootstrap"
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseTime:
-    """A phase, ``import``, ``compile``, ``warm_up``, ``steps`` or ``other``, and its wall time; zeros are left out."""
+    """What the whole run was spent on; the phases sum to its wall."""
 
-    name: str
+    name: PhaseName
     wall_ns: int
 
 
@@ -50,7 +53,7 @@ def phases(run: StoredRun, set_up: Sequence[Stack], *, has_steps: bool) -> tuple
     _, first_ns, settled_ns, last_ns = (min(moment, end_ns) for moment in accumulate(moments, max))
     set_up_ns = _left(spans, begin_ns, first_ns)
     import_ns = round(_import_share(set_up) * set_up_ns)
-    times = {
+    times: dict[PhaseName, int] = {
         "import": import_ns,
         "compile": sum(end - begin for begin, end in spans),
         "warm_up": _left(spans, first_ns, settled_ns),

@@ -20,7 +20,7 @@ _REASON_WIDTH = 160
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """A slow step: its number in the run, its time, and why it was slow."""
+    """A step that took more than twice the median, and why."""
 
     step: int
     wall_ns: int

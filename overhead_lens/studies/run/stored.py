@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import pandas as pd
@@ -19,6 +19,8 @@ from overhead_lens.captures.tables import read_table
 from overhead_lens.samplers.blocks import SampledBlock, read_blocks
 
 STEPS = "steps.parquet"
+
+FoundBy = Literal["explicit", "profiler", "optimizer", "module", "loop", "none"]
 
 _COLUMNS = dict.fromkeys(
     ("begin_ns", "end_ns", "phase", "user_ns", "system_ns", "faults", "switches", "gc_ns", "compile_ns", "data_ns"), 0
@@ -85,7 +87,7 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
     exit_code: int
     pid: int
     wall_ns: int
-    found_by: str
+    found_by: FoundBy
     where: str = ""
     home: Place | None = None
     thread: int = 0

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import pandas as pd
 
 from overhead_lens.budget.thresholds import DISTURBED_BLOCKS_SHARE
 from overhead_lens.budget.wall import undisturbed
+from overhead_lens.contract import derive
 from overhead_lens.errors import UsageError
 from overhead_lens.result import Result
 from overhead_lens.stats.bootstrap import PairedSides, paired_sides
@@ -40,29 +41,20 @@ _LEAST_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class SweptPoint:
-    """One size of one variant.
-
-    Attributes:
-        params: The swept parameters.
-        size: The n of the line.
-        ns: Median over processes, per call.
-        residual_share: Fitted over measured time, less 1.
-        residual_ci95: Its interval, simultaneous for all sizes of the variant.
-    """
+    """A size: time per call, ns, and how far the line lies above it, as a share; ``misses`` beyond tolerance and error."""
 
     params: Mapping[str, int]
-    size: int
-    ns: float
+    size: int  # The n of the line.
+    ns: float  # Median over processes.
     ci95_ns: Interval
     residual_share: float
-    residual_ci95: Interval
+    residual_ci95: Interval  # Simultaneous for all sizes of the variant.
     published_ns: float | None
+    misses: bool = field(init=False)
 
-    @property
-    def misses(self) -> bool:
-        """Whether the line misses this point by more than the tolerance and the timing's error."""
+    def __post_init__(self) -> None:
         low, high = self.residual_ci95
-        return abs(self.residual_share) > TOLERANCE_SHARE and not low <= 0 <= high
+        derive(self, misses=abs(self.residual_share) > TOLERANCE_SHARE and not low <= 0 <= high)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,9 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.collectives.definitions import element_bytes, kind_of, size_in_elements
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import HOST_EVENTS, threads_of
-from overhead_lens.traces.timeline import parents
+from overhead_lens.traces.timeline import Nesting
 
 GROUP_KEYS = ("Process Group Name", "Process Group Ranks")
-_ARGUMENTS = "record_param_comms"
 _BASE = {"c10d::_allgather_base_", "c10d::_reduce_scatter_base_", "c10d::alltoall_base_"}
 """Operators whose first two arguments are output and input, one tensor each (torch/csrc/distributed/c10d/Ops.cpp)."""
 
@@ -106,14 +105,14 @@ def _calls(trace: Trace, launch: Ints) -> list[list[int]]:
     chains: dict[int, list[int]] = {}
     for code in np.unique(thread[len(calls) :]):
         mine = np.concatenate((calls, distinct))[thread == code]
-        parent = parents(start_ns[mine], dur_ns[mine])
+        parent = Nesting(start_ns[mine], dur_ns[mine]).parent
         for at in np.flatnonzero(np.isin(mine, distinct)).tolist():
             chains[int(mine[at])] = _chain(parent, mine, at, is_call)
     return [chains[row] for row in launch.tolist()]
 
 
 def _is_call(name: str) -> bool:
-    return name == _ARGUMENTS or name.startswith(torch_names.COLLECTIVE_PREFIXES)
+    return name == torch_names.COLLECTIVE_ARGUMENTS or name.startswith(torch_names.COLLECTIVE_PREFIXES)
 
 
 def _chain(parent: Ints, rows: Ints, at: int, is_call: Bools) -> list[int]:
@@ -156,7 +155,7 @@ def _list(value: Any) -> list[Any] | None:
 
 def _of_calls(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> _Message | None:
     """What the calls around a launch say, innermost first; a size that the one with arguments lacks, by the shapes of another."""
-    ordered = sorted(calls, key=lambda call: call[0] != _ARGUMENTS)
+    ordered = sorted(calls, key=lambda call: call[0] != torch_names.COLLECTIVE_ARGUMENTS)
     messages = [message for name, arguments in ordered if (message := _call(name, arguments)) is not None]
     if not messages:
         return None
@@ -169,7 +168,7 @@ def _of_calls(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> _Message | None
 
 def _call(name: str, arguments: Mapping[str, Any]) -> _Message | None:
     """What a call around the launch says; None where it tells no kind."""
-    if name == _ARGUMENTS:
+    if name == torch_names.COLLECTIVE_ARGUMENTS:
         return _own(arguments)
     kind = kind_of(name.partition("::")[2] or name)
     if not kind or name.startswith("c10d::"):

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.readers.kineto.products import MOST_PRODUCTS, PRODUCTS
+from overhead_lens.readers.kineto.products import MOST_PRODUCTS
 from overhead_lens.stats.values import Ints
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.counters.model import ProductRate
 from overhead_lens.traces.launches import Linked, launching_operators
@@ -41,7 +42,7 @@ class _Shape(NamedTuple):
 
 def product_rates(trace: Trace, linked: Linked) -> tuple[tuple[ProductRate, ...], str]:
     """Matrix products by operator, shape and type, the longest first; and why there are none, if there is a reason to say."""
-    is_product = where(trace.events["name"], PRODUCTS.__contains__)
+    is_product = where(trace.events["name"], torch_names.PRODUCTS.__contains__)
     candidates = np.flatnonzero(is_product)
     if not len(candidates) or not len(linked.rows):
         return (), ""

@@ -18,12 +18,12 @@ import pandas as pd
 from overhead_lens.readers.kineto.event import COPY_CATEGORIES, integer
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Ints
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.counters.metrics import adds_up, flop
 from overhead_lens.traces.counters.model import RangedKernel
 from overhead_lens.traces.launches import Linked, launching_operators, runtime_rows
 
-CATEGORY = "cuda_profiler_range"
 MISSING = "__missing__"
 _MOST_OPERATORS = 3
 _MOST = 1e100
@@ -33,7 +33,7 @@ _NO_METRICS = frozenset({"correlation", "External id", "device", "stream"})
 
 def range_rows(events: pd.DataFrame) -> Ints:
     """Rows of the ranges, in the order of the file."""
-    return np.flatnonzero(where(events["cat"], CATEGORY.__eq__))
+    return np.flatnonzero(where(events["cat"], torch_names.PROFILER_RANGE.__eq__))
 
 
 def ranges(trace: Trace, linked: Linked) -> tuple[tuple[RangedKernel, ...], str]:

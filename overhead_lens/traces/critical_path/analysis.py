@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.traces.columns import joined
 from overhead_lens.traces.critical_path.graph import ASSUMED_SYNC, ASSUMED_WAIT, EDGES, EVENT, PROGRAM, Graph
 from overhead_lens.traces.critical_path.labels import Labels
 from overhead_lens.traces.critical_path.longest import SOURCE, WindowGraph
@@ -32,8 +33,8 @@ from overhead_lens.traces.critical_path.model import (
     Slack,
     WindowPath,
 )
-from overhead_lens.traces.model import Window
 from overhead_lens.traces.timeline import sum_by
+from overhead_lens.traces.window import Window
 
 MOST_WINDOWS = 1000
 _MOST_NAMES = 10
@@ -392,11 +393,7 @@ class PathAnalysis:
 
     def frame(self) -> pd.DataFrame:
         """Parts of all paths, in order."""
-        frames = [each.frame() for each in self.windows]
-        joined: pd.DataFrame = (
-            pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(PART_COLUMNS))
-        )
-        return joined
+        return joined([each.frame() for each in self.windows], PART_COLUMNS)
 
     def _chosen(self, window: Window, steps: Sequence[tuple[int, Window]]) -> list[tuple[int | None, Window]]:
         chosen: list[tuple[int | None, Window]] = []

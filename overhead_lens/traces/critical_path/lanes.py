@@ -6,7 +6,7 @@ work, and where nothing says what it did.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +15,9 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import passing
-from overhead_lens.traces.host import HostEvents
+from overhead_lens.traces.host import Around, HostEvents
 from overhead_lens.traces.host_budget import BACKWARD, ENGINE, BackwardPasses, ThreadPieces, backward_passes
 from overhead_lens.traces.intervals import merged
-from overhead_lens.traces.loops import run
-from overhead_lens.traces.memory.context import MODULE_PREFIX
-from overhead_lens.traces.timeline import nesting_order, parents
 
 _WAIT = HOST_CATEGORIES.index("wait")
 
@@ -107,29 +104,9 @@ def _waits(pieces: ThreadPieces, kind: Ints, passes: BackwardPasses, *, is_busie
 def nearest(host: HostEvents) -> tuple[Ints, Ints]:
     """Codes of the innermost operator and the innermost module at or around each host event, -1 for none."""
     step = passing(host.names, lambda name: torch_names.PROFILER_STEP.match(name) is not None)
-    module = passing(host.names, lambda name: name.startswith(MODULE_PREFIX))
-    marks = (host.operator & ~step[host.name], module[host.name]) if len(host.name) else (host.operator, host.operator)
-    found = []
-    for mark in marks:
-        codes = np.full(len(host.name), -1, dtype=np.int64)
-        if mark.any():
-            for number in range(len(host.threads)):
-                events = np.flatnonzero(host.thread == number)
-                codes[events] = _innermost(host.start_ns[events], host.dur_ns[events], host.name[events], mark[events])
-        found.append(codes)
-    return found[0], found[1]
-
-
-def _innermost(start_ns: Ints, dur_ns: Ints, name: Ints, mark: Bools) -> Ints:
-    order = nesting_order(start_ns, start_ns + dur_ns)
-    order = np.arange(len(start_ns)) if order is None else order
-    codes = np.where(mark, name, -1)
-    run(_inherit, (order, parents(start_ns, dur_ns)), (codes,), len(codes))
-    return codes
-
-
-def _inherit(order: Sequence[int], parent: Sequence[int], codes: MutableSequence[int]) -> int:
-    for row in order:
-        if codes[row] < 0 and parent[row] >= 0:
-            codes[row] = codes[parent[row]]
-    return len(order)
+    module = passing(host.names, lambda name: name.startswith(torch_names.MODULE_PREFIX))
+    if not len(host.name):
+        return host.name, host.name
+    around, name = Around(host), np.append(host.name, -1)
+    operator, inside = (around.nearest(mark) for mark in (host.operator & ~step[host.name], module[host.name]))
+    return name[operator], name[inside]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from overhead_lens.contract import derive
 from overhead_lens.errors import require
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
+from overhead_lens.traces.columns import Columns
 
 LATENCY, GAP, QUEUE, UNEXPLAINED = "launch_latency", "device_gap", "queue", "unexplained"
 
@@ -24,8 +26,11 @@ KINDS = (*HOST_CATEGORIES, *DEVICE_KINDS, LATENCY, GAP, QUEUE, UNEXPLAINED)
 - ``unexplained``: nothing that was recorded says what this stretch was spent on.
 """
 
-PART_COLUMNS = ("step", "start_ns", "dur_ns", "lane", "kind", "name", "operator", "module", "reached_by")
-"""Columns of the frame of all parts: ``step`` is -1 where there are no steps; the others are texts and int64."""
+PART_COLUMNS: Columns = {
+    **dict.fromkeys(("step", "start_ns", "dur_ns"), int),
+    **dict.fromkeys(("lane", "kind", "name", "operator", "module", "reached_by"), str),
+}
+"""Columns of the frame of all parts: ``step`` is -1 where there are no steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,58 +77,37 @@ class Slack:
 
 @dataclass(frozen=True, slots=True)
 class WindowPath:
-    """The critical path of one step, or of the whole window.
-
-    Attributes:
-        step: Its number; None for the whole window.
-        start_ns, wall_ns: The window.
-        kinds: All of ``KINDS`` that took time in the window, in that order; ``ns`` sums to the window.
-        operators: The costliest of all windows by their own host time, the calls in it and the device work that these launched.
-        kernels: The costliest device events of all windows by name.
-        modules: Innermost ``nn.Module`` of the host's pieces, and of the launch of device events; most time on the path first.
-        slack: Device events beside the path by name and device, the least slack first.
-        assumed: Steps of the path that rest on an assumption, by its name; no zeros.
-    """
+    """What decides how long a step takes, or the window where ``step`` is null; ``kinds`` sum to it, ns."""
 
     step: int | None
     start_ns: int
     wall_ns: int
-    kinds: tuple[Share, ...]
-    operators: tuple[Share, ...] = ()
-    kernels: tuple[Share, ...] = ()
-    modules: tuple[Share, ...] = ()
-    slack: tuple[Slack, ...] = ()
-    assumed: Mapping[str, int] = field(default_factory=dict)
+    length_ns: int = field(
+        init=False
+    )  # The part of the window that recorded work and known delays on the path explain.
+    unexplained_ns: int = field(init=False)
+    kinds: tuple[Share, ...]  # All of ``KINDS`` that took time in the window, in that order.
+    # The costliest of all windows by their own host time, the calls in it and the device work that these launched.
+    operators: tuple[Share, ...]
+    kernels: tuple[Share, ...]  # The costliest device events of all windows by name.
+    modules: tuple[Share, ...]  # Innermost ``nn.Module`` of the host's pieces, and of the launch of device events.
+    slack: tuple[Slack, ...]  # Device events beside the path by name and device, the least slack first.
+    assumed: Mapping[str, int]  # Steps of the path that rest on an assumption, by its name; no zeros.
 
     def __post_init__(self) -> None:
         require(sum(kind.ns for kind in self.kinds) == self.wall_ns, "the parts of a path do not sum to its window")
-
-    @property
-    def length_ns(self) -> int:
-        """The part of the window that recorded work and known delays on the path explain."""
-        return self.wall_ns - self.unexplained_ns
-
-    @property
-    def unexplained_ns(self) -> int:
-        """The rest of the window."""
-        return sum(kind.ns for kind in self.kinds if kind.name == UNEXPLAINED)
+        unexplained_ns = sum(kind.ns for kind in self.kinds if kind.name == UNEXPLAINED)
+        derive(self, unexplained_ns=unexplained_ns, length_ns=self.wall_ns - unexplained_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class CriticalPath:
-    """The critical paths of a trace: one for each step, or one of the whole window where there are no steps.
+    """Critical paths; ``edges`` are dependencies by kind, ``broken`` those that contradict the clocks and were left out."""
 
-    Attributes:
-        windows: In order of start.
-        edges: Dependencies of the graph by kind.
-        broken: Dependencies that the clocks contradict (the later end is before the earlier), by kind; left out of the graph.
-        assumptions: What the paths assume where the trace does not say, one sentence each.
-    """
-
-    windows: tuple[WindowPath, ...]
-    edges: Mapping[str, int] = field(default_factory=dict)
-    broken: Mapping[str, int] = field(default_factory=dict)
-    assumptions: tuple[str, ...] = ()
+    windows: tuple[WindowPath, ...]  # One for each step, or one of the whole window where there are no steps.
+    edges: Mapping[str, int]
+    broken: Mapping[str, int]
+    assumptions: tuple[str, ...]  # What the paths assume where the trace does not say, one sentence each.
 
 
 @dataclass(frozen=True, slots=True)

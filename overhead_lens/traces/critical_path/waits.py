@@ -24,6 +24,7 @@ import numpy as np
 from overhead_lens.readers.kineto.event import integer
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.critical_path.work import LaunchOrder, Work
 from overhead_lens.traces.device import COPY
@@ -31,12 +32,6 @@ from overhead_lens.traces.host import distinct, threads_of
 from overhead_lens.traces.launches import runtime_rows
 
 _SYNC = "cuda_sync"
-_DEVICE = re.compile(r"(Device|Ctx|Context)Synchronize")
-_STREAM = re.compile(r"StreamSynchronize")
-_EVENT = re.compile(r"EventSynchronize")
-_RELEASE = re.compile(r"(cuda|hip)Free$|cuMemFree(_v2)?$")
-_WAIT = re.compile(r"StreamWaitEvent")
-_COPY = re.compile(r"[mM]emcpy")
 _KIND, _ON_STREAM, _RECORD = "cuda_sync_kind", "wait_on_stream", "wait_on_cuda_event_record_corr_id"
 
 
@@ -187,7 +182,7 @@ class Waits:
 
     def _wait_called(self, asking: Ints) -> Bools:
         """Whether a wait for an event was called since the launch before on the stream; True in a trace without such calls."""
-        times = np.sort(self._start_ns[self._named(_WAIT)])
+        times = np.sort(self._start_ns[self._named(torch_names.STREAM_WAITS)])
         if not len(times):
             return np.ones(len(asking), dtype=bool)
         called_ns = self._work.called_ns
@@ -200,10 +195,14 @@ class Waits:
         return self._calls[where(self._events["name"], lambda name: pattern.search(name) is not None)[self._calls]]
 
     def _synchronizing(self) -> Iterator[tuple[Ints, Ints, Ints, Bools]]:
-        for pattern, find in ((_DEVICE, self._of_device), (_STREAM, self._of_stream), (_EVENT, self._of_event)):
+        for pattern, find in (
+            (torch_names.DEVICE_SYNCHRONIZE, self._of_device),
+            (torch_names.STREAM_SYNCHRONIZE, self._of_stream),
+            (torch_names.EVENT_SYNCHRONIZE, self._of_event),
+        ):
             rows = self._named(pattern)
             yield (rows, self._start_ns[rows], *find(rows))
-        rows = self._named(_RELEASE)
+        rows = self._named(torch_names.RELEASE)
         found = self._ended_by(rows)
         # One that returns at once did not wait.
         waited = found >= 0
@@ -255,7 +254,9 @@ class Waits:
         """Copies that began during their call: it waited for what was before them, and for those that were over."""
         work = self._work
         copies = np.flatnonzero((work.kind == COPY) & (work.launch >= 0))
-        is_copy = where(self._events["name"], lambda name: _COPY.search(name) is not None)[work.launch[copies]]
+        is_copy = where(self._events["name"], lambda name: torch_names.ANY_COPY.search(name) is not None)[
+            work.launch[copies]
+        ]
         copies = copies[is_copy & (work.end_ns[copies] > work.start_ns[copies])]
         call = work.launch[copies]
         start_ns, end_ns = self._start_ns[call], self._start_ns[call] + self._dur_ns[call]

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from overhead_lens.stats.values import Ints
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
@@ -19,12 +20,6 @@ from overhead_lens.traces.host_budget import ENGINE, ThreadPieces
 from overhead_lens.traces.intervals import NOTHING, Union, both, joined, union, without
 from overhead_lens.traces.launch_figures.bound import NOT_THE_HOST
 
-_LOADING = re.compile(r"enumerate\(DataLoader\)#|(.*/)?torch/utils/data/dataloader\.py\(\d+\): __next__$")
-_DRIVER_ALLOCATIONS = re.compile(r"(cuda|hip)(Malloc|Free|MallocManaged|HostAlloc|FreeHost|HostMalloc|HostFree)$")
-_BEGINS_CAPTURE, _ENDS_CAPTURE = (re.compile(rf"(cuda|hip)Stream{word}Capture") for word in ("Begin", "End"))
-_OPTIMIZER = re.compile(
-    r"Optimizer\.step#(Adam|AdamW|SGD|Adagrad|RMSprop|NAdam|RAdam|Adamax|Adadelta|Rprop|ASGD)\.step$"
-)
 _FUSED = re.compile(r"aten::_(foreach|fused)_")
 _BACKWARD = re.compile(r"backward", re.IGNORECASE)
 _OWN_PYTHON = frozenset({"user", "library", "extension", "gc", "import"})
@@ -101,7 +96,7 @@ def host_causes(recorded: Recorded) -> Iterator[Found]:
 
 def _loading(recorded: Recorded) -> Iterator[Found]:
     """Time in which a thread waited for the next batch of a DataLoader, or made it itself."""
-    calls = recorded.calls(passing(recorded.host.names, lambda text: _LOADING.match(text) is not None))
+    calls = recorded.calls(passing(recorded.host.names, lambda text: torch_names.LOADS_DATA.match(text) is not None))
     yield from _stretches(recorded, _DATA, calls, recorded.spans(calls))
 
 
@@ -130,7 +125,8 @@ def _capturing(recorded: Recorded) -> Iterator[Found]:
     """Time from the call that begins a capture to the end of the next that ends one on its thread."""
     host = recorded.host
     begins, ends = (
-        recorded.calls(passing(host.names, partial(_matches, marks))) for marks in (_BEGINS_CAPTURE, _ENDS_CAPTURE)
+        recorded.calls(passing(host.names, partial(_matches, marks)))
+        for marks in (torch_names.BEGINS_CAPTURE, torch_names.ENDS_CAPTURE)
     )
     pairs = []
     for begin in begins.tolist():
@@ -144,13 +140,15 @@ def _capturing(recorded: Recorded) -> Iterator[Found]:
 
 def _memory(recorded: Recorded) -> Iterator[Found]:
     """Time of the calls that get memory from the driver or give it back, most of which wait for the device."""
-    calls = recorded.calls(passing(recorded.host.names, lambda text: _DRIVER_ALLOCATIONS.match(text) is not None))
+    calls = recorded.calls(
+        passing(recorded.host.names, lambda text: torch_names.DRIVER_ALLOCATION.match(text) is not None)
+    )
     if not len(calls):
         return
     when = recorded.spans(calls)
     longest = int(calls[np.argmax(recorded.host.dur_ns[calls])])
     named, place = recorded.of_calls(calls, recorded.host.dur_ns[calls]), recorded.place(longest)
-    growing = [memory for memory in recorded.analysis.memory if memory.grows and memory.device != "cpu"]
+    growing = [memory for memory in recorded.memory if memory.grows and memory.device != "cpu"]
     if growing and growing[0].kept:
         kept = growing[0].kept[0]
         named = (*named, Evidence(kept.operator, kept.blocks, 0, kept.module, kept.line))
@@ -180,7 +178,7 @@ def _slow_launches(recorded: Recorded) -> Iterator[Found]:
 def _optimizer(recorded: Recorded) -> Iterator[Found]:
     """Time of steps of an optimizer that runs operator by operator, less what is estimated to be kernels on the host."""
     host = recorded.host
-    steps = recorded.calls(passing(host.names, lambda text: _OPTIMIZER.match(text) is not None))
+    steps = recorded.calls(passing(host.names, lambda text: torch_names.PLAIN_OPTIMIZER_STEP.match(text) is not None))
     if not len(steps):
         return
     when = recorded.spans(steps)

@@ -10,16 +10,17 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.rules import Attribution
+from overhead_lens.traces.budgets import TraceBudgets
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.device import COPY, DeviceTimeline
 from overhead_lens.traces.findings.model import Evidence, Finding
 from overhead_lens.traces.findings.sentences import sentence
-from overhead_lens.traces.host import HostEvents, distinct
+from overhead_lens.traces.host import Around, HostEvents, distinct
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import NOTHING, Union, cut, joined, union
-from overhead_lens.traces.memory.context import FUNCTION
-from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.traces.memory.model import DeviceMemory
 from overhead_lens.traces.modules.scopes import Scopes
 from overhead_lens.traces.timeline import sum_by
 
@@ -58,6 +59,7 @@ class Recorded:
         waits_from_ns: Per host event the time from which it waits as a copy that holds the host (``traces/blocking.py``).
         scopes: Its modules; None where it names none.
         kernel_ns: Per host event the part of its self time that is estimated to be a kernel on the host.
+        memory: Of devices whose allocations were recorded.
         analysis: The budgets.
     """
 
@@ -68,7 +70,8 @@ class Recorded:
     waits_from_ns: Ints
     scopes: Scopes | None
     kernel_ns: Ints
-    analysis: TraceAnalysis
+    memory: Sequence[DeviceMemory]
+    analysis: TraceBudgets
 
     @property
     def wall_ns(self) -> int:
@@ -194,18 +197,17 @@ class Recorded:
         return self.place(int(found[0])) if row >= 0 and len(found) else ("", "")
 
     def _line_around(self, event: int) -> str:
-        host = self.host
-        start_ns = host.start_ns[event]
-        is_open = (host.thread == host.thread[event]) & (host.start_ns <= start_ns)
-        is_open &= host.start_ns + host.dur_ns > start_ns
-        around = np.flatnonzero(is_open & self._is_function[host.name])
-        if not len(around):
-            return ""
-        return host.names[int(host.name[around[np.lexsort((-host.dur_ns[around], host.start_ns[around]))][-1]])]
+        host, (around, function) = self.host, self._functions
+        inner = int(around.open_at(host.thread[[event]], host.start_ns[[event]])[0])
+        line = function[inner] if inner >= 0 else -1
+        return host.names[int(host.name[line])] if line >= 0 else ""
 
     @cached_property
-    def _is_function(self) -> Bools:
-        return passing(self.host.names, lambda name: FUNCTION.match(name) is not None)
+    def _functions(self) -> tuple[Around, Ints]:
+        """What is open around host events, and the innermost Python function around each."""
+        around = Around(self.host)
+        is_function = passing(self.host.names, lambda name: torch_names.FUNCTION.match(name) is not None)
+        return around, around.nearest(is_function[self.host.name])
 
     def _module_around(self, event: int) -> str:
         if self.scopes is None:

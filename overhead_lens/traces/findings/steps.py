@@ -8,10 +8,10 @@ from statistics import median_low
 
 import numpy as np
 
+from overhead_lens.traces.budgets import TraceStep
 from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import MOST_EVIDENCE, Found, Recorded, Wording
 from overhead_lens.traces.intervals import NOTHING, union
-from overhead_lens.traces.model import TraceStep
 
 _UNLIKE, _FEWEST = 1.5, 3
 _OPERATOR_SHARE = 0.1

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import Found, Recorded, Wording
 from overhead_lens.traces.intervals import NOTHING, Union, both, union
 
 _COPY = re.compile(r".*Memcpy")
-_TO_DEVICE = re.compile(r"Memcpy HtoD")
 _READS, _NONZERO = (
     frozenset({"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero"}),
     frozenset({"aten::nonzero"}),
@@ -100,7 +100,7 @@ def _found(
 def _uploads(recorded: Recorded, calls: Ints) -> Bools:
     """Whether each call copies to the device."""
     names = recorded.events["name"].cat
-    upload = passing(names.categories, lambda name: _TO_DEVICE.match(name) is not None)
+    upload = passing(names.categories, lambda name: torch_names.COPY_TO_DEVICE.match(name) is not None)
     launched = [recorded.launched.get(row, -1) for row in recorded.host.rows[calls].tolist()]
     codes = names.codes.to_numpy()
     return np.array([row >= 0 and bool(upload[codes[row]]) for row in launched], dtype=bool)

@@ -20,12 +20,12 @@ import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
+from overhead_lens.traces.budgets import DeviceBudget, TraceStep
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.device import COPY, DeviceTimeline, device_kinds
 from overhead_lens.traces.host import ANNOTATIONS, OPERATORS
 from overhead_lens.traces.launch_figures.bound import bound_of
 from overhead_lens.traces.launch_figures.model import Bound, DeviceLaunches, LaunchFigures, StepFigures
-from overhead_lens.traces.model import DeviceBudget, TraceStep
 
 MOST_FLOOR_NS = 100_000
 """What takes longer than this from its call to its start waited for something: published floors are 2 to 5 us."""

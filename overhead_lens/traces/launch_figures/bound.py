@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from overhead_lens.taxonomy.categories import QUEUE
+from overhead_lens.traces.budgets import DeviceBudget
 from overhead_lens.traces.launch_figures.model import Bound
-from overhead_lens.traces.model import DeviceBudget
 
 NOT_THE_HOST = ("wait", QUEUE, "unattributed")
 """Blame for idle time that preparing launches faster would not spare."""

@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy import torch_names
+from overhead_lens.traces.columns import Columns
 from overhead_lens.traces.memory.blocks import Live, live_memory
-from overhead_lens.traces.memory.context import MODULE_PREFIX, Contexts, block_kinds
+from overhead_lens.traces.memory.context import Contexts, block_kinds
 from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder, MemorySeries, MemoryStep
-from overhead_lens.traces.model import Window
+from overhead_lens.traces.window import Window
 
 DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 15: "hpu", 19: "mtia", 20: "privateuse1"}
 """c10's ``DeviceType`` (c10/core/DeviceType.h)."""
@@ -22,7 +24,9 @@ DEVICE_TYPES = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 1
 _MOST_HOLDERS = 20
 _SERIES_POINTS = 240
 
-ALLOCATION_COLUMNS = ["device", "start_ns", "end_ns", "bytes", "kind", "operator", "module", "line"]
+ALLOCATION_COLUMNS: Columns = {
+    "device": str, "start_ns": int, "end_ns": int, "bytes": int, "kind": str, "operator": str, "module": str, "line": str,
+}  # fmt: skip
 
 Steps = Sequence[tuple[int, Window]]
 
@@ -101,7 +105,7 @@ class DeviceLife:
         operator, module, line = self._places()
         columns["operator"], columns["line"] = self._texts(operator, str), self._texts(line, str)
         columns["module"] = self._texts(module, module_name)
-        made: pd.DataFrame = pd.DataFrame(columns)[ALLOCATION_COLUMNS]
+        made: pd.DataFrame = pd.DataFrame(columns)
         return made
 
     def _texts(self, codes: Ints, told: Callable[[str], str]) -> Any:
@@ -220,7 +224,7 @@ def device_lives(memory: pd.DataFrame, where: Contexts) -> list[DeviceLife]:
 
 def module_name(event: str, *, by_class: bool = False) -> str:
     """``Linear_3`` of the event ``nn.Module: Linear_3``; its class alone: ``Linear``."""
-    name = event.removeprefix(MODULE_PREFIX)
+    name = event.removeprefix(torch_names.MODULE_PREFIX)
     return name.rpartition("_")[0] or name if by_class and name.rpartition("_")[2].isdecimal() else name
 
 

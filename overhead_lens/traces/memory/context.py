@@ -12,19 +12,12 @@ import pandas as pd
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
-from overhead_lens.traces.host import HostEvents, threads_of
+from overhead_lens.traces.host import Around, HostEvents, threads_of
 from overhead_lens.traces.memory.blocks import Blocks
 from overhead_lens.traces.memory.model import KINDS
-from overhead_lens.traces.timeline import Nesting
 
 _ALLOCATES = re.compile(r"aten::(_?empty\w*|new_empty\w*|resize_\w*|detach\w*)$")
-SCOPE = re.compile(rf"\w+::|{torch_names.COMPILED_REGION_PREFIX}")
-_OPTIMIZER_STEP = re.compile(r"Optimizer\.step#")
-_ZERO_GRAD = re.compile(r"Optimizer\.zero_grad#|.*: zero_grad$")
-MODULE_PREFIX = "nn.Module: "
 _BUILDS = re.compile(r".*torch/nn/(modules/.*: (__init__|_apply|to|cuda|to_empty)|parameter\.py.*)$")
-FUNCTION = re.compile(r"(?!.*(^|/)torch/)(?!<frozen)(?!<string>)[^:]*\(\d+\): ")
-"""A Python function outside of torch: ``train.py(12): forward``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +46,17 @@ class Contexts:
 
 def contexts(memory: pd.DataFrame, host: HostEvents) -> Contexts:
     """Follow every memory event of a trace up through the events that were open on its thread."""
-    nearest = {name: np.full(len(memory), -1, dtype=np.int64) for name in _MARKS}
     number, threads = threads_of(memory, np.arange(len(memory)))
+    known = {key: at for at, key in enumerate(host.threads)}
+    thread = np.array([known.get(key, -1) for key in threads] or [-1])[number]
     marks = {name: passing(host.names, test)[host.name] for name, test in _MARKS.items()}
     for name in ("operator", "inner", "scope"):
         marks[name] &= host.operator
-    start_ns = memory["start_ns"].to_numpy()
-    for at, key in enumerate(threads):
-        if key in host.threads:
-            events = np.flatnonzero(host.thread == host.threads.index(key))
-            instants = np.flatnonzero(number == at)
-            around = _around(host.start_ns[events], host.dur_ns[events], start_ns[instants])
-            for name, mark in marks.items():
-                found = _climbed(*around, mark[events], outermost=name == "scope")
-                nearest[name][instants] = np.where(found >= 0, events[found] if len(events) else -1, -1)
+    around = Around(host)
+    first = around.open_at(thread, memory["start_ns"].to_numpy())
+    nearest = {
+        name: np.append(around.nearest(mark, outermost=name == "scope"), -1)[first] for name, mark in marks.items()
+    }
     operator = np.where(nearest["operator"] >= 0, nearest["operator"], nearest["inner"])
     return Contexts(
         operator=_names_of(operator, host),
@@ -92,36 +82,14 @@ def _is(pattern: re.Pattern[str]) -> Callable[[str], bool]:
 _MARKS: dict[str, Callable[[str], bool]] = {
     "operator": lambda name: _ALLOCATES.match(name) is None and torch_names.PROFILER_STEP.match(name) is None,
     "inner": lambda name: torch_names.PROFILER_STEP.match(name) is None,
-    "scope": _is(SCOPE),
-    "module": lambda name: name.startswith(MODULE_PREFIX),
-    "line": _is(FUNCTION),
-    "optimizer": _is(_OPTIMIZER_STEP),
+    "scope": _is(torch_names.SCOPE),
+    "module": lambda name: name.startswith(torch_names.MODULE_PREFIX),
+    "line": _is(torch_names.FUNCTION),
+    "optimizer": _is(torch_names.OPTIMIZER_STEP),
     "backward": lambda name: name.startswith(torch_names.BACKWARD_NODE_PREFIX),
-    "clears": _is(_ZERO_GRAD),
+    "clears": _is(torch_names.ZERO_GRAD),
     "builds": _is(_BUILDS),
 }
-
-
-def _around(start_ns: Ints, dur_ns: Ints, instants_ns: Ints) -> tuple[Ints, Ints]:
-    """For each instant the innermost open event, and for each event the one around it; -1 for none."""
-    count = len(start_ns)
-    starts = np.concatenate((start_ns, instants_ns))
-    parent = Nesting(starts, np.concatenate((dur_ns, np.zeros(len(instants_ns), dtype=np.int64)))).parent
-    return parent[count:], parent[:count]
-
-
-def _climbed(first: Ints, parent: Ints, mark: Bools, *, outermost: bool) -> Ints:
-    """From each of ``first`` upwards the nearest or the outermost marked event; -1 for none."""
-    begun, number = np.unique(first, return_inverse=True)
-    found, now = np.full(len(begun), -1, dtype=np.int64), begun.copy()
-    asking = np.flatnonzero(now >= 0)
-    while len(asking):
-        hit = mark[now[asking]]
-        found[asking[hit]] = now[asking[hit]]
-        asking = asking if outermost else asking[~hit]
-        now[asking] = parent[now[asking]]
-        asking = asking[now[asking] >= 0]
-    return found[number]
 
 
 _PARAMETER, _GRADIENT, _STATE, _ACTIVATION, _TEMPORARY, _UNKNOWN = range(len(KINDS))

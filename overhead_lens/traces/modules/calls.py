@@ -11,8 +11,6 @@ from overhead_lens.traces.modules.scopes import OUTSIDE, Scopes
 PHASES = ("forward", "again", "backward")
 """A call; a call in the backward pass, which computes again; a node of the backward pass that belongs to a module."""
 
-CALL_COLUMNS = ["thread", "start_ns", "dur_ns", "node", "phase"]
-
 
 def module_calls(scopes: Scopes, host: HostEvents) -> pd.DataFrame:
     """Every call of a module and every node of the backward pass that belongs to one, in order of start.
@@ -32,5 +30,5 @@ def module_calls(scopes: Scopes, host: HostEvents) -> pd.DataFrame:
         "node": scopes.module[chosen],
         "phase": np.array(PHASES, dtype=object)[phase],
     }
-    made: pd.DataFrame = pd.DataFrame(columns, columns=CALL_COLUMNS)
+    made: pd.DataFrame = pd.DataFrame(columns)
     return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from overhead_lens.contract import derive
 from overhead_lens.errors import require
 
 EVENTS, MARKS = "events", "annotations"
@@ -15,48 +16,28 @@ MOST_PATH_NAMES = 32
 
 @dataclass(frozen=True, slots=True)
 class ModuleTime:
-    """Time that belongs to a module.
+    """Time of a module: of the busiest thread and of all others by category (no zeros), of device events launched in it."""
 
-    Attributes:
-        host: Of the busiest thread, by category; no zeros.
-        host_backward_ns: Of this, in nodes of the backward pass.
-        others: Of all other threads, by category; no zeros.
-        others_backward_ns: Of this, in nodes of the backward pass.
-        device_forward_ns, device_backward_ns: Durations of the device events that were launched in it, summed; those of
-            different streams may run at once.
-        communication_ns: Of this, what communicates: a gradient's all-reduce is launched in the module whose gradient filled
-            the bucket, and runs until the last rank has come.
-        device_events: Their number.
-    """
-
-    host: Mapping[str, int] = field(default_factory=dict)
-    host_backward_ns: int = 0
-    others: Mapping[str, int] = field(default_factory=dict)
-    others_backward_ns: int = 0
-    device_forward_ns: int = 0
-    device_backward_ns: int = 0
-    communication_ns: int = 0
-    device_events: int = 0
+    host_ns: int = field(init=False)
+    host: Mapping[str, int]
+    host_backward_ns: int  # In nodes of the backward pass.
+    others_ns: int = field(init=False)
+    others: Mapping[str, int]
+    others_backward_ns: int
+    # Durations summed; those of different streams may run at once.
+    device_ns: int = field(init=False)
+    device_forward_ns: int
+    device_backward_ns: int
+    # A gradient's all-reduce is launched in the module whose gradient filled the bucket, and runs until the last rank has come.
+    communication_ns: int
+    device_events: int
 
     def __post_init__(self) -> None:
+        derive(self, host_ns=sum(self.host.values()), others_ns=sum(self.others.values()))
+        derive(self, device_ns=self.device_forward_ns + self.device_backward_ns)
         require(0 <= self.host_backward_ns <= self.host_ns, "a module's backward pass takes more than all of it")
         require(0 <= self.others_backward_ns <= self.others_ns, "a module's backward pass takes more than all of it")
         require(0 <= self.communication_ns <= self.device_ns, "a module communicates for more than its device time")
-
-    @property
-    def host_ns(self) -> int:
-        """Time on the busiest thread."""
-        return sum(self.host.values())
-
-    @property
-    def others_ns(self) -> int:
-        """Time on the other threads."""
-        return sum(self.others.values())
-
-    @property
-    def device_ns(self) -> int:
-        """Time of device events, forward and backward."""
-        return self.device_forward_ns + self.device_backward_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +68,7 @@ class ModuleNode:
 
 @dataclass(frozen=True, slots=True)
 class ModuleClass:
-    """All modules of one class.
-
-    Attributes:
-        instances: Different ones.
-        own: Summed.
-        total: With what is below them, a module inside another of its class counted once.
-    """
+    """All modules of a class; ``total`` counts what is inside another one of the class once."""
 
     class_name: str
     instances: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from overhead_lens.traces.memory.context import MODULE_PREFIX
+from overhead_lens.taxonomy import torch_names
 
 _MARKS = (
     re.compile(r"## forward:(?P<name>.*\S) ##$", re.DOTALL),
@@ -20,7 +20,7 @@ _MARKS = (
 
 def called_module(event: str) -> str | None:
     """Class and number of the module whose call an event is: ``Linear_3``; None for other events."""
-    return event.removeprefix(MODULE_PREFIX) if event.startswith(MODULE_PREFIX) else None
+    return event.removeprefix(torch_names.MODULE_PREFIX) if event.startswith(torch_names.MODULE_PREFIX) else None
 
 
 def marked_module(event: str) -> str | None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.modules.backward import Arguments, forward_operators, is_backward_node
@@ -28,7 +29,6 @@ from overhead_lens.traces.modules.names import called_module, marked_module
 from overhead_lens.traces.timeline import Nesting, Segments, sweep
 
 OUTSIDE = -1
-_ACCUMULATES = "AccumulateGrad"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class _Growing:
         self, host: HostEvents, event: Ints, is_module: Bools, parent: Ints, labels: Mapping[int, str]
     ) -> None:
         self._label = [labels.get(name) for name in host.name[event].tolist()]
-        accumulates = passing(host.names, lambda name: name.endswith(_ACCUMULATES))
+        accumulates = passing(host.names, lambda name: name.endswith(torch_names.ACCUMULATES))
         self._accumulates = accumulates[host.name[event]].tolist()
         self._thread = host.thread[event].tolist()
         self._is_module, self._parent = is_module.tolist(), parent.tolist()

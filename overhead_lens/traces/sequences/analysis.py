@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from overhead_lens.stats.values import Bools, Ints
+from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
-from overhead_lens.traces.host import HostEvents
+from overhead_lens.traces.host import Around, HostEvents
 from overhead_lens.traces.intervals import union
 from overhead_lens.traces.launches import Linked
-from overhead_lens.traces.memory.context import FUNCTION, MODULE_PREFIX, SCOPE
 from overhead_lens.traces.sequences.model import LAUNCHES, OPERATORS, RepeatedSequence
 from overhead_lens.traces.sequences.repeats import Repeat, repeats
 
@@ -25,6 +25,11 @@ _MORE_OFTEN = 2
 _FEWEST = 4  # two, twice
 _MOST_SUM = 2.0**62
 _NO_CALL = np.iinfo(np.int64).max
+_MARKS: tuple[Callable[[str], bool], ...] = (
+    lambda name: torch_names.SCOPE.match(name) is not None,
+    lambda name: name.startswith(torch_names.MODULE_PREFIX),
+    lambda name: torch_names.FUNCTION.match(name) is not None,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +176,7 @@ def _reached(lane: Ints, end_ns: Ints) -> Ints:
 
 def _operators(host: HostEvents, linked: Linked) -> Items:
     """Operators thread by thread that no other operator is around; what names no dispatcher's operator is passed over."""
-    named = passing(host.names, lambda name: SCOPE.match(name) is not None)[host.name]
+    named = passing(host.names, _MARKS[0])[host.name]
     able = np.flatnonzero(host.operator & named)
     end_ns = host.start_ns + host.dur_ns
     text = _by_text(host.name[able], host.names)
@@ -231,7 +236,10 @@ def _repeated(items: Items, host: HostEvents) -> list[Repeated]:
         key=lambda pair: (-pair[0].most_ns, -pair[1].length, int(pair[1].places[0])),
     )
     chosen = islice(_distinct(scored, _alone(items)[tokens]), _MOST)
-    return [_told(repeat, tokens, bound, items, host) for bound, repeat in chosen]
+    told = list(chosen)
+    first = np.array([tokens[repeat.places[0]] for _, repeat in told], dtype=np.int64)
+    places = _around(host, items.thread[first], items.asked_ns[first]) if told else []
+    return [_told(repeat, tokens, bound, items, place) for (bound, repeat), place in zip(told, places, strict=True)]
 
 
 def _beyond_int64(items: Items) -> bool:
@@ -323,10 +331,10 @@ def _distinct(scored: Sequence[tuple[_Bound, Repeat]], alike: Bools) -> Iterator
             yield bound, repeat
 
 
-def _told(repeat: Repeat, tokens: Ints, bound: _Bound, items: Items, host: HostEvents) -> Repeated:
+def _told(repeat: Repeat, tokens: Ints, bound: _Bound, items: Items, place: Sequence[str]) -> Repeated:
     at = tokens[repeat.places[:, None] + np.arange(repeat.length)]
     first = int(at[0, 0])
-    operator, module, line = _around(host, int(items.thread[first]), int(items.asked_ns[first]))
+    operator, module, line = place
     sequence = RepeatedSequence(
         items.kind,
         items.lanes[items.lane[first]],
@@ -345,19 +353,13 @@ def _told(repeat: Repeat, tokens: Ints, bound: _Bound, items: Items, host: HostE
     return Repeated(sequence, items.start_ns[at[:, 0]], items.end_ns[at].max(axis=1))
 
 
-def _around(host: HostEvents, thread: int, at_ns: int) -> tuple[str, str, str]:
-    """Outermost operator, innermost module and Python function outside of torch that are open on a thread at some time."""
-    if thread < 0:
-        return "", "", ""
-    is_open = (host.thread == thread) & (host.start_ns <= at_ns) & (host.start_ns + host.dur_ns > at_ns)
-    events = np.flatnonzero(is_open)
-    events = events[np.lexsort((-host.dur_ns[events], host.start_ns[events]))]
-    names = [host.names[code] for code in host.name[events].tolist()]
-    operators = [
-        name
-        for name, is_operator in zip(names, host.operator[events], strict=True)
-        if is_operator and SCOPE.match(name)
+def _around(host: HostEvents, thread: Ints, at_ns: Ints) -> list[list[str]]:
+    """Outermost operator, innermost module and Python function outside of torch that are open on threads at some times."""
+    around, names = Around(host), [*host.names, ""]
+    first, name = around.open_at(thread, at_ns), np.append(host.name, -1)
+    operator, module, line = (passing(host.names, test)[host.name] for test in _MARKS)
+    near = (around.nearest(operator & host.operator, outermost=True), around.nearest(module), around.nearest(line))
+    found = [[names[code] for code in name[np.append(each, -1)[first]].tolist()] for each in near]
+    return [
+        [scope, inside.removeprefix(torch_names.MODULE_PREFIX), at] for scope, inside, at in zip(*found, strict=True)
     ]
-    modules = [name.removeprefix(MODULE_PREFIX) for name in names if name.startswith(MODULE_PREFIX)]
-    lines = [name for name in names if FUNCTION.match(name)]
-    return operators[0] if operators else "", modules[-1] if modules else "", lines[-1] if lines else ""

@@ -22,10 +22,10 @@ from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import OPERATORS
 from overhead_lens.traces.intervals import cut
 from overhead_lens.traces.launches import launching_operators, link, runtime_rows
-from overhead_lens.traces.model import Window
 from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, Side, StructureChange, StructureDelta, Swap
 from overhead_lens.traces.structure.names import matched, stable_name
 from overhead_lens.traces.timeline import sum_by, sweep
+from overhead_lens.traces.window import Window
 from overhead_lens.units import round_to_sum
 
 IDLE = "(idle)"

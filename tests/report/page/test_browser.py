@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.api import compare_captures, load_with
 from overhead_lens.comparison.model import Delta
+from overhead_lens.directories import load_directory
 from overhead_lens.report.forms import to_html
+from overhead_lens.stored import compare_captures
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.taxonomy.host import Frame
 from overhead_lens.traces.ranks import Job
@@ -38,7 +39,7 @@ MOST_BYTES = 6_000_000
 
 
 def budget(name: str) -> Any:
-    return load_with(REFERENCE / name, CLASSIFIER)
+    return load_directory(REFERENCE / name, CLASSIFIER)
 
 
 def difference() -> Delta:
@@ -230,7 +231,7 @@ def test_the_colors_follow_the_system(chromium: Any, pages: dict[str, tuple[Any,
 def test_names_do_nothing(chromium: Any, tmp_path: Path, name: str) -> None:
     stored = tmp_path / "capture"
     draw_capture(stored, frame=f"{name.replace(';', ':').replace(chr(0), '0')} (a.py:1)".replace("\u2028", "L"))
-    result = load_with(stored, CLASSIFIER)
+    result = load_directory(stored, CLASSIFIER)
     host = tuple(
         replace(category, top=(Frame(name, category.ns), *category.top[1:])) if category.ns else category
         for category in result.host

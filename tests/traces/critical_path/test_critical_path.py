@@ -377,12 +377,12 @@ def test_a_trace_without_host_events_is_its_busiest_stream() -> None:
 
 
 def test_nothing_recorded_has_no_path() -> None:
-    assert critical_path() == CriticalPath(())
+    assert critical_path() == CriticalPath((), {}, {}, ())
     assert critical_path(drawn("[)", "ProfilerStep#1", "user_annotation")).windows[0].kinds == (
         Share("python", 1, 1, 0),
     )
     instant = timed(0, 0, "aten::add")
-    assert critical_path(instant) == CriticalPath(())
+    assert critical_path(instant) == CriticalPath((), {}, {}, ())
 
 
 def test_it_is_only_made_when_it_is_asked_for() -> None:

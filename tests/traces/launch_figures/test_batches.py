@@ -9,7 +9,7 @@ import pytest
 
 from overhead_lens.report.forms import to_html, to_json, to_text
 from overhead_lens.report.text.recorded.launches import batches_sentence
-from overhead_lens.traces.launch_figures.batches import Batches, compare_batches
+from overhead_lens.traces.batches import Batches, compare_batches
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.traces.ranks import Job
 from tests.cli.run import error_line, lens

@@ -24,7 +24,7 @@ from overhead_lens.stats.values import Ints
 from overhead_lens.studies.run.analysis import StepTimes, StepWall
 from overhead_lens.studies.run.slowest import Slow
 from overhead_lens.taxonomy.categories import CATEGORIES
-from overhead_lens.traces.model import TraceStep
+from overhead_lens.traces.budgets import TraceStep
 from overhead_lens.units import format_ns
 
 _MOST_POINTS = 1_500

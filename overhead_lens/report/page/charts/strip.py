@@ -8,7 +8,8 @@ from itertools import pairwise
 from overhead_lens.report.page.charts.axes import paled
 from overhead_lens.report.page.model import Area, Block, Lanes
 from overhead_lens.taxonomy.categories import INKS, QUEUE
-from overhead_lens.traces.model import Lane, OverTime, TraceStep
+from overhead_lens.traces.budgets import TraceStep
+from overhead_lens.traces.model import Lane, OverTime
 from overhead_lens.traces.over_time import IDLE
 from overhead_lens.units import format_ns
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.page.model import Block, Section, Table, Text
 from overhead_lens.report.text.recorded import launches as told
-from overhead_lens.traces.launch_figures.batches import Batches
+from overhead_lens.traces.batches import Batches
 from overhead_lens.traces.launch_figures.model import DeviceLaunches
 
 _MOST_ROWS = 200

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from overhead_lens.report.text.plain import plain
+from overhead_lens.traces.budgets import DeviceBudget
 from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
-from overhead_lens.traces.model import DeviceBudget, TraceAnalysis
+from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.units import format_bytes, format_ns
 
 _IDLES = 0.1

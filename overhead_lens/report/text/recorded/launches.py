@@ -10,7 +10,7 @@ from rich.text import Text
 
 from overhead_lens.report.text.blocks import Cells, cut, section, table_of
 from overhead_lens.report.text.plain import plain
-from overhead_lens.traces.launch_figures.batches import Batches, BatchPoint
+from overhead_lens.traces.batches import Batches, BatchPoint
 from overhead_lens.traces.launch_figures.model import Bound, DeviceLaunches, LaunchFigures
 from overhead_lens.units import format_ns
 

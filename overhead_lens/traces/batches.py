@@ -44,18 +44,12 @@ class BatchPoint:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """What several batch sizes tell.
+    """Traces of one model by batch size; ``device_bound_from`` is null where the largest is not bound by the device."""
 
-    Attributes:
-        points: By batch size; those without one last.
-        device_bound_from: Smallest batch size from which on every trace is bound by the device; None if the largest is not.
-        queued_from: Smallest from which on most of TKLQT is queuing behind a busy device: where it leaves its plateau, by
-            which Vellaisamy et al. (arXiv 2504.11750) tell a GPU-bound batch size. None if the largest does not queue.
-        notes: What a reader must know.
-    """
-
-    points: tuple[BatchPoint, ...]
+    points: tuple[BatchPoint, ...]  # Those without a size last.
     device_bound_from: int | None
+    # Smallest from which on most of TKLQT is queuing behind a busy device: where it leaves its plateau, by which Vellaisamy et
+    # al. (arXiv 2504.11750) tell a GPU-bound batch size. None if the largest does not queue.
     queued_from: int | None
     notes: tuple[str, ...]
 
