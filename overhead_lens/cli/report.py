@@ -15,7 +15,7 @@ def report(
     capture: Annotated[
         Path,
         typer.Argument(
-            help="Directory of a capture, a run, the ranks of a job, a watched process, advice, a ladder, a sweep or a comparison.",
+            help="Directory of a capture, run, ranks of a job, watched process, advice, ladder, sweep or comparison.",
             autocompletion=complete_capture,
         ),
     ],
