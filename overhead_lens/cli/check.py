@@ -56,6 +56,7 @@ def check(
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.recorder.single import record
     from overhead_lens.report import check_files
+    from overhead_lens.report.forms import to_markdown
     from overhead_lens.stored import budget_of
     from overhead_lens.studies.check.gate import by_counts, by_time, need_counts
     from overhead_lens.studies.check.limits import DEFAULT_COUNT_LIMIT, CountLimit, Limit, parse_limit
@@ -87,7 +88,7 @@ def check(
         else:
             path = record(request, listener)
             outcome = by_time(base.meta, baseline, path, (limits, count_limits), classifier, force=force)
-    _write(markdown, check_files.markdown(outcome), append=True)
+    _write(markdown, to_markdown(outcome), append=True)
     _write(junit, check_files.junit(outcome), append=False)
     show(outcome, Format(json_))
     if outcome.regressed:

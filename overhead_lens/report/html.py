@@ -10,21 +10,18 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from overhead_lens.budget.model import Breakdown
-from overhead_lens.comparison.model import Delta
 from overhead_lens.report.text.blocks import (
     bounds_cell,
     bounds_text,
     call_title,
     cut,
     interval_text,
-    side_titles,
-    signed_interval_text,
 )
 from overhead_lens.report.text.breakdown import sentence
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import INKS
 from overhead_lens.taxonomy.host import HostCategory
-from overhead_lens.units import format_ns, format_signed_ns
+from overhead_lens.units import format_ns
 
 _FONT = "13px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif"
 _DISPLAY = {"div": "block", "span": "inline", "b": "inline", "table": "table", "tr": "table-row"}
@@ -56,41 +53,6 @@ def breakdown_html(breakdown: Breakdown) -> str:
         _table(("where", "share", "per call", "95 % interval", ""), [*rows, total]),
         _sentence(sentence(breakdown)),
         *_warnings(breakdown.warnings),
-    )
-
-
-def delta_html(delta: Delta) -> str:
-    """A difference of two budgets; both bars are of one scale."""
-    base, new = delta.base, delta.new
-    whole_ns = max(base.wall.ns, new.wall.ns)
-    rows = [
-        [
-            _name(change.category),
-            format_ns(old.ns),
-            format_ns(recent.ns),
-            format_signed_ns(change.delta_ns),
-            signed_interval_text(change.ci95_ns),
-            change.verdict,
-        ]
-        for change, old, recent in zip(delta.host, base.host, new.host, strict=True)
-        if old.ns or recent.ns
-    ]
-    interval = signed_interval_text(delta.wall_ci95_ns)
-    total = [
-        "sum = wall",
-        *map(format_ns, (base.wall.ns, new.wall.ns)),
-        format_signed_ns(delta.wall_delta_ns),
-        interval,
-        delta.verdict,
-    ]
-    titles = dict.fromkeys(side_titles(base, new))
-    return _root(
-        _headline(" → ".join(titles), format_signed_ns(delta.wall_delta_ns), interval),
-        _bar(base, whole_ns),
-        _bar(new, whole_ns),
-        _table(("category", "base", "new", "difference", "95 % interval", "verdict"), [*rows, total]),
-        _sentence(delta.sentence),
-        *_warnings(delta.warnings),
     )
 
 
