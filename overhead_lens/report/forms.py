@@ -27,7 +27,6 @@ class Form:
         document: Makes the JSON document of a result.
         text: Prints a result on a console; empty for those with an outline.
         table: Makes the pandas table of a result; empty for those that the Python API does not give.
-        notebook: Makes the HTML of a result in a notebook; where it is empty, a notebook shows the text.
         page: Makes the ``Page`` of a result by the rules of a classifier; empty for those that have none.
         outline: Makes the ``Outline`` of a result, which is its text, page, notebook and Markdown.
         is_page: Whether its outline is a page.
@@ -36,7 +35,6 @@ class Form:
     document: str
     text: str = ""
     table: str = ""
-    notebook: str = ""
     page: str = ""
     outline: str = ""
     is_page: bool = True
@@ -45,10 +43,8 @@ class Form:
 _FORMS = {
     "budget.model.Breakdown": Form(
         "documents.breakdown:breakdown_document",
-        "report.text.breakdown:print_breakdown",
-        "report.tables:host_table",
-        "report.html:breakdown_html",
-        "report.page.breakdown:breakdown_page",
+        table="report.tables:host_table",
+        outline="report.outlines.breakdown:breakdown_outline",
     ),
     "comparison.model.Delta": Form(
         "documents.delta:delta_document",
@@ -194,17 +190,12 @@ def to_html(result: object, classifier: Classifier | None = None) -> str:
 
 
 def to_notebook(result: object) -> str:
-    """A result in a notebook: HTML of its own, or what ``print_text`` prints, with its colors."""
-    form = _form(result)
-    if form.outline:
+    """A result in a notebook: HTML of its own, or, without an outline, what ``print_text`` prints, with its colors."""
+    if _form(result).outline:
         from overhead_lens.report.printers.notebook import notebook_html
 
         return notebook_html(outline_of(result))
-    return (
-        str(_load(form.notebook)(result))
-        if form.notebook
-        else _recorded(result).export_html(inline_styles=True, code_format=_HTML)
-    )
+    return _recorded(result).export_html(inline_styles=True, code_format=_HTML)
 
 
 def to_text(result: object, *, whole: bool = False) -> str:

@@ -92,12 +92,14 @@ class Row:
     Attributes:
         depth: How far its first name is indented.
         is_sum: What the others add up to, or what stands for the rest: never left out.
+        is_minor: Left out outside of pages.
     """
 
     cells: Sequence[Cell]
     depth: int = 0
     tone: Tone = ""
     is_sum: bool = False
+    is_minor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ class Table:
     Attributes:
         caption: What the rows are; shown on pages.
         brief: Rows that are shown outside of pages, sums not counted; all of them if None.
-        more: What the rows are called that are left out.
+        more: What the rows are called that are left out; not a word of them if empty.
     """
 
     columns: Sequence[Column]
@@ -119,14 +121,13 @@ class Table:
     def shown(self, *, whole: bool) -> Table:
         """The table without empty columns and, unless ``whole``, with its first rows only."""
         kept = list(self.rows)
-        if not whole and self.brief is not None:
-            others = [row for row in self.rows if not row.is_sum]
-            left_out = {id(row) for row in others[self.brief :]}
-            kept = [row for row in self.rows if id(row) not in left_out]
-            if left_out:
-                kept.insert(self.brief, self._rest(len(left_out)))
+        if not whole:
+            others = [row for row in self.rows if not (row.is_sum or row.is_minor)][: self.brief]
+            sums = [row for row in self.rows if row.is_sum]
+            left_out = len(self.rows) - len(others) - len(sums)
+            kept = [*others, *([self._rest(left_out)] if left_out and self.more else []), *sums]
         said = [at for at in range(len(self.columns)) if any(_says(row.cells[at]) for row in kept)]
-        rows = [Row([row.cells[at] for at in said], row.depth, row.tone, row.is_sum) for row in kept]
+        rows = [Row([row.cells[at] for at in said], row.depth, row.tone) for row in kept]
         return Table([self.columns[at] for at in said], rows, self.caption)
 
     def _rest(self, count: int) -> Row:

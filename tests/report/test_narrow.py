@@ -21,11 +21,11 @@ REFERENCE = Path(__file__).parents[2] / "traces" / "reference"
 CLASSIFIER = default_classifier()
 FIGURE = re.compile(r"(?<![\w.,])[+-]?\d[\d.,]*(?=\s(?:ns|µs|ms|s)\b)|(?<![\w.,])[+-]?\d[\d.]*(?=%)")
 OUTLINED = {
+    "eager": lambda: load_with(REFERENCE / "eager", CLASSIFIER),
+    "compiled": lambda: load_with(REFERENCE / "compiled", CLASSIFIER),
     "difference": lambda: compare_captures(REFERENCE / "eager", REFERENCE / "compiled", CLASSIFIER, 0.01, force=True),
 }
 OTHERS = {
-    "eager": lambda: load_with(REFERENCE / "eager", CLASSIFIER),
-    "compiled": lambda: load_with(REFERENCE / "compiled", CLASSIFIER),
     "ladder": lambda: load_with(REFERENCE / "ladder", CLASSIFIER),
 }
 
@@ -77,6 +77,13 @@ def test_a_difference_is_a_table_of_14_lines_on_80_columns() -> None:
     assert len(lines) == 14
     assert lines[4].split() == ["category", "base", "new", "difference", "95", "%", "interval", "verdict"]
     assert max(map(len, lines)) <= 80
+
+
+def test_a_compiled_budget_has_at_most_50_lines_on_80_columns() -> None:
+    lines = printed(OUTLINED["compiled"](), 80).splitlines()
+    assert len(lines) == 50
+    assert lines[-1] == f"try: overhead-lens advise {REFERENCE / 'compiled'}"
+    assert max(map(len, lines[:-2])) <= 80
 
 
 def test_columns_give_way_before_rows_are_stacked() -> None:

@@ -31,7 +31,7 @@ from overhead_lens.report.outline import (
 )
 from overhead_lens.report.outlines.host import wall_bar
 from overhead_lens.report.outlines.origin import origin
-from overhead_lens.report.page.breakdown import stacks_of
+from overhead_lens.report.page.charts.calls import stacks_of
 from overhead_lens.report.page.charts.icicle import difference_icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.page.charts.waterfall import waterfall

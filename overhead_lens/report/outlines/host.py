@@ -40,8 +40,8 @@ def host_table(
         units: Units of work in it; above 1 there is a column of time per unit.
         total: Name of the sum.
     """
-    columns = [names("where"), names("", gives_way=2), Column("share"), Column(f"per {per}")]
-    columns += [Column("per unit", gives_way=1), names("95 % interval")]
+    columns = [names("where"), names("", gives_way=3), Column("share"), Column(f"per {per}")]
+    columns += [Column("per unit", gives_way=2), names("95 % interval", gives_way=1)]
     rows = [
         row
         for category in host
@@ -115,4 +115,5 @@ def frames_table(host: Sequence[HostCategory], wall_ns: float, most: int, brief:
         Row([time(ns), share(ns / max(1, wall_ns)), text(category, category), text(frame)])
         for ns, category, frame in sorted(frames, key=lambda item: -item[0])[:most]
     ]
-    return Table([Column("self time"), Column("share"), names("category"), names("frame")], rows, brief=brief)
+    columns = [Column(""), Column("", gives_way=1), names("", gives_way=2), names("")]
+    return Table(columns, rows, brief=brief, more="")

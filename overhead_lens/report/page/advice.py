@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from overhead_lens.report.page.breakdown import provenance
+from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.bars import bars_chart, host_bar
 from overhead_lens.report.page.charts.time_bars import PART, WHOLE, TimeBar, time_bars
 from overhead_lens.report.page.model import Block, Chart, Page, Section, Table, Text
@@ -17,7 +17,12 @@ from overhead_lens.units import format_signed_ns
 
 def advice_page(advice: Advice, _classifier: Classifier) -> Page:
     """The page."""
-    return Page(told.title(advice), advice.sentence, list(_sections(advice)), provenance(advice.base, "base"))
+    return Page(
+        told.title(advice),
+        advice.sentence,
+        list(_sections(advice)),
+        origin(advice.base.capture, advice.base.environment, side="base"),
+    )
 
 
 def _sections(advice: Advice) -> Iterator[Section]:

@@ -50,7 +50,7 @@ def table_html(table: Table, attributes: Attributes) -> str:
     heads = "".join(
         f"<th{attributes('th number' if is_number else 'th')}>{shown(column.name)}</th>"
         if column.name
-        else f"<td{attributes('th')}></td>"
+        else f"<td{attributes('td')}></td>"
         for column, is_number in zip(table.columns, numbers, strict=True)
     )
     rows = "".join(_row(row, numbers, attributes) for row in table.rows)

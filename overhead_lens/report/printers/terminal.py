@@ -20,7 +20,7 @@ from overhead_lens.report.text.plain import plain
 
 _GAP = 2
 _BAR, _LEAST_BAR = 24, 10
-_LEAST_NAME = 20
+_LEAST_NAME = 28
 _MOST_NAME = 72
 _FEW_COLORS = (None, "standard", "windows")
 _TONES = {"": "", "bold": "bold", "dim": "dim", "warning": "yellow", "code": ""}
