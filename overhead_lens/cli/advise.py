@@ -41,7 +41,7 @@ def advise(
     """Try remedies on a call beside the call as it is, and say which make it faster."""
     from overhead_lens.captures.directory import read_capture, schema_of
     from overhead_lens.machine.request import QUICK, STANDARD, Request
-    from overhead_lens.report.markdown import advice_markdown
+    from overhead_lens.report.forms import to_markdown
     from overhead_lens.studies.advise.analysis import advice_of
     from overhead_lens.studies.advise.record import record_advice
     from overhead_lens.studies.check.rerun import request_of
@@ -82,4 +82,4 @@ def advise(
         screen.step("analyzing")
         advice = advice_of(path, classifier)
     show(advice, Format(json_, html, classifier))
-    append_markdown(markdown, advice_markdown(advice))
+    append_markdown(markdown, to_markdown(advice))

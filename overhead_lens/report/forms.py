@@ -53,21 +53,18 @@ _FORMS = {
     ),
     "studies.ladder.analysis.Ladder": Form(
         "documents.ladder:ladder_document",
-        "report.text.ladder:print_ladder",
-        "report.tables:ladder_table",
-        page="report.page.ladder:ladder_page",
+        table="report.tables:ladder_table",
+        outline="report.outlines.ladder:ladder_outline",
     ),
     "studies.advise.analysis.Advice": Form(
         "documents.advice:advice_document",
-        "report.text.advice:print_advice",
-        "report.tables:advice_table",
-        page="report.page.advice:advice_page",
+        table="report.tables:advice_table",
+        outline="report.outlines.advice:advice_outline",
     ),
     "studies.sweep.analysis.Sweep": Form(
         "documents.sweep:sweep_document",
-        "report.text.sweep:print_sweep",
-        "report.tables:sweep_table",
-        page="report.page.sweep:sweep_page",
+        table="report.tables:sweep_table",
+        outline="report.outlines.sweep:sweep_outline",
     ),
     "studies.run.analysis.RunBudget": Form(
         "documents.run:run_document",
@@ -100,9 +97,7 @@ _FORMS = {
         page="report.page.process:process_delta_page",
     ),
     "studies.history.analysis.History": Form(
-        "documents.history:history_document",
-        "report.text.history:print_history",
-        page="report.page.history:history_page",
+        "documents.history:history_document", outline="report.outlines.history:history_outline"
     ),
     "traces.model.TraceAnalysis": Form(
         "documents.analysis:trace_document",

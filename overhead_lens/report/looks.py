@@ -6,6 +6,8 @@ from overhead_lens.taxonomy.categories import COLORS, HATCHES, INKS, QUEUE
 
 LONGER, SHORTER = "longer", "shorter"
 """Looks of a difference: where the new side takes longer, and where it does not."""
+TIME = "time"
+"""Of a time that is no category's."""
 IDLE = "idle: "
 """Before the look of what a device idles for."""
 
@@ -14,6 +16,7 @@ _OTHERS = {
     "communication": ("#b5478a", "magenta"),
     "copy": ("#0f9bb8", "cyan"),
     "both at once": ("#7a7a3d", "bright_black"),
+    TIME: ("#4477aa", "bright_blue"),
     QUEUE: ("#808080", "bright_black"),
     LONGER: ("#e45756", "red"),
     SHORTER: ("#4c78a8", "bright_blue"),

@@ -25,9 +25,10 @@ Reach = Literal["everywhere", "report", "page"]
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """A bar: its share of the full width, and the ends of its interval, all 0 to 1."""
+    """A bar: where it begins and ends, and the ends of its interval, all as shares of the full width."""
 
-    share: float
+    start: float
+    end: float
     low: float = 0.0
     high: float = 0.0
 
@@ -72,12 +73,14 @@ class Column:
 
     Attributes:
         is_number: Aligned at the right and never cut; else names, which a narrow terminal cuts in the middle.
+        is_whole: Names that are never cut: code to be copied.
         gives_way: A narrow terminal leaves out the columns with the highest first, never those with 0.
     """
 
     name: str
     is_number: bool = True
     gives_way: int = 0
+    is_whole: bool = False
 
 
 def names(name: str, gives_way: int = 0) -> Column:
@@ -263,10 +266,11 @@ def measured_bounds(measured: Measured) -> Cell:
     return Cell(f"{interval_text(measured.ci95_ns)} (range)" if measured.is_range else "no interval")
 
 
-def length(value: float, whole: float, interval: Interval | None = None, look: str = "") -> Cell:
-    """A bar of ``value`` where the full width is ``whole``."""
-    low, high = ((end / whole if whole else 0.0) for end in interval or (0.0, 0.0))
-    return Cell(look=look, length=Length(value / whole if whole else 0.0, min(1.0, low), min(1.0, high)))
+def length(value: float, whole: float, interval: Interval | None = None, look: str = "", begin: float = 0.0) -> Cell:
+    """A bar of ``value``, to the left of ``begin`` where it is negative; the full width is ``whole``."""
+    ends = (min(0.0, value), max(0.0, value), *(interval or (0.0, 0.0)))
+    places = [min(1.0, max(0.0, (begin + end) / whole)) if whole else 0.0 for end in ends]
+    return Cell(look=look, length=Length(*places))
 
 
 def _one_unit(interval: Interval, sign: str) -> str:

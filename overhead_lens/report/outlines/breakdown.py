@@ -258,8 +258,8 @@ def _operators(root: Operator | None) -> Section | None:
     """The operators as called from one another, those of little time left out."""
     if root is None or not root.children:
         return None
-    columns = [names("operator"), Column("total"), Column("share"), Column("self", gives_way=1)]
-    columns += [names("self time by category", gives_way=2), names("called from", gives_way=3)]
+    columns = [names("operator"), Column("total"), Column("share", gives_way=1), Column("self", gives_way=2)]
+    columns += [names("self time by category", gives_way=3), names("called from", gives_way=4)]
     table = Table(columns, list(_operator_rows(root, root, 0))[:_MOST_OPERATORS], more="with less time")
     return Section("Operators, by samples", [table], is_open=False)
 

@@ -88,7 +88,7 @@ def _length_svg(length: Length, look: str, attributes: Attributes) -> str:
     middle = _HEIGHT / 2
     style = "stroke:currentColor;stroke-opacity:.7;stroke-width:2px"
     whisker = f'<path d="M{low:.1f} {middle}H{high:.1f}" style="{style}"></path>' if high > low else ""
-    bar = f"{_rect(0, min(1.0, length.share) * _WIDTH, look)}</rect>"
+    bar = f"{_rect(length.start * _WIDTH, (length.end - length.start) * _WIDTH, look)}</rect>"
     return f"<svg{_BOX}{attributes('length')}>{bar}{whisker}</svg>"
 
 

@@ -20,7 +20,8 @@ from overhead_lens.report.text.plain import plain
 
 _GAP = 2
 _BAR, _LEAST_BAR = 24, 10
-_LEAST_NAME = 28
+# A column gives way rather than that a name which stays is cut to less than the first; the others are for what is left.
+_GOOD_NAME, _FAIR_NAME, _LEAST_NAME = 36, 28, 14
 _MOST_NAME = 72
 _FEW_COLORS = (None, "standard", "windows")
 _TONES = {"": "", "bold": "bold", "dim": "dim", "warning": "yellow", "code": ""}
@@ -112,14 +113,16 @@ def _table(table: Table, paint: _Paint, width: int) -> Iterator[Text]:
 
 def _fitted(table: Table, width: int) -> tuple[Table, list[int]] | None:
     """The table with the most columns that fits, and their widths; None if none does."""
-    for most in sorted({column.gives_way for column in table.columns}, reverse=True):
-        kept = _kept(table, most)
-        for form in (kept, _short(kept)):
-            widths = [_natural(form, at) for at in range(len(form.columns))]
-            least = [_least(form, at, wide) for at, wide in enumerate(widths)]
-            room = width - _GAP * (len(widths) - 1)
-            if sum(least) <= room:
-                return form, _shared(widths, least, room)
+    for stays, goes in ((_GOOD_NAME, _FAIR_NAME), (_FAIR_NAME, _FAIR_NAME), (_LEAST_NAME, _LEAST_NAME)):
+        for most in sorted({column.gives_way for column in table.columns}, reverse=True):
+            kept = _kept(table, most)
+            for form in (kept, _short(kept)):
+                widths = [_natural(form, at) for at in range(len(form.columns))]
+                limits = [goes if column.gives_way else stays for column in form.columns]
+                least = [_least(form, at, wide, limits[at]) for at, wide in enumerate(widths)]
+                room = width - _GAP * (len(widths) - 1)
+                if sum(least) <= room:
+                    return form, _shared(widths, least, room)
     return None
 
 
@@ -142,22 +145,25 @@ def _natural(table: Table, at: int) -> int:
     for row in table.rows:
         cell = row.cells[at]
         widths.append(_BAR if cell.length else cell_len(plain(cell.text)) + (2 * row.depth if at == 0 else 0))
-    return max(widths) if table.columns[at].is_number else min(max(widths), _MOST_NAME)
+    is_rigid = table.columns[at].is_number or table.columns[at].is_whole
+    return max(widths) if is_rigid else min(max(widths), _MOST_NAME)
 
 
-def _least(table: Table, at: int, natural: int) -> int:
+def _least(table: Table, at: int, natural: int, name: int) -> int:
     """The width below which a column does not go."""
     if any(row.cells[at].length for row in table.rows):
         return _LEAST_BAR
-    return natural if table.columns[at].is_number else min(natural, _LEAST_NAME)
+    is_rigid = table.columns[at].is_number or table.columns[at].is_whole
+    return natural if is_rigid else min(natural, name)
 
 
 def _shared(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Widths that fit: the widest column that can shrink does, letter by letter."""
+    """Widths that fit: bars shrink first, then the widest names, letter by letter."""
     found = list(widths)
     while sum(found) > room:
-        at = max((at for at in range(len(found)) if found[at] > least[at]), key=lambda at: found[at])
-        found[at] -= 1
+        able = [at for at in range(len(found)) if found[at] > least[at]]
+        bars = [at for at in able if least[at] == _LEAST_BAR]
+        found[max(bars or able, key=lambda at: found[at])] -= 1
     return found
 
 
@@ -179,9 +185,12 @@ def _words(cell: Cell, width: int) -> str:
 
 
 def bar(length: Length, width: int = _BAR) -> str:
-    """A bar of eighths of a cell; anything above zero shows."""
-    eighths = max(1, round(min(1.0, length.share) * width * 8)) if length.share > 0 else 0
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+    """A bar of eighths of a cell that begins at a whole one; anything above zero shows."""
+    if length.end <= length.start:
+        return ""
+    start = min(width - 1, round(length.start * width))
+    eighths = max(1, round(length.end * width * 8) - 8 * start)
+    return " " * start + "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
 def cut_middle(name: str, width: int) -> str:
