@@ -44,7 +44,7 @@ def advise(
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.directories import RUN, kind_of
     from overhead_lens.machine.request import QUICK, STANDARD
-    from overhead_lens.report.markdown import advice_markdown
+    from overhead_lens.report.forms import to_markdown
     from overhead_lens.studies.advise.analysis import advice_of
     from overhead_lens.studies.advise.record import record_advice
     from overhead_lens.studies.check.rerun import request_of
@@ -74,4 +74,4 @@ def advise(
         screen.step("analyzing")
         advice = advice_of(path, classifier)
     show(advice, Format(json_, html, classifier))
-    append_markdown(markdown, advice_markdown(advice))
+    append_markdown(markdown, to_markdown(advice))

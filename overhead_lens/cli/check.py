@@ -57,6 +57,7 @@ def check(
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.recorder.single import record
     from overhead_lens.report import check_files
+    from overhead_lens.report.forms import to_markdown
     from overhead_lens.stored import budget_of
     from overhead_lens.studies.check.gate import by_counts, by_time, confirmed, need_counts
     from overhead_lens.studies.check.limits import DEFAULT_COUNT_LIMIT, CountLimit, Limit, parse_limit
@@ -95,7 +96,7 @@ def check(
                 return by_time(base.meta, baseline, path, (limits, count_limits), classifier, force=force)
 
             outcome = confirmed(look(request), lambda: look(replace(request, output=second)))
-    _write(markdown, check_files.markdown(outcome), append=True)
+    _write(markdown, to_markdown(outcome), append=True)
     _write(junit, check_files.junit(outcome), append=False)
     show(outcome, Format(json_))
     if outcome.regressed:

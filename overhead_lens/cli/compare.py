@@ -65,7 +65,7 @@ def compare(
     """Measure two things in turns; exit 1 when the second is slower."""
     from overhead_lens.api import measure_pair
     from overhead_lens.export.capture import draw
-    from overhead_lens.report.markdown import delta_markdown
+    from overhead_lens.report.forms import to_markdown
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, append_markdown, show
     from overhead_lens.terminal.progress import progress
@@ -78,7 +78,7 @@ def compare(
         listener = stack.enter_context(progress(quiet=quiet))
         compared = measure_pair(requests, output, classifier, margin / 100, listener)
     show(compared.delta, Format(json_, html, classifier))
-    append_markdown(markdown, delta_markdown(compared.delta))
+    append_markdown(markdown, to_markdown(compared.delta))
     for path, budget in zip(compared.paths, compared.budgets, strict=True):
         draw(path, budget.breakdown, classifier)
     if compared.delta.verdict == "slower":

@@ -12,6 +12,7 @@ import pandas as pd
 from rich.console import Console
 
 from overhead_lens.errors import UsageError
+from overhead_lens.report.outline import Outline
 from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 
 _WIDTH = 120
@@ -24,51 +25,46 @@ class Form:
 
     Attributes:
         document: Makes the JSON document of a result.
-        text: Prints a result on a console.
+        text: Prints a result on a console; empty for those with an outline.
         table: Makes the pandas table of a result; empty for those that the Python API does not give.
-        notebook: Makes the HTML of a result in a notebook; where it is empty, a notebook shows the text.
         page: Makes the ``Page`` of a result by the rules of a classifier; empty for those that have none.
+        outline: Makes the ``Outline`` of a result, which is its text, page, notebook and Markdown.
+        is_page: Whether its outline is a page.
     """
 
     document: str
-    text: str
+    text: str = ""
     table: str = ""
-    notebook: str = ""
     page: str = ""
+    outline: str = ""
+    is_page: bool = True
 
 
 _FORMS = {
     "budget.model.Breakdown": Form(
         "documents.breakdown:breakdown_document",
-        "report.text.breakdown:print_breakdown",
-        "report.tables:host_table",
-        "report.html:breakdown_html",
-        "report.page.breakdown:breakdown_page",
+        table="report.tables:host_table",
+        outline="report.outlines.breakdown:breakdown_outline",
     ),
     "comparison.model.Delta": Form(
         "documents.delta:delta_document",
-        "report.text.delta:print_delta",
-        "report.tables:delta_table",
-        "report.html:delta_html",
-        "report.page.delta:delta_page",
+        table="report.tables:delta_table",
+        outline="report.outlines.delta:delta_outline",
     ),
     "studies.ladder.analysis.Ladder": Form(
         "documents.ladder:ladder_document",
-        "report.text.ladder:print_ladder",
-        "report.tables:ladder_table",
-        page="report.page.ladder:ladder_page",
+        table="report.tables:ladder_table",
+        outline="report.outlines.ladder:ladder_outline",
     ),
     "studies.advise.analysis.Advice": Form(
         "documents.advice:advice_document",
-        "report.text.advice:print_advice",
-        "report.tables:advice_table",
-        page="report.page.advice:advice_page",
+        table="report.tables:advice_table",
+        outline="report.outlines.advice:advice_outline",
     ),
     "studies.sweep.analysis.Sweep": Form(
         "documents.sweep:sweep_document",
-        "report.text.sweep:print_sweep",
-        "report.tables:sweep_table",
-        page="report.page.sweep:sweep_page",
+        table="report.tables:sweep_table",
+        outline="report.outlines.sweep:sweep_outline",
     ),
     "studies.run.analysis.RunBudget": Form(
         "documents.run:run_document",
@@ -77,9 +73,7 @@ _FORMS = {
         page="report.page.run:run_page",
     ),
     "studies.run.delta.RunDelta": Form(
-        "documents.steps:steps_document",
-        "report.text.run:print_run_delta",
-        page="report.page.delta:run_delta_page",
+        "documents.steps:steps_document", outline="report.outlines.delta:run_delta_outline"
     ),
     "studies.run.missed.RealLife": Form(
         "documents.missed:missed_document",
@@ -103,9 +97,7 @@ _FORMS = {
         page="report.page.process:process_delta_page",
     ),
     "studies.history.analysis.History": Form(
-        "documents.history:history_document",
-        "report.text.history:print_history",
-        page="report.page.history:history_page",
+        "documents.history:history_document", outline="report.outlines.history:history_outline"
     ),
     "traces.model.TraceAnalysis": Form(
         "documents.analysis:trace_document",
@@ -126,8 +118,12 @@ _FORMS = {
     "recorder.calibrate.Calibrated": Form(
         "documents.calibration:calibration_document", "report.text.calibration:print_calibration"
     ),
-    "studies.check.outcome.TimeOutcome": Form("documents.delta:checked_document", "report.text.check:print_outcome"),
-    "studies.check.outcome.CountOutcome": Form("documents.counts:counts_document", "report.text.check:print_outcome"),
+    "studies.check.outcome.TimeOutcome": Form(
+        "documents.delta:checked_document", outline="report.outlines.check:outcome_outline", is_page=False
+    ),
+    "studies.check.outcome.CountOutcome": Form(
+        "documents.counts:counts_document", outline="report.outlines.check:outcome_outline", is_page=False
+    ),
 }
 
 
@@ -138,7 +134,25 @@ def to_json(result: object) -> str:
 
 def print_text(console: Console, result: object, *, whole: bool = False) -> None:
     """Print a result for people; ``whole`` is for those that print only their most important parts without it."""
+    if _form(result).outline:
+        from overhead_lens.report.printers.terminal import print_outline
+
+        print_outline(console, outline_of(result), whole=whole)
+        return
     _load(_form(result).text)(console, result, **({"whole": True} if whole else {}))
+
+
+def outline_of(result: object) -> Outline:
+    """What a report says of a result whose form has an outline."""
+    outline: Outline = _load(_form(result).outline)(result)
+    return outline
+
+
+def to_markdown(result: object) -> str:
+    """A result whose form has an outline as Markdown."""
+    from overhead_lens.report.printers.markdown import to_markdown as printed
+
+    return printed(outline_of(result))
 
 
 def to_pandas(result: object) -> pd.DataFrame:
@@ -157,7 +171,12 @@ def to_html(result: object, classifier: Classifier | None = None) -> str:
     Raises:
         UsageError: There is no page of such results.
     """
-    page = _form(result).page
+    form = _form(result)
+    if form.outline and form.is_page:
+        from overhead_lens.report.printers.page import page_of
+
+        return page_of(outline_of(result), classifier or default_classifier())
+    page = form.page
     if not page:
         raise UsageError(f"there is no page of a {type(result).__name__}")
     from overhead_lens.report.page.write import page_html
@@ -166,13 +185,12 @@ def to_html(result: object, classifier: Classifier | None = None) -> str:
 
 
 def to_notebook(result: object) -> str:
-    """A result in a notebook: HTML of its own, or what ``print_text`` prints, with its colors."""
-    form = _form(result)
-    return (
-        str(_load(form.notebook)(result))
-        if form.notebook
-        else _recorded(result).export_html(inline_styles=True, code_format=_HTML)
-    )
+    """A result in a notebook: HTML of its own, or, without an outline, what ``print_text`` prints, with its colors."""
+    if _form(result).outline:
+        from overhead_lens.report.printers.notebook import notebook_html
+
+        return notebook_html(outline_of(result))
+    return _recorded(result).export_html(inline_styles=True, code_format=_HTML)
 
 
 def to_text(result: object, *, whole: bool = False) -> str:

@@ -24,7 +24,8 @@ LOOKS_EVERY = 2
 _NEEDED = (
     "overhead_lens.stored",
     "overhead_lens.export.capture",
-    "overhead_lens.report.text.breakdown",
+    "overhead_lens.report.outlines.breakdown",
+    "overhead_lens.report.printers.terminal",
     "overhead_lens.terminal.output",
     "pyarrow.parquet",
     "scipy.optimize",
@@ -56,7 +57,8 @@ class Refining:
         from rich.console import Group
         from rich.text import Text
 
-        from overhead_lens.report.text.breakdown import summary
+        from overhead_lens.report.outlines.breakdown import breakdown_outline
+        from overhead_lens.report.printers.terminal import Screen
         from overhead_lens.stored import budget_of
 
         looks = self._looks(processes)
@@ -67,7 +69,9 @@ class Refining:
         except MeasurementError:
             # Too little for a budget yet.
             return ""
-        self.screen.show(Group(summary(breakdown), Text(self._remark(processes), style="dim")))
+        self.screen.show(
+            Group(Screen(breakdown_outline(breakdown), report=False), Text(self._remark(processes), style="dim"))
+        )
         return self._verdict(breakdown.precision_share, processes) if looks else ""
 
     def _remark(self, processes: int) -> str:

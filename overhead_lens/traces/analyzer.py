@@ -346,7 +346,8 @@ def _with_thread(frame: pd.DataFrame, threads: Sequence[tuple[str, str]], of_row
         names = [thread[place] for thread in threads]
         distinct = list(dict.fromkeys(names))
         codes = np.array([distinct.index(name) for name in names], dtype=np.int64)[of_row]
-        frame.insert(place, column, pd.Categorical.from_codes(codes, pd.Index(distinct, dtype=object)))
+        values = pd.Categorical.from_codes(codes, pd.Index(distinct, dtype=object))
+        frame.insert(place, column, pd.Series(values, index=frame.index))
     return frame
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from overhead_lens.budget.device import device_share
 from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.errors import InvariantError
-from overhead_lens.report.text.breakdown import print_breakdown
+from overhead_lens.report.forms import print_text
 from overhead_lens.subject import Subject
 from tests.documents import validated
 from tests.drawn.builders import breakdown
@@ -90,9 +90,10 @@ def test_the_budget_shows_it() -> None:
     assert (document["device"]["busy_ns"], document["device"]["idle_ns"]) == (6, 994)
     assert document["device"]["kinds"] == {"compute_ns": 6, "communication_ns": 0, "copy_ns": 0, "overlap_ns": 0}
     text = StringIO()
-    print_breakdown(Console(file=text, width=100), shown)
-    assert "device 0 (cuda), of the same wall time: busy + idle = wall" in text.getvalue()
-    assert "1x gemm" in text.getvalue()
+    print_text(Console(file=text, width=100), shown)
+    assert "Device 0 (cuda), of the same wall time: busy + idle = wall" in text.getvalue()
+    (row,) = [line.split() for line in text.getvalue().splitlines() if "gemm" in line]
+    assert row == ["6", "ns", "0.6%", "1", "compute", "gemm"]
 
 
 def test_a_share_that_does_not_close_is_refused() -> None:

@@ -106,7 +106,9 @@ def test_page_faults() -> None:
         )
     ]
     (seldom,) = fault_warnings(0.2, 0.0, 500.0)
-    assert seldom.startswith("0.2 page faults per call take at least 20 ns (4% of it): the call gets fresh memory at times;")
+    assert seldom.startswith(
+        "0.2 page faults per call take at least 20 ns (4% of it): the call gets fresh memory at times;"
+    )
     assert fault_warnings(10.0, 0.0, 100_000.0) == []
     assert fault_warnings(0.0, 0.0, 0.0) == []
 

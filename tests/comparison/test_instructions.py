@@ -15,7 +15,8 @@ from overhead_lens.comparison.instructions import (
     instruction_differences,
 )
 from overhead_lens.errors import InvariantError, UsageError
-from overhead_lens.report.check_files import junit, markdown
+from overhead_lens.report.check_files import junit
+from overhead_lens.report.forms import to_markdown
 from overhead_lens.studies.check.limits import BROKEN, KEPT, CountLimit, check_counts, parse_limit
 from overhead_lens.studies.check.outcome import CountOutcome
 from overhead_lens.subject import Subject
@@ -128,7 +129,7 @@ def test_a_gate_in_words_and_in_files() -> None:
     findings = check_counts(delta, [limit])
     assert str(findings[0]) == "instructions: +100 (+1.00%), at most +50 (+0.50%) allowed: broken"
     outcome = CountOutcome(Subject("scenario", "drawn", "drawn"), "base", "new", 10, delta, findings, regressed=True)
-    text = markdown(outcome)
+    text = to_markdown(outcome)
     assert text.splitlines()[0] == "### Regression: drawn:drawn"
     assert "| instructions | +50 (+0.50%) | +100 (+1.00%) | exact | broken |" in text
     assert "| guard | 1,000 | 1,100 | +100 | +1.00% | +1,100 a\\|b |" in text

@@ -49,13 +49,17 @@ class Page(HTMLParser):
 def test_a_budget_in_a_notebook() -> None:
     page = Page(replace(BUDGET, warnings=("one", "two"))._repr_html_())
     assert [text for text in page.texts if text] == [
-        *("drawn, eager, cpu", "1.00 µs per call", "[900 ns .. 1.10 µs]"),
-        *("python 600 ns (60.0%)", "kernel 400 ns (40.0%)"),
-        *("where", "share", "per call", "95 % interval"),
-        *("python", "60.0%", "600 ns", "540 ns .. 660 ns", "user 500 ns, binding 100 ns"),
-        *("kernel", "40.0%", "400 ns", "360 ns .. 440 ns", "kernel_frame (file.py) 400 ns"),
-        *("sum = wall", "100 %", "1.00 µs", "900 ns .. 1.10 µs"),
+        *("drawn, eager, cpu", "1.00 µs per call [900 ns .. 1.10 µs]"),
+        "size=10 · 5 processes, 100 blocks, 1,000 calls, unprofiled",
         "python dominates: 60% of the call, most of it user (500 ns); then kernel with 40%.",
+        *("python 600 ns (60.0%) [540 ns .. 660 ns]", "kernel 400 ns (40.0%) [360 ns .. 440 ns]"),
+        *("where", "share", "per call", "95 % interval"),
+        *("python", "60.0%", "600 ns", "540 ns .. 660 ns"),
+        *("user", "50.0%", "500 ns"),
+        *("binding", "10.0%", "100 ns"),
+        *("kernel", "40.0%", "400 ns", "360 ns .. 440 ns"),
+        *("unattributed", "0.0%", "0 ns", "0 ns .. 0 ns"),
+        *("sum = wall", "100 %", "1.00 µs", "900 ns .. 1.10 µs"),
         *("[1] one", "[2] two"),
     ]
 
@@ -64,9 +68,13 @@ def test_the_bar_is_the_budget() -> None:
     page = Page(BUDGET._repr_html_())
     inks = {category.name: category.ink for category in CATEGORIES}
     stripes = [(each["x"], each["width"], each["style"]) for name, each in page.elements if name == "rect"]
-    assert stripes == [
+    assert stripes[:2] == [
         ("0.0", "600.0", f"fill:{inks['python']}"),
         ("600.0", "400.0", f"fill:{inks['kernel']}"),
+    ]
+    # Then a bar a row: python with its two parts, kernel, unattributed.
+    assert [each["width"] for name, each in page.elements if name == "rect"][2:] == [
+        *("600.0", "500.0", "100.0", "400.0", "0.0"),
     ]
 
 
@@ -75,9 +83,13 @@ def test_the_bars_of_a_difference_are_of_one_scale(tmp_path: Path) -> None:
     page = Page(ol.compare(base, new)._repr_html_())
     assert [each["width"] for name, each in page.elements if name == "rect"] == ["250.0", "1000.0"]
     texts = [text for text in page.texts if text]
-    assert texts[:2] == ["drawn, eager, cpu", "+3.00 µs"]
-    assert ["python", "1.00 µs", "4.00 µs", "+3.00 µs", "+2.98 µs .. +3.02 µs", "slower"] == texts[11:17]
-    assert texts[23] == "3.00 µs slower: python +3.00 µs in drawn (drawn.py)"
+    assert texts[:3] == [
+        "drawn, eager, cpu",
+        "1.00 µs → 4.00 µs per call (4.000x): slower",
+        "3.00 µs slower: python +3.00 µs in drawn (drawn.py).",
+    ]
+    row = ["python", "1.00 µs", "4.00 µs", "+3.00 µs", "+2.98 µs .. +3.02 µs", "slower"]
+    assert texts[texts.index("moved most") + 1 :][:6] == row
 
 
 @pytest.fixture(params=["budget", "difference"])
@@ -105,6 +117,7 @@ def test_names_are_text(html: str) -> None:
         "th",
         "svg",
         "rect",
+        "path",
         "title",
     }
     assert "\x1b" not in html
@@ -119,7 +132,7 @@ def test_no_style_sheet_of_the_page_has_a_say(html: str) -> None:
     assert style.startswith("all:initial;")
     assert "color:inherit" in style
     for name, inner in others:
-        assert inner.startswith("all:unset;display:") or name in ("rect", "title")
+        assert inner.startswith("all:unset;display:") or name in ("rect", "path", "title")
     assert re.findall(r"\bclass=|<style|@media", html) == []
 
 
@@ -130,7 +143,7 @@ def test_a_terminal_shows_the_report() -> None:
         text = staticmethod(shown.append)
 
     BUDGET._repr_pretty_(Printer(), False)
-    assert shown[0].splitlines()[0] == "drawn, eager, cpu   1.00 µs per call  [900 ns .. 1.10 µs]"
+    assert shown[0].splitlines()[0] == "drawn, eager, cpu   1.00 µs per call [900 ns .. 1.10 µs]"
     assert "\x1b" not in shown[0]
 
 

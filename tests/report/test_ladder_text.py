@@ -13,8 +13,8 @@ from rich.console import Console
 
 from overhead_lens.documents.ladder import ladder_document
 from overhead_lens.errors import MeasurementError
+from overhead_lens.report.forms import print_text
 from overhead_lens.report.pictures.ladder import draw_ladder
-from overhead_lens.report.text.ladder import print_ladder
 from overhead_lens.studies.ladder.analysis import RUNGS, STEPS, Ladder, make_ladder
 from overhead_lens.subject import Subject
 from tests.documents import validated
@@ -62,9 +62,9 @@ def made(faults: int = 0) -> Ladder:
     return make_ladder(typed(meta), frame(rungs, steps, faults), "traces/ladder-drawn")
 
 
-def printed(ladder: Ladder, width: int = 120) -> str:
+def printed(ladder: Ladder, width: int = 132) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False, color_system=None)
-    print_ladder(console, ladder)
+    print_text(console, ladder)
     text: str = console.file.getvalue()
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
@@ -86,7 +86,7 @@ def test_faults_are_a_column_only_where_there_are_any() -> None:
 
 
 def test_nothing_is_cut_off() -> None:
-    assert "…" not in printed(made())
+    assert "…" not in printed(made(), width=160)
 
 
 def hostile() -> Ladder:
@@ -107,7 +107,7 @@ def test_hostile_names_are_printed_and_never_obeyed() -> None:
     escaped = "[red]$x^{\\frac{1}$[/red]\\n\\x1b[31m<b>&$"
     assert text.splitlines()[0] == f"ladder of {escaped}:{escaped}  {escaped}={escaped}"
     assert f"not done: eager, malloc keeps its pages: {escaped}" in text
-    assert text.splitlines()[-2:] == [f"warning: {escaped}", f"ladder: {escaped}"]
+    assert text.splitlines()[-2:] == [f"[1] {escaped}", f"ladder: {escaped}"]
     assert "\x1b" not in text
     assert validated(ladder_document(hostile()).to_json())["subject"]["name"] == HOSTILE
 

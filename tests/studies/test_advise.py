@@ -15,8 +15,7 @@ import pytest
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.request import QUICK, Request
-from overhead_lens.report.forms import to_html, to_json, to_pandas, to_text
-from overhead_lens.report.markdown import advice_markdown
+from overhead_lens.report.forms import to_html, to_json, to_markdown, to_pandas, to_text
 from overhead_lens.studies.advise import record as recorded
 from overhead_lens.studies.advise.analysis import (
     Advice,
@@ -260,15 +259,15 @@ def test_the_forms_of_advice() -> None:
     text = to_text(made)
     assert "+300 ns" in text
     assert "\x1b" not in text
-    markdown = advice_markdown(made)
-    assert "| a | +300 ns | +30.0% | +300 ns .. +300 ns | faster | equal | safe |  | `with a(): ...` |" in markdown
+    markdown = to_markdown(made)
+    assert "| a | +300 ns | +30.0% | +300 ns .. +300 ns | faster | equal | safe | `with a(): ...` |" in markdown
     assert "<b>" not in to_html(made).replace("&lt;b&gt;", "")
 
 
 def test_the_table_says_how_whatever_the_name_is() -> None:
     name = "a_remedy_of_the_user_whose_name_is_longer_than_a_column"
     made = advice(tried(name), times={name: near(BASES, *(5 * [-300]))})
-    assert f"| `with {name}(): ...` |" in advice_markdown(made)
+    assert f"| `with {name}(): ...` |" in to_markdown(made)
 
 
 def recording_in(folder: Path) -> recorded._Recording:

@@ -9,7 +9,8 @@ import pytest
 
 from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
 from overhead_lens.errors import UsageError
-from overhead_lens.report.check_files import junit, markdown
+from overhead_lens.report.check_files import junit
+from overhead_lens.report.forms import to_markdown
 from overhead_lens.studies.check.gate import confirmed
 from overhead_lens.studies.check.limits import (
     BROKEN,
@@ -98,11 +99,11 @@ def test_a_finding_in_words() -> None:
 
 def test_markdown_is_a_summary_that_names_cannot_break() -> None:
     found = delta(300, 20.0, moved="<b>|x| `y`\n*z*")
-    text = markdown(
+    text = to_markdown(
         TimeOutcome(found, check_limits(found, [parse_limit("total=1%"), parse_limit("guard=1us")]), regressed=True)
     )
     assert text.startswith(
-        "### Regression: drawn:drawn\n\nslower: guard.\n\nWall 10.00 µs → 10.30 µs (1.030x), verdict **slower**.\n"
+        "### Regression: drawn:drawn\n\nslower: guard.\n\n10.00 µs → 10.30 µs per call (1.030x): slower\n\ndrawn, eager, cpu\n"
     )
     assert "| total | +100 ns | +300 ns | +280 ns .. +320 ns | broken |" in text
     assert "| guard | +1.00 µs | +300 ns | +280 ns .. +320 ns | kept |" in text

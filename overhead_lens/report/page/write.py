@@ -27,18 +27,31 @@ def page_html(page: Page) -> str:
     """The whole document."""
     charts: list[Chart] = []
     body = "".join(_section(section, charts) for section in page.sections)
+    return document(page.title, page.answer, "", f"{body}{provenance(page.provenance)}", charts)
+
+
+def document(title: str, answer: str, below: str, body: str, charts: Sequence[Chart]) -> str:
+    """The document around a body of HTML.
+
+    Args:
+        title: What was measured.
+        answer: The sentence below it.
+        below: HTML below that.
+        body: HTML of the sections.
+        charts: What its elements of charts draw, by number.
+    """
     own, library = _asset("page.js"), _plotly()
     drawn = json.dumps([_drawn(chart) for chart in charts], separators=(",", ":")).translate(_IN_SCRIPT)
-    title = _shown(page.title)
+    name = _shown(title)
     return "\n".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{_policy((library, own))}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
-            f"<title>{title} - Overhead Lens</title>\n<style>{_asset('page.css')}</style>\n</head>\n<body>",
-            f'<header>\n<h1>{title}</h1>\n<p class="answer">{_shown(page.answer)}</p>\n</header>',
-            f"<main>\n{body}{_provenance(page.provenance)}</main>",
+            f"<title>{name} - Overhead Lens</title>\n<style>{_asset('page.css')}</style>\n</head>\n<body>",
+            f'<header>\n<h1>{name}</h1>\n<p class="answer">{_shown(answer)}</p>\n{below}</header>',
+            f"<main>\n{body}</main>",
             f'<script type="application/json" id="charts">{drawn}</script>',
             f"<script>{library}</script>\n<script>{own}</script>\n</body>\n</html>\n",
         )
@@ -73,12 +86,17 @@ def _drawn(chart: Chart) -> dict[str, object]:
 
 
 def _section(section: Section, charts: list[Chart]) -> str:
-    blocks = "".join(_block(block, charts) for block in section.blocks)
-    opened = " open" if section.is_open else ""
-    return f"<details{opened}>\n<summary><h2>{_shown(section.heading)}</h2></summary>\n{blocks}</details>\n"
+    return details(section.heading, "".join(block_html(block, charts) for block in section.blocks), section.is_open)
 
 
-def _block(block: Block, charts: list[Chart]) -> str:
+def details(heading: str, body: str, is_open: bool) -> str:
+    """A section that folds."""
+    opened = " open" if is_open else ""
+    return f"<details{opened}>\n<summary><h2>{_shown(heading)}</h2></summary>\n{body}</details>\n"
+
+
+def block_html(block: Block, charts: list[Chart]) -> str:
+    """A block; a chart is added to ``charts``."""
     if isinstance(block, Chart):
         charts.append(block)
         return _chart(block, len(charts) - 1)
@@ -139,7 +157,8 @@ def _cell(tag: str, value: str, is_number: bool, more: str = "") -> str:
     return f"<{tag}{more}{aligned}>{shown}</{tag}>"
 
 
-def _provenance(pairs: Sequence[tuple[str, str]]) -> str:
+def provenance(pairs: Sequence[tuple[str, str]]) -> str:
+    """Where the result comes from, folded."""
     if not pairs:
         return ""
     rows = "".join(f"<dt>{_shown(name)}</dt><dd>{_shown(text)}</dd>\n" for name, text in pairs)

@@ -9,13 +9,11 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from overhead_lens.report.text.blocks import bounds_cell, bounds_text, cut, interval_text, print_footnotes, section
-from overhead_lens.report.text.delta import changes_table
 from overhead_lens.report.text.figures import figures
 from overhead_lens.report.text.host import costliest_frames, frames_table, host_table
 from overhead_lens.report.text.plain import plain
 from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.studies.run.analysis import RunBudget
-from overhead_lens.studies.run.delta import RunDelta
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.run.missed import RealLife
 from overhead_lens.studies.run.slowest import Slow
@@ -87,23 +85,6 @@ def print_job(console: Console, job: RunJob) -> None:
     console.print(section(f"{len(job.ranks)} ranks of one job", table))
     console.print(Text("\nthe slowest of them", style="dim"))
     print_run(console, job.slowest)
-
-
-def print_run_delta(console: Console, delta: RunDelta) -> None:
-    """Print what changed between two runs."""
-    base, new = delta.base, delta.new
-    console.print(Text(run_sides(delta), style="bold"))
-    ratio = "" if delta.ratio is None else f"  ({delta.ratio:.3f}x)"
-    walls = f"{format_ns(base.wall.ns)} → {format_ns(new.wall.ns)} per {delta.per}{ratio}"
-    console.print(Text(f"{walls}, difference {interval_text(delta.wall_ci95_ns)}"))
-    console.print(changes_table(delta.host, base.host, new.host))
-    console.print(Text(plain(delta.sentence), style="bold"))
-    print_footnotes(console, delta.warnings)
-
-
-def run_sides(delta: RunDelta) -> str:
-    """Both programs, once where they are the same."""
-    return "  →  ".join(dict.fromkeys((title(delta.base), title(delta.new))))
 
 
 def sentence(run: RunBudget) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from overhead_lens.report import outline
 from overhead_lens.report.page.model import Block, Chart, Page, Section, Table, Text
+from tests.drawn.stacks import CLASSIFIER
 
 EVIL = (
     "<script>window.hit=1</script><img src=x onerror='window.hit=1'><a href='javascript:window.hit=1'>b</a></script>"
@@ -13,29 +15,54 @@ EVIL = (
 )
 
 
-def section(page: Page, heading: str) -> Section:
+Report = Page | outline.Outline
+
+
+def section(page: Report, heading: str) -> Section | outline.Section:
     (found,) = [each for each in page.sections if each.heading == heading]
     return found
 
 
-def headings(page: Page) -> list[str]:
+def headings(page: Report) -> list[str]:
     return [each.heading for each in page.sections]
 
 
-def charts(page: Page, heading: str) -> list[Chart]:
-    return [block for block in section(page, heading).blocks if isinstance(block, Chart)]
+def blocks(page: Report, heading: str) -> Iterator[Block | outline.Block]:
+    """What stands below a heading; what is drawn only for a page is drawn."""
+    for block in section(page, heading).blocks:
+        if isinstance(block, outline.Drawing):
+            yield from block.draw(CLASSIFIER)
+        else:
+            yield block
+
+
+def charts(page: Report, heading: str) -> list[Chart]:
+    return [block for block in blocks(page, heading) if isinstance(block, Chart)]
 
 
 def tables(page: Page, heading: str) -> list[Table]:
-    return [block for block in section(page, heading).blocks if isinstance(block, Table)]
+    return [block for block in blocks(page, heading) if isinstance(block, Table)]
 
 
-def words(page: Page, heading: str) -> list[str]:
-    return [text for block in section(page, heading).blocks if isinstance(block, Text) for text in block.paragraphs]
+def rows(page: outline.Outline, heading: str) -> list[list[list[str]]]:
+    """The texts of every table below a heading, heads first, columns without any text left out."""
+    found = []
+    for block in blocks(page, heading):
+        if isinstance(block, outline.Table):
+            shown = block.shown(whole=True)
+            cells = [[cell.text for cell in row.cells] for row in shown.rows]
+            said = [at for at in range(len(shown.columns)) if any(row[at] for row in cells)]
+            found.append([[each[at] for at in said] for each in ([column.name for column in shown.columns], *cells)])
+    return found
 
 
-def blocks(page: Page) -> list[Block]:
-    return [block for each in page.sections for block in each.blocks]
+def words(page: Report, heading: str) -> list[str]:
+    return [
+        text
+        for block in blocks(page, heading)
+        if isinstance(block, (Text, outline.Notes))
+        for text in (block.paragraphs if isinstance(block, Text) else block.lines)
+    ]
 
 
 def traces(chart: Chart) -> dict[str, dict[str, Any]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 
-from overhead_lens.report.page import history as page_of
-from overhead_lens.report.page.history import history_page
+from overhead_lens.report.outline import Table
+from overhead_lens.report.outlines.history import history_outline
+from overhead_lens.report.page.charts.captures import MOST_POINTS
 from overhead_lens.studies.history.analysis import ENVIRONMENT, History, Point, Skipped, canonical, make_history
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from tests.drawn.stacks import CLASSIFIER
-from tests.report.page.seen import charts, headings, notes, tables, traces, words
+from tests.report.page.seen import charts, headings, notes, rows, traces, words
 
 SUBJECT = {"kind": "scenario", "variant": "add1", "params": {"size": 10}, "compile": False, "device": "cpu"}
 JITTER = (0, 3, -2, 1, -1, 2)
@@ -42,7 +42,7 @@ def stepped(count: int = 24, change: int = 14, **skipped: str) -> History:
 
 def test_captures_levels_and_the_change() -> None:
     history = stepped()
-    page = history_page(history, CLASSIFIER)
+    page = history_outline(history)
     title = history.series[0].title
     (chart,) = charts(page, title)
     points = traces(chart)
@@ -55,33 +55,36 @@ def test_captures_levels_and_the_change() -> None:
     assert notes(chart) == [" 1"]
     levels = [trace for trace in chart.figure["data"] if trace["mode"] == "lines" and trace["legendgroup"] == "python"]
     assert levels[0]["x"] == [-0.5, 13.5, None, 13.5, 23.5, None]
-    changes, between = tables(page, title)
-    assert [row[:2] for row in changes.rows] == [("1", segment.changes[0].sentence)]
-    assert between.heads == ("category", "from 0000000000 (14)", "from 000000000e (10)")
-    assert page.answer == f"{title}: {segment.changes[0].sentence}."
+    (_, change), (heads, *_) = rows(page, title)
+    assert change[:2] == ["1", segment.changes[0].sentence]
+    assert heads == ["category", "trend", "from 0000000000 (14)", "95 %", "from 000000000e (10)", "95 %"]
+    assert page.sentence == f"{title}: {segment.changes[0].sentence}."
 
 
 def test_without_a_change_and_with_what_was_skipped() -> None:
-    page = history_page(stepped(change=99, **{"traces/bad": "cut off"}), CLASSIFIER)
-    assert page.answer == "No change point in 1 series of captures."
-    assert headings(page) == ["add1:add1, eager, cpu  size=10", "Skipped", "Method"]
+    page = history_outline(stepped(change=99, **{"traces/bad": "cut off"}))
+    assert page.sentence == "No change point in 1 series of captures."
+    assert headings(page) == [
+        *("add1:add1, eager, cpu  size=10", "Skipped: 1 damaged", "What a change point is worth"),
+    ]
     assert "no change point" in words(page, headings(page)[0])
-    assert tables(page, "Skipped")[0].rows == [("damaged", "traces/bad", "cut off")]
+    assert rows(page, "Skipped: 1 damaged")[0][1:] == [["damaged", "traces/bad", "cut off"]]
 
 
 def test_of_many_captures_the_last_are_drawn_and_that_is_said() -> None:
-    history = stepped(count=page_of._MOST_POINTS + 5, change=10**6)
-    page = history_page(history, CLASSIFIER)
+    history = stepped(count=MOST_POINTS + 5, change=10**6)
+    page = history_outline(history)
     (chart,) = charts(page, headings(page)[0])
     shown = traces(chart)["wall"]["x"]
-    assert (shown[0], len(shown)) == (5, page_of._MOST_POINTS)
-    assert any(f"the last {page_of._MOST_POINTS}" in text for text in words(page, headings(page)[0]))
+    assert (shown[0], len(shown)) == (5, MOST_POINTS)
+    (table,) = [block for block in page.sections[0].blocks if isinstance(block, Table)]
+    assert table.caption.endswith(f"the chart shows the last {MOST_POINTS} captures")
 
 
 def test_the_latest_of_several_changes_is_the_answer() -> None:
     first = [point(at, {"python": 1_000 + 400 * (at >= 6)}) for at in range(12)]
     second = [point(at, {"kernel": 900 - 300 * (at >= 20)}, "later") for at in range(12, 28)]
     history = make_history("traces", [*first, *second], [], [])
-    page = history_page(history, CLASSIFIER)
-    assert page.answer.startswith("later:add1, eager, cpu  size=10: kernel -300 ns")
-    assert page.answer.endswith("It is the latest of 2 changes.")
+    page = history_outline(history)
+    assert page.sentence.startswith("later:add1, eager, cpu  size=10: kernel -300 ns")
+    assert page.sentence.endswith("It is the latest of 2 changes.")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from overhead_lens.report.page.ladder import ladder_page
+from overhead_lens.report.outline import Length, Table
+from overhead_lens.report.outlines.ladder import ladder_outline
 from overhead_lens.studies.ladder.analysis import LAYERS, Ladder, make_ladder
 from overhead_lens.units import format_ns
 from tests.drawn.ladders import META, frame, published, typed
-from tests.drawn.stacks import CLASSIFIER
-from tests.report.page.seen import charts, headings, notes, tables, words
+from tests.report.page.seen import headings, rows, section, words
 
 CALL = {"eager": 2_000.0, "compiled": 10_000.0, "guards_filtered": 9_000.0, "direct_bytecode": 6_000.0}
 CALL |= {"generated_code": 1_500.0, "allocation_hoisted": 900.0, "kernel_binding": 100.0}
@@ -20,16 +20,19 @@ def drawn(call: dict[str, float] = CALL, **meta: object) -> Ladder:
     return make_ladder(typed({**META, "names": list(call), **meta}), frame(rungs), "folder")
 
 
+def lengths(ladder: Ladder, heading: str) -> list[Length]:
+    (table,) = [block for block in section(ladder_outline(ladder), heading).blocks if isinstance(block, Table)]
+    return [row.cells[1].length for row in table.rows if row.cells[1].length is not None]
+
+
 def test_the_waterfall_is_the_call_and_its_layers_which_begin_where_the_last_one_ended() -> None:
-    (chart,) = charts(ladder_page(drawn(), CLASSIFIER), "What the compiled call is made of")
-    (bars,) = chart.figure["data"]
-    assert bars["x"] == [10.0, 1.0, 3.0, 4.5, 0.6, 0.8, 0.1]
-    assert bars["base"] == [0.0, 9.0, 6.0, 1.5, 0.9, 0.1, 0.0]
-    texts = notes(chart)
-    assert texts[2] == "<b>guards</b>"
-    assert texts[1::2] == [
-        *("10.00 µs", "1.00 µs (10%)", "3.00 µs (30%)", "4.50 µs (45%)"),
-        *("600 ns (6%)", "800 ns (8%)", "100 ns (1%)"),
+    bars = lengths(drawn(), "What the compiled call is made of")
+    assert [round(bar.end, 2) for bar in bars] == [1.0, 0.9, 0.6, 0.15, 0.09, 0.01]
+    assert [round(bar.start, 2) for bar in bars] == [0.9, 0.6, 0.15, 0.09, 0.01, 0.0]
+    ((_, *layers),) = rows(ladder_outline(drawn()), "What the compiled call is made of")
+    assert [row[1:3] for row in layers] == [
+        *(["1.00 µs", "10.0%"], ["3.00 µs", "30.0%"], ["4.50 µs", "45.0%"]),
+        *(["600 ns", "6.0%"], ["800 ns", "8.0%"], ["100 ns", "1.0%"], ["10.00 µs", ""]),
     ]
 
 
@@ -39,33 +42,26 @@ def test_whiskers_are_the_intervals_of_paired_differences() -> None:
         for ns, (_, upper, _) in zip((900.0, 800.0, 500.0, 300.0, 200.0, 50.0), LAYERS, strict=True)
     }
     made = make_ladder(typed({**META, "names": list(times)}), frame(times), "folder")
-    (chart,) = charts(ladder_page(made, CLASSIFIER), "What the compiled call is made of")
-    reach = chart.figure["data"][0]["error_x"]
-    assert reach["array"][:6] == reach["arrayminus"][:6] == [0.0] * 6
+    *others, last = lengths(made, "What the compiled call is made of")
+    assert all(bar.low == bar.high for bar in others)
     low, high = made.layers[-1].ci95_ns
-    assert reach["array"][6] == pytest.approx((high - made.layers[-1].ns) / 1_000, rel=1e-4)
-    assert reach["arrayminus"][6] == pytest.approx((made.layers[-1].ns - low) / 1_000, rel=1e-4)
+    total = sum(layer.ns for layer in made.layers)
+    assert (last.low, last.high) == (pytest.approx(low / total), pytest.approx(min(1.0, high / total)))
 
 
-def test_every_rung_is_a_bar_and_a_row_with_its_figure_and_published_ones_are_marks() -> None:
+def test_every_rung_is_a_bar_and_a_row_with_its_figure_and_the_published_one() -> None:
     made = drawn(published=[published("compiled", 12_000.0), published("eager", 3_000.0)])
-    page = ladder_page(made, CLASSIFIER)
-    (chart,) = charts(page, "Rungs")
-    bars, marks = chart.figure["data"]
-    assert bars["x"] == [2.0, 10.0, 9.0, 6.0, 1.5, 0.9, 0.1]
-    assert list(zip(marks["y"], marks["x"], strict=True)) == [(0, 3.0), (1, 12.0)]
-    (table,) = tables(page, "Rungs")
-    assert [row[1] for row in table.rows] == [format_ns(ns) for ns in CALL.values()]
-    assert table.rows[2][0] == "· · all guards filtered"
-    # The time stands behind the mark, not on it.
-    assert chart.figure["layout"]["annotations"][1]["x"] == 3.0
+    assert [round(10 * bar.end, 2) for bar in lengths(made, "Rungs")] == [2.0, 10.0, 9.0, 6.0, 1.5, 0.9, 0.1]
+    ((heads, *rungs),) = rows(ladder_outline(made), "Rungs")
+    assert heads == ["rung", "time", "step", "95 % interval", "x eager", "published"]
+    assert [row[1] for row in rungs] == [format_ns(ns) for ns in CALL.values()]
+    assert [row[-1] for row in rungs[:3]] == ["3.0 µs 1.00x", "12.0 µs 4.00x", ""]
+    (table,) = [block for block in section(ladder_outline(made), "Rungs").blocks if isinstance(block, Table)]
+    assert [row.depth for row in table.rows] == [0, 1, 2, 2, 3, 4, 5]
 
 
 def test_without_layers_and_with_what_could_not_be_timed() -> None:
-    page = ladder_page(
-        drawn({"eager": 2_000.0}, names=["eager", "compiled"], reasons={"compiled": "no compiler"}), CLASSIFIER
-    )
-    assert headings(page) == ["Rungs", "Single steps"]
-    assert page.answer == "1 of 2 rungs could be timed."
+    page = ladder_outline(drawn({"eager": 2_000.0}, names=["eager", "compiled"], reasons={"compiled": "no compiler"}))
+    assert headings(page)[:1] == ["Rungs"]
+    assert page.sentence == "1 of 2 rungs could be timed."
     assert words(page, "Rungs") == ["not done: torch.compile: no compiler"]
-    assert len(charts(page, "Rungs")[0].figure["data"][0]["x"]) == 1

@@ -1,4 +1,4 @@
-"""The page of a sweep: times over sizes with the fitted lines and their crossings, how far the lines miss, tables."""
+"""A sweep as pictures: times over sizes with the fitted lines and their crossings, and how far the lines miss."""
 
 from __future__ import annotations
 
@@ -19,59 +19,16 @@ from overhead_lens.report.page.charts.axes import (
     rounded,
     upright,
 )
-from overhead_lens.report.page.model import Chart, Page, Section, Table, Text
+from overhead_lens.report.page.model import Chart
 from overhead_lens.report.text.blocks import interval_text
-from overhead_lens.report.text.sweep import crossing_cells, line_cells, misfit, time_cells, title
 from overhead_lens.studies.sweep.analysis import DOES_NOT_FIT, TOLERANCE_SHARE, Sweep, SweptVariant
-from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns
 
 _POINTS_OF_A_LINE = 60
 _ROOM = 0.06
 
 
-def sweep_page(sweep: Sweep, _classifier: Classifier) -> Page:
-    """The page."""
-    misfits = [misfit(variant, sweep.against) for variant in sweep.variants if variant.fit == DOES_NOT_FIT]
-    sections = [
-        Section("Time by size", [_times(sweep), *_texts(misfits)]),
-        Section("Lines", [Table(*line_cells(sweep), frozenset(range(1, 7)), _model(sweep)), _residuals(sweep)]),
-    ]
-    if sweep.crossings:
-        sections.append(
-            Section("Where one overtakes the other", [Table(*crossing_cells(sweep), frozenset(range(2, 6)))])
-        )
-    heads, rows = time_cells(sweep, intervals=True)
-    caption = f"Medians of {sweep.processes} processes with 95 % intervals, and how far the line lies above them."
-    sections.append(Section("Times", [Table(heads, rows, frozenset(range(len(heads))), caption)], is_open=False))
-    if sweep.warnings:
-        sections.append(Section("Warnings", [Text(sweep.warnings)]))
-    return Page(title(sweep), _answer(sweep), sections, _provenance(sweep))
-
-
-def _answer(sweep: Sweep) -> str:
-    if sweep.sentence:
-        return sweep.sentence
-    (variant,) = sweep.variants
-    low, high = variant.overhead_ci95_ns
-    overhead = f"{format_ns(variant.line.overhead_ns)} [{interval_text((low, high))}]"
-    return f"{variant.name} takes {overhead} whatever the {sweep.against}, and {_per_element(variant, sweep.against)}."
-
-
-def _per_element(variant: SweptVariant, against: str) -> str:
-    element_ns = variant.line.element_ns
-    return f"{element_ns:.3g} ns for each of {against}" if element_ns else f"no time that grows with {against}"
-
-
-def _model(sweep: Sweep) -> str:
-    return f"time = overhead + {sweep.against} / rate, least squares of relative errors"
-
-
-def _texts(paragraphs: list[str]) -> list[Text]:
-    return [Text(paragraphs)] if paragraphs else []
-
-
-def _times(sweep: Sweep) -> Chart:
+def times_chart(sweep: Sweep) -> Chart:
     """Points with their intervals, lines, and a dotted line where two of them cross; both axes logarithmic."""
     data: list[dict[str, Any]] = []
     for at, variant in enumerate(sweep.variants):
@@ -154,7 +111,7 @@ def _crossings(sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def _residuals(sweep: Sweep) -> Chart:
+def residuals_chart(sweep: Sweep) -> Chart:
     """How far each line lies above what was measured, with the band that counts as a fit."""
     data = [
         {
@@ -209,7 +166,3 @@ def _ink(at: int) -> str:
 
 def _symbol(at: int) -> str:
     return SYMBOLS[(at + at // len(INKS)) % len(SYMBOLS)]
-
-
-def _provenance(sweep: Sweep) -> list[tuple[str, str]]:
-    return [("sweep", sweep.directory)]

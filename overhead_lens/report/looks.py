@@ -1,0 +1,41 @@
+"""The color and the pattern of everything that has one, by its name: the same on pages, in notebooks and on terminals."""
+
+from __future__ import annotations
+
+from overhead_lens.taxonomy.categories import COLORS, HATCHES, INKS, QUEUE
+
+LONGER, SHORTER = "longer", "shorter"
+"""Looks of a difference: where the new side takes longer, and where it does not."""
+TIME = "time"
+"""Of a time that is no category's."""
+IDLE = "idle: "
+"""Before the look of what a device idles for."""
+
+_OTHERS = {
+    "compute": ("#54a24b", "green"),
+    "communication": ("#b5478a", "magenta"),
+    "copy": ("#0f9bb8", "cyan"),
+    "both at once": ("#7a7a3d", "bright_black"),
+    TIME: ("#4477aa", "bright_blue"),
+    QUEUE: ("#808080", "bright_black"),
+    LONGER: ("#e45756", "red"),
+    SHORTER: ("#4c78a8", "bright_blue"),
+}
+_NONE = "#8a9199"
+
+
+def ink(look: str) -> str:
+    """``#rrggbb``; told apart from both a white and a black ground."""
+    name = look.removeprefix(IDLE)
+    return INKS.get(name) or _OTHERS.get(name, (_NONE, ""))[0]
+
+
+def hatch(look: str) -> str:
+    """The pattern over it, as Plotly names them; empty for a plain area."""
+    return HATCHES.get(look.removeprefix(IDLE), "")
+
+
+def color(look: str) -> str:
+    """The nearest of a terminal's 16 colors, as rich names them."""
+    name = look.removeprefix(IDLE)
+    return COLORS.get(name) or _OTHERS.get(name, ("", ""))[1]

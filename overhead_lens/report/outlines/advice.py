@@ -1,0 +1,148 @@
+"""Advice in words: what each remedy saves, how those that help are done, what they save together, what was not measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from overhead_lens.report.looks import LONGER, SHORTER, TIME
+from overhead_lens.report.outline import (
+    Bars,
+    Block,
+    Cell,
+    Column,
+    Notes,
+    Outline,
+    Row,
+    Section,
+    Table,
+    length,
+    names,
+    sections,
+    signed,
+    signed_bounds,
+    text,
+)
+from overhead_lens.report.outlines.host import wall_bar
+from overhead_lens.report.outlines.origin import origin
+from overhead_lens.report.text.blocks import call_title, signed_interval_text
+from overhead_lens.studies.advise.analysis import Advice, Together, TriedRemedy
+from overhead_lens.units import format_ns, format_signed_ns
+
+_MOVED = 3
+_LEAST_MOVED = 0.1
+_SAFETY = {"safe": "safe", "changes_semantics": "changes semantics", "unsafe": "unsafe"}
+_REASONS = {"not_applicable": "not tried", "failed": "failed"}
+_LOOKS = {"faster": SHORTER, "slower": LONGER}
+
+
+def advice_outline(advice: Advice) -> Outline:
+    """The outline."""
+    return Outline(
+        f"advice for {call_title(advice.base)}",
+        advice.sentence,
+        sections(
+            Section("Remedies", list(_remedies(advice)), reach="everywhere"),
+            _how(advice.remedies),
+            Section("Not measured", _not_measured(advice.remedies), is_open=False),
+        ),
+        figure=f"{format_ns(advice.base.wall.ns)} per call",
+        warnings=advice.warnings,
+        ends=[f"advice: {advice.directory}"],
+        origin=partial(_origin, advice),
+    )
+
+
+def _origin(advice: Advice) -> list[tuple[str, str]]:
+    return origin(advice.directory, advice.base.environment, [("measured", call_title(advice.base))])
+
+
+def _remedies(advice: Advice) -> Iterator[Block]:
+    base, together = advice.base, advice.together
+    sides = [("as it is", base)]
+    if together is not None:
+        sides = [("as it is", together.delta.base), ("with them", together.delta.new)]
+    full_ns = max(side.wall.ns for _, side in sides)
+    bars = [wall_bar(name, side.host, side.wall, full_ns) for name, side in sides]
+    yield Bars(bars, "The budget of the call, to one scale.")
+    measured = [each for each in advice.remedies if each.wall is not None]
+    if measured:
+        yield _table(measured)
+    if together is not None:
+        yield Notes([_together(together)], tone="bold")
+
+
+def _table(remedies: Sequence[TriedRemedy]) -> Table:
+    """What each saves, with its interval; to the left where it costs time."""
+    saved = [_saved(each) for each in remedies]
+    least = min(0.0, *(low for _, (low, _) in saved), *(ns for ns, _ in saved))
+    whole = max(0.0, *(high for _, (_, high) in saved), *(ns for ns, _ in saved)) - least
+    columns = [names("remedy"), names("", gives_way=3), Column("saves"), Column("of the call", gives_way=2)]
+    columns += [names("95 % interval", gives_way=1), names("verdict"), names("output", 4), names("safety", 5)]
+    columns += [names("where", gives_way=6), names("how", gives_way=7)]
+    rows = [
+        Row(
+            [
+                text(each.remedy),
+                length(ns, whole, interval, SHORTER if each.helps else TIME, -least),
+                *(signed(ns), text(f"{1 - each.wall.ratio:+.1%}" if each.wall else ""), signed_bounds(interval)),
+                text(str(each.verdict), _LOOKS.get(str(each.verdict), "")),
+                *(text(each.output), text(_SAFETY[each.safety]), text(_where(each))),
+                text(each.how if each.helps else "", tone="code"),
+            ]
+        )
+        for each, (ns, interval) in zip(remedies, saved, strict=True)
+    ]
+    return Table(columns, rows)
+
+
+def _saved(each: TriedRemedy) -> tuple[float, tuple[float, float]]:
+    assert each.wall is not None
+    low, high = each.wall.ci95_ns
+    return -each.wall.delta_ns, (-high, -low)
+
+
+def _where(each: TriedRemedy) -> str:
+    """The categories that changed most."""
+    size_ns = sum(abs(delta_ns) for _, delta_ns in each.host)
+    largest = sorted(each.host, key=lambda change: -abs(change[1]))[:_MOVED]
+    return ", ".join(
+        f"{category} {format_signed_ns(delta_ns)}"
+        for category, delta_ns in largest
+        if abs(delta_ns) > _LEAST_MOVED * size_ns
+    )
+
+
+def _how(remedies: Sequence[TriedRemedy]) -> Section | None:
+    """How the remedies are done that help, and what each does."""
+    helping = [each for each in remedies if each.helps]
+    columns = [names("remedy"), Column("how", is_number=False, is_whole=True), names("what it does")]
+    rows = [Row([text(each.remedy), text(each.how, tone="code"), _does(each), text(each.source)]) for each in helping]
+    return Section("How it is done", [Table([*columns, names("source", gives_way=1)], rows)]) if rows else None
+
+
+def _does(each: TriedRemedy) -> Cell:
+    where = _where(each)
+    return text(f"{each.summary} ({_SAFETY[each.safety]}; output {each.output}{f'; {where}' if where else ''})")
+
+
+def _together(together: Together) -> str:
+    """What the best of them save together."""
+    wall = together.wall
+    low, high = wall.ci95_ns
+    saved = (
+        f"{format_signed_ns(-wall.delta_ns)} ({1 - wall.ratio:+.1%}), interval {signed_interval_text((-high, -low))}"
+    )
+    what = "confirmed" if len(together.remedies) == 1 else "together"
+    what += ", in turns with the call as it is"
+    return f"{what}: {' + '.join(together.remedies)}: {saved}: {together.delta.verdict}"
+
+
+def _not_measured(remedies: Sequence[TriedRemedy]) -> list[Block]:
+    """Remedies that were not measured, by why."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for each in remedies:
+        if each.wall is None:
+            reasons.setdefault((each.status, each.reason or ""), []).append(each.remedy)
+    lines = [f"{_REASONS[status]}: {', '.join(found)}: {why}" for (status, why), found in reasons.items()]
+    return [Notes(lines, tone="dim")] if lines else []

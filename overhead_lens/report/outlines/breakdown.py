@@ -1,0 +1,324 @@
+"""The budget of a call in words: where its time goes, device, instructions, frames, guards, operators, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from overhead_lens.budget.model import Breakdown, DeviceShare, Guard, GuardGroup, InstructionBudget, Operator, Reading
+from overhead_lens.report.looks import IDLE
+from overhead_lens.report.outline import (
+    Bars,
+    Block,
+    Cell,
+    Column,
+    Drawing,
+    Notes,
+    Outline,
+    Row,
+    Section,
+    Table,
+    bounds,
+    count,
+    length,
+    names,
+    sections,
+    share,
+    text,
+    time,
+)
+from overhead_lens.report.outlines.host import frames_table, host_bar, host_table
+from overhead_lens.report.outlines.origin import origin
+from overhead_lens.report.page.charts.calls import call_stacks, processes
+from overhead_lens.report.text.blocks import bounds_text, call_title
+from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.taxonomy.names import kernel_name
+from overhead_lens.units import format_ns, format_rate
+
+_TOP = 5
+_MOST_FRAMES, _MOST_GUARDS, _MOST_OPERATORS = 20, 40, 60
+_BRIEF_GUARDS = 6
+_MOST_LAYERS = 3
+_PLACES = {"root": "at the root", "inside": "below it", "python": "calling Python"}
+_GROUPS = {"kind": "kind", "place": "place", "layer": "layer", "module": "module", "filter": "left out by the filter"}
+_LEAST_OPERATOR, _MINOR_OPERATOR = 0.005, 0.02
+_MOST_OWN = 3
+_LED = 0.4
+
+
+def breakdown_outline(breakdown: Breakdown) -> Outline:
+    """The outline."""
+    wall, stored = breakdown.wall, breakdown.capture
+    figure = f"{format_ns(wall.ns)} per call [{bounds_text(wall)}]"
+    if breakdown.units > 1:
+        figure += f", {format_ns(wall.ns / breakdown.units)} per unit of work ({breakdown.units:,} units)"
+    frames = frames_table(breakdown.host, wall.ns, _MOST_FRAMES, _TOP)
+    return Outline(
+        call_title(breakdown),
+        sentence(breakdown),
+        sections(
+            Section("Where the time of a call goes", list(_budget(breakdown)), reach="everywhere"),
+            _device(breakdown.device, wall.ns),
+            _instructions(breakdown.instructions, breakdown.host),
+            Section("Costliest frames by self time", [frames] if frames.rows else [], is_open=False),
+            Section("Sampled stacks", [Drawing(partial(call_stacks, breakdown))], reach="page"),
+            *_guards(breakdown),
+            _operators(breakdown.operators),
+            _checks(breakdown),
+            Section("Wall time per process", [Drawing(partial(processes, breakdown))], "page", is_open=False),
+            _published(breakdown),
+        ),
+        figure=figure,
+        about=[_how(breakdown)],
+        warnings=breakdown.warnings,
+        ends=[f"capture: {stored}", f"try: overhead-lens advise {stored}"] if stored else [],
+        origin=partial(_origin, breakdown),
+    )
+
+
+def _how(breakdown: Breakdown) -> str:
+    wall = breakdown.wall
+    ran = "1 process" if wall.processes == 1 else f"{wall.processes} processes"
+    measured = f"{ran}, {wall.blocks:,} blocks, {wall.calls:,} calls, unprofiled"
+    return " · ".join(filter(None, (_parameters(breakdown), measured)))
+
+
+def _parameters(breakdown: Breakdown) -> str:
+    return ", ".join(f"{name}={value}" for name, value in breakdown.subject.params.items())
+
+
+def _origin(breakdown: Breakdown) -> list[tuple[str, str]]:
+    named = [("measured", call_title(breakdown)), ("parameters", _parameters(breakdown))]
+    return origin(breakdown.capture, breakdown.environment, named)
+
+
+def sentence(breakdown: Breakdown) -> str:
+    """What dominates, in words."""
+    first, second, *_ = sorted(breakdown.host, key=lambda category: -category.ns)
+    if first.ns == 0:
+        return "Nothing was measured."
+    said = f"{first.category} dominates: {first.share:.0%} of the call{most_of(first)}"
+    if second.share >= 0.1:
+        said += f"; then {second.category} with {second.share:.0%}"
+    floor = breakdown.wall.floor_ns
+    if floor > 0:
+        ratio = breakdown.wall.ns / floor
+        times = f"{ratio:,.{0 if ratio >= 9.95 else 1}f}x"
+        said += f". The work itself needs at least {format_ns(floor)}{_bound(breakdown)}: the call takes {times} that"
+    return said + "."
+
+
+def most_of(category: HostCategory) -> str:
+    """The part that most of a category is; else its costliest frame."""
+    part = max(category.parts, key=lambda part: part.ns, default=None)
+    if part is not None and part.ns > _LED * category.ns:
+        return f", most of it {part.name} ({format_ns(part.ns)})"
+    return f", led by {category.top[0].frame} ({format_ns(category.top[0].ns)})" if category.top else ""
+
+
+def _bound(breakdown: Breakdown) -> str:
+    """At which rates, and what binds."""
+    floor = breakdown.wall.floor
+    if floor is None:
+        return ""
+    rates = [format_rate(floor.flops_per_s, "FLOP")] if floor.flops_per_s else []
+    rates += [format_rate(floor.bytes_per_s)] if floor.bound == "memory" else []
+    binds = f"memory-bound in {floor.level}" if floor.bound == "memory" else "bound by arithmetic"
+    return f" ({', '.join(rates)}, {binds})"
+
+
+def _budget(breakdown: Breakdown) -> Iterator[Block]:
+    wall = breakdown.wall
+    yield Bars([host_bar("", "", breakdown.host, wall.ns)], f"The categories, which sum to {format_ns(wall.ns)}.")
+    yield host_table(breakdown.host, wall, "call", units=breakdown.units)
+
+
+def _device(device: DeviceShare | None, wall_ns: int) -> Section | None:
+    if device is None:
+        return None
+    whole_ns = max(1, wall_ns)
+    launches = f"{device.launches_per_call:.3g} launches, latency median {format_ns(device.launch_median_ns)}"
+    kinds = (("compute", device.compute_ns), ("communication", device.communication_ns), ("copy", device.copy_ns))
+    idle = sorted(device.idle_blame.items(), key=lambda item: -item[1])
+    rows = [part_row("busy", device.busy_ns, whole_ns, remark=f"{device.events_per_call:.3g} kernels and copies")]
+    rows += [part_row(name, ns, whole_ns, name) for name, ns in kinds if ns]
+    rows += [part_row("idle, due to", device.idle_ns, whole_ns, remark=launches)]
+    rows += [part_row(name, ns, whole_ns, f"{IDLE}{name}") for name, ns in idle if ns]
+    columns = [names(""), names("", gives_way=2), Column("share"), Column("per call"), names("", gives_way=1)]
+    kernels = [
+        Row(
+            [
+                time(kernel.ns),
+                share(kernel.ns / whole_ns),
+                text(f"{kernel.per_call:.3g}"),
+                text(kernel.kind, kernel.kind),
+            ]
+        )
+        for kernel in device.top
+    ]
+    shown = [Row([*row.cells, text(kernel_name(kernel.name))]) for row, kernel in zip(kernels, device.top, strict=True)]
+    heads = [Column("time"), Column("share", gives_way=1), Column("per call"), names("kind", gives_way=2)]
+    costliest = Table([*heads, names("kernel or copy")], shown, brief=_TOP)
+    heading = f"Device {device.device} ({device.kind}), of the same wall time: busy + idle = wall"
+    return Section(heading, [Table(columns, rows), *([costliest] if shown else [])])
+
+
+def part_row(name: str, ns: float, whole_ns: float, look: str = "", remark: str = "") -> Row:
+    """Name, bar, share, time, remark; indented where it has a color of its own."""
+    cells = [
+        text(name, look),
+        length(ns, whole_ns, look=look),
+        share(ns / whole_ns),
+        time(ns),
+        text(remark, tone="dim"),
+    ]
+    return Row(cells, depth=int(bool(look)))
+
+
+def _instructions(budget: InstructionBudget | None, host: Sequence[HostCategory]) -> Section | None:
+    """The same categories in instructions, beside their share of the time."""
+    if budget is None:
+        return None
+    columns = [names("category"), Column("instructions"), Column("share"), Column("of the time", gives_way=1)]
+    columns.append(names("most in", gives_way=2))
+    rows = [
+        Row(
+            [
+                text(category.category, category.category),
+                *(count(category.count), share(category.count / max(1, budget.count)), share(timed.share)),
+                text(f"{category.frames[0].count:,} {category.frames[0].frame}" if category.frames else "", tone="dim"),
+            ]
+        )
+        for category, timed in zip(budget.host, host, strict=True)
+        if category.count or timed.ns
+    ]
+    total = [text("sum"), count(budget.count), text("100 %"), text("100 %"), Cell()]
+    heading = f"Instructions per call (callgrind, {budget.calls:,} calls, one thread)"
+    return Section(heading, [Table(columns, [*rows, Row(total, tone="bold", is_sum=True)])])
+
+
+def _guards(breakdown: Breakdown) -> list[Section]:
+    """Guards by samples, which sum to the category, and timed alone: warm, and after a cache flush; then grouped."""
+    guards, tree = breakdown.guards, breakdown.guard_tree
+    if not guards:
+        return []
+    rows = [_guard(guard) for guard in guards[:_MOST_GUARDS]]
+    if tree is not None:
+        whole_ns = breakdown.category("guard").ns if guards[0].sampled_ns is not None else None
+        told = text("all of it; the whole tree, checked alone")
+        rows.append(Row([*map(time, (whole_ns, tree.warm_ns, tree.cold_ns)), told, Cell()], tone="dim", is_sum=True))
+    columns = [Column("in the call"), Column("warm"), Column("cold", gives_way=1), names("guard")]
+    table = Table([*columns, names("needed by", gives_way=2)], rows, brief=_BRIEF_GUARDS)
+    notes: list[Block] = [Notes(list(guard_lines(breakdown.guard_groups)))]
+    notes.append(Notes([f"{note.kind} at {note.place}: {note.reason}" for note in breakdown.compile_notes], "warning"))
+    if not any(guard.cause for guard in guards):
+        notes.append(Notes(["this torch does not tell which line of the source needed a guard"], "dim"))
+    found = {heading: [each for each in breakdown.guard_groups if each.by == by] for by, heading in _GROUPS.items()}
+    groups = [_grouped(group, heading) for heading, group in found.items() if group]
+    return [Section("Guards", [table, *notes]), Section("Guards put together", groups, "page", is_open=False)]
+
+
+def _guard(guard: Guard) -> Row:
+    place = (guard.cause or "").partition(": ")[0]
+    times = map(time, (guard.sampled_ns, guard.warm_ns, guard.cold_ns))
+    return Row([*times, text(guard.guard), text(place, tone="dim")])
+
+
+def _grouped(groups: Sequence[GuardGroup], heading: str) -> Table:
+    rows = [
+        Row(
+            [
+                text(group.name + (f", each of {group.layers}" if group.layers else "")),
+                *(count(group.count), time(group.sampled_ns), time(group.warm_ns)),
+            ]
+        )
+        for group in groups[:_MOST_GUARDS]
+    ]
+    return Table([names(heading), Column("guards"), Column("in the call"), Column("warm")], rows, f"by {heading}")
+
+
+def guard_lines(groups: Sequence[GuardGroup]) -> Iterator[str]:
+    """Where guards are, what a layer of them costs, which call Python, what the ready filters leave out; little is not told."""
+    found = {by: [group for group in groups if group.by == by] for by in ("place", "layer", "filter")}
+    inside = [group for group in found["place"] if group.name != "root"]
+    if inside:
+        yield "; ".join(f"{_PLACES[group.name]}: {_told(group)}" for group in found["place"])
+    for group in found["layer"][:_MOST_LAYERS]:
+        yield f"each of {group.layers} {group.name}: {_told(group)}"
+    if found["layer"] and found["filter"]:
+        told = "; ".join(f"{group.name} {_told(group)}" for group in found["filter"])
+        yield f"filters of torch.compiler leave out: {told} (advise measures what that spares)"
+
+
+def _told(group: GuardGroup) -> str:
+    return f"{group.count:,} guard{'s' * (group.count != 1)}, {format_ns(group.warm_ns)}"
+
+
+def _operators(root: Operator | None) -> Section | None:
+    """The operators as called from one another, those of little time left out."""
+    if root is None or not root.children:
+        return None
+    columns = [names("operator"), Column("total"), Column("share", gives_way=1), Column("self", gives_way=2)]
+    columns += [names("self time by category", gives_way=3), names("called from", gives_way=4)]
+    table = Table(columns, list(_operator_rows(root, root, 0))[:_MOST_OPERATORS], more="with less time")
+    return Section("Operators, by samples", [table], is_open=False)
+
+
+def _operator_rows(node: Operator, root: Operator, depth: int) -> Iterator[Row]:
+    whole_ns = max(1, root.total_ns)
+    own = sorted(((ns, name) for name, ns in node.categories.items() if ns), reverse=True)[:_MOST_OWN]
+    told = ", ".join(f"{name} {format_ns(ns)}" for ns, name in own)
+    cells = [text(node.name), time(node.total_ns), share(node.total_ns / whole_ns), time(node.self_ns)]
+    cells += [text(told, own[0][1] if own else ""), text(node.called_from, tone="dim")]
+    yield Row(cells, depth, is_minor=node.total_ns < _MINOR_OPERATOR * whole_ns)
+    for child in node.children:
+        if child.total_ns >= _LEAST_OPERATOR * whole_ns:
+            yield from _operator_rows(child, root, depth + 1)
+
+
+def _checks(breakdown: Breakdown) -> Section | None:
+    closure = breakdown.closure
+    blocks: list[Block] = []
+    if closure.trace_sum_ns is not None and closure.trace_bare_ns:
+        away = closure.trace_sum_ns / closure.trace_bare_ns - 1
+        trace = f"corrected trace {format_ns(closure.trace_sum_ns)} per call"
+        blocks.append(Notes([f"{trace}, {away:+.1%} of the bare call in its process"]))
+    if breakdown.cross_checks:
+        columns = [
+            names("category"),
+            Column("samples"),
+            names("", 1),
+            Column("trace"),
+            names("", 1),
+            Column("ablation"),
+        ]
+        rows = [
+            Row(
+                [
+                    text(check.category, check.category),
+                    *_reading(check.samples),
+                    *_reading(check.trace),
+                    *_reading(check.ablation, {"upper": "≤ ", "lower": "≥ ", None: ""}[check.bound]),
+                    text("agree") if check.agree else text("DISAGREE", tone="warning"),
+                ]
+            )
+            for check in breakdown.cross_checks
+        ]
+        blocks.append(Table([*columns, names("", 1), names("verdict")], rows))
+    return Section("Checks by independent evidence", blocks, is_open=False)
+
+
+def _reading(reading: Reading | None, bound: str = "") -> list[Cell]:
+    if reading is None:
+        return [Cell(), Cell()]
+    return [text(f"{bound}{format_ns(reading.ns)}"), bounds(reading.ci95_ns)]
+
+
+def _published(breakdown: Breakdown) -> Section | None:
+    rows = [
+        Row([time(figure.ns), text(f"{breakdown.wall.ns / figure.ns:.2f}x"), text(figure.label), text(figure.source)])
+        for figure in breakdown.published
+    ]
+    columns = [Column("published"), Column("this is"), names("what"), names("source")]
+    table = Table(columns, rows, "of other machines: not a pass mark")
+    return Section("Published figures", [table], "page", is_open=False) if rows else None

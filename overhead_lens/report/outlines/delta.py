@@ -1,0 +1,254 @@
+"""A difference in words: what changed by category, what moved inside, factors of the ratio, instructions; of two runs as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from overhead_lens.comparison.contributors import guard_kinds_in_words
+from overhead_lens.comparison.factors import Factor, Factors, describe_kernel
+from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
+from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
+from overhead_lens.report.looks import LONGER, SHORTER
+from overhead_lens.report.outline import (
+    Bars,
+    Block,
+    Cell,
+    Column,
+    Drawing,
+    Notes,
+    Outline,
+    Row,
+    Section,
+    Table,
+    count,
+    names,
+    sections,
+    signed,
+    signed_bounds,
+    text,
+    time,
+)
+from overhead_lens.report.outlines.host import wall_bar
+from overhead_lens.report.outlines.origin import origin
+from overhead_lens.report.page.charts.calls import stacks_of
+from overhead_lens.report.page.charts.icicle import difference_icicle
+from overhead_lens.report.page.charts.tree import tree_of
+from overhead_lens.report.page.charts.waterfall import waterfall
+from overhead_lens.report.page.model import Block as Picture
+from overhead_lens.report.page.model import Chart, Text
+from overhead_lens.report.text.blocks import side_titles
+from overhead_lens.report.text.run import title as run_title
+from overhead_lens.studies.run.delta import RunDelta
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.units import format_ns, format_signed_ns
+
+_MOST_MOVED = 40
+_LOOKS = {"slower": LONGER, "faster": SHORTER, "more": LONGER, "fewer": SHORTER}
+
+
+def delta_outline(delta: Delta) -> Outline:
+    """Two budgets."""
+    titles = side_titles(delta.base, delta.new)
+    guards = guard_kinds_in_words(delta.base, delta.new)
+    told = [*_factors(delta.factors), *instruction_sections(delta.instructions)]
+    stacks = Section("Stacks of both sides", [Drawing(partial(_stacks, delta))], reach="page")
+    changed = _changed(delta, titles, "call", [f"guards: {guards}"] if guards else [])
+    return Outline(
+        " → ".join(dict.fromkeys(titles)),
+        _sentence(delta.sentence),
+        sections(changed, *told, stacks, _moved(delta)),
+        figure=_figure(delta, "call"),
+        warnings=delta.warnings,
+        origin=partial(_origin, delta),
+    )
+
+
+def run_delta_outline(delta: RunDelta) -> Outline:
+    """Two runs of a program."""
+    titles = run_title(delta.base), run_title(delta.new)
+    return Outline(
+        " → ".join(dict.fromkeys(titles)),
+        _sentence(delta.sentence),
+        sections(_changed(delta, titles, delta.per, []), _moved(delta)),
+        figure=_figure(delta, delta.per),
+        warnings=delta.warnings,
+        origin=partial(_origin, delta),
+    )
+
+
+def _sentence(said: str) -> str:
+    return said if said.endswith(".") else f"{said}."
+
+
+def _figure(delta: Delta | RunDelta, per: str) -> str:
+    ratio = "" if delta.ratio is None else f" ({delta.ratio:.3f}x)"
+    return f"{format_ns(delta.base.wall.ns)} → {format_ns(delta.new.wall.ns)} per {per}{ratio}: {delta.verdict}"
+
+
+def _changed(delta: Delta | RunDelta, titles: tuple[str, str], per: str, notes: Sequence[str]) -> Section:
+    """The categories of both sides: as bars to one scale, as a waterfall, as a table."""
+    base, new = delta.base, delta.new
+    full_ns = max(base.wall.ns, new.wall.ns)
+    sides = zip(("base", "new"), titles, (base, new), strict=True)
+    bars = [wall_bar(f"{name}: {title}", side.host, side.wall, full_ns) for name, title, side in sides]
+    blocks: list[Block] = [
+        Bars(bars, "Both budgets to one scale."),
+        Drawing(lambda _: [_waterfall(delta, per)]),
+        _table(delta),
+        Notes([*notes, *_by_frames(delta.host)], tone="dim"),
+    ]
+    return Section("What changed", blocks, reach="everywhere")
+
+
+def _waterfall(delta: Delta | RunDelta, per: str) -> Chart:
+    return waterfall(delta.base.wall.ns, delta.wall_delta_ns, delta.host, per)
+
+
+def _table(delta: Delta | RunDelta) -> Table:
+    """A row for each category that either side has, with what moved most in it, and the sum."""
+    columns = [names("category"), Column("base", gives_way=2), Column("new", gives_way=2), Column("difference")]
+    columns += [names("95 % interval", gives_way=1), names("verdict"), names("moved most", gives_way=3)]
+    rows = [
+        Row(
+            [
+                text(change.category, change.category),
+                *(time(old.ns), time(recent.ns), signed(change.delta_ns), signed_bounds(change.ci95_ns)),
+                _verdict(change.verdict, "*" if change.only_in_frames else ""),
+                text(_most(change.contributors), tone="dim"),
+            ]
+        )
+        for change, old, recent in zip(delta.host, delta.base.host, delta.new.host, strict=True)
+        if old.ns or recent.ns
+    ]
+    total = [text("sum = wall"), time(delta.base.wall.ns), time(delta.new.wall.ns), signed(delta.wall_delta_ns)]
+    total += [signed_bounds(delta.wall_ci95_ns), _verdict(delta.verdict), Cell()]
+    return Table(columns, [*rows, Row(total, tone="bold", is_sum=True)])
+
+
+def _verdict(verdict: str, mark: str = "") -> Cell:
+    return text(f"{verdict}{mark}", _LOOKS.get(verdict, ""))
+
+
+def _most(contributors: Sequence[Contributor]) -> str:
+    return f"{format_signed_ns(contributors[0].delta_ns)} {contributors[0].name}" if contributors else ""
+
+
+def _by_frames(host: Sequence[CategoryChange]) -> list[str]:
+    """What the mark beside a verdict means."""
+    known = [
+        f"{change.category} {format_signed_ns(change.in_frames_ns)}"
+        for change in host
+        if change.only_in_frames and change.in_frames_ns is not None
+    ]
+    return (
+        [f"* not by its own interval, but by frames that are known to have moved: {', '.join(known)}"] if known else []
+    )
+
+
+def _moved(delta: Delta | RunDelta) -> Section | None:
+    """Parts of the categories' differences."""
+    rows = [
+        Row(
+            [
+                text(change.category, change.category),
+                text(part.kind),
+                signed(part.delta_ns),
+                text(part.verdict),
+                text(part.name),
+            ]
+        )
+        for change in delta.host
+        for part in change.contributors
+    ]
+    columns = [names("category"), names("kind"), Column("difference"), names("verdict"), names("name")]
+    table = Table(columns, rows[:_MOST_MOVED], "those that are known to have moved first")
+    return Section("What moved inside the categories", [table], "page", is_open=False) if rows else None
+
+
+def _stacks(delta: Delta, classifier: Classifier) -> Iterable[Picture]:
+    sides = [stacks_of(side) for side in (delta.base, delta.new)]
+    if missing := [reason for _, reason in sides if reason]:
+        return [Text(missing)]
+    fitted = classifier.fitted(stack for stacks, _ in sides for stack in stacks)
+    base, new = (tree_of(stacks, fitted, "the call") for stacks, _ in sides)
+    return difference_icicle(base, new, (delta.base.wall.ns, delta.new.wall.ns), "call")
+
+
+def _origin(delta: Delta | RunDelta) -> list[tuple[str, str]]:
+    base, new = delta.base, delta.new
+    sides = ((base.capture, base.environment, "base"), (new.capture, new.environment, "new"))
+    return [pair for directory, environment, side in sides for pair in origin(directory, environment, side=side)]
+
+
+def instruction_sections(delta: InstructionDelta | None) -> list[Section]:
+    """A difference in instructions per call: categories, the function that moved most, a sentence."""
+    if delta is None:
+        return []
+    columns = [names("category"), Column("base", gives_way=1), Column("new", gives_way=1), Column("difference")]
+    columns += [Column("of the base"), names("moved most", gives_way=2)]
+    rows = [
+        Row(
+            [
+                text(change.category, change.category),
+                *_counts(change.base_count, change.new_count, delta),
+                text(
+                    f"{signed_count(change.contributors[0].delta_count)} {change.contributors[0].name}"
+                    if change.contributors
+                    else "",
+                    tone="dim",
+                ),
+            ]
+        )
+        for change in delta.host
+        if change.base_count or change.new_count
+    ]
+    total = Row([text("sum"), *_counts(delta.base_count, delta.new_count, delta), Cell()], tone="bold", is_sum=True)
+    return [
+        Section(
+            "Instructions per call (callgrind)",
+            [Notes([_sentence(delta.sentence)], tone="bold"), Table(columns, [*rows, total])],
+            reach="everywhere",
+        )
+    ]
+
+
+def _counts(base: int, new: int, delta: InstructionDelta) -> list[Cell]:
+    grown = new - base
+    return [count(base), count(new), text(signed_count(grown)), text(signed_share(grown, delta.base_count))]
+
+
+def _factors(factors: Factors | None) -> list[Section]:
+    """What the ratio of two variants is made of, per unit of work."""
+    if factors is None:
+        return []
+    columns = [
+        names("factor"),
+        Column("base", gives_way=2),
+        Column("new", gives_way=2),
+        Column("difference"),
+        Column("share"),
+    ]
+    columns.append(Column("ratio without it", gives_way=3))
+    rows = [_factor(part, factors) for part in factors.parts if part.base_ns or part.new_ns]
+    walls = (factors.base_ns / factors.units, factors.new_ns / factors.units)
+    ratio = f"{max(walls) / min(walls):.1f}x" if min(walls) else ""
+    total = [text("sum = wall"), *map(time, walls), signed(walls[1] - walls[0]), text("100%"), text(ratio)]
+    notes = describe_kernel(factors.kernel) if factors.kernel is not None else []
+    heading = f"Factors of the ratio, per unit of work ({factors.units:,} units)"
+    table = Table(columns, [*rows, Row(total, tone="bold", is_sum=True)])
+    return [Section(heading, [table, Notes(list(notes), tone="dim")])]
+
+
+def _factor(part: Factor, factors: Factors) -> Row:
+    per_unit = [time(ns / factors.units) for ns in (part.base_ns, part.new_ns)]
+    ratio = factors.ratio_without(part)
+    return Row(
+        [
+            text(f"{part.name}{' (estimate)' if part.estimate else ''}", part.name.partition(":")[0]),
+            *per_unit,
+            signed(part.delta_ns / factors.units),
+            text(f"{factors.share(part):.0%}"),
+            text("" if ratio is None else f"{ratio:.1f}x"),
+        ]
+    )

@@ -1,0 +1,164 @@
+"""A history of captures in words: for each series its levels and where they changed, and what was skipped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from overhead_lens.report.outline import (
+    Block,
+    Cell,
+    Column,
+    Drawing,
+    Notes,
+    Outline,
+    Row,
+    Section,
+    Table,
+    bounds,
+    names,
+    sections,
+    text,
+)
+from overhead_lens.report.page.charts.captures import MOST_POINTS, captures_chart
+from overhead_lens.report.page.model import Block as Picture
+from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, Level
+from overhead_lens.studies.history.analysis import WALL, History, HistoryChange, Segment, Series
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.units import format_ns
+
+_BARS = "▁▂▃▄▅▆▇█"
+_TREND_WIDTH = 24
+_MOST_STRETCHES, _MOST_SERIES, _MOST_SKIPPED, _BRIEF_SKIPPED = 4, 40, 50, 5
+
+_ERROR_RATE = (
+    f"Where nothing changed, at most {ALPHA:.0%} of histories have a change point; one needs {LEAST_CAPTURES} captures "
+    "on either side."
+)
+
+
+def history_outline(history: History) -> Outline:
+    """The outline."""
+    shown, rest = history.series[:_MOST_SERIES], history.series[_MOST_SERIES:]
+    further = [Notes([f"{len(rest)} further series are left out; --json has them all."])] if rest else []
+    return Outline(
+        f"{history.capture_count:,} captures below {history.directory}",
+        _answer(history),
+        sections(
+            *(_section(series, is_first=at == 0) for at, series in enumerate(shown)),
+            Section("Further series", further),
+            _skipped(history),
+            Section("What a change point is worth", [Notes([_ERROR_RATE], tone="dim")], is_open=False),
+        ),
+        warnings=history.warnings,
+    )
+
+
+def _answer(history: History) -> str:
+    """The change that is the latest, and how many there are."""
+    segments = [(series, segment) for series in history.series for segment in series.segments]
+    found = [(change, series) for series, segment in segments for change in segment.changes]
+    if not found:
+        return f"No change point in {len(history.series)} series of captures."
+    change, series = max(found, key=lambda pair: pair[0].likely.started)
+    others = f" It is the latest of {len(found)} changes." if len(found) > 1 else ""
+    return f"{series.title}: {change.sentence}.{others}"
+
+
+def _section(series: Series, *, is_first: bool) -> Section:
+    blocks: list[Block] = []
+    if len(series.segments) > 1:
+        apart = f"{len(series.segments)} segments, not compared with one another"
+        blocks.append(Notes([f"{apart}: they differ in {', '.join(series.differing)}"], tone="warning"))
+    for segment in series.segments:
+        blocks += _segment(segment, series.differing)
+    is_open = is_first or any(segment.changes for segment in series.segments)
+    return Section(series.title, blocks, "everywhere" if is_first else "report", is_open)
+
+
+def _segment(segment: Segment, differing: Sequence[str]) -> Iterator[Block]:
+    first, last = segment.points[0], segment.points[-1]
+    where = ", ".join(f"{name} {segment.environment[name]}" for name in differing)
+    span = f"{first.started:%Y-%m-%d %H:%M} to {last.started:%Y-%m-%d %H:%M}, {first.name} to {last.name}"
+    yield Notes([f"{where + ': ' if where else ''}{len(segment.points)} captures, {span}"])
+    yield Drawing(partial(_drawn, segment))
+    yield from _changes(segment.changes)
+    yield _levels(segment)
+
+
+def _drawn(segment: Segment, _classifier: Classifier) -> list[Picture]:
+    return [captures_chart(segment)]
+
+
+def _changes(changes: Sequence[HistoryChange]) -> Iterator[Block]:
+    if not changes:
+        yield Notes(["no change point"])
+        return
+    columns = [Column(""), Column("what changed", is_number=False, is_whole=True), names("found in", gives_way=1)]
+    columns += [Column("p", gives_way=2), Column("reference loop", gives_way=3)]
+    rows = [
+        Row(
+            [
+                *(text(str(number)), text(change.sentence, tone="bold"), text(change.found_in)),
+                *(text(f"{change.p_value:.2g}"), text(f"{change.reference_share:+.1%}")),
+            ]
+        )
+        for number, change in enumerate(changes, 1)
+    ]
+    yield Table(columns, rows)
+    yield Notes([f"{number}: {each.warning}" for number, each in enumerate(changes, 1) if each.warning], "warning")
+
+
+def _levels(segment: Segment) -> Table:
+    """The level of each series between changes: the first and the last of many stretches."""
+    stretches = segment.stretches
+    few = len(stretches) <= _MOST_STRETCHES
+    shown = range(len(stretches)) if few else [0, *range(1 - _MOST_STRETCHES, 0)]
+    columns = [names("category"), names("trend", gives_way=1)]
+    for at in shown:
+        columns += [Column(f"from {stretches[at][0].name} ({len(stretches[at])})"), names("95 %", gives_way=2)]
+    rows = [
+        Row(
+            [
+                text(name, "" if name == WALL else name, "bold" if name == WALL else ""),
+                text(_trend([point.ns[name] for point in segment.points])),
+                *(cell for at in shown for cell in _level(levels[at])),
+            ]
+        )
+        for name, levels in segment.levels.items()
+    ]
+    caption = "levels between changes, per call"
+    more = f"; the chart shows the last {MOST_POINTS} captures" if len(segment.points) > MOST_POINTS else ""
+    return Table(columns, rows, f"{caption}{more}")
+
+
+def _level(level: Level) -> tuple[Cell, Cell]:
+    low, high = level.ci95
+    return text(format_ns(level.value)), bounds((max(low, 0.0), high))
+
+
+def _trend(values: Sequence[float]) -> str:
+    """Values as bars from the least to the largest; many of them by the median of each of ``_TREND_WIDTH`` groups."""
+    width = min(len(values), _TREND_WIDTH)
+    groups = [sorted(values[at * len(values) // width : (at + 1) * len(values) // width]) for at in range(width)]
+    middles = [group[len(group) // 2] for group in groups]
+    low, high = min(middles), max(middles)
+    if low == high:
+        return _BARS[0] * width
+    return "".join(_BARS[round((middle - low) / (high - low) * (len(_BARS) - 1))] for middle in middles)
+
+
+def _skipped(history: History) -> Section | None:
+    if not history.skipped:
+        return None
+    counts = Counter(skipped.kind for skipped in history.skipped)
+    total = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+    rows = [
+        Row([text(skipped.kind), text(skipped.path), text(skipped.reason)])
+        for skipped in history.skipped[:_MOST_SKIPPED]
+    ]
+    more = len(history.skipped) - _MOST_SKIPPED
+    notes = [Notes([f"{more} more (--json lists them)"])] if more > 0 else []
+    table = Table([names("skipped"), names("directory"), names("why")], rows, brief=_BRIEF_SKIPPED)
+    return Section(f"Skipped: {total}", [table, *notes], is_open=False)

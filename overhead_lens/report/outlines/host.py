@@ -1,0 +1,119 @@
+"""A host budget in words: its table, its bar, its costliest frames; the largest categories in one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from overhead_lens.report.outline import (
+    Bar,
+    Cell,
+    Column,
+    Piece,
+    Row,
+    Table,
+    bounds,
+    length,
+    measured_bounds,
+    names,
+    share,
+    text,
+    time,
+)
+from overhead_lens.report.text.blocks import interval_text, measured_text
+from overhead_lens.stats.estimate import Measured
+from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.units import format_ns
+
+_MOST_PIECES = 3
+_LEAST_SHARE = 0.01
+
+
+def host_table(
+    host: Sequence[HostCategory], wall: Measured, per: str, *, units: int = 1, total: str = "sum = wall"
+) -> Table:
+    """Categories that have time, with their parts, and their sum.
+
+    Args:
+        host: Sums to the wall.
+        wall: The whole, with its interval.
+        per: What the times are of: ``call``, ``step``.
+        units: Units of work in it; above 1 there is a column of time per unit.
+        total: Name of the sum.
+    """
+    columns = [names("where"), names("", gives_way=3), Column("share"), Column(f"per {per}")]
+    columns += [Column("per unit", gives_way=2), names("95 % interval", gives_way=1)]
+    rows = [
+        row
+        for category in host
+        if category.ns or category.category == "unattributed"
+        for row in _rows(category, wall.ns, units)
+    ]
+    whole = [text(total), Cell(), text("100 %"), time(wall.ns), _per_unit(wall.ns, units), measured_bounds(wall)]
+    return Table(columns, [*rows, Row(whole, tone="bold", is_sum=True)])
+
+
+def _rows(category: HostCategory, wall_ns: float, units: int) -> Iterator[Row]:
+    look = category.category
+    mark = " (trace)" if category.evidence == "trace" else ""
+    yield Row(
+        [
+            text(f"{look}{mark}", look),
+            length(category.ns, wall_ns, category.ci95_ns, look),
+            share(category.share),
+            time(category.ns),
+            _per_unit(category.ns, units),
+            bounds(category.ci95_ns),
+        ]
+    )
+    for part in category.parts:
+        if part.ns:
+            figures = [length(part.ns, wall_ns, look=look), share(part.ns / wall_ns), time(part.ns)]
+            yield Row([text(part.name), *figures, _per_unit(part.ns, units), Cell()], depth=1, tone="dim")
+
+
+def _per_unit(ns: float, units: int) -> Cell:
+    return time(ns / units) if units > 1 else Cell()
+
+
+def host_bar(name: str, remark: str, host: Sequence[HostCategory], full_ns: float) -> Bar:
+    """The categories side by side."""
+    return Bar(name, remark, _pieces(host), full_ns)
+
+
+def wall_bar(name: str, host: Sequence[HostCategory], wall: Measured, full_ns: float) -> Bar:
+    """The categories of a measured time side by side."""
+    return host_bar(name, measured_text(wall), host, full_ns)
+
+
+def _pieces(host: Sequence[HostCategory]) -> tuple[Piece, ...]:
+    return tuple(Piece(category.category, category.ns, _said(category)) for category in host if category.ns)
+
+
+def _said(category: HostCategory) -> str:
+    low, high = category.ci95_ns
+    interval = f" [{interval_text((low, high))}]" if low < high else ""
+    return f"{category.category} {format_ns(category.ns)} ({category.share:.1%}){interval}"
+
+
+def divided(host: Sequence[HostCategory]) -> Cell:
+    """The categories in one cell: the largest in words, with the largest part of each."""
+    largest = sorted(host, key=lambda category: -category.ns)[:_MOST_PIECES]
+    shown = [category for category in largest if category.share >= _LEAST_SHARE]
+    words = ", ".join(f"{_part(category)} {category.share:.0%}" for category in shown)
+    return Cell(words, look=shown[0].category if shown else "", pieces=_pieces(host))
+
+
+def _part(category: HostCategory) -> str:
+    part = max(category.parts, key=lambda part: part.ns, default=None)
+    return f"{category.category}/{part.name}" if part is not None and part.ns else category.category
+
+
+def frames_table(host: Sequence[HostCategory], wall_ns: float, most: int, brief: int) -> Table:
+    """Frames with the most self time: at most ``most``, of which ``brief`` stand outside of pages."""
+    frames = [(frame.ns, category.category, frame.frame) for category in host for frame in category.top if frame.ns]
+    rows = [
+        Row([time(ns), share(ns / max(1, wall_ns)), text(category, category), text(frame)])
+        for ns, category, frame in sorted(frames, key=lambda item: -item[0])[:most]
+    ]
+    columns = [Column(""), Column("", gives_way=1), names("", gives_way=2), names("")]
+    return Table(columns, rows, brief=brief, more="")

@@ -1,0 +1,116 @@
+"""An ablation ladder in words: the layers of the compiled call, the rungs, small jobs done in two ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from overhead_lens.report.looks import TIME
+from overhead_lens.report.outline import (
+    Cell,
+    Column,
+    Notes,
+    Outline,
+    Row,
+    Section,
+    Table,
+    bounds,
+    length,
+    names,
+    sections,
+    share,
+    signed,
+    signed_bounds,
+    text,
+    time,
+)
+from overhead_lens.report.outlines.origin import origin
+from overhead_lens.studies.ladder.analysis import Ladder, LadderStep, Layer, Rung
+
+_NOT_DONE = "not done"
+
+
+def ladder_outline(ladder: Ladder) -> Outline:
+    """The outline."""
+    params = " ".join(f"{name}={value}" for name, value in ladder.subject.params.items())
+    done = sum(rung.ns is not None for rung in ladder.rungs)
+    processes = f"medians of {ladder.processes} processes"
+    return Outline(
+        f"ladder of {ladder.subject.name}:{ladder.subject.variant}  {params}".rstrip(),
+        ladder.sentence or f"{done} of {len(ladder.rungs)} rungs could be timed.",
+        sections(_layers(ladder.layers), _rungs(ladder), _steps(ladder.steps)),
+        about=[f"per call, {processes}; a step is the paired difference to the rung it is indented under"],
+        warnings=ladder.warnings,
+        ends=[f"ladder: {ladder.directory}"],
+        origin=partial(origin, ladder.directory, ladder.environment),
+    )
+
+
+def _layers(layers: Sequence[Layer]) -> Section | None:
+    """The layers of the compiled call, each from where the one above it ends, and their sum."""
+    total_ns = left_ns = sum(layer.ns for layer in layers)
+    rows = []
+    for layer in layers:
+        left_ns -= layer.ns
+        bar = length(layer.ns, total_ns, layer.ci95_ns, TIME, left_ns)
+        rows.append(Row([text(layer.name), bar, time(layer.ns), share(layer.ns / total_ns), bounds(layer.ci95_ns)]))
+    rows.append(Row([text("sum"), Cell(), time(total_ns), Cell(), Cell()], tone="bold", is_sum=True))
+    columns = [names("from outside in"), names("", gives_way=3), Column("time"), Column("share", gives_way=2)]
+    table = Table([*columns, names("95 % interval", gives_way=1)], rows, "intervals are of paired differences")
+    return Section("What the compiled call is made of", [table], reach="everywhere") if layers else None
+
+
+def _rungs(ladder: Ladder) -> Section:
+    """Every rung, indented under the one that it is compared with; then those that could not be timed, and why."""
+    eager = ladder.rung("eager")
+    most_ns = max((rung.ci95_ns[1] for rung in ladder.rungs if rung.ns is not None and rung.ci95_ns), default=0.0)
+    columns = [names("rung"), names("", gives_way=6), Column("time"), Column("step", gives_way=1)]
+    columns += [names("95 % interval", gives_way=2), Column("x eager", gives_way=3)]
+    columns += [Column("faults", gives_way=4), Column("published", gives_way=5)]
+    table = Table(columns, [_rung(rung, eager, most_ns) for rung in ladder.rungs])
+    missing = [f"not done: {rung.kind.title}: {rung.reason}" for rung in ladder.rungs if rung.reason]
+    return Section("Rungs", [table, *([Notes(missing, tone="dim")] if missing else [])], reach="everywhere")
+
+
+def _rung(rung: Rung, eager: Rung | None, most_ns: float) -> Row:
+    if rung.ns is None:
+        return Row([text(rung.kind.title), Cell(), text(_NOT_DONE), *[Cell()] * 5], rung.depth)
+    faults = rung.minor_faults if rung.minor_faults and rung.minor_faults >= 1 else None
+    return Row(
+        [
+            text(rung.kind.title),
+            length(rung.ns, most_ns, rung.ci95_ns, TIME),
+            *(time(rung.ns), signed(rung.step_ns), signed_bounds(rung.step_ci95_ns)),
+            text(f"{rung.ns / eager.ns:.2f}" if eager is not None and eager.ns else ""),
+            text("" if faults is None else f"{faults:.0f}"),
+            text(_published(rung)),
+        ],
+        rung.depth,
+    )
+
+
+def _published(rung: Rung) -> str:
+    """The first published figure and its multiple of the eager call of the same source."""
+    if not rung.published:
+        return ""
+    first = rung.published[0]
+    multiple = f" {first.ns / first.eager_ns:.2f}x" if first.eager_ns else ""
+    return f"{first.ns / 1e3:,.1f} µs{multiple}"
+
+
+def _steps(steps: Sequence[LadderStep]) -> Section | None:
+    """Small jobs done in two ways, and why some could not be timed."""
+    columns = [names("single step"), Column("time"), names("instead of"), Column("time"), Column("difference")]
+    columns += [names("95 % interval"), Column("ratio"), Column("published")]
+    missing = dict.fromkeys(f"not done: {step.kind.pair}: {step.reason}" for step in steps if step.reason)
+    table = Table(columns, [_step(step) for step in steps], "small jobs done in two ways")
+    return Section("Single steps", [table, Notes(list(missing))], "page", is_open=False) if steps else None
+
+
+def _step(step: LadderStep) -> Row:
+    kind = step.kind
+    if step.slow_ns is None or step.fast_ns is None:
+        return Row([text(kind.slow), text(_NOT_DONE), text(kind.fast), *[Cell()] * 5])
+    sides = [text(kind.slow), time(step.slow_ns), text(kind.fast), time(step.fast_ns)]
+    difference = [signed(step.delta_ns), signed_bounds(step.delta_ci95_ns), text(f"{step.slow_ns / step.fast_ns:.1f}x")]
+    return Row([*sides, *difference, signed(kind.published_ns)])

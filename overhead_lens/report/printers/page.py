@@ -1,0 +1,78 @@
+"""An outline as a page: one HTML file that holds everything and asks nothing of any network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from overhead_lens.report.outline import Bars, Block, Drawing, Notes, Outline, Table
+from overhead_lens.report.page.model import Card, Chart
+from overhead_lens.report.page.write import block_html, details, document, provenance
+from overhead_lens.report.printers.html import bars_html, patterns, shown, table_html
+from overhead_lens.taxonomy.classifier import Classifier
+
+_BELOW_TITLE = ("started", "version", "command", "python", "torch", "cpu", "gpu")
+_NAMED = {"python": "Python", "torch": "torch", "version": "Overhead Lens"}
+
+
+def page_of(outline: Outline, classifier: Classifier) -> str:
+    """The document; pictures are drawn by the rules of a classifier."""
+    charts: list[Chart] = []
+    parts = [
+        details(
+            section.heading, "".join(_block(block, classifier, charts) for block in section.blocks), section.is_open
+        )
+        for section in outline.sections
+    ]
+    if outline.warnings:
+        parts.append(details("Warnings", _paragraphs(outline.warnings), is_open=True))
+    origin = outline.origin()
+    title = f"{outline.title}: {outline.figure}" if outline.figure else outline.title
+    below = "".join(f'<p class="about">{shown(line)}</p>\n' for line in (*outline.about, *_origin(origin)))
+    body = f"{patterns()}{''.join(parts)}{provenance(origin)}"
+    return document(title, outline.sentence, below, body, charts)
+
+
+def _origin(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """When, by what and where it was measured, in a line; of a comparison in one for each side."""
+    known = dict(pairs)
+    sides = dict.fromkeys(name.partition(" ")[0] for name in known if name.partition(" ")[2] in _BELOW_TITLE)
+    lines = []
+    for side in ("", *sides):
+        names = {name: f"{side} {name}".strip() for name in _BELOW_TITLE}
+        told = [f"{_NAMED.get(name, '')} {known[full]}".strip() for name, full in names.items() if known.get(full)]
+        lines += [f"{side}: {' · '.join(told)}".removeprefix(": ")] if told else []
+    return lines
+
+
+def _block(block: Block, classifier: Classifier, charts: list[Chart]) -> str:
+    if isinstance(block, Table):
+        return _table(block.shown(whole=True))
+    if isinstance(block, Bars):
+        bars = "".join(bars_html(block, _attributes, hatched=True))
+        return f'<figure class="bars" role="group" aria-label="{shown(block.alternative)}">\n{bars}</figure>\n'
+    if isinstance(block, Notes):
+        return _paragraphs(block.lines)
+    if isinstance(block, Card):
+        return block_html(block, charts)
+    assert isinstance(block, Drawing)
+    return "".join(block_html(picture, charts) for picture in block.draw(classifier))
+
+
+def _table(table: Table) -> str:
+    """A table; what is wider than the page scrolls by itself, with the keyboard as well."""
+    caption = f"<p>{shown(table.caption)}</p>\n" if table.caption else ""
+    label = shown(table.caption or "table")
+    element = table_html(table, _attributes)
+    return f'{caption}<div class="table" tabindex="0" role="group" aria-label="{label}">{element}</div>\n'
+
+
+def _paragraphs(lines: Sequence[str]) -> str:
+    return "".join(f"<p>{shown(line)}</p>\n" for line in lines)
+
+
+def _attributes(roles: str) -> str:
+    """Classes; a table's own elements need none."""
+    first, *others = roles.split()
+    scope = ' scope="col"' if first == "th" else ""
+    classes = others if first in ("table", "tr", "th", "td") else [first, *others]
+    return scope + (f' class="{" ".join(classes)}"' if classes else "")

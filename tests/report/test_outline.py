@@ -1,0 +1,193 @@
+"""What printers make of a drawn outline: each shows every column, harmless, in its own form."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from overhead_lens.report import looks
+from overhead_lens.report.outline import (
+    Cell,
+    Column,
+    Notes,
+    Outline,
+    Row,
+    Section,
+    Table,
+    bounds,
+    length,
+    names,
+    share,
+    signed_bounds,
+    text,
+    time,
+)
+from overhead_lens.report.printers.markdown import to_markdown
+from overhead_lens.report.printers.notebook import notebook_html
+from overhead_lens.report.printers.page import page_of
+from overhead_lens.report.printers.terminal import bar, cut_middle, print_outline
+from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
+from overhead_lens.taxonomy.classifier import default_classifier
+
+CLASSIFIER = default_classifier()
+
+
+def drawn(*columns: Column, brief: int | None = None) -> Outline:
+    """An outline of one table of two rows and a sum, and a second section that only reports have."""
+    all_columns = (names("where"), Column("per call"), names("95 % interval"), *columns)
+    more = [text(f"{column.name} of it") for column in columns]
+    rows = [
+        Row([text("python", "python"), time(2_000), bounds((1_500, 2_500)), *more]),
+        Row([text("kernel", "kernel"), time(1_000), bounds((500, 1_500)), *more]),
+        Row([text("sum"), time(3_000), Cell(), *([Cell()] * len(more))], tone="bold", is_sum=True),
+    ]
+    first = Section("Where it goes", [Table(all_columns, rows, brief=brief)], reach="everywhere")
+    second = Section("Further", [Notes(["told in reports"])])
+    third = Section("Details", [Notes(["told on pages"])], reach="page")
+    return Outline(
+        "the call", "python dominates.", [first, second, third], "3.00 µs", ["size=1"], ["drifts"], ["end: x"]
+    )
+
+
+def terminal(outline: Outline, width: int = 80, *, whole: bool = False) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
+    print_outline(console, outline, whole=whole)
+    shown: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return shown
+
+
+def page(outline: Outline) -> str:
+    return page_of(outline, CLASSIFIER)
+
+
+PRINTERS: dict[str, Callable[[Outline], str]] = {
+    "terminal": terminal,
+    "page": page,
+    "markdown": to_markdown,
+    "notebook": notebook_html,
+}
+
+
+@pytest.mark.parametrize("name", PRINTERS)
+def test_a_column_is_one_place(name: str) -> None:
+    before, after = PRINTERS[name](drawn()), PRINTERS[name](drawn(names("evidence")))
+    assert "evidence" not in before
+    assert after.count("evidence of it") == 2
+    assert after.count("evidence") == 3
+
+
+def test_on_a_terminal() -> None:
+    assert terminal(drawn()).splitlines() == [
+        "the call   3.00 µs",
+        "size=1",
+        "python dominates.",
+        "where   per call  95 % interval",
+        "python   2.00 µs  1.50 µs .. 2.50 µs",
+        "kernel   1.00 µs  500 ns .. 1.50 µs",
+        "sum      3.00 µs",
+        "",
+        "Further",
+        "told in reports",
+        "",
+        "[1] drifts",
+        "end: x",
+    ]
+
+
+def test_in_markdown() -> None:
+    assert to_markdown(drawn()).splitlines() == [
+        "### the call",
+        "",
+        *("python dominates.", "", "3.00 µs", "", "size=1", ""),
+        "| where | per call | 95 % interval |",
+        "|---|---:|---|",
+        "| python | 2.00 µs | 1.50 µs .. 2.50 µs |",
+        "| kernel | 1.00 µs | 500 ns .. 1.50 µs |",
+        "| sum | 3.00 µs |  |",
+        "",
+        "- drifts",
+    ]
+
+
+def test_each_reaches_so_far() -> None:
+    assert "told on pages" in page(drawn())
+    assert "told on pages" in terminal(drawn(), whole=True)
+    for name, shown in (("terminal", terminal(drawn())), ("notebook", notebook_html(drawn()))):
+        assert "told on pages" not in shown, name
+    assert "told in reports" not in notebook_html(drawn())
+
+
+def test_rows_that_are_left_out_are_counted_and_sums_stay() -> None:
+    lines = terminal(drawn(brief=1)).splitlines()[4:7]
+    assert lines == ["python   2.00 µs  1.50 µs .. 2.50 µs", "1 more", "sum      3.00 µs"]
+    assert "kernel" in page(drawn(brief=1))
+
+
+def test_a_table_gives_way_column_by_column() -> None:
+    outline = drawn(names("needed by", gives_way=2), names("place", gives_way=1))
+    heads = [terminal(outline, width).splitlines()[3].split() for width in (80, 58, 44, 33)]
+    assert heads[0] == ["where", "per", "call", "95", "%", "interval", "needed", "by", "place"]
+    assert heads[1] == ["where", "per", "call", "95", "%", "interval", "place"]
+    assert heads[2] == heads[3] == ["where", "per", "call", "95", "%", "interval"]
+    # No room for both units: the larger one, once.
+    assert "python   2.00 µs  1.50 .. 2.50 µs" in terminal(outline, 33)
+    assert "kernel   1.00 µs  0.50 .. 1.50 µs" in terminal(outline, 33)
+    # No room for the figures beside each other: a line each.
+    assert terminal(outline, 24).splitlines()[4:7] == [
+        "  per call 2.00 µs",
+        "  95 % interval 1.50 µs",
+        ".. 2.50 µs",
+    ]
+
+
+def test_names_are_cut_in_the_middle() -> None:
+    assert cut_middle("abcdefghij", 10) == "abcdefghij"
+    assert cut_middle("abcdefghij", 7) == "abc…hij"
+    assert cut_middle("abcdefghij", 6) == "ab…hij"
+
+
+@pytest.mark.parametrize(
+    ("interval", "full", "short"),
+    [
+        ((-1_250.0, -908.0), "-1.25 µs .. -908 ns", "-1.25 .. -0.91 µs"),
+        ((-40.0, 7.0), "-40 ns .. +7 ns", "-40 .. +7 ns"),
+        ((2e6, 1.5e9), "+2.00 ms .. +1.50 s", "+0.00 .. +1.50 s"),
+        ((-9.9996e5, 9.9996e5), "-1.00 ms .. +1.00 ms", "-1.00 .. +1.00 ms"),
+    ],
+)
+def test_intervals(interval: tuple[float, float], full: str, short: str) -> None:
+    cell = signed_bounds(interval)
+    assert (cell.text, cell.short) == (full, short)
+
+
+def test_bars() -> None:
+    shown = [bar(length(value, 1_000).length) for value in (0, 0.1, 500, 1_000)]  # type: ignore[arg-type]
+    assert shown == ["", "▏", "█" * 12, "█" * 24]
+    cells = [length(500, 1_000, (250, 750), "python"), share(0.5)]
+    outline = replace(drawn(), sections=[Section("", [Table([names(""), Column("")], [Row(cells)])], "everywhere")])
+    ink = looks.ink("python")
+    for shown_as in (page(outline), notebook_html(outline)):
+        assert (
+            f'<rect x="0.0" y="0" width="500.0" height="14" style="fill:{ink}"></rect><path d="M250.0 7.0H750.0"'
+            in shown_as
+        )
+
+
+def luminance(ink: str) -> float:
+    """Relative luminance by WCAG 2.2."""
+    parts = [int(ink[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize(
+    "look", [*HOST_CATEGORIES, *BLAME, "compute", "communication", "copy", "both at once", looks.LONGER, looks.SHORTER]
+)
+def test_colors_are_seen_on_white_and_on_black(look: str) -> None:
+    own = luminance(looks.ink(look)) + 0.05
+    assert 1.05 / own >= 3
+    assert own / 0.05 >= 3
