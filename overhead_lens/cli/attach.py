@@ -84,7 +84,8 @@ def _refresh(request: AttachRequest, classifier: Classifier, interrupted: Event)
     from rich.live import Live
     from rich.text import Text
 
-    from overhead_lens.report.text.process import process_blocks
+    from overhead_lens.report.outlines.process import process_outline
+    from overhead_lens.report.printers.terminal import Screen
     from overhead_lens.studies.attach.record import watch_once
     from overhead_lens.terminal.keys import until_q
     from overhead_lens.terminal.output import make_console
@@ -95,4 +96,4 @@ def _refresh(request: AttachRequest, classifier: Classifier, interrupted: Event)
         while not interrupted.is_set():
             budget = watch_once(request, classifier, interrupted, SILENT)
             if budget is not None:
-                live.update(Group(*process_blocks(budget), Text("\nq ends", style="dim")), refresh=True)
+                live.update(Group(Screen(process_outline(budget)), Text("\nq ends", style="dim")), refresh=True)

@@ -68,33 +68,23 @@ _FORMS = {
     ),
     "studies.run.analysis.RunBudget": Form(
         "documents.run:run_document",
-        "report.text.run:print_run",
-        "report.tables:host_table",
-        page="report.page.run:run_page",
+        table="report.tables:host_table",
+        outline="report.outlines.run:run_outline",
     ),
     "studies.run.delta.RunDelta": Form(
         "documents.steps:steps_document", outline="report.outlines.delta:run_delta_outline"
     ),
     "studies.run.missed.RealLife": Form(
-        "documents.missed:missed_document",
-        "report.text.run:print_real_life",
-        page="report.page.run:real_life_page",
+        "documents.missed:missed_document", outline="report.outlines.run:real_life_outline"
     ),
-    "studies.run.job.RunJob": Form(
-        "documents.ranks:ranks_document",
-        "report.text.run:print_job",
-        page="report.page.run:job_page",
-    ),
+    "studies.run.job.RunJob": Form("documents.ranks:ranks_document", outline="report.outlines.run:job_outline"),
     "studies.attach.analysis.ProcessBudget": Form(
         "documents.process:process_document",
-        "report.text.process:print_process",
-        "report.tables:process_table",
-        page="report.page.process:process_page",
+        table="report.tables:process_table",
+        outline="report.outlines.process:process_outline",
     ),
     "studies.attach.delta.ProcessDelta": Form(
-        "documents.threads:threads_document",
-        "report.text.process:print_process_delta",
-        page="report.page.process:process_delta_page",
+        "documents.threads:threads_document", outline="report.outlines.process:process_delta_outline"
     ),
     "studies.history.analysis.History": Form(
         "documents.history:history_document", outline="report.outlines.history:history_outline"

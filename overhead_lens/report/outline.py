@@ -7,7 +7,7 @@ and know no result. Texts are what they are: each printer makes them harmless fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from overhead_lens.report.page.model import Block as Picture
@@ -195,8 +195,13 @@ class Section:
 
 
 def sections(*parts: Section | None) -> list[Section]:
-    """The sections that hold something."""
-    return [part for part in parts if part is not None and part.blocks]
+    """The sections that hold something, without blocks that hold nothing."""
+    kept = [(part, [block for block in part.blocks if _holds(block)]) for part in parts if part is not None]
+    return [replace(part, blocks=blocks) for part, blocks in kept if blocks]
+
+
+def _holds(block: Block) -> bool:
+    return bool(block.lines if isinstance(block, Notes) else block.rows if isinstance(block, Table) else True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import signal
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +12,8 @@ from rich.console import Console
 
 from overhead_lens.budget.model import CrossCheck, Reading
 from overhead_lens.program.area import Phase
-from overhead_lens.report.text.run import check_lines, counts, print_job, print_run, sentence
+from overhead_lens.report.forms import print_text
+from overhead_lens.report.outlines.run import check_lines, run_outline, sentence
 from overhead_lens.studies.run.analysis import RunBudget, StepWall, run_budget
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.run.stored import Compilation, Place, Region
@@ -25,9 +25,9 @@ from tests.report.goldens import expect
 MS = 1_000_000
 
 
-def printed(print_it: Callable[[Console, Any], None], result: Any, width: int = 100) -> str:
+def printed(result: Any, width: int = 100) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False, color_system=None)
-    print_it(console, result)
+    print_text(console, result)
     text: str = console.file.getvalue()
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
@@ -54,28 +54,32 @@ def full(**meta: Any) -> RunBudget:
 
 
 def test_run() -> None:
-    expect("run.txt", printed(print_run, full()))
+    expect("run.txt", printed(full()))
 
 
 @pytest.mark.parametrize(("agree", "verdict"), [(True, "they agree"), (False, "they DISAGREE")])
 def test_checks_are_said_and_a_disagreement_first(agree: bool, verdict: str) -> None:
     samples, trace = Reading(400_000.0, (380_000.0, 420_000.0)), Reading(500_000.0, (450_000.0, 550_000.0))
     made = replace(full(), cross_checks=(CrossCheck("operators", samples, trace, None, agree),))
-    assert check_lines(made) == [
+    assert list(check_lines(made)) == [
         (
-            "checks: time in operators 400.0 µs [380.0 µs .. 420.0 µs] by stacks, 500.0 µs [450.0 µs .. 550.0 µs] by the"
+            "time in operators 400.0 µs [380.0 µs .. 420.0 µs] by stacks, 500.0 µs [450.0 µs .. 550.0 µs] by the"
             f" trace: {verdict}"
         ),
-        "checks: sampled steps took 1.19 times as long as bare ones",
+        "sampled steps took 1.19 times as long as bare ones",
     ]
-    head = printed(print_run, made).partition("category")[0]
+    head = printed(made).partition("category")[0]
     assert ("stacks and trace DISAGREE: see the checks below" in head) is not agree
 
 
 def test_the_thread_of_the_steps_is_said() -> None:
     made = full()
     named = replace(made, steps=replace(made.steps, thread="model"))
-    assert counts(named).startswith("76 steps: each optimizer.step (train.py:7) in thread model; 13 of warm-up")
+    assert (
+        run_outline(named)
+        .about[0]
+        .startswith("76 steps: each optimizer.step (train.py:7) in thread model; 13 of warm-up")
+    )
 
 
 def test_a_narrow_terminal_cuts_no_figure() -> None:
@@ -83,15 +87,15 @@ def test_a_narrow_terminal_cuts_no_figure() -> None:
     where = [Place("/home/ada/train.py", "train", 5, 5)]
     region = Region("postprocessing", where, 12_345, 12_345 * 68_220.0, 12_345 * 5e9)
     made = run_budget(run_of(*bare(MS, MS, MS), turns=([*turn, main(WORK, 400)],), regions=[region]), CLASSIFIER)
-    text = printed(print_run, made, width=80)
+    text = printed(made, width=80)
     (row,) = [line for line in text.splitlines() if line.startswith("postprocessing")]
-    assert row == "postprocessing  12,345x   68.22 µs  67.89 µs .. 68.55 µs  python/user 40%  kern…"
+    assert row == "postprocessing  12,345x   68.22 µs  67.89 .. 68.55 µs  python/user 40%"
 
 
 def test_a_run_of_which_little_is_known() -> None:
     made = run_budget(run_of(found_by="none", home=None, reason="Yama forbids it"), CLASSIFIER)
-    expect("run_unknown.txt", printed(print_run, made))
-    killed = printed(print_run, replace(made, exit_code=-9))
+    expect("run_unknown.txt", printed(made))
+    killed = printed(replace(made, exit_code=-9))
     assert killed.splitlines()[2] == f"it ended with signal {signal.strsignal(9)}"
 
 
@@ -102,7 +106,7 @@ def test_ranks_of_a_job() -> None:
     )
     job = RunJob((slow, fast), "traces/job")
     assert job.slowest == slow
-    expect("run_ranks.txt", printed(print_job, job))
+    expect("run_ranks.txt", printed(job))
 
 
 @pytest.mark.parametrize(
@@ -144,11 +148,11 @@ def test_what_dominates_in_a_sentence(parts: Any, host: dict[str, int], said: st
     ],
 )
 def test_how_the_steps_were_found(found_by: str, line: str) -> None:
-    assert line in printed(print_run, full(found_by=found_by))
+    assert line in printed(full(found_by=found_by))
 
 
 def test_a_recompilation_says_why() -> None:
     steps = bare(*(10 * [MS]), {"ns": 90 * MS, "compile_ns": 80 * MS})
     compilations = [Compilation(20 * MS, 50 * MS, "L['x'] size mismatch at index 0")]
-    text = printed(print_run, run_budget(run_of(*steps, compilations=compilations), CLASSIFIER))
+    text = printed(run_budget(run_of(*steps, compilations=compilations), CLASSIFIER))
     assert "recompilation: L['x'] size mismatch at index 0" in text

@@ -129,7 +129,7 @@ def test_it_loads_reports_and_tabulates(tmp_path: Path) -> None:
         "Python 3.11.7, torch 2.13.0, 2 threads, 2,000 samples, watched for 10.00 s, which slowed it by 10%"
     )
     assert "MainThread is busy 60% of the time, 60% in python (most of it user); it waits 40% " in done.stdout
-    assert any(line.startswith("other") and "wait 100%" in line for line in lines)
+    assert any(line.startswith("other") and "wait/io 100%" in line for line in lines)
 
 
 @pytest.mark.parametrize(

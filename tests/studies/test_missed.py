@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from overhead_lens.program.area import Phase
-from overhead_lens.report.page.run import real_life_page
-from overhead_lens.report.text.run import print_real_life
+from overhead_lens.report.outlines.run import real_life_outline
 from overhead_lens.studies.run.analysis import RunBudget, run_budget
 from overhead_lens.studies.run.missed import Missed, real_life
 from tests.cli.run import error_line, lens
@@ -19,7 +18,7 @@ from tests.drawn.builders import breakdown
 from tests.drawn.runs import KERNEL, WORK, bare, main, run_of, slow_run, stretch
 from tests.drawn.stacks import CLASSIFIER
 from tests.report.goldens import expect
-from tests.report.page.seen import tables
+from tests.report.page.seen import rows
 from tests.report.test_run_text import printed
 
 TURN = [main(WORK, 600), main(KERNEL, 400)]
@@ -100,10 +99,9 @@ def test_a_run_without_steps_says_nothing_of_slow_ones() -> None:
 
 def test_text_and_page() -> None:
     found = real_life(with_host({"wait": {"data": 200}, "python": {"gc": 100}}, python=500, wait=500))
-    expect("run_missed.txt", printed(print_real_life, found, width=120))
-    (table,) = tables(real_life_page(found, CLASSIFIER), "What a hot loop would have missed")
-    rows = table.rows
-    assert [row[0] for row in rows] == ["wait/data", "python/gc"]
+    expect("run_missed.txt", printed(found, width=120))
+    ((_, *missed),) = rows(real_life_outline(found), "What a hot loop would have missed")
+    assert [row[0] for row in missed] == ["wait/data", "python/gc"]
 
 
 def test_advise_on_a_run(tmp_path: Path) -> None:

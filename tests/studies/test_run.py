@@ -513,7 +513,7 @@ def test_ranks_of_a_job_stand_together(tmp_path: Path) -> None:
     assert [(each["wall"]["ns"], each["capture"]) for each in document["ranks"]] == [
         *((200, "job/rank-2"), (300, "job/rank-10"))
     ]
-    assert lens("report", "job", cwd=tmp_path).stdout.startswith("2 ranks of one job\n")
+    assert lens("report", "job", cwd=tmp_path).stdout.startswith("2 ranks of one job: train.py")
 
 
 @pytest.mark.parametrize("file", [STEPS, "stacks.txt.gz", "meta.json"])

@@ -44,7 +44,7 @@ def advice_outline(advice: Advice) -> Outline:
         sections(
             Section("Remedies", list(_remedies(advice)), reach="everywhere"),
             _how(advice.remedies),
-            Section("Not measured", _not_measured(advice.remedies), is_open=False),
+            Section("Not measured", [Notes(_not_measured(advice.remedies), tone="dim")], is_open=False),
         ),
         figure=f"{format_ns(advice.base.wall.ns)} per call",
         warnings=advice.warnings,
@@ -113,12 +113,12 @@ def _where(each: TriedRemedy) -> str:
     )
 
 
-def _how(remedies: Sequence[TriedRemedy]) -> Section | None:
+def _how(remedies: Sequence[TriedRemedy]) -> Section:
     """How the remedies are done that help, and what each does."""
     helping = [each for each in remedies if each.helps]
     columns = [names("remedy"), Column("how", is_number=False, is_whole=True), names("what it does")]
     rows = [Row([text(each.remedy), text(each.how, tone="code"), _does(each), text(each.source)]) for each in helping]
-    return Section("How it is done", [Table([*columns, names("source", gives_way=1)], rows)]) if rows else None
+    return Section("How it is done", [Table([*columns, names("source", gives_way=1)], rows)])
 
 
 def _does(each: TriedRemedy) -> Cell:
@@ -138,11 +138,10 @@ def _together(together: Together) -> str:
     return f"{what}: {' + '.join(together.remedies)}: {saved}: {together.delta.verdict}"
 
 
-def _not_measured(remedies: Sequence[TriedRemedy]) -> list[Block]:
+def _not_measured(remedies: Sequence[TriedRemedy]) -> list[str]:
     """Remedies that were not measured, by why."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for each in remedies:
         if each.wall is None:
             reasons.setdefault((each.status, each.reason or ""), []).append(each.remedy)
-    lines = [f"{_REASONS[status]}: {', '.join(found)}: {why}" for (status, why), found in reasons.items()]
-    return [Notes(lines, tone="dim")] if lines else []
+    return [f"{_REASONS[status]}: {', '.join(found)}: {why}" for (status, why), found in reasons.items()]

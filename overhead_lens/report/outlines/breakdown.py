@@ -27,7 +27,7 @@ from overhead_lens.report.outline import (
     text,
     time,
 )
-from overhead_lens.report.outlines.host import frames_table, host_bar, host_table
+from overhead_lens.report.outlines.host import frames_table, host_bar, host_table, most_of
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.calls import call_stacks, processes
 from overhead_lens.report.text.blocks import bounds_text, call_title
@@ -43,7 +43,6 @@ _PLACES = {"root": "at the root", "inside": "below it", "python": "calling Pytho
 _GROUPS = {"kind": "kind", "place": "place", "layer": "layer", "module": "module", "filter": "left out by the filter"}
 _LEAST_OPERATOR, _MINOR_OPERATOR = 0.005, 0.02
 _MOST_OWN = 3
-_LED = 0.4
 
 
 def breakdown_outline(breakdown: Breakdown) -> Outline:
@@ -60,7 +59,7 @@ def breakdown_outline(breakdown: Breakdown) -> Outline:
             Section("Where the time of a call goes", list(_budget(breakdown)), reach="everywhere"),
             _device(breakdown.device, wall.ns),
             _instructions(breakdown.instructions, breakdown.host),
-            Section("Costliest frames by self time", [frames] if frames.rows else [], is_open=False),
+            Section("Costliest frames by self time", [frames], is_open=False),
             Section("Sampled stacks", [Drawing(partial(call_stacks, breakdown))], reach="page"),
             *_guards(breakdown),
             _operators(breakdown.operators),
@@ -108,14 +107,6 @@ def sentence(breakdown: Breakdown) -> str:
     return said + "."
 
 
-def most_of(category: HostCategory) -> str:
-    """The part that most of a category is; else its costliest frame."""
-    part = max(category.parts, key=lambda part: part.ns, default=None)
-    if part is not None and part.ns > _LED * category.ns:
-        return f", most of it {part.name} ({format_ns(part.ns)})"
-    return f", led by {category.top[0].frame} ({format_ns(category.top[0].ns)})" if category.top else ""
-
-
 def _bound(breakdown: Breakdown) -> str:
     """At which rates, and what binds."""
     floor = breakdown.wall.floor
@@ -130,7 +121,7 @@ def _bound(breakdown: Breakdown) -> str:
 def _budget(breakdown: Breakdown) -> Iterator[Block]:
     wall = breakdown.wall
     yield Bars([host_bar("", "", breakdown.host, wall.ns)], f"The categories, which sum to {format_ns(wall.ns)}.")
-    yield host_table(breakdown.host, wall, "call", units=breakdown.units)
+    yield host_table(breakdown.host, wall, "per call", units=breakdown.units)
 
 
 def _device(device: DeviceShare | None, wall_ns: int) -> Section | None:
@@ -160,7 +151,7 @@ def _device(device: DeviceShare | None, wall_ns: int) -> Section | None:
     heads = [Column("time"), Column("share", gives_way=1), Column("per call"), names("kind", gives_way=2)]
     costliest = Table([*heads, names("kernel or copy")], shown, brief=_TOP)
     heading = f"Device {device.device} ({device.kind}), of the same wall time: busy + idle = wall"
-    return Section(heading, [Table(columns, rows), *([costliest] if shown else [])])
+    return Section(heading, [Table(columns, rows), costliest])
 
 
 def part_row(name: str, ns: float, whole_ns: float, look: str = "", remark: str = "") -> Row:
@@ -276,7 +267,7 @@ def _operator_rows(node: Operator, root: Operator, depth: int) -> Iterator[Row]:
             yield from _operator_rows(child, root, depth + 1)
 
 
-def _checks(breakdown: Breakdown) -> Section | None:
+def _checks(breakdown: Breakdown) -> Section:
     closure = breakdown.closure
     blocks: list[Block] = []
     if closure.trace_sum_ns is not None and closure.trace_bare_ns:
@@ -314,11 +305,11 @@ def _reading(reading: Reading | None, bound: str = "") -> list[Cell]:
     return [text(f"{bound}{format_ns(reading.ns)}"), bounds(reading.ci95_ns)]
 
 
-def _published(breakdown: Breakdown) -> Section | None:
+def _published(breakdown: Breakdown) -> Section:
     rows = [
         Row([time(figure.ns), text(f"{breakdown.wall.ns / figure.ns:.2f}x"), text(figure.label), text(figure.source)])
         for figure in breakdown.published
     ]
     columns = [Column("published"), Column("this is"), names("what"), names("source")]
     table = Table(columns, rows, "of other machines: not a pass mark")
-    return Section("Published figures", [table], "page", is_open=False) if rows else None
+    return Section("Published figures", [table], "page", is_open=False)

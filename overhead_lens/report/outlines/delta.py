@@ -31,6 +31,7 @@ from overhead_lens.report.outline import (
 )
 from overhead_lens.report.outlines.host import wall_bar
 from overhead_lens.report.outlines.origin import origin
+from overhead_lens.report.outlines.run import title as run_title
 from overhead_lens.report.page.charts.calls import stacks_of
 from overhead_lens.report.page.charts.icicle import difference_icicle
 from overhead_lens.report.page.charts.tree import tree_of
@@ -38,7 +39,6 @@ from overhead_lens.report.page.charts.waterfall import waterfall
 from overhead_lens.report.page.model import Block as Picture
 from overhead_lens.report.page.model import Chart, Text
 from overhead_lens.report.text.blocks import side_titles
-from overhead_lens.report.text.run import title as run_title
 from overhead_lens.studies.run.delta import RunDelta
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns, format_signed_ns
@@ -146,7 +146,7 @@ def _by_frames(host: Sequence[CategoryChange]) -> list[str]:
     )
 
 
-def _moved(delta: Delta | RunDelta) -> Section | None:
+def _moved(delta: Delta | RunDelta) -> Section:
     """Parts of the categories' differences."""
     rows = [
         Row(
@@ -163,7 +163,7 @@ def _moved(delta: Delta | RunDelta) -> Section | None:
     ]
     columns = [names("category"), names("kind"), Column("difference"), names("verdict"), names("name")]
     table = Table(columns, rows[:_MOST_MOVED], "those that are known to have moved first")
-    return Section("What moved inside the categories", [table], "page", is_open=False) if rows else None
+    return Section("What moved inside the categories", [table], "page", is_open=False)
 
 
 def _stacks(delta: Delta, classifier: Classifier) -> Iterable[Picture]:

@@ -41,13 +41,13 @@ _ERROR_RATE = (
 def history_outline(history: History) -> Outline:
     """The outline."""
     shown, rest = history.series[:_MOST_SERIES], history.series[_MOST_SERIES:]
-    further = [Notes([f"{len(rest)} further series are left out; --json has them all."])] if rest else []
+    further = [f"{len(rest)} further series are left out; --json has them all."] if rest else []
     return Outline(
         f"{history.capture_count:,} captures below {history.directory}",
         _answer(history),
         sections(
             *(_section(series, is_first=at == 0) for at, series in enumerate(shown)),
-            Section("Further series", further),
+            Section("Further series", [Notes(further)]),
             _skipped(history),
             Section("What a change point is worth", [Notes([_ERROR_RATE], tone="dim")], is_open=False),
         ),
@@ -159,6 +159,6 @@ def _skipped(history: History) -> Section | None:
         for skipped in history.skipped[:_MOST_SKIPPED]
     ]
     more = len(history.skipped) - _MOST_SKIPPED
-    notes = [Notes([f"{more} more (--json lists them)"])] if more > 0 else []
+    notes = Notes([f"{more} more (--json lists them)"] if more > 0 else [])
     table = Table([names("skipped"), names("directory"), names("why")], rows, brief=_BRIEF_SKIPPED)
-    return Section(f"Skipped: {total}", [table, *notes], is_open=False)
+    return Section(f"Skipped: {total}", [table, notes], is_open=False)

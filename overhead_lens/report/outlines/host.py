@@ -20,27 +20,29 @@ from overhead_lens.report.outline import (
     time,
 )
 from overhead_lens.report.text.blocks import interval_text, measured_text
-from overhead_lens.stats.estimate import Measured
+from overhead_lens.stats.estimate import NO_INTERVAL, Measured
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns
 
 _MOST_PIECES = 3
 _LEAST_SHARE = 0.01
+# A part that is said by its name.
+_LED_SHARE = 0.4
 
 
 def host_table(
-    host: Sequence[HostCategory], wall: Measured, per: str, *, units: int = 1, total: str = "sum = wall"
+    host: Sequence[HostCategory], wall: Measured, time_head: str, *, units: int = 1, total: str = "sum = wall"
 ) -> Table:
     """Categories that have time, with their parts, and their sum.
 
     Args:
         host: Sums to the wall.
         wall: The whole, with its interval.
-        per: What the times are of: ``call``, ``step``.
+        time_head: What the times are: ``per call``, ``per step``.
         units: Units of work in it; above 1 there is a column of time per unit.
         total: Name of the sum.
     """
-    columns = [names("where"), names("", gives_way=3), Column("share"), Column(f"per {per}")]
+    columns = [names("where"), names("", gives_way=3), Column("share"), Column(time_head)]
     columns += [Column("per unit", gives_way=2), names("95 % interval", gives_way=1)]
     rows = [
         row
@@ -48,7 +50,8 @@ def host_table(
         if category.ns or category.category == "unattributed"
         for row in _rows(category, wall.ns, units)
     ]
-    whole = [text(total), Cell(), text("100 %"), time(wall.ns), _per_unit(wall.ns, units), measured_bounds(wall)]
+    whole = [text(total), Cell(), text("100 %"), time(wall.ns), _per_unit(wall.ns, units)]
+    whole.append(Cell() if wall.interval == NO_INTERVAL else measured_bounds(wall))
     return Table(columns, [*rows, Row(whole, tone="bold", is_sum=True)])
 
 
@@ -117,3 +120,11 @@ def frames_table(host: Sequence[HostCategory], wall_ns: float, most: int, brief:
     ]
     columns = [Column(""), Column("", gives_way=1), names("", gives_way=2), names("")]
     return Table(columns, rows, brief=brief, more="")
+
+
+def most_of(category: HostCategory) -> str:
+    """The part that most of a category is; else its costliest frame."""
+    part = max(category.parts, key=lambda part: part.ns, default=None)
+    if part is not None and part.ns > _LED_SHARE * category.ns:
+        return f", most of it {part.name} ({format_ns(part.ns)})"
+    return f", led by {category.top[0].frame} ({format_ns(category.top[0].ns)})" if category.top else ""

@@ -69,7 +69,7 @@ def _rungs(ladder: Ladder) -> Section:
     columns += [Column("faults", gives_way=4), Column("published", gives_way=5)]
     table = Table(columns, [_rung(rung, eager, most_ns) for rung in ladder.rungs])
     missing = [f"not done: {rung.kind.title}: {rung.reason}" for rung in ladder.rungs if rung.reason]
-    return Section("Rungs", [table, *([Notes(missing, tone="dim")] if missing else [])], reach="everywhere")
+    return Section("Rungs", [table, Notes(missing, tone="dim")], reach="everywhere")
 
 
 def _rung(rung: Rung, eager: Rung | None, most_ns: float) -> Row:
@@ -98,13 +98,13 @@ def _published(rung: Rung) -> str:
     return f"{first.ns / 1e3:,.1f} µs{multiple}"
 
 
-def _steps(steps: Sequence[LadderStep]) -> Section | None:
+def _steps(steps: Sequence[LadderStep]) -> Section:
     """Small jobs done in two ways, and why some could not be timed."""
     columns = [names("single step"), Column("time"), names("instead of"), Column("time"), Column("difference")]
     columns += [names("95 % interval"), Column("ratio"), Column("published")]
     missing = dict.fromkeys(f"not done: {step.kind.pair}: {step.reason}" for step in steps if step.reason)
     table = Table(columns, [_step(step) for step in steps], "small jobs done in two ways")
-    return Section("Single steps", [table, Notes(list(missing))], "page", is_open=False) if steps else None
+    return Section("Single steps", [table, Notes(list(missing))], "page", is_open=False)
 
 
 def _step(step: LadderStep) -> Row:

@@ -106,7 +106,7 @@ def _crossings(sweep: Sweep) -> Section:
     columns = [names("faster below"), names("faster above"), Column(f"lines cross at {sweep.against}")]
     columns += [Column("95 %", gives_way=1), Column("measured between", gives_way=2), Column("published", gives_way=3)]
     table = Table(columns, [_crossing(crossing) for crossing in sweep.crossings])
-    return Section("Where one overtakes the other", [table] if sweep.crossings else [], reach="everywhere")
+    return Section("Where one overtakes the other", [table], reach="everywhere")
 
 
 def _crossing(crossing: Crossing) -> Row:

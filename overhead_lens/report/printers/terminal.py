@@ -23,6 +23,7 @@ _BAR, _LEAST_BAR = 24, 10
 # A column gives way rather than that a name which stays is cut to less than the first; the others are for what is left.
 _GOOD_NAME, _FAIR_NAME, _LEAST_NAME = 36, 28, 14
 _MOST_NAME = 72
+_LEAST_PIECES = 18
 _FEW_COLORS = (None, "standard", "windows")
 _TONES = {"": "", "bold": "bold", "dim": "dim", "warning": "yellow", "code": ""}
 
@@ -153,6 +154,8 @@ def _least(table: Table, at: int, natural: int, name: int) -> int:
     """The width below which a column does not go."""
     if any(row.cells[at].length for row in table.rows):
         return _LEAST_BAR
+    if any(row.cells[at].pieces for row in table.rows):
+        return min(natural, _LEAST_PIECES)
     is_rigid = table.columns[at].is_number or table.columns[at].is_whole
     return natural if is_rigid else min(natural, name)
 
@@ -181,7 +184,13 @@ def _line(columns: Sequence[Column], row: Row, widths: Sequence[int], paint: _Pa
 
 
 def _words(cell: Cell, width: int) -> str:
-    return bar(cell.length, width) if cell.length else plain(cell.text)
+    """A bar; else the text, of a stacked bar as many of its pieces as there is room for."""
+    if cell.length:
+        return bar(cell.length, width)
+    words = plain(cell.text)
+    while cell.pieces and cell_len(words) > width and ", " in words:
+        words = words.rpartition(", ")[0]
+    return words
 
 
 def bar(length: Length, width: int = _BAR) -> str:

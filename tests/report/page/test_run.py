@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from overhead_lens.program.area import Phase
+from overhead_lens.report.outline import Bar, Bars, Outline, Table
+from overhead_lens.report.outlines.run import job_outline, run_outline
 from overhead_lens.report.page.charts import steps as drawing
-from overhead_lens.report.page.run import job_page, run_page
 from overhead_lens.studies.run.analysis import RunBudget, StepWall, run_budget, run_budget_of
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.taxonomy.host import HostCategory
 from tests.drawn.runs import KERNEL, OUTSIDE, WAIT, WORK, bare, main, run_of, store, stretch
 from tests.drawn.stacks import CLASSIFIER
-from tests.report.page.seen import charts, headings, notes, tables, traces, words
+from tests.report.page.seen import charts, headings, notes, rows, section, traces, words
 from tests.report.test_run_text import full
 
 MS = 1_000_000
@@ -24,7 +25,7 @@ MS = 1_000_000
 
 def test_steps_by_phase_and_the_slowest_marked_with_its_cause() -> None:
     run = full()
-    page = run_page(run, CLASSIFIER)
+    page = run_outline(run)
     (chart,) = charts(page, "Steps over time")
     found = traces(chart)
     assert run.times is not None
@@ -35,10 +36,12 @@ def test_steps_by_phase_and_the_slowest_marked_with_its_cause() -> None:
     assert (found["slowest"]["x"], found["slowest"]["y"]) == ([44, 55], [9.0, 4.0])
     assert notes(chart) == ["44: garbage collection"]
     assert found["mean, bare"]["y"] == [pytest.approx(run.wall.ns / MS, rel=1e-4)] * 2
-    (table,) = tables(page, "Steps over time")
-    assert table.rows == [
-        ("44", "9.00 ms", "7.1x the mean: garbage collection"),
-        ("55", "4.00 ms", "3.2x the mean: it was blocked: not running, and nothing took its core"),
+    assert rows(page, "Slowest bare steps") == [
+        [
+            ["step", "took", "of the mean", "because"],
+            ["44", "9.00 ms", "7.1x", "garbage collection"],
+            ["55", "4.00 ms", "3.2x", "it was blocked: not running, and nothing took its core"],
+        ]
     ]
 
 
@@ -59,42 +62,49 @@ def test_many_steps_are_medians_of_groups_within_a_phase_which_reach_to_their_ex
 
 def test_outliers_make_the_axis_logarithmic_and_its_values_ns() -> None:
     run = run_budget(run_of(*bare(*(10 * [MS]), 90 * MS)), CLASSIFIER)
-    (chart,) = charts(run_page(run, CLASSIFIER), "Steps over time")
+    (chart,) = charts(run_outline(run), "Steps over time")
     assert chart.figure["layout"]["yaxis"]["type"] == "log"
     assert traces(chart)["bare"]["y"][-1] == 90 * MS
     assert chart.figure["layout"]["annotations"][0]["y"] == pytest.approx(np.log10(90 * MS))
 
 
+def bars(page: Outline, heading: str) -> list[Bar]:
+    return [bar for block in section(page, heading).blocks if isinstance(block, Bars) for bar in block.bars]
+
+
+def pieces(page: Outline, heading: str) -> dict[str, dict[str, float]]:
+    """The stacked bar of each row by its first cell."""
+    (table,) = [block for block in section(page, heading).blocks if isinstance(block, Table)]
+    return {
+        row.cells[0].text: {piece.look: piece.size for cell in row.cells for piece in cell.pieces} for row in table.rows
+    }
+
+
 def test_the_budget_and_its_figures() -> None:
     run = full()
-    page = run_page(run, CLASSIFIER)
-    assert (
-        page.answer
-        == "1.26 ms per step: python dominates: 60% of the step, most of it user (757.1 µs); then wait with 25%."
-    )
-    bar = charts(page, "Where the time of a step goes")[0]
-    assert [(trace["name"], trace["x"]) for trace in bar.figure["data"]] == [
-        *(("python", [0.6]), ("kernel", [0.15]), ("wait", [0.25])),
+    page = run_outline(run)
+    assert page.figure == "1.26 ms per step [905.0 µs .. 1.76 ms]"
+    assert page.sentence == "python dominates: 60% of the step, most of it user (757.1 µs); then wait with 25%."
+    (bar,) = bars(page, "Where the time of a step goes")
+    assert [(piece.look, round(piece.size / bar.full, 2)) for piece in bar.pieces] == [
+        *(("python", 0.6), ("kernel", 0.15), ("wait", 0.25)),
     ]
-    rows = {row[0]: row for row in tables(page, "Where the time of a step goes")[0].rows}
-    assert rows["python"][1:3] == ("60.0%", "757.1 µs")
-    assert "it ended with exit code 7" in words(page, "Where the time of a step goes")
+    ((_, *budget),) = rows(page, "Where the time of a step goes")
+    assert budget[0][:3] == ["python", "60.0%", "757.1 µs"]
+    assert "it ended with exit code 7" in page.about
 
 
 def test_regions_have_bars_of_their_own_and_one_without_stacks_is_said() -> None:
-    page = run_page(full(), CLASSIFIER)
-    (chart,) = charts(page, "Regions")
-    assert notes(chart) == ["<b>decode</b>", "42x 400.0 µs [400.0 µs .. 400.0 µs]"]
-    assert sum(x for trace in chart.figure["data"] for x in trace["x"]) == pytest.approx(1.0)
-    assert words(page, "Regions") == ["No stack was taken inside \x1b[31mlog: 42x 10 ns [10 ns .. 10 ns]."]
-    assert tables(page, "Regions")[0].rows[0][2:] == ("240.0 µs", "60.00 µs", "100.0 µs")
+    page = run_outline(full())
+    assert pieces(page, "Regions, in bare steps")["decode"] == {"python": 240_000, "kernel": 60_000, "wait": 100_000}
+    ((_, decode, log),) = rows(page, "Regions, in bare steps")
+    assert decode == ["decode", "42x", "400.0 µs", "400.0 µs .. 400.0 µs", "python/user 60%, wait/io 25%, kernel 15%"]
+    assert log[-1] == "no stack was taken inside"
 
 
 def test_threads_are_bars_with_how_busy_they_are() -> None:
-    page = run_page(full(), CLASSIFIER)
-    (chart,) = charts(page, "Other threads and processes")
-    assert notes(chart)[::2] == ["<b>MainThread</b>", "<b>reader</b>"]
-    assert notes(chart)[1::2] == ["busy 100%, process 12", "busy 40%, process 10"]
+    ((_, *threads),) = rows(run_outline(full()), "Other threads and processes")
+    assert [row[:3] for row in threads] == [["MainThread", "12", "100%"], ["reader", "10", "40%"]]
 
 
 def stored(folder: Path) -> RunBudget:
@@ -105,7 +115,7 @@ def stored(folder: Path) -> RunBudget:
 
 
 def test_stacks_are_drawn_from_the_steps_loop_on(tmp_path: Path) -> None:
-    (chart,) = charts(run_page(stored(tmp_path / "run"), CLASSIFIER), "Sampled stacks")
+    (chart,) = charts(run_outline(stored(tmp_path / "run")), "Sampled stacks")
     (tree,) = chart.figure["data"]
     names = list(zip(tree["labels"], tree["values"], strict=True))
     assert names[:2] == [("all stacks of the step", 100), ("train (train.py:5)", 100)]
@@ -113,13 +123,16 @@ def test_stacks_are_drawn_from_the_steps_loop_on(tmp_path: Path) -> None:
 
 
 def test_a_run_whose_directory_is_gone_says_so() -> None:
-    assert words(run_page(full(), CLASSIFIER), "Sampled stacks") == ["No stacks to draw: no run traces/drawn"]
+    assert words(run_outline(full()), "Sampled stacks") == ["No stacks to draw: no run traces/drawn"]
 
 
 def test_a_run_without_steps_and_without_stacks() -> None:
-    page = run_page(run_budget(run_of(found_by="none"), CLASSIFIER), CLASSIFIER)
-    assert page.answer == "5.00 ms per run; nothing says how it divides: no stack was taken."
-    assert headings(page) == ["Where the time of a run goes", "Sampled stacks", "Warnings"]
+    page = run_outline(run_budget(run_of(found_by="none"), CLASSIFIER))
+    assert (page.figure, page.sentence) == (
+        "5.00 ms per run [no interval]",
+        "Nothing says how the time divides: no stack was taken.",
+    )
+    assert headings(page) == ["Sampled stacks"]
 
 
 def ranks(*walls_ns: int) -> RunJob:
@@ -142,22 +155,21 @@ def ranks(*walls_ns: int) -> RunJob:
 
 
 def test_ranks_are_bars_of_one_scale_and_the_late_one_is_named() -> None:
-    page = job_page(ranks(2 * MS, 3 * MS, 2 * MS, 2 * MS), CLASSIFIER)
-    assert page.answer.startswith(
+    page = job_outline(ranks(2 * MS, 3 * MS, 2 * MS, 2 * MS))
+    assert page.sentence.startswith(
         "Rank 1 is the slowest: 3.00 ms per step, 50% above the median of 4 ranks. python dominates"
     )
-    (chart,) = charts(page, "4 ranks of one job")
-    (bars,) = chart.figure["data"]
-    assert bars["x"] == [0.66667, 1.0, 0.66667, 0.66667]
-    assert notes(chart)[::2] == ["<b>rank 0</b>", "<b>rank 1 (slowest)</b>", "<b>rank 2</b>", "<b>rank 3</b>"]
-    (table,) = tables(page, "4 ranks of one job")
-    assert [row[2] for row in table.rows] == ["2.00 ms", "3.00 ms", "2.00 ms", "2.00 ms"]
-    assert page.title == "rank 1: train.py --epochs 3"
+    sizes = pieces(page, "Ranks")
+    assert list(sizes) == ["0", "1 (slowest)", "2", "3"]
+    assert [size["python"] for size in sizes.values()] == [2 * MS, 3 * MS, 2 * MS, 2 * MS]
+    ((_, *told),) = rows(page, "Ranks")
+    assert [row[1] for row in told] == ["2.00 ms", "3.00 ms", "2.00 ms", "2.00 ms"]
+    assert page.title == "4 ranks of one job: train.py --epochs 3"
 
 
-def test_of_many_ranks_the_slow_ones_are_drawn_in_their_order() -> None:
-    page = job_page(ranks(*range(MS, 71 * MS, MS)), CLASSIFIER)
-    (chart,) = charts(page, "70 ranks of one job")
-    assert len(chart.figure["data"][0]["x"]) == 64
-    assert notes(chart)[0] == "<b>rank 6</b>"
-    assert words(page, "70 ranks of one job") == ["6 faster ranks are left out; --json has them."]
+def test_of_many_ranks_the_slow_ones_are_shown_in_their_order() -> None:
+    page = job_outline(ranks(*range(MS, 71 * MS, MS)))
+    ((_, *told),) = rows(page, "Ranks")
+    assert len(told) == 64
+    assert told[0][0] == "6"
+    assert words(page, "Ranks") == ["6 faster ranks are left out; --json has them."]

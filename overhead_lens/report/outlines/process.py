@@ -1,0 +1,211 @@
+"""A watched process in words: the main thread's budget, a row for each other thread; and what changed between two watches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from overhead_lens.budget.threads import ThreadBudget
+from overhead_lens.errors import UsageError
+from overhead_lens.readers.py_spy.truncated_stacks import completed
+from overhead_lens.report.looks import LONGER, SHORTER
+from overhead_lens.report.outline import (
+    Bars,
+    Column,
+    Drawing,
+    Notes,
+    Outline,
+    Row,
+    Section,
+    Table,
+    names,
+    sections,
+    text,
+)
+from overhead_lens.report.outlines.host import divided, frames_table, host_bar, host_table
+from overhead_lens.report.outlines.origin import origin
+from overhead_lens.report.page.charts.icicle import icicle
+from overhead_lens.report.page.charts.tree import tree_of
+from overhead_lens.report.page.model import Block as Picture
+from overhead_lens.report.page.model import Text
+from overhead_lens.stats.estimate import NO_INTERVAL, Measured
+from overhead_lens.studies.attach.analysis import ProcessBudget
+from overhead_lens.studies.attach.delta import ProcessDelta, ShareDelta, ThreadDelta
+from overhead_lens.studies.attach.stored import read_process
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.units import format_ns
+
+_MOST_THREADS, _BRIEF_THREADS, _MOST_FRAMES, _TOP = 32, 12, 20, 5
+_MOST_ICICLES = 8
+_AT_WORK_SHARE = 0.01
+_WORTH_A_WORD_SHARE = 0.05
+
+
+def process_outline(process: ProcessBudget) -> Outline:
+    """A watch."""
+    first, others = process.threads[0], process.threads[1:]
+    wall = Measured(first.wall_ns, (first.wall_ns, first.wall_ns), interval=NO_INTERVAL)
+    bar = Bars([host_bar("", "", first.host, first.wall_ns)], f"How the time of {name_of(first)} divides.")
+    table = host_table(first.host, wall, "time", total="sum = time watched")
+    frames = frames_table(first.host, first.wall_ns, _MOST_FRAMES, _TOP)
+    at_work = [thread for thread in others if thread.busy_share >= _AT_WORK_SHARE]
+    drawn = [first, *at_work[: _MOST_ICICLES - 1]]
+    stored = process.capture
+    return Outline(
+        f"process {process.pid}: {process.command}",
+        sentence(first),
+        sections(
+            Section(f"Where the time of {name_of(first)} goes", [bar, table], reach="everywhere"),
+            _others(others, process.pid),
+            Section(f"Costliest frames of {name_of(first)} by self time", [frames], is_open=False),
+            *(
+                Section(
+                    f"Stacks of {name_of(thread)}",
+                    [Drawing(partial(_stacks, process, thread))],
+                    "page",
+                    thread is first,
+                )
+                for thread in drawn
+            ),
+        ),
+        about=[_about(process)],
+        warnings=process.warnings,
+        ends=[f"capture: {stored}"] if stored else [],
+        origin=partial(_origin, process, ""),
+    )
+
+
+def sentence(thread: ThreadBudget) -> str:
+    """What a thread does, in words."""
+    ranked = sorted((row for row in thread.host if row.ns), key=lambda row: -row.ns)
+    said = f"{name_of(thread)} is busy {thread.busy_share:.0%} of the time"
+    leading = next((row for row in ranked if row.category != "wait"), None)
+    if leading is not None and leading.share >= _WORTH_A_WORD_SHARE:
+        said += f", {leading.share:.0%} in {leading.category}{_most_of(leading)}"
+    waiting = thread.category("wait")
+    if waiting.share >= _WORTH_A_WORD_SHARE:
+        said += f"; it waits {waiting.share:.0%}{_most_of(waiting)}"
+    return said + "."
+
+
+def _most_of(row: HostCategory) -> str:
+    """The part or frame that most of a category is."""
+    part = max(row.parts, key=lambda part: part.ns, default=None)
+    if part is not None and 2 * part.ns > row.ns:
+        return f" (most of it {part.name})"
+    return f" (most of it {row.top[0].frame})" if row.top and 2 * row.top[0].ns > row.ns else ""
+
+
+def _about(process: ProcessBudget) -> str:
+    """Versions, number of threads and samples, how long it was watched and what that cost it."""
+    known = [f"{name} {version}" for name, version in _versions(process)]
+    threads = "1 thread" if len(process.threads) == 1 else f"{len(process.threads)} threads"
+    cost = "" if process.slowdown_share is None else f", which slowed it by {process.slowdown_share:.0%}"
+    watched = f"watched for {format_ns(process.duration_ns)}{cost}"
+    return ", ".join((*known, threads, f"{process.samples:,} samples", watched))
+
+
+def _versions(process: ProcessBudget) -> Iterator[tuple[str, str]]:
+    return ((name, version) for name, version in (("Python", process.python), ("torch", process.torch)) if version)
+
+
+def _origin(process: ProcessBudget, side: str) -> list[tuple[str, str]]:
+    versions = {name.lower(): version for name, version in _versions(process)}
+    return origin(process.capture, versions, [("process", f"{process.pid}: {process.command}")], side)
+
+
+def name_of(thread: ThreadBudget) -> str:
+    """A thread's name; its number where it has none."""
+    return thread.name or f"thread {thread.thread}"
+
+
+def _others(threads: Sequence[ThreadBudget], pid: int) -> Section:
+    columns = [names("thread"), Column("busy"), names("its time", gives_way=1), names("most in", gives_way=2)]
+    rows = []
+    for thread in threads[:_MOST_THREADS]:
+        child = "" if thread.process == pid else f" (process {thread.process})"
+        top = max((frame for row in thread.host for frame in row.top), key=lambda frame: frame.ns, default=None)
+        most = text(top.frame if top else "", tone="dim")
+        rows.append(Row([text(name_of(thread) + child), text(f"{thread.busy_share:.0%}"), divided(thread.host), most]))
+    more = len(threads) - len(rows)
+    notes = Notes([f"{more} threads that are less busy are left out; --json has them."] if more else [])
+    table = Table(columns, rows, brief=_BRIEF_THREADS)
+    return Section("Other threads, busiest first", [table, notes], reach="everywhere")
+
+
+def _stacks(process: ProcessBudget, thread: ThreadBudget, classifier: Classifier) -> Iterator[Picture]:
+    """The stacks of a thread, read again from the watch's directory."""
+    try:
+        _, threads = read_process(Path(process.capture))
+    except UsageError as error:
+        yield Text([f"No stacks to draw: {error}"])
+        return
+    groups = completed([each.stacks for each in threads])
+    fitted = classifier.fitted(stack for group in groups for stack in group)
+    stacks = {(each.process, each.thread): group for each, group in zip(threads, groups, strict=True)}
+    tree = tree_of(stacks[thread.process, thread.thread], fitted, f"all stacks of {name_of(thread)}")
+    yield from icicle(tree, thread.wall_ns * thread.seen_share, "watch")
+
+
+def process_delta_outline(delta: ProcessDelta) -> Outline:
+    """Two watches: the main thread, and the others whose time divides otherwise."""
+    others = [thread for thread in delta.threads[1:] if any(row.verdict != "same" for row in thread.host)]
+    shown = [*delta.threads[:1], *others][:_MOST_THREADS]
+    sides = (f"process {side.pid}, watched for {format_ns(side.duration_ns)}" for side in (delta.base, delta.new))
+    return Outline(
+        " → ".join(sides),
+        delta.sentence,
+        sections(
+            *(_changes(delta, thread) for thread in shown),
+            Section("Other threads", [Notes(_unchanged(delta, len(shown)), tone="dim")]),
+        ),
+        warnings=delta.warnings,
+        origin=lambda: [*_origin(delta.base, "before"), *_origin(delta.new, "after")],
+    )
+
+
+def _unchanged(delta: ProcessDelta, shown: int) -> list[str]:
+    """How many threads beyond those ``shown`` divide as before, and which have no counterpart."""
+    lines = []
+    if alike := len(delta.threads) - shown:
+        lines.append(f"{alike} other {'thread divides' if alike == 1 else 'threads divide'} as before")
+    for label, found in (("gone", delta.gone), ("new", delta.came)):
+        if found:
+            lines.append(f"{label}: {', '.join(name or 'a thread without a name' for name in found)}")
+    return lines
+
+
+def _changes(delta: ProcessDelta, thread: ThreadDelta) -> Section:
+    """Shares of each category of a thread in both watches, and how busy it was."""
+    pair = [_of(delta.base, thread.base_thread), _of(delta.new, thread.new_thread)]
+    name = thread.name or f"thread {thread.new_thread}"
+    bars = [
+        host_bar(when, f"busy {side.busy_share:.0%} of {format_ns(side.wall_ns)}", side.host, side.wall_ns)
+        for when, side in zip(("before", "after"), pair, strict=True)
+    ]
+    columns = [names("category"), Column("base"), Column("new"), Column("difference")]
+    columns += [names("95 % interval", gives_way=1), names("verdict")]
+    rows = [_change(row) for row in thread.host if row.base_share or row.new_share]
+    busy = [text("busy"), text(f"{thread.base_busy_share:.1%}"), text(f"{thread.new_busy_share:.1%}")]
+    rows.append(Row([*busy, text(""), text(""), text("")], tone="bold", is_sum=True))
+    drawn = Bars(bars, f"How the time of {name} divided before and divides now.")
+    return Section(name, [drawn, Table(columns, rows)], reach="everywhere")
+
+
+def _of(process: ProcessBudget, number: int) -> ThreadBudget:
+    return next(thread for thread in process.threads if thread.thread == number)
+
+
+def _change(row: ShareDelta) -> Row:
+    low, high = row.ci95_share
+    return Row(
+        [
+            text(row.category, row.category),
+            *(text(f"{row.base_share:.1%}"), text(f"{row.new_share:.1%}")),
+            text(f"{100 * row.delta_share:+.1f} points"),
+            text(f"{100 * low:+.1f} .. {100 * high:+.1f}"),
+            text(row.verdict, {"more": LONGER, "less": SHORTER}.get(row.verdict, "")),
+        ]
+    )

@@ -1,0 +1,274 @@
+"""A program's run in words: the budget of a step, slow steps, regions, threads; the ranks of a job; what a hot loop misses."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from overhead_lens.errors import UsageError
+from overhead_lens.report.outline import (
+    Bars,
+    Block,
+    Column,
+    Drawing,
+    Notes,
+    Outline,
+    Row,
+    Section,
+    Table,
+    count,
+    measured_bounds,
+    names,
+    sections,
+    share,
+    text,
+    time,
+)
+from overhead_lens.report.outlines.host import divided, frames_table, host_bar, host_table, most_of
+from overhead_lens.report.outlines.origin import origin
+from overhead_lens.report.page.charts.icicle import icicle
+from overhead_lens.report.page.charts.steps import run_steps
+from overhead_lens.report.page.charts.tree import tree_of
+from overhead_lens.report.page.model import Block as Picture
+from overhead_lens.report.page.model import Text
+from overhead_lens.report.text.blocks import bounds_text, interval_text
+from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, step_stacks
+from overhead_lens.studies.run.job import RunJob
+from overhead_lens.studies.run.missed import RealLife
+from overhead_lens.studies.run.stored import read_run
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.taxonomy.names import GIL_HOLDER
+from overhead_lens.units import format_ns
+
+_TOP = 6
+_MOST_FRAMES, _MOST_THREADS, _BRIEF_THREADS, _MOST_RANKS, _BRIEF_RANKS = 20, 24, 8, 64, 16
+# Kernels beyond this share of a step: making anything else faster gains little.
+_WORK_SHARE = 0.8
+
+_FOUND_BY = {
+    "explicit": "as marked",
+    "profiler": "each step of its torch.profiler",
+    "optimizer": "each optimizer.step",
+    "module": "each call of the outermost module",
+    "loop": "each iteration of its loop",
+}
+
+
+def run_outline(run: RunBudget) -> Outline:
+    """A run."""
+    stored = run.capture
+    return Outline(
+        title(run),
+        sentence(run),
+        _sections(run),
+        figure=f"{format_ns(run.wall.ns)} per {run.per} [{bounds_text(run.wall)}]",
+        about=list(_about(run)),
+        warnings=run.warnings,
+        ends=[f"capture: {stored}", f"try: overhead-lens advise {stored}"] if stored else [],
+        origin=partial(origin, stored, run.environment, [("program", title(run))]),
+    )
+
+
+def real_life_outline(found: RealLife) -> Outline:
+    """A run held against a hot loop: what that would have missed, then, on its page, the run."""
+    run = found.run
+    columns = [names("missed by a hot loop"), Column(f"per {run.per}"), Column("share"), names("because", gives_way=1)]
+    rows = [Row([text(row.figure), time(row.ns), share(row.share), text(row.because)]) for row in found.missed]
+    apart = ["not to be added up: a slow step may be slow by one of the others"] if rows else []
+    tries = [f"try against {row.figure}: {row.how} ({row.remedy})" for row in found.missed if row.remedy]
+    told: list[Block] = [Table(columns, rows), Notes(apart, tone="dim"), Notes(tries)]
+    missed = Section("What a hot loop would have missed", told, reach="everywhere")
+    rest = [replace(section, reach="page") for section in _sections(run)]
+    return replace(
+        run_outline(run),
+        sentence=f"{found.sentence}.",
+        sections=sections(missed, *rest),
+        warnings=(*run.warnings, *found.notes),
+        ends=(),
+    )
+
+
+def job_outline(job: RunJob) -> Outline:
+    """A job: its ranks side by side, then the slowest of them."""
+    slowest = job.slowest
+    usual_ns = median(run.wall.ns for run in job.ranks)
+    beyond = f", {slowest.wall.ns / usual_ns - 1:.0%} above the median of {len(job.ranks)} ranks" if usual_ns else ""
+    why = f" {sentence(slowest)}" if slowest.samples else ""
+    told = run_outline(slowest)
+    return replace(
+        told,
+        title=f"{len(job.ranks)} ranks of one job: {shlex.join(slowest.command)}",
+        sentence=f"Rank {slowest.rank} is the slowest: {format_ns(slowest.wall.ns)} per {slowest.per}{beyond}.{why}",
+        sections=sections(_ranks(job), *told.sections),
+    )
+
+
+def _ranks(job: RunJob) -> Section:
+    slowest = job.slowest
+    shown = sorted(sorted(job.ranks, key=lambda run: -run.wall.ns)[:_MOST_RANKS], key=lambda run: run.rank or 0)
+    columns = [names("rank"), Column(f"per {slowest.per}"), names("95 % interval", gives_way=1), names("where")]
+    rows = [
+        Row(
+            [
+                text(f"{run.rank}{' (slowest)' if run is slowest else ''}"),
+                *(time(run.wall.ns), measured_bounds(run.wall), divided(run.host)),
+            ]
+        )
+        for run in shown
+    ]
+    more = len(job.ranks) - len(shown)
+    notes = Notes([f"{more} faster ranks are left out; --json has them."] if more else [])
+    return Section("Ranks", [Table(columns, rows, brief=_BRIEF_RANKS), notes], reach="everywhere")
+
+
+def title(run: RunBudget) -> str:
+    """The program, and its rank."""
+    rank = "" if run.rank is None else f"rank {run.rank}: "
+    return f"{rank}{shlex.join(run.command)}"
+
+
+def sentence(run: RunBudget) -> str:
+    """What dominates, in words; that nothing is wrong where kernels do."""
+    if not run.samples:
+        return "Nothing says how the time divides: no stack was taken."
+    first, second = sorted(run.host, key=lambda category: -category.ns)[:2]
+    if first.category == "kernel" and first.share >= _WORK_SHARE:
+        led = f", led by {first.top[0].frame} ({format_ns(first.top[0].ns)})" if first.top else ""
+        return f"Not overhead: {first.share:.0%} of the {run.per} is the kernels' own work{led}."
+    said = f"{first.category} dominates: {first.share:.0%} of the {run.per}{most_of(first)}{_holder(first)}"
+    return said + (f"; then {second.category} with {second.share:.0%}." if second.share >= 0.1 else ".")
+
+
+def _holder(category: HostCategory) -> str:
+    """Where most of a category is the GIL: the thread that holds it for most of the time."""
+    part = max(category.parts, key=lambda part: part.ns, default=None)
+    names_of = (frame.frame.removeprefix(GIL_HOLDER) for frame in category.top if frame.frame.startswith(GIL_HOLDER))
+    name = next(names_of, "") if part is not None and part.name == "gil" else ""
+    return f", which {name} holds" if name else ""
+
+
+def _about(run: RunBudget) -> Iterator[str]:
+    """How many steps there were and how they were found, what the whole run was spent on, how it ended."""
+    steps = run.steps
+    if run.per == "step":
+        found = f"{_FOUND_BY[steps.found_by]}{f' ({steps.where})' if steps.where else ''}"
+        thread = f" in thread {steps.thread}" if steps.thread else ""
+        measured = f"{steps.warm_up:,} of warm-up, {steps.measured:,} bare"
+        yield f"{steps.count:,} steps: {found}{thread}; {measured}, {run.samples:,} stacks"
+    if run.phases:
+        phases = {"warm_up": "warm-up", "steps": f"{steps.count - steps.warm_up:,} steps"}
+        times = ", ".join(f"{phases.get(phase.name, phase.name)} {format_ns(phase.wall_ns)}" for phase in run.phases)
+        yield f"{format_ns(run.run_ns)} in all: {times}"
+    if not all(check.agree for check in run.cross_checks):
+        yield "stacks and trace DISAGREE: see the checks below"
+    if run.exit_code:
+        how = f"exit code {run.exit_code}"
+        if run.exit_code < 0:
+            how = f"signal {signal.strsignal(-run.exit_code) or -run.exit_code}"
+        yield f"it ended with {how}"
+
+
+def _sections(run: RunBudget) -> list[Section]:
+    frames = frames_table(run.host, run.wall.ns, _MOST_FRAMES, _TOP)
+    has_steps = run.times is not None and run.per == "step"
+    return sections(
+        Section(f"Where the time of a {run.per} goes", list(_budget(run)), reach="everywhere"),
+        _slowest(run),
+        Section("Costliest frames by self time", [frames], is_open=False),
+        Section("Steps over time", [Drawing(partial(_steps, run))] if has_steps else [], reach="page"),
+        Section("Sampled stacks", [Drawing(partial(_stacks, run))], reach="page"),
+        _regions(run.regions),
+        _threads(run),
+        Section("Checks", [Notes(list(check_lines(run)), tone="dim")], is_open=False),
+    )
+
+
+def _budget(run: RunBudget) -> Iterator[Block]:
+    if run.samples:
+        yield Bars([host_bar("", "", run.host, run.wall.ns)], f"The categories, which sum to {format_ns(run.wall.ns)}.")
+        yield host_table(run.host, run.wall, f"per {run.per}")
+
+
+def check_lines(run: RunBudget) -> Iterator[str]:
+    """What other evidence says of the stacks."""
+    for check in run.cross_checks:
+        assert check.samples is not None
+        assert check.trace is not None
+        stacks, trace = (
+            f"{format_ns(each.ns)} [{interval_text(each.ci95_ns)}]" for each in (check.samples, check.trace)
+        )
+        verdict = "they agree" if check.agree else "they DISAGREE"
+        yield f"time in {check.category} {stacks} by stacks, {trace} by the trace: {verdict}"
+    if ratio := run.sampling.step_ratio:
+        yield f"sampled steps took {ratio:.2f} times as long as bare ones"
+
+
+def _slowest(run: RunBudget) -> Section:
+    columns = [Column("step"), Column("took"), Column("of the mean"), names("because")]
+    rows = [
+        Row(
+            [
+                *(count(slow.step), time(slow.wall_ns), text(f"{slow.wall_ns / max(1, run.wall.ns):.1f}x")),
+                text(slow.because),
+            ]
+        )
+        for slow in run.slowest
+    ]
+    return Section("Slowest bare steps", [Table(columns, rows)])
+
+
+def _steps(run: RunBudget, _classifier: Classifier) -> Iterator[Picture]:
+    assert run.times is not None
+    yield from run_steps(run.times, run.wall, run.slowest)
+    if not run.slowest:
+        yield Text(["No bare step took more than twice the median."])
+
+
+def _stacks(run: RunBudget, classifier: Classifier) -> Iterator[Picture]:
+    """The stacks of the budget, read again from its directory."""
+    try:
+        stacks = step_stacks(read_run(Path(run.capture)))
+    except UsageError as error:
+        yield Text([f"No stacks to draw: {error}"])
+        return
+    tree = tree_of(stacks, classifier.fitted(stacks), f"all stacks of the {run.per}")
+    yield from icicle(tree, run.wall.ns, run.per)
+    if not tree:
+        yield Text(["No stack was taken."])
+
+
+def _regions(regions: Sequence[RegionBudget]) -> Section:
+    columns = [names("region"), Column("entered"), Column("each time"), names("95 % interval", gives_way=2)]
+    rows = [
+        Row(
+            [
+                *(text(region.name), text(f"{region.count:,}x"), time(region.wall.ns), measured_bounds(region.wall)),
+                divided(region.host) if region.host else text("no stack was taken inside", tone="dim"),
+            ]
+        )
+        for region in regions
+    ]
+    table = Table([*columns, names("where", gives_way=1)], rows)
+    return Section("Regions, in bare steps", [table])
+
+
+def _threads(run: RunBudget) -> Section:
+    columns = [names("thread"), Column("process", gives_way=1), Column("busy"), names("where", gives_way=2)]
+    rows = [
+        Row(
+            [
+                text(thread.name or str(thread.thread)),
+                *(text(str(thread.process)), text(f"{thread.busy_share:.0%}"), divided(thread.host)),
+            ]
+        )
+        for thread in run.threads[:_MOST_THREADS]
+    ]
+    more = len(run.threads) - len(rows)
+    notes = Notes([f"{more} threads that are less busy are left out; --json has them."] if more else [])
+    return Section("Other threads and processes", [Table(columns, rows, brief=_BRIEF_THREADS), notes])
