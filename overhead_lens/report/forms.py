@@ -101,9 +101,7 @@ _FORMS = {
         page="report.page.ranks:traces_page",
     ),
     "traces.structure.model.StructureDelta": Form(
-        "documents.structure:structure_document",
-        "report.text.structure:print_structure",
-        page="report.page.structure:structure_page",
+        "documents.structure:structure_document", outline="report.outlines.structure:structure_outline"
     ),
     "recorder.calibrate.Calibrated": Form(
         "documents.calibration:calibration_document", "report.text.calibration:print_calibration"

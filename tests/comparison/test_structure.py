@@ -12,7 +12,7 @@ from rich.console import Console
 from overhead_lens.documents.structure import structure_document
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.read import read_trace
-from overhead_lens.report.text.structure import print_structure
+from overhead_lens.report.forms import print_text
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.structure.compare import compare_structure
 from overhead_lens.traces.structure.model import SelfTime, StructureChange, StructureDelta, Swap
@@ -41,7 +41,7 @@ def compared(base: Trace, new: Trace) -> StructureDelta:
 
 def printed(delta: StructureDelta) -> str:
     out = io.StringIO()
-    print_structure(Console(file=out, width=100), delta)
+    print_text(Console(file=out, width=100), delta)
     return out.getvalue()
 
 
@@ -74,9 +74,9 @@ def test_a_kernel_by_another_name_is_one_swap_of_its_operator() -> None:
 def test_swaps_are_printed_per_step() -> None:
     lines = [" ".join(line.split()) for line in printed(compared(mm(3), mm(5, "B", 20))).splitlines()]
     assert lines[-3:] == [
-        "other kernels under the same operator per step",
-        "aten::mm 2x 20 ns - A",
-        "2x 40 ns + B",
+        "operator events and time kernel",
+        "aten::mm - 2x 20 ns A",
+        "+ 2x 40 ns B",
     ]
 
 
@@ -111,7 +111,7 @@ def test_self_times_say_what_makes_the_difference() -> None:
         {"aten::mm": (80, 80), "cudaLaunchKernel": (20, 20), "ProfilerStep#…": (900, 900)},
     )
     assert device.names == (SelfTime("(idle)", 980, 950), SelfTime("A", 20, 50))
-    assert printed(compared(mm(3), mm(5, "B", 25))).startswith("step 1.00 µs → 1.00 µs (1.00x)")
+    assert printed(compared(mm(3), mm(5, "B", 25))).splitlines()[3].startswith("step 1.00 µs → 1.00 µs (1.00x)")
 
 
 NAMES = ["aten::mm", "a.py(1): f", "b.py(2): f", "cudaLaunchKernel"]

@@ -89,7 +89,7 @@ def test_a_narrow_terminal_cuts_no_figure() -> None:
     made = run_budget(run_of(*bare(MS, MS, MS), turns=([*turn, main(WORK, 400)],), regions=[region]), CLASSIFIER)
     text = printed(made, width=80)
     (row,) = [line for line in text.splitlines() if line.startswith("postprocessing")]
-    assert row == "postprocessing  12,345x   68.22 µs  67.89 .. 68.55 µs  python/user 40%"
+    assert row == "postprocessing  12,345x   68.22 µs  67.89 µs .. 68.55 µs  python/user 40%"
 
 
 def test_a_run_of_which_little_is_known() -> None:

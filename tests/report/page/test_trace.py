@@ -7,19 +7,20 @@ from dataclasses import replace
 
 import pytest
 
+from overhead_lens.report.outline import Length
+from overhead_lens.report.outline import Table as CellTable
+from overhead_lens.report.outlines.structure import structure_outline
 from overhead_lens.report.page.charts import steps as drawing
-from overhead_lens.report.page.charts.axes import LONGER, SHORTER
 from overhead_lens.report.page.lanes import lanes_svg
 from overhead_lens.report.page.model import Area, Lanes
 from overhead_lens.report.page.ranks import traces_page
-from overhead_lens.report.page.structure import structure_page
 from overhead_lens.report.page.trace import trace_page
 from overhead_lens.traces import over_time
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.traces.ranks import Job
 from tests.comparison.test_structure import compared, mm
 from tests.drawn.timelines import CLASSIFIER, analyzer_of, timed
-from tests.report.page.seen import charts, headings, notes, section, tables, traces, words
+from tests.report.page.seen import charts, headings, notes, rows, section, tables, traces, words
 from tests.traces.test_ranks import rank
 
 
@@ -172,17 +173,18 @@ def test_ranks_side_by_side_and_the_slowest_in_detail() -> None:
 
 def test_what_changed_between_two_traces() -> None:
     """Red is longer."""
-    page = structure_page(compared(mm(3), mm(3, kernel="B", kernel_ns=20)), CLASSIFIER)
-    assert page.answer.startswith("step 1.00 µs → 1.00 µs (1.00x)")
+    page = structure_outline(compared(mm(3), mm(3, kernel="B", kernel_ns=20)))
+    assert page.sentence.startswith("step 1.00 µs → 1.00 µs (1.00x)")
     heading = "Device 0: self time per step, which sums to +0 ns"
-    (chart,) = charts(page, heading)
-    (bars,) = chart.figure["data"]
-    assert (bars["x"], notes(chart), bars["marker"]["color"]) == (
-        [40.0, -20.0, -20.0],
-        ["<b>B</b>", "+40 ns", "<b>(idle)</b>", "-20 ns", "<b>A</b>", "-20 ns"],
-        [LONGER, SHORTER, SHORTER],
-    )
-    assert tables(page, heading)[0].rows[0] == ("+40 ns", "0 ns", "40 ns", "B")
-    assert tables(page, "kernel: other counts")[0].rows[0] == ("0 → 2", "appeared", "B")
-    (swaps,) = tables(page, "other kernels under the same operator")
-    assert swaps.rows == [("aten::mm", "-", "2x 20 ns", "A"), ("", "+", "2x 40 ns", "B")]
+    (table,) = [block for block in section(page, heading).blocks if isinstance(block, CellTable)]
+    assert [(row.cells[0].look, row.cells[1].length, row.cells[4].text) for row in table.rows[:3]] == [
+        ("longer", Length(1 / 3, 1.0, 1 / 3, 1 / 3), "B"),
+        ("shorter", Length(0.0, 1 / 3, 1 / 3, 1 / 3), "(idle)"),
+        ("shorter", Length(0.0, 1 / 3, 1 / 3, 1 / 3), "A"),
+    ]
+    assert rows(page, heading)[0][1] == ["+40 ns", "0 ns", "40 ns", "B"]
+    kernels = rows(page, "kernel: other counts, largest change of time first")[0]
+    assert kernels[1] == ["0 → 2", "appeared", "B"]
+    assert rows(page, "Other kernels under the same operator per step")[0][1:] == [
+        *(["aten::mm", "-", "2x 20 ns", "A"], ["", "+", "2x 40 ns", "B"]),
+    ]

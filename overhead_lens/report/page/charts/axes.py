@@ -15,8 +15,6 @@ from overhead_lens.units import NS_PER_MS, NS_PER_S, NS_PER_US, format_ns
 # Paul Tol's bright scheme, told apart with any color vision, on white and on black.
 INKS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#999999")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star")
-LONGER, SHORTER = "#e45756", "#4c78a8"
-"""Of a difference: red where the new side takes longer."""
 WHISKER = "#8a9199"
 """Whiskers over bars, seen on white and on black."""
 _FEW_DECADES = 1.5

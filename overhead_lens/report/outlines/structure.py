@@ -1,0 +1,171 @@
+"""A difference in structure between two traces in words: how long a step takes, what makes the difference, other counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from overhead_lens.report.looks import LONGER, SHORTER
+from overhead_lens.report.outline import (
+    Block,
+    Cell,
+    Column,
+    Notes,
+    Outline,
+    Reach,
+    Row,
+    Section,
+    Table,
+    length,
+    names,
+    sections,
+    signed,
+    text,
+    time,
+)
+from overhead_lens.report.text.blocks import cut
+from overhead_lens.taxonomy.names import kernel_name
+from overhead_lens.traces.structure.model import KINDS, Divided, SelfTime, StructureChange, StructureDelta
+from overhead_lens.units import format_ns, format_signed_ns
+
+_MOST, _BRIEF = 25, 12
+_MOST_SWAPS, _BRIEF_SWAPS = 40, 8
+_MOST_DEVICES, _MOST_LEADING = 2, 3
+_PLURALS = {"operator": "operators", "kernel": "kernels", "launch": "launches"}
+
+
+def structure_outline(delta: StructureDelta) -> Outline:
+    """The outline."""
+    sides = (("base", delta.base), ("new", delta.new))
+    said = {name: _side(side.wall_ns, side.events, side.steps) for name, side in sides}
+    return Outline(
+        f"{delta.base.path} → {delta.new.path}",
+        answer(delta),
+        sections(
+            *(_self_times(each, delta, at) for at, each in enumerate(delta.divided)),
+            Section("Other counts of events", [Notes([_counts(delta)])]),
+            *(_changes(delta, kind) for kind in KINDS),
+            _swaps(delta),
+        ),
+        about=[f"{name}: {words}" for name, words in said.items()],
+        origin=lambda: [(name, f"{side.path}, {said[name]}") for name, side in sides],
+    )
+
+
+def _side(wall_ns: int, events: int, steps: int) -> str:
+    return f"{format_ns(wall_ns)}, {events:,} events{f', {steps} steps' if steps else ''}"
+
+
+def answer(delta: StructureDelta) -> str:
+    """How long a step takes now, and what makes most of the difference."""
+    base, new = delta.base.step_ns, delta.new.step_ns
+    ratio = f" ({new / base:.2f}x)" if base else ""
+    said = f"{'step' if delta.per_step else 'window'} {format_ns(base)} → {format_ns(new)}{ratio}"
+    led = [each for each in delta.divided[0].names[:_MOST_LEADING] if each.delta_ns] if delta.divided else []
+    most = ", ".join(f"{cut(each.name)} {format_signed_ns(each.delta_ns)}" for each in led)
+    return said + (f": {most}" if most else "")
+
+
+def _self_times(divided: Divided, delta: StructureDelta, at: int) -> Section:
+    """The largest differences, what the other names sum to, and the sum; bars reach to the left where it takes less."""
+    base_ns, new_ns = delta.base.step_ns, delta.new.step_ns
+    moved = [each for each in divided.names if each.delta_ns]
+    shown = moved[:_MOST]
+    least = min([0, *(each.delta_ns for each in shown)])
+    whole = max([0, *(each.delta_ns for each in shown)]) - least
+    rows = [_self_time(each, whole, least) for each in shown]
+    if len(shown) < len(divided.names):
+        others = (base_ns - sum(each.base_ns for each in shown), new_ns - sum(each.new_ns for each in shown))
+        rows.append(_rest(f"({len(divided.names) - len(shown):,} others)", *others))
+    rows.append(_rest("sum", base_ns, new_ns, is_sum=True))
+    columns = [Column("difference"), names("", gives_way=2), Column("base", gives_way=1), Column("new", gives_way=1)]
+    where = "busiest thread" if divided.where == "host" else f"device {divided.where}"
+    heading = f"{where}: self time{_unit(delta)}, which sums to {format_signed_ns(new_ns - base_ns)}"
+    table = Table([*columns, names("name")], rows, "each instant belongs to the event that began last", _BRIEF)
+    reach: Reach = "everywhere" if at == 0 else "report" if at <= _MOST_DEVICES else "page"
+    return Section(heading[:1].upper() + heading[1:], [table], reach)
+
+
+def _self_time(each: SelfTime, whole: int, least: int) -> Row:
+    look = LONGER if each.delta_ns > 0 else SHORTER
+    cells = [Cell(format_signed_ns(each.delta_ns), look=look), length(each.delta_ns, whole, None, look, -least)]
+    return Row([*cells, time(each.base_ns), time(each.new_ns), text(each.name)])
+
+
+def _rest(name: str, base_ns: int, new_ns: int, *, is_sum: bool = False) -> Row:
+    cells = [signed(new_ns - base_ns), Cell(), time(base_ns), time(new_ns), text(name)]
+    return Row(cells, tone="bold" if is_sum else "dim", is_sum=is_sum)
+
+
+def _counts(delta: StructureDelta) -> str:
+    """What changed, in words."""
+    how = "per step" if delta.per_step else "in all (not both traces have steps: totals are compared)"
+    if delta.is_same:
+        return f"The same operators, kernels and launches {how}."
+    parts = []
+    for kind in KINDS:
+        counts = Counter(change.status for change in delta.changes if change.kind == kind)
+        told = [f"{counts[status]} {status}" for status in ("appeared", "vanished", "changed") if counts[status]]
+        if told:
+            parts.append(f"{_PLURALS[kind]}: {', '.join(told)}")
+    return f"{'; '.join(parts)}; compared {how}."
+
+
+def _changes(delta: StructureDelta, kind: str) -> Section:
+    """What changed of each name: its count. Its time is of whole calls, which hold one another, and not told here."""
+    changes = [change for change in delta.changes if change.kind == kind and change.status != "same"]
+    units = _units(delta)
+    rows = [_change(change, units) for change in changes[:_MOST]]
+    columns = [Column(f"count{_unit(delta)}"), names("", gives_way=1), names("name")]
+    more = len(changes) - len(rows)
+    notes = Notes([f"{more} smaller changes are left out; --json has them."] if more > 0 else [])
+    blocks: list[Block] = [Table(columns, rows, brief=_BRIEF), notes]
+    return Section(f"{kind}: other counts, largest change of time first", blocks, is_open=False)
+
+
+def _change(change: StructureChange, units: tuple[int, int]) -> Row:
+    counted = f"{_count(change.base_count / units[0])} → {_count(change.new_count / units[1])}"
+    return Row([text(counted), text(change.status), text(_named(change.kind, change.name))])
+
+
+def _named(kind: str, name: str) -> str:
+    """A name as people read it."""
+    return kernel_name(name) if kind == "kernel" else name
+
+
+def _unit(delta: StructureDelta) -> str:
+    return " per step" if delta.per_step else ""
+
+
+def _units(delta: StructureDelta) -> tuple[int, int]:
+    """What counts and times of either side are divided by: its steps."""
+    return max(1, delta.base.steps), max(1, delta.new.steps)
+
+
+def _swaps(delta: StructureDelta) -> Section:
+    """Other kernels under the same operator: two rows each, before and after."""
+    columns = [names("operator"), names(""), Column("events and time"), names("kernel")]
+    table = Table(columns, list(_swap_rows(delta)), brief=2 * _BRIEF_SWAPS)
+    more = len(delta.swaps) - _MOST_SWAPS
+    notes = Notes([f"{more} more are left out; --json has them"] if more > 0 else [])
+    return Section(f"Other kernels under the same operator{_unit(delta)}", [table, notes], is_open=False)
+
+
+def _swap_rows(delta: StructureDelta) -> Iterator[Row]:
+    units = _units(delta)
+    for swap in delta.swaps[:_MOST_SWAPS]:
+        for mark, kernels, counted, ns in (
+            ("-", swap.base_kernels, swap.base_count / units[0], swap.base_ns / units[0]),
+            ("+", swap.new_kernels, swap.new_count / units[1], swap.new_ns / units[1]),
+        ):
+            operator = text(swap.operator if mark == "-" else "", tone="bold")
+            told = [text(f"{_count(counted)}x {format_ns(ns)}"), text(_first(kernels))]
+            yield Row([operator, text(mark), *told])
+
+
+def _first(kernels: Sequence[str]) -> str:
+    return kernel_name(kernels[0]) + (f" and {len(kernels) - 1} more" if len(kernels) > 1 else "")
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
