@@ -159,7 +159,7 @@ def test_names_are_text_in_elements_and_in_charts(html: str) -> None:
             "dd",
             "script",
         ),
-        *("strong", "em", "span", "ul", "li", "i", "svg", "path", "line", "title"),
+        *("strong", "em", "span", "ul", "li", "i", "svg", "path", "line", "title", "rect", "defs", "pattern", "b"),
     }
     assert not [
         name for _, attributes in elements for name in attributes if name.startswith("on") or name in ("href", "src")
