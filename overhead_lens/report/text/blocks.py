@@ -91,11 +91,6 @@ def bounds_text(measured: Measured) -> str:
     return f"{interval_text(measured.ci95_ns)}, the {measured.interval}" if measured.is_range else "no interval"
 
 
-def bounds_cell(measured: Measured) -> str:
-    """``bounds_text``, as short as a cell of a table."""
-    return f"{interval_text(measured.ci95_ns)} (range)" if measured.is_range else bounds_text(measured)
-
-
 def measured_text(measured: Measured) -> str:
     """``TIME [LOW .. HIGH]``."""
     return f"{format_ns(measured.ns)} [{bounds_text(measured)}]"
