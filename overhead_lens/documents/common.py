@@ -84,8 +84,8 @@ def _finite(value: Any) -> Any:
 
 def _plain(value: Any, mark: Rounded | None = None) -> Any:
     """What JSON holds of a value: Structs and models by their fields, rounded as their annotations say."""
-    if mark is not None and isinstance(value, (int, float)):
-        return round(float(value), mark.digits)
+    if value is None or isinstance(value, (str, int, float)):
+        return value if mark is None or value is None or isinstance(value, str) else round(float(value), mark.digits)
     kind: type[Any] = type(value)
     if issubclass(kind, Struct) or is_dataclass(kind):
         items = ((key, getattr(value, name), its) for name, key, its in _fields(kind))

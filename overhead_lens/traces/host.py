@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -36,7 +37,7 @@ _USER = Attribution("python", "user")
 _BINDING, _EXTENSION = Attribution("python", "binding"), Attribution("python", "extension")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HostEvents:
     """The host events of a trace with what the rules say of each.
 
@@ -63,6 +64,11 @@ class HostEvents:
     threads: Sequence[tuple[str, str]]
     names: Sequence[str]
     attributions: Sequence[Attribution]
+
+    @cached_property
+    def around(self) -> Around:
+        """What is open around each of them, and at any instant of their threads."""
+        return Around(self)
 
 
 def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
@@ -119,24 +125,28 @@ def threads_of(events: pd.DataFrame, rows: Ints) -> tuple[Ints, list[tuple[str, 
 
 
 class Around:
-    """What is open around each host event, and at any instant of its thread."""
+    """What is open around each host event, and at any instant of its thread.
+
+    Attributes:
+        nestings: Of each thread, by its number.
+    """
 
     def __init__(self, host: HostEvents) -> None:
         self._count = len(host.thread)
         self._threads = [np.flatnonzero(host.thread == number) for number in range(len(host.threads))]
-        self._nestings = [Nesting(host.start_ns[events], host.dur_ns[events]) for events in self._threads]
+        self.nestings = [Nesting(host.start_ns[events], host.dur_ns[events]) for events in self._threads]
 
     def nearest(self, marked: Bools, *, outermost: bool = False) -> Ints:
         """Per host event the innermost marked one at or around it, or the outermost; -1 for none."""
         found = np.full(self._count, -1, dtype=np.int64)
-        for events, nesting in zip(self._threads, self._nestings, strict=True):
+        for events, nesting in zip(self._threads, self.nestings, strict=True):
             found[events] = _taken(events, nesting.nearest(marked[events], outermost=outermost))
         return found
 
     def open_at(self, thread: Ints, instants_ns: Ints) -> Ints:
         """The host event that is open at each instant of a thread (-1 for none) and started last; -1 for none."""
         found = np.full(len(thread), -1, dtype=np.int64)
-        for number, (events, nesting) in enumerate(zip(self._threads, self._nestings, strict=True)):
+        for number, (events, nesting) in enumerate(zip(self._threads, self.nestings, strict=True)):
             mine = np.flatnonzero(thread == number)
             found[mine] = _taken(events, nesting.open_at(instants_ns[mine]))
         return found
@@ -175,7 +185,7 @@ class ThreadTimeline:
         self.events = np.flatnonzero(host.thread == number)
         start_ns, dur_ns = host.start_ns[self.events], host.dur_ns[self.events]
         annotation, runtime = host.annotation[self.events], host.runtime[self.events]
-        nesting = Nesting(start_ns, dur_ns)
+        nesting = host.around.nestings[number]
         attribution = host.attribution[self.events]
         scope = nesting.nearest(host.scope[self.events], outermost=True)
         self.attribution = np.where(scope >= 0, attribution[scope], attribution)

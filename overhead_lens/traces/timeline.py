@@ -134,10 +134,12 @@ class Nesting:
 
     def nearest(self, marked: Bools, *, outermost: bool = False) -> Ints:
         """Per event the innermost marked event at or around it, or the outermost: int64, shape ``(n,)``, -1 for none."""
-        found = np.where(marked, np.arange(self._count), -1)
-        if marked.any():
-            run(_nearest, (self._order, self.parent, int(outermost)), (found,), self._count)
-        return found
+        own = np.arange(self._count)
+        inner = _ends_of(np.where(marked, own, self.parent))
+        if not outermost:
+            return inner
+        above = np.append(inner, -1)[self.parent]
+        return np.append(_ends_of(np.where(above >= 0, above, own)), -1)[inner]
 
     def open_at(self, instants_ns: Ints) -> Ints:
         """The event that is open at each instant and started last: int64, -1 for none."""
@@ -155,6 +157,14 @@ class Nesting:
         if above.any():
             run(_mark, (self._order, self.parent), (above,), self._count)
         return above > 0
+
+
+def _ends_of(steps: Ints) -> Ints:
+    """Where each place leads to that leads to another one, up to one that leads to itself; -1 for nowhere."""
+    now = np.append(steps, -1)
+    while not np.array_equal(further := now[now], now):
+        now = further
+    return now[:-1]
 
 
 def _sweep(
@@ -201,14 +211,6 @@ def _parents(starts: _Input, ends: _Input, rows: _Input, parent: _Output, stack:
         stack[depth] = at
         depth += 1
     return len(starts)
-
-
-def _nearest(order: _Input, parent: _Input, outermost: int, found: _Output) -> int:
-    for row in order:
-        above = parent[row]
-        if above >= 0 and found[above] >= 0 and (outermost or found[row] < 0):
-            found[row] = found[above]
-    return len(order)
 
 
 def _mark(order: _Input, parent: _Input, marked: _Output) -> int:

@@ -15,7 +15,7 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.traces.columns import passing
-from overhead_lens.traces.host import Around, HostEvents
+from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.host_budget import BACKWARD, ENGINE, BackwardPasses, ThreadPieces, backward_passes
 from overhead_lens.traces.intervals import merged
 
@@ -107,6 +107,6 @@ def nearest(host: HostEvents) -> tuple[Ints, Ints]:
     module = passing(host.names, lambda name: name.startswith(torch_names.MODULE_PREFIX))
     if not len(host.name):
         return host.name, host.name
-    around, name = Around(host), np.append(host.name, -1)
+    around, name = host.around, np.append(host.name, -1)
     operator, inside = (around.nearest(mark) for mark in (host.operator & ~step[host.name], module[host.name]))
     return name[operator], name[inside]

@@ -17,7 +17,7 @@ from overhead_lens.traces.columns import passing
 from overhead_lens.traces.device import COPY, DeviceTimeline
 from overhead_lens.traces.findings.model import Evidence, Finding
 from overhead_lens.traces.findings.sentences import sentence
-from overhead_lens.traces.host import Around, HostEvents, distinct
+from overhead_lens.traces.host import HostEvents, distinct
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.intervals import NOTHING, Union, cut, joined, union
 from overhead_lens.traces.memory.model import DeviceMemory
@@ -197,17 +197,16 @@ class Recorded:
         return self.place(int(found[0])) if row >= 0 and len(found) else ("", "")
 
     def _line_around(self, event: int) -> str:
-        host, (around, function) = self.host, self._functions
-        inner = int(around.open_at(host.thread[[event]], host.start_ns[[event]])[0])
-        line = function[inner] if inner >= 0 else -1
+        host = self.host
+        inner = int(host.around.open_at(host.thread[[event]], host.start_ns[[event]])[0])
+        line = self._functions[inner] if inner >= 0 else -1
         return host.names[int(host.name[line])] if line >= 0 else ""
 
     @cached_property
-    def _functions(self) -> tuple[Around, Ints]:
-        """What is open around host events, and the innermost Python function around each."""
-        around = Around(self.host)
+    def _functions(self) -> Ints:
+        """The innermost Python function outside of torch around each host event; -1 for none."""
         is_function = passing(self.host.names, lambda name: torch_names.FUNCTION.match(name) is not None)
-        return around, around.nearest(is_function[self.host.name])
+        return self.host.around.nearest(is_function[self.host.name])
 
     def _module_around(self, event: int) -> str:
         if self.scopes is None:

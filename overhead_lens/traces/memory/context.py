@@ -12,7 +12,7 @@ import pandas as pd
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
-from overhead_lens.traces.host import Around, HostEvents, threads_of
+from overhead_lens.traces.host import HostEvents, threads_of
 from overhead_lens.traces.memory.blocks import Blocks
 from overhead_lens.traces.memory.model import KINDS
 
@@ -52,7 +52,7 @@ def contexts(memory: pd.DataFrame, host: HostEvents) -> Contexts:
     marks = {name: passing(host.names, test)[host.name] for name, test in _MARKS.items()}
     for name in ("operator", "inner", "scope"):
         marks[name] &= host.operator
-    around = Around(host)
+    around = host.around
     first = around.open_at(thread, memory["start_ns"].to_numpy())
     nearest = {
         name: np.append(around.nearest(mark, outermost=name == "scope"), -1)[first] for name, mark in marks.items()

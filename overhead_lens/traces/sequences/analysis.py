@@ -13,7 +13,7 @@ import pandas as pd
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
-from overhead_lens.traces.host import Around, HostEvents
+from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.intervals import union
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.sequences.model import LAUNCHES, OPERATORS, RepeatedSequence
@@ -355,7 +355,7 @@ def _told(repeat: Repeat, tokens: Ints, bound: _Bound, items: Items, place: Sequ
 
 def _around(host: HostEvents, thread: Ints, at_ns: Ints) -> list[list[str]]:
     """Outermost operator, innermost module and Python function outside of torch that are open on threads at some times."""
-    around, names = Around(host), [*host.names, ""]
+    around, names = host.around, [*host.names, ""]
     first, name = around.open_at(thread, at_ns), np.append(host.name, -1)
     operator, module, line = (passing(host.names, test)[host.name] for test in _MARKS)
     near = (around.nearest(operator & host.operator, outermost=True), around.nearest(module), around.nearest(line))
