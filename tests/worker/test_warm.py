@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.measures, pytest.mark.skipif(sys.platform != "linux", 
 
 BODY = (
     "import os, sys; print([os.getppid(), os.getpid() == os.getsid(0), os.getcwd(), sorted(os.sched_getaffinity(0)),"
-    " os.environ.get('SOME'), 'OVERHEAD_LENS_LAYOUT' in os.environ, sys.argv, len(os.listdir('/proc/self/fd'))])"
+    " os.environ.get('SOME'), os.environ.get('GONE'), 'OVERHEAD_LENS_LAYOUT' in os.environ, sys.argv, len(os.listdir('/proc/self/fd'))])"
 )
 
 
@@ -36,7 +37,12 @@ def seen(folder: Path, variables: dict[str, str]) -> tuple[bool, str]:
     return command[1] != str(SERVE), log.read_text()
 
 
-def test_it_is_where_a_started_one_is(tmp_path: Path) -> None:
+def test_it_is_where_a_started_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "_parent", cache(warm._parent.__wrapped__))
+    monkeypatch.setenv("GONE", "1")
+    assert seen(tmp_path, {})[0]
+    # What has changed since there is a process to fork from.
+    monkeypatch.delenv("GONE")
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -45,7 +51,7 @@ def test_it_is_where_a_started_one_is(tmp_path: Path) -> None:
         os.sched_setaffinity(0, before)
     started, same = seen(tmp_path, {"SOME": "thing", "LD_BIND_NOW": "1"})
     assert (forked, started) == (True, False)
-    words = [os.getpid(), True, str(tmp_path), [min(before)], "thing", False, [str(SERVE), str(os.getpid())]]
+    words = [os.getpid(), True, str(tmp_path), [min(before)], "thing", None, False, [str(SERVE), str(os.getpid())]]
     assert there.startswith(f"{words}"[:-1])
     words[3] = sorted(before)
     assert same.startswith(f"{words}"[:-1])
