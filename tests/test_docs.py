@@ -162,7 +162,8 @@ with little_effort(processes=1, sampled=False):
 def run(block: Block, folder: Path, env: Mapping[str, str]) -> None:
     """Run the commands of a block, or its code; what the site shows in the checkout, as wide as there."""
     if block.language == "python":
-        with inside(folder), mock.patch.dict(os.environ, env):
+        path = [str(folder), *sys.path]  # as of a script in that folder
+        with inside(folder), mock.patch.dict(os.environ, env), mock.patch.object(sys, "path", path):
             exec(compile(block.text, block.name, "exec"), {"__name__": "__main__"})
     elif block.language == "ipython":
         done = subprocess.run(

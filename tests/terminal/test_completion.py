@@ -186,6 +186,7 @@ def test_bash_completes_what_is_typed(folder: Path) -> None:
         assert typed(bash, "profile linear_loop:ba") == "profile linear_loop:batched "
         assert typed(bash, "profile line") == "profile linear_loop"
         assert typed(bash, "profile min") == "profile mine.py:"
+        assert typed(bash, "advise min") == "advise mine.py:"
         assert typed(bash, "profile linear_loop:loop -p fe") == "profile linear_loop:loop -p features="
         assert typed(bash, "profile add1 -p dtype=b") == "profile add1 -p dtype=bfloat16 "
         assert typed(bash, "report traces/f") == "report traces/first "
