@@ -59,7 +59,7 @@ def one_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("one_remedy")
 def test_a_function_is_advised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with little_effort(processes=3):
+    with little_effort(processes=2):
         advice = ol.advise(plain.one_by_one, torch.ones(8), times=8, quick=True)
     assert isinstance(advice, Advice)
     (tried,) = advice.remedies

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -406,12 +407,17 @@ def test_a_process_that_ends_while_it_is_watched(tmp_path: Path) -> None:
 
 
 # A process and its child in the same loop; the child ends with its parent.
-FAMILY = f"""
+FAMILY = """
 import os, subprocess, sys
 if "child" not in sys.argv:
     subprocess.Popen([sys.executable, "-c", sys.argv[1], "", "child"], stdout=subprocess.PIPE).stdout.readline()
 parent = os.getppid()
-{LOOP.replace("len(sys.argv) > 1", "False").replace("while True", "while os.getppid() == parent")}"""
+def work():
+    return sum(number * number for number in range(10_000))
+print(flush=True)
+while os.getppid() == parent:
+    work()
+"""
 
 
 @pytest.mark.measures
@@ -425,8 +431,20 @@ def test_children_at_a_rate_by_rules_of_ones_own(tmp_path: Path) -> None:
         done = attach(pid, *options, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     document = validated(done.stdout)
+    # Their command line has several lines.
     assert {(each["process"], each["thread"]) for each in document["threads"]} == {(pid, pid), (child, child)}
-    print(document)
+    for each in document["threads"]:
+        shares = {row["category"]: row["share"] for row in each["host"]}
+        assert shares["kernel"] > 0.7 > 0.2 > shares["python"], shares
+    assert not [warning for warning in document["warnings"] if "--subprocesses" in warning]
+    meta = json.loads((tmp_path / "p" / "meta.json").read_text())
+    assert (meta["rate_hz"], meta["subprocesses"]) == (20, True)
+    built_in = validated(lens("report", "p", "--json", cwd=tmp_path).stdout)
+    assert {row["category"]: row["share"] for row in built_in["threads"][0]["host"]}["kernel"] == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for process in (pid, child):
+        assert re.search(rf"process {process}\b", page)
+    assert "100% in kernel (most of it work.&lt;genexpr&gt; (&lt;string&gt;))" in page
 
 
 @pytest.mark.measures
