@@ -150,6 +150,6 @@ def test_a_terminal_shows_the_report() -> None:
 def test_other_results_show_their_report(tmp_path: Path) -> None:
     ladder = ol.load(draw_stored(tmp_path / "ladder", {"eager": [100.0] * 5, "compiled": [300.0] * 5}))
     html = ladder._repr_html_()
-    assert html.startswith("<pre")
+    assert html.startswith("<div")
     assert "ladder of drawn" in html
     assert "300 ns" in html
