@@ -118,10 +118,11 @@ def test_export_writes_once(measured: tuple[Path, Any], document: dict[str, Any]
 
 
 def timed(path: Path, target: Path, call_ns: int) -> Path:
-    """A copy of a capture whose every block took ``call_ns`` per call."""
+    """A copy of a capture whose every block took ``call_ns`` per call and waited for no core."""
     shutil.copytree(path, target)
     clock = pd.read_parquet(target / "clock.parquet")
     clock["wall_ns"] = clock["calls"] * call_ns
+    clock[["delayed_ns", "contended_ns"]] = 0
     clock.to_parquet(target / "clock.parquet", index=False)
     return target
 
