@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 
 def total(values: Sequence[int], *, factor: int = 1) -> int:
@@ -15,6 +16,13 @@ def larger(values: Sequence[int], *, factor: int = 1) -> int:
     for _ in range(100):
         found = total(values, factor=factor)
     return found
+
+
+def one_by_one(x: Any, *, times: int) -> Any:
+    """A sum of ones, added one after the other."""
+    for _ in range(times):
+        x = x + 1
+    return x
 
 
 class Calling:

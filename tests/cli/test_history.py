@@ -142,8 +142,8 @@ def test_everything_else_is_counted_with_a_reason(tmp_path: Path) -> None:
     assert found["c004"][1] == "meta.json: started is no time: 'soon'"
     assert found["c005"][1] == f"it has schema '{LADDER.schema}'"
     text = lens("history", tmp_path, cwd=tmp_path).stdout
-    assert "skipped: 3 damaged, 2 foreign, 1 incomplete" in text
-    assert "1 more (--json lists them)" in text
+    assert "Skipped: 3 damaged, 2 foreign, 1 incomplete" in text
+    assert "\n1 more\n" in text
 
 
 HOSTILE = "[red]$\\frac{x}$\n\x1b[31m\u202e\ud800" + "x" * 5_000

@@ -241,7 +241,7 @@ def test_a_whole_ladder_of_a_call_without_tensors(
     assert (document["layers"], document["processes"]) == ([], 2)
     show(ladder_of(path), Format(json=True))
     assert validated(capsys.readouterr().out) == document
-    assert "<!-- eager_warm_heap -->" in (path / "waterfall.svg").read_text(encoding="utf-8")
+    assert "<!-- eager -->" in (path / "waterfall.svg").read_text(encoding="utf-8")
     meta, rows = read_ladder(path)
     assert (meta.names, meta.reasons) == (list(FEW), {name: FEW[name] for name in meta.reasons})
     assert set(rows[rows["kind"] == "rung"]["rung"]) == {name for name, reason in FEW.items() if reason is None}

@@ -36,6 +36,12 @@ def test_a_thread_with_its_name() -> None:
     assert read_sequences(json.dumps(file).encode()) == (stacks,)
 
 
+def test_a_command_line_of_several_lines() -> None:
+    names = ['process 7:"python -c \nimport a\r\na.b()"', "thread (7): a\nb"]
+    file = {"profiles": [{"samples": [[0, 1]]}], "shared": {"frames": [{"name": name} for name in names]}}
+    assert read_sequences(json.dumps(file).encode()) == (('process 7:"python -c  import a a.b()";thread (7): a b',),)
+
+
 def test_no_path_of_the_machine_is_left() -> None:
     frames = [
         {"name": "a", "file": "/opt/env/lib/python3.11/site-packages/torch/nn/modules/module.py", "line": 7},

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ import pytest
 
 import overhead_lens as ol
 from overhead_lens.documents.registry import json_schema
-from overhead_lens.errors import UsageError
+from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.machine import other_process
 from overhead_lens.machine.guard import threads_of
 from overhead_lens.studies.attach import watch as watching
@@ -33,6 +33,7 @@ from tests.drawn.processes import SEES, STEADY, S, draw_process, readings, threa
 from tests.drawn.speedscope import speedscope
 from tests.drawn.stacks import CLASSIFIER
 from tests.export.trace_processor import Program
+from tests.studies.looping import LOOP, running
 
 
 def drawn(folder: Path, *lines: str, **changed: Any) -> ProcessBudget:
@@ -290,32 +291,6 @@ def test_the_perfetto_trace_has_a_budget_and_the_stacks_of_each_thread(
 
 
 # ---------------------------------------------------------------- real processes
-LOOP = """
-import hashlib, os, sys, threading, time
-def work():
-    return hashlib.sha256(b"x" * 20_000).hexdigest()
-def loop():
-    while True:
-        work()
-if len(sys.argv) > 1:
-    threading.Thread(target=time.sleep, args=(600,), name="sleeper", daemon=True).start()
-print(os.getpid(), flush=True)
-loop()
-"""
-
-
-@contextlib.contextmanager
-def running(*arguments: str, code: str = LOOP, **options: Any) -> Iterator[int]:
-    """A process that was started without the program, in its loop."""
-    with subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, **options) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        try:
-            yield process.pid
-        finally:
-            process.kill()
-
-
 def attach(pid: object, *options: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     done = lens("attach", pid, "--duration", 1, *options, cwd=cwd)
     if done.returncode == 3 and "no permission" in done.stderr:
@@ -429,6 +404,67 @@ def test_a_process_that_ends_while_it_is_watched(tmp_path: Path) -> None:
         document = validated(done.stdout)
         assert document["warnings"][0].startswith("the process ended after ")
         assert document["duration_ns"] < 60 * S
+
+
+# A process and its child in the same loop; the child ends with its parent.
+FAMILY = """
+import os, subprocess, sys
+if "child" not in sys.argv:
+    subprocess.Popen([sys.executable, "-c", sys.argv[1], "", "child"], stdout=subprocess.PIPE).stdout.readline()
+parent = os.getppid()
+def work():
+    return sum(number * number for number in range(10_000))
+print(flush=True)
+while os.getppid() == parent:
+    work()
+"""
+
+
+@pytest.mark.measures
+def test_children_at_a_rate_by_rules_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        '[[rule]]\ncategory = "kernel"\nfunction = ["work$"]\nscope = true\nsource = "mine"\n'
+    )
+    with running(FAMILY, code=FAMILY) as pid:
+        (child,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        options = ["--subprocesses", "--rate", 20, "--rules", "mine.toml", "--html", "page.html", "--json", "-o", "p"]
+        done = attach(pid, *options, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    document = validated(done.stdout)
+    # Their command line has several lines.
+    assert {(each["process"], each["thread"]) for each in document["threads"]} == {(pid, pid), (child, child)}
+    for each in document["threads"]:
+        shares = {row["category"]: row["share"] for row in each["host"]}
+        assert shares["kernel"] > 0.7 > 0.2 > shares["python"], shares
+    assert not [warning for warning in document["warnings"] if "--subprocesses" in warning]
+    meta = json.loads((tmp_path / "p" / "meta.json").read_text())
+    assert (meta["rate_hz"], meta["subprocesses"]) == (20, True)
+    built_in = validated(lens("report", "p", "--json", cwd=tmp_path).stdout)
+    assert {row["category"]: row["share"] for row in built_in["threads"][0]["host"]}["kernel"] == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    for process in (pid, child):
+        assert re.search(rf"process {process}\b", page)
+    assert "100% in kernel (most of it work.&lt;genexpr&gt; (&lt;string&gt;))" in page
+
+
+@pytest.mark.measures
+def test_a_watch_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with running("sleeper") as pid:
+        try:
+            found = ol.attach(pid, 1.0)
+        except MeasurementError as error:
+            pytest.skip(f"processes cannot be watched here: {error}")
+    main, sleeper = found.threads
+    assert (found.pid, main.name, main.process, sleeper.name, sleeper.process) == (
+        *(pid, "MainThread", pid, "sleeper", pid),
+    )
+    assert (sleeper.category("wait").share, main.category("wait").share < 0.1) == (1.0, True)
+    assert sum(row.ns for row in main.host) == main.wall_ns == found.duration_ns
+    (folder,) = (tmp_path / "traces").iterdir()
+    assert Path(found.capture) == folder.relative_to(tmp_path)
+    assert ol.load(found.capture) == found
+    assert json.loads((folder / "meta.json").read_text())["command"] == f"overhead_lens.attach {pid}"
 
 
 def test_what_a_terminal_is_needed_for(tmp_path: Path) -> None:

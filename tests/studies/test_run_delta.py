@@ -75,7 +75,7 @@ def test_diff_of_two_runs(tmp_path: Path) -> None:
         store(tmp_path / name, run_of(*bare(*(40 * [ns])), turns=(turn,)), (turn,))
     done = lens("diff", "a", "b", "--html", "d.html", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
-    assert "10.00 µs → 13.00 µs per step  (1.300x)" in done.stdout
+    assert "10.00 µs → 13.00 µs per step (1.300x): slower" in done.stdout
     assert "3.00 µs slower: kernel +3.00 µs" in (tmp_path / "d.html").read_text(encoding="utf-8")
     document = validated(lens("diff", "a", "b", "--json", cwd=tmp_path).stdout)
     assert (document["verdict"], document["wall"]["delta_ns"], document["blame"]) == ("slower", 3_000, ["kernel"])

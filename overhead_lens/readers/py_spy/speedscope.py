@@ -6,6 +6,7 @@ that are recognized were taken between the two moments. Frames are printed as th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import takewhile
 
@@ -14,6 +15,8 @@ from msgspec import Struct
 
 from overhead_lens.readers.py_spy.futexes import waits
 from overhead_lens.readers.py_spy.paths import shortened
+
+_LINE_BREAKS = re.compile(r"[\r\n]+")
 
 
 class _Frame(Struct, frozen=True):
@@ -51,7 +54,8 @@ def read_sequences(content: bytes) -> tuple[tuple[str, ...], ...]:
         file = msgspec.json.decode(content, type=_File)
     except msgspec.DecodeError as error:
         raise ValueError(f"not a speedscope file: {error}") from error
-    frames = [str(frame) for frame in file.shared.frames]
+    # A command line or the name of a thread may hold line breaks, a folded stack is a line.
+    frames = [_LINE_BREAKS.sub(" ", str(frame)) for frame in file.shared.frames]
     folded: dict[tuple[int, ...], str] = {}
 
     def text(sample: list[int]) -> str:

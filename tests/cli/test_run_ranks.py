@@ -1,0 +1,80 @@
+"""``run`` under torchrun: two ranks over Gloo, one of which is late in every step."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.run import lens
+from tests.documents import validated
+
+pytestmark = [
+    pytest.mark.measures,
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are watched on Linux"),
+]
+
+TRAINING = """
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def late():
+    for _ in range(100):
+        sum(number * number for number in range(10_000))
+
+for _ in range(20):
+    optimizer.zero_grad()
+    model(torch.ones(4, 8)).sum().backward()
+    if dist.get_rank() == 1:
+        late()
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
+    optimizer.step()
+open(f"ended-{dist.get_rank()}", "w").write(str(dist.get_world_size()))
+dist.destroy_process_group()
+"""
+
+
+def test_each_rank_is_reported_and_the_late_one_is_in_python(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINING)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
+    run = [sys.executable, "-m", "overhead_lens", "run", "--json", "run.json", "-o", "job", "train.py"]
+    done = subprocess.run(
+        [*torchrun, *run],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [(tmp_path / f"ended-{rank}").read_text() for rank in range(2)] == ["2", "2"]
+    found = [validated((tmp_path / f"run-rank-{rank}.json").read_text()) for rank in range(2)]
+    if any("no permission" in warning for document in found for warning in document["warnings"]):
+        pytest.skip(f"processes cannot be watched here: {found[0]['warnings']}")
+    shares = []
+    for rank, document in enumerate(found):
+        steps = document["steps"]
+        assert (steps["count"], steps["found_by"], document["exit_code"]) == (20, "optimizer", 0)
+        assert sum(row["ns"] for row in document["host"]) == document["wall"]["ns"]
+        assert json.loads((tmp_path / "job" / f"rank-{rank}" / "meta.json").read_text())["rank"] == rank
+        shares.append({row["category"]: row["share"] for row in document["host"]})
+    # Both take as long: one works, the other waits for it.
+    assert min(shares[0]["wait"], shares[1]["python"]) > 0.7
+    report = lens("report", "job", cwd=tmp_path)
+    assert (report.returncode, report.stderr) == (0, "")
+    title, _, first, second = report.stdout.splitlines()[:4]
+    assert title == "2 ranks of one job"
+    assert re.match(r" *0 .* wait/collective \d+%", first)
+    assert re.match(r" *1 .* python/user \d+%", second)
+    assert re.search(r"^rank [01]: train.py ", report.stdout, re.MULTILINE)

@@ -1,0 +1,51 @@
+"""``attach --top`` on a terminal: watch after watch in the same place, until q or Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.studies.looping import running
+from tests.terminal.pseudo import CTRL_C, terminal
+
+_OTHER_SCREEN, _BACK = "\x1b[?1049h", "\x1b[?1049l"
+BUSY = """
+import threading, time
+def work():
+    return sum(number * number for number in range(10_000))
+threading.Thread(target=time.sleep, args=(600,), name="sleeper", daemon=True).start()
+print(flush=True)
+while True:
+    work()
+"""
+
+pytestmark = pytest.mark.measures
+
+
+# A key that is typed together with another one counts, too.
+@pytest.mark.parametrize(("keys", "frames"), [("xq", 2), (CTRL_C, 1)], ids=["q", "Ctrl-C"])
+def test_watches_follow_each_other_until_a_key(tmp_path: Path, keys: str, frames: int) -> None:
+    with running(code=BUSY) as pid:
+        top = f"{sys.executable} -m overhead_lens attach {pid} --top --duration 0.5"
+        command = ["sh", "-c", f"trap : INT; {top}; echo ended with $?; stty -a"]
+        with terminal(command, tmp_path, size=(60, 120)) as seen:
+            seen.wait_for(f"watching process {pid}; q ends")
+            shown = [seen.wait_for("sum = time watched") + seen.wait_for("q ends") for _ in range(frames)]
+            seen.type(keys)
+            seen.ended()
+        os.kill(pid, 0)
+    for frame in shown:
+        assert re.search(rf"process {pid}: .* -c ", frame)
+        assert "MainThread is busy 100% of the time, 100% in python (most of it user)." in frame
+        assert re.search(r"python\S*  work\S* \(<string>\)", frame)
+        assert re.search(r"sleeper +0% +\S*wait 100%", frame)
+    # Back on the screen where it was started, with the terminal as it was.
+    assert (seen.text.count(_OTHER_SCREEN), seen.text.count(_BACK)) == (1, 1)
+    after = seen.text[seen.text.index(_BACK) :]
+    assert "ended with 0\r\n" in after
+    assert re.search(r"[^-]icanon\b", after) and re.search(r"[^-]echo\b", after)
+    assert list(tmp_path.iterdir()) == []
