@@ -43,7 +43,7 @@ from overhead_lens.terminal.welcome import welcome
 
 _NO_READER = 141
 
-# Set, a defect of this program ends in its traceback instead of a line.
+# If set, an internal error ends in its traceback instead of a line.
 _TRACEBACK = "OVERHEAD_LENS_TRACEBACK"
 
 app = typer.Typer(
@@ -129,7 +129,10 @@ def main() -> None:
         if os.environ.get(_TRACEBACK):
             raise
         reason = f"{type(error).__name__}: {error}"
-        _fail(f"a defect of this program: {reason} (set {_TRACEBACK}=1 and run again to see where)", EXIT_MEASUREMENT)
+        _fail(
+            f"internal error (please report): {reason} (run again with {_TRACEBACK}=1 for a traceback)",
+            EXIT_MEASUREMENT,
+        )
     sys.exit(code)
 
 

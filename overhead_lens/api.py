@@ -202,7 +202,7 @@ def compare(
     if callable(a) or callable(b):
         raise UsageError("a function compares with a function, a capture with a capture")
     if args or kwargs or compile:
-        raise UsageError("captures are compared as they are: leave the other arguments out")
+        raise UsageError("captures are compared as they are: leave out the other arguments")
     return compare_captures(_place(a), _place(b), default_classifier(), MARGIN_SHARE)
 
 
@@ -371,7 +371,7 @@ def _place(given: object) -> Path:
         return Path(given.capture)
     if isinstance(given, (str, os.PathLike)):
         return Path(given)
-    raise UsageError(f"an object of type {type(given).__qualname__} is no function, result or capture")
+    raise UsageError(f"an object of type {type(given).__qualname__} is not a function, result or capture")
 
 
 def _check_place(what: str) -> None:

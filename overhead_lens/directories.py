@@ -67,7 +67,7 @@ def load_directory(path: Path, classifier: Classifier) -> Any:
         UsageError: It holds none, or a damaged one.
     """
     if path.is_file():
-        raise UsageError(f"{path} is a file, no directory of a capture: `analyze` reads traces")
+        raise UsageError(f"{path} is a file, not a capture directory; `analyze` reads traces")
     kind = _KINDS[kind_of(path)]
     return _load(kind.load)(path, *([classifier] if kind.by_rules else []))
 

@@ -75,7 +75,7 @@ def parse_bytes(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     size = int(float(match["number"]) * _SIZES[match["unit"].lower()]) if match else 0
     if not 1_000 <= size <= 1_000_000_000:
-        raise UsageError(f"{text!r} is no size between 1kB and 1GB, as 512kB, 2MB or 1MiB")
+        raise UsageError(f"invalid size {text!r}: give 1kB to 1GB, e.g. 512kB, 2MB, 1MiB")
     return size
 
 

@@ -385,12 +385,12 @@ class TestFunctions:
             (
                 "mine.py:generate",
                 None,
-                "mine.py:generate is a coroutine or generator function, whose call runs nothing: name one that runs it",
+                "mine.py:generate is a coroutine or generator function, and calling it runs nothing: name a function that runs it",
             ),
             (
                 "mine.py:wait",
                 None,
-                "mine.py:wait is a coroutine or generator function, whose call runs nothing: name one that runs it",
+                "mine.py:wait is a coroutine or generator function, and calling it runs nothing: name a function that runs it",
             ),
             ("no_such_package.inner:f", None, "no module 'no_such_package.inner', neither in "),
             ("json.no_such_inner:f", None, "no module 'json.no_such_inner', neither in "),

@@ -162,7 +162,7 @@ def _shares(evidence: Evidence, traced: TraceBudget | None, wall: Estimate, clas
         return shares_of_stacks(evidence.samples.processes, classifier)
     if traced is not None:
         return shares_of_time(traced.attributions, traced.frames, _trace_spread(traced, wall.value))
-    raise MeasurementError(f"{evidence.name} holds neither samples nor a trace: nothing says how its time divides")
+    raise MeasurementError(f"{evidence.name} has neither samples nor a trace: its time cannot be divided")
 
 
 def _wall(clock: pd.DataFrame, wall: Estimate, evidence: Evidence) -> Wall:

@@ -23,14 +23,14 @@ def advise(
     target: Annotated[
         str,
         typer.Argument(
-            help="A scenario or a function, as for profile; the directory of a capture of one; or of a run.",
+            help="A scenario or function, as for profile; or the directory of a capture or a run.",
             autocompletion=complete_target,
         ),
     ],
     options: CallOptions,
     quick: Quick = False,
     remedies: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A Python file with remedies of your own.", exists=True)
+        Path | None, typer.Option(metavar="FILE", help="A Python file with your own remedies.", exists=True)
     ] = None,
     output: Annotated[Path | None, directory_option("advice")] = None,
     rules: Rules = None,
@@ -40,7 +40,7 @@ def advise(
     json_: Annotated[bool, json_option("advice")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Try remedies on a call beside the call as it is, and say which make it faster."""
+    """Try remedies on a call and show which of them make it faster."""
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.directories import RUN, kind_of
     from overhead_lens.machine.request import QUICK, STANDARD
@@ -60,7 +60,7 @@ def advise(
     effort = QUICK if quick else STANDARD
     if Path(target).is_dir():
         if options != CallOptions():
-            raise UsageError(f"{target} is a capture, which says how it is called: leave the other options out")
+            raise UsageError(f"{target} is a capture and already defines the call: leave out the other options")
         if kind_of(Path(target)) == RUN:
             show(real_life(run_budget_of(Path(target), classifier)), Format(json_, html, classifier))
             return

@@ -23,43 +23,48 @@ _MOST_DIGITS = 12
 def analyze(
     traces: Annotated[
         list[Path],
-        typer.Argument(
-            help="Exported traces, plain or gzipped, or memory snapshots; a directory stands for its traces."
-        ),
+        typer.Argument(help="Exported traces (plain or gzipped), memory snapshots, or directories of traces."),
     ],
     pftrace: Annotated[
-        Path | None, typer.Option(help="Write the one trace, annotated, for the Perfetto UI.", metavar="OUT")
+        Path | None,
+        typer.Option(help="Write the trace with annotations for the Perfetto UI (one trace only).", metavar="OUT"),
     ] = None,
     dask: Annotated[
-        str | None, typer.Option(help="Spread many traces: 'local', or the address of a Dask scheduler.")
+        str | None, typer.Option(help="Distribute many traces: 'local', or the address of a Dask scheduler.")
     ] = None,
-    parquet: Annotated[Path | None, typer.Option(help="Write the results as parquet tables.", metavar="DIR")] = None,
-    diff: Annotated[bool, typer.Option("--diff", help="What changed from the first trace to the second.")] = False,
+    parquet: Annotated[
+        Path | None, typer.Option(help="Write the results as Parquet tables to a new directory.", metavar="DIR")
+    ] = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what changed from the first trace to the second.")] = False,
     query: Annotated[
-        str | None, typer.Option(help="DuckDB SQL over tables events, kernels, launches, steps, host, ...")
+        str | None, typer.Option(help="Run DuckDB SQL on the tables events, kernels, launches, steps, host, ...")
     ] = None,
     batch_sizes: Annotated[
         str | None,
         typer.Option(
-            help="The traces are of one model: their batch sizes in order, or 'shapes' to take them from the traces.",
+            help="Compare traces of one model by batch size: sizes in order, or 'shapes' to read them from the traces.",
             metavar="N,N,...",
         ),
     ] = None,
     tokens_per_step: Annotated[
-        int | None, typer.Option(help="Tokens that a step makes of each sequence: gives kernels per token.", min=1)
+        int | None, typer.Option(help="Tokens generated per sequence and step; adds kernels per token.", min=1)
     ] = None,
     critical_path: Annotated[
-        bool, typer.Option("--critical-path", help="What decides how long each step takes, and what if that were free.")
+        bool,
+        typer.Option(
+            "--critical-path",
+            help="Add the critical path of each step and what-if estimates; takes about twice as long.",
+        ),
     ] = False,
     whole: Annotated[
-        bool, typer.Option("--all", help="Print every part, which --json and --html have in any case.")
+        bool, typer.Option("--all", help="Print every part; --json and --html always contain all.")
     ] = False,
     rules: Rules = None,
     html: Html = None,
     json_: Annotated[bool, json_option("analysis")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Where the time of recorded traces goes: host, device, and who let the device idle."""
+    """Show where the time of recorded torch.profiler traces goes, and why the device was idle."""
     from overhead_lens.readers.recording import begin_reading
 
     _check_combination(

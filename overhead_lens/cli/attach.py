@@ -23,19 +23,19 @@ _TOP_S = 3.0
 
 
 def attach(
-    pid: Annotated[int, typer.Argument(help="A running Python process.", min=1)],
+    pid: Annotated[int, typer.Argument(help="Process ID of a running Python process.", min=1)],
     duration: Annotated[
         float | None,
-        typer.Option(help=f"Seconds to watch it: {_SECONDS:g}; with --top {_TOP_S:g}.", min=0.5, max=86_400),
+        typer.Option(
+            help=f"Seconds to watch. Default: {_SECONDS:g}; with --top {_TOP_S:g} per refresh.", min=0.5, max=86_400
+        ),
     ] = None,
     rate: Annotated[
         int | None,
-        typer.Option(help="Stacks a second of each thread: 50, or fewer where many are stopped.", min=1, max=1000),
+        typer.Option(help="Samples per second and thread. Default: 40, fewer above five threads.", min=1, max=1000),
     ] = None,
-    subprocesses: Annotated[bool, typer.Option("--subprocesses", help="Watch its children, too.")] = False,
-    top: Annotated[
-        bool, typer.Option("--top", help="Watch again and again, until q or Ctrl-C; nothing is kept.")
-    ] = False,
+    subprocesses: Annotated[bool, typer.Option("--subprocesses", help="Also watch child processes.")] = False,
+    top: Annotated[bool, typer.Option("--top", help="Refresh until q or Ctrl-C; nothing is stored.")] = False,
     output: Annotated[Path | None, directory_option("capture")] = None,
     rules: Rules = None,
     html: Html = None,
@@ -55,9 +55,9 @@ def attach(
     if sys.platform == "win32":
         raise UsageError("attach watches processes on Linux and macOS only; captures made there can be read here")
     if top and (json_ or output is not None):
-        raise UsageError("--top keeps nothing: leave --json and --output out")
+        raise UsageError("--top stores nothing: leave out --json and --output")
     if top and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("--top draws on a terminal: run it on one, or leave --top out")
+        raise UsageError("--top needs a terminal: run it in one, or leave out --top")
     classifier = default_classifier(rules)
     request = AttachRequest(
         pid=pid,

@@ -25,14 +25,14 @@ def update(
     target: Annotated[
         str | None,
         typer.Argument(
-            help="What to profile; as the baseline says where it is left out.", autocompletion=complete_target
+            help="What to profile. Default: the target stored in the baseline.", autocompletion=complete_target
         ),
     ] = None,
     inputs: Inputs = None,
     timeout: Timeout = TIMEOUT_S,
     quiet: Quiet = False,
 ) -> None:
-    """Record the baseline again and put the new capture in its place, the old one beside it."""
+    """Record the baseline again; the old one is kept beside it."""
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.recorder.single import record
     from overhead_lens.studies.check.rerun import request_of

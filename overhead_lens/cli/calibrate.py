@@ -13,10 +13,12 @@ from overhead_lens.terminal.arguments import Quiet, json_option
 
 def calibrate(
     json_: Annotated[bool, json_option("calibration")] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds that one step may take.", min=1.0, max=1e6)] = 300.0,
+    timeout: Annotated[
+        float, typer.Option(help="Give up if one step takes longer than this many seconds.", min=1.0, max=1e6)
+    ] = 300.0,
     quiet: Quiet = False,
 ) -> None:
-    """Measure what torch.profiler's events cost here and the machine's peaks; profiles use them from then on."""
+    """Measure the cost of torch.profiler's events and the machine's peaks; later profiles use them."""
     from overhead_lens.recorder.calibrate import calibrate_machine
     from overhead_lens.terminal.output import Format, show
     from overhead_lens.terminal.progress import progress

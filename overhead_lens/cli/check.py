@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 def check(
     baseline: Annotated[
-        Path, typer.Argument(help="A capture to hold the present code against.", autocompletion=complete_capture)
+        Path, typer.Argument(help="The capture to compare the current code with.", autocompletion=complete_capture)
     ],
     target: Annotated[
         str | None,
         typer.Argument(
-            help="What to profile; as the baseline says where it is left out.", autocompletion=complete_target
+            help="What to profile. Default: the target stored in the baseline.", autocompletion=complete_target
         ),
     ] = None,
     inputs: Inputs = None,
@@ -32,28 +32,25 @@ def check(
         list[str] | None,
         typer.Option(
             "--max",
-            help="NAME=NUMBER and %, ns, us or ms: what total or a category may take more; "
-            "instructions=0.5%, instructions.guard=100 in instructions per call.",
+            help="Allowed increase, repeatable: total=3%, guard=100ns, instructions=0.5%, instructions.guard=100.",
         ),
     ] = None,
     instructions: Annotated[
         bool,
         typer.Option(
-            "--instructions", help="Count instructions and time nothing; without --max, 0.5 % more are allowed."
+            "--instructions", help="Count instructions instead of timing; without --max, 0.5 % more are allowed."
         ),
     ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Compare with a baseline of another machine or version.")
-    ] = False,
-    markdown: Annotated[Path | None, typer.Option(help="Append a summary in Markdown to this file.")] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML to this new file.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Compare even if the machine or versions differ.")] = False,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Append a Markdown summary to FILE.")] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit XML to a new FILE.")] = None,
     output: Annotated[Path | None, directory_option("new capture")] = None,
     rules: Rules = None,
     timeout: Timeout = TIMEOUT_S,
     json_: Annotated[bool, typer.Option("--json", help="Print the difference and the limits as JSON.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Exit 1 when a limit is broken, or, without limits, when the call became slower: in a second capture as in the first."""
+    """Measure again and exit 1 if two captures break a limit or, without limits, are slower than the baseline."""
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.recorder.single import record
     from overhead_lens.report import check_files
@@ -71,7 +68,7 @@ def check(
     limits = [limit for limit in parsed if isinstance(limit, Limit)]
     count_limits = [limit for limit in parsed if isinstance(limit, CountLimit)]
     if instructions and limits:
-        raise UsageError(f"--instructions times nothing: --max {limits[0].name} needs a check without it")
+        raise UsageError(f"--instructions measures no times: use --max {limits[0].name} without it")
     if instructions and not count_limits:
         count_limits = [DEFAULT_COUNT_LIMIT]
     if junit is not None and junit.exists():

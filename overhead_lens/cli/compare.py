@@ -35,23 +35,28 @@ def compare(
     base: Annotated[
         str,
         typer.Argument(
-            help='A target with options of its own, in quotes: "add1 -p size=3".', autocompletion=complete_target
+            help='A target with its own options, in quotes: "add1 -p size=3".', autocompletion=complete_target
         ),
     ],
     new: Annotated[
-        str, typer.Argument(help='What may be slower: "add1 --compile -p size=3".', autocompletion=complete_target)
+        str,
+        typer.Argument(
+            help='The target that may be slower: "add1 --compile -p size=3".', autocompletion=complete_target
+        ),
     ],
     options: CallOptions,
     python: Annotated[
         list[str] | None,
-        typer.Option("--python", help="old=PATH or new=PATH: the interpreter of a side; it needs torch."),
+        typer.Option("--python", help="Interpreter of a side (needs torch): old=PATH or new=PATH."),
     ] = None,
     rev: Annotated[
-        list[str] | None, typer.Option("--rev", help="old=REV or new=REV: the git revision of a side's .py file.")
+        list[str] | None, typer.Option("--rev", help="Git revision of a side's .py file: old=REV or new=REV.")
     ] = None,
     rounds: Annotated[
         int | None,
-        typer.Option(help="Fresh processes of each side; 12, or 8 that compile six times each.", min=3, max=10_000),
+        typer.Option(
+            help="Fresh processes per side. Default: 12, or 8 that compile six times each.", min=3, max=10_000
+        ),
     ] = None,
     margin: Margin = 1.0,
     output: Annotated[Path | None, directory_option("two captures")] = None,
@@ -62,7 +67,7 @@ def compare(
     json_: Annotated[bool, json_option("difference")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure two things in turns; exit 1 when the second is slower."""
+    """Measure two calls in turns and exit 1 if the second one is slower."""
     from overhead_lens.api import measure_pair
     from overhead_lens.export.capture import draw
     from overhead_lens.report.forms import to_markdown

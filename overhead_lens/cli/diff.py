@@ -15,20 +15,18 @@ from overhead_lens.terminal.completion import complete_capture_or_trace
 def diff(
     base: Annotated[
         Path,
-        typer.Argument(help="Capture, or exported trace, to compare with.", autocompletion=complete_capture_or_trace),
+        typer.Argument(help="Capture or exported trace to compare with.", autocompletion=complete_capture_or_trace),
     ],
     new: Annotated[
-        Path, typer.Argument(help="Capture, or trace, that may be slower.", autocompletion=complete_capture_or_trace)
+        Path, typer.Argument(help="Capture or trace that may be slower.", autocompletion=complete_capture_or_trace)
     ],
-    force: Annotated[
-        bool, typer.Option("--force", help="Compare captures of different machines, versions or sizes.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Compare even if machine, versions or sizes differ.")] = False,
     margin: Margin = 1.0,
     rules: Rules = None,
     html: Html = None,
     json_: Annotated[bool, json_option("difference")] = False,
 ) -> None:
-    """Compare two captures or runs; exit 1 when the new one is slower. Of traces or watched processes: what changed."""
+    """Compare two captures or runs and exit 1 if the new one is slower. Also show what changed between traces or processes."""
     from overhead_lens.directories import compare_directories
     from overhead_lens.stored import compare_traces
     from overhead_lens.taxonomy.classifier import default_classifier

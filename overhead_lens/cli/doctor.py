@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def doctor(
     json_: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
 ) -> None:
-    """Say what is missing for each instrument and how to get it."""
+    """Show what each instrument still needs, and how to get it."""
     from overhead_lens.recorder.requirements import examine
     from overhead_lens.terminal.output import Format, show_rows
 

@@ -31,9 +31,9 @@ _NAMES = {
 
 def export(
     capture: Annotated[Path, typer.Argument(help="A capture directory.", autocompletion=complete_capture)],
-    to: Annotated[Format, typer.Option("--to", help="Format.")],
+    to: Annotated[Format, typer.Option("--to", help="Output format.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="File to write; by default one in the capture.")
+        Path | None, typer.Option("-o", "--output", help="File to write. Default: a file in the capture.")
     ] = None,
 ) -> None:
     """Write a capture for another viewer."""

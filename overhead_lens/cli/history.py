@@ -21,7 +21,7 @@ _PICTURES = (".svg", ".png", ".pdf")
 def history(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Directory with captures at any depth.")],
     picture: Annotated[
-        Path | None, typer.Option(help="Write a picture of every series: FILE.svg, .png or .pdf.")
+        Path | None, typer.Option(metavar="FILE", help="Write a picture of every series: FILE.svg, .png or .pdf.")
     ] = None,
     html: Html = None,
     json_: Annotated[bool, json_option("history")] = False,

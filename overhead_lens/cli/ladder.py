@@ -31,7 +31,7 @@ PICTURE = "waterfall.svg"
 def ladder(
     target: Target,
     inputs: Inputs = None,
-    mode: Annotated[str | None, typer.Option(help="torch.compile's mode for the compiled rungs.")] = None,
+    mode: Annotated[str | None, typer.Option(help="Mode of torch.compile for the compiled rungs.")] = None,
     device: Device = None,
     param: Param = None,
     quick: Quick = False,
@@ -41,7 +41,7 @@ def ladder(
     json_: Annotated[bool, json_option("ladder")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Time a call with one thing after another left out: guards, eval frame, allocation, wrapper."""
+    """Measure the cost of each layer of a compiled call by removing layers one by one."""
     from overhead_lens.machine.request import QUICK, STANDARD
     from overhead_lens.report.pictures.ladder import draw_ladder
     from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of

@@ -40,14 +40,15 @@ def open_(
         Path, typer.Argument(help="A capture directory or a trace file.", autocompletion=complete_capture_or_trace)
     ],
     ui: Annotated[
-        Ui, typer.Option(help="ui.perfetto.dev, or the one of overhead-lens[ui], which needs no internet.")
+        Ui,
+        typer.Option(help="public: ui.perfetto.dev; bundled: the UI of overhead-lens\\[ui], which needs no internet."),
     ] = Ui.public,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Start a browser, or only print the address.")
+        bool, typer.Option("--browser/--no-browser", help="Open the browser, or only print the address.")
     ] = True,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the browser.", min=1.0, max=1e6)] = 600.0,
 ) -> None:
-    """Show a trace in the Perfetto UI; it is handed over on this machine and leaves it for nowhere."""
+    """Show a capture or trace in the Perfetto UI. The data never leaves this machine."""
     from overhead_lens.export.viewer.server import serve
 
     with tempfile.TemporaryDirectory(prefix="overhead-lens-") as folder:

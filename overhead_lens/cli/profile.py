@@ -39,16 +39,18 @@ def profile(
         str | None,
         typer.Option(
             metavar="SHARE",
-            help="Add processes until the intervals of the wall and of the largest category are that narrow: 3%.",
+            help="Keep measuring until the 95 % intervals are within SHARE (e.g. 3%), with at most 25 processes.",
         ),
     ] = None,
     instructions: Annotated[
-        bool, typer.Option("--instructions", help="Count instructions too, with valgrind: the same number each run.")
+        bool,
+        typer.Option("--instructions", help="Also count instructions with valgrind; counts vary far less than times."),
     ] = False,
     cold: Annotated[
         str | None,
         typer.Option(
-            metavar="SIZE", help="Compare with calls before each of which so much memory is read, as 2MB: cold caches."
+            metavar="SIZE",
+            help="Also measure with cold caches: read SIZE (e.g. 64MB) of other memory before each call.",
         ),
     ] = None,
     output: Annotated[Path | None, directory_option("capture")] = None,

@@ -15,7 +15,7 @@ def report(
     capture: Annotated[
         Path,
         typer.Argument(
-            help="Directory of a capture, run, ranks of a job, watched process, advice, ladder, sweep or comparison.",
+            help="Directory of a capture, run, job, watched process, ladder, sweep, comparison or advice.",
             autocompletion=complete_capture,
         ),
     ],
@@ -23,7 +23,7 @@ def report(
     html: Html = None,
     json_: Annotated[bool, json_option("budget")] = False,
 ) -> None:
-    """Print what a stored directory holds: a call, a run, a watched process, advice, a ladder, a sweep or a comparison."""
+    """Print a stored capture, run, job, watched process, ladder, sweep, comparison or advice."""
     from overhead_lens.directories import load_directory
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show

@@ -29,15 +29,14 @@ def run(
     ] = "",
     output: Annotated[Path | None, directory_option("run")] = None,
     json_: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the budget there as JSON.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the budget to FILE as JSON.")
     ] = None,
     html: Html = None,
     rules: Rules = None,
 ) -> None:
     """Run a program as Python would and print where the time of its steps goes.
 
-    The report goes to stderr when the program has ended; with --output it goes into that directory instead. The exit code is the
-    program's.
+    The report goes to stderr at the end, with --output to that directory. The exit code is the program's.
     """
     from overhead_lens.machine.request import CAPTURES
     from overhead_lens.report.forms import to_json
@@ -71,7 +70,7 @@ def _checked_command(command: list[str]) -> list[str]:
     if not command or command == ["-m"]:
         raise UsageError("name a script, or a module with -m")
     if command[0].startswith("-") and command[0] != "-m":
-        raise UsageError(f"no option {command[0]} of run; what is meant for the program stands behind its name")
+        raise UsageError(f"unknown option {command[0]}; options for your program go after its name")
     return command
 
 

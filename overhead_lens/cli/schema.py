@@ -12,7 +12,7 @@ from overhead_lens.errors import UsageError
 
 
 def schema(
-    name: Annotated[str | None, typer.Argument(help="A document; without a name they are listed.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Document to print; without a name, all are listed.")] = None,
 ) -> None:
     """Print the JSON schema of a document, or list the documents."""
     from overhead_lens.documents.registry import SUMMARIES, json_schema

@@ -34,7 +34,7 @@ def sweep(
     targets: Annotated[
         list[str],
         typer.Argument(
-            help="A built-in scenario or a .py file, with :VARIANT; several of one scenario.",
+            help="A scenario (built-in name or .py file), or several of its variants (NAME:VARIANT).",
             autocompletion=complete_target,
         ),
     ],
@@ -47,8 +47,10 @@ def sweep(
             autocompletion=complete_parameter,
         ),
     ] = None,
-    all_variants: Annotated[bool, typer.Option("--all-variants", help="Every variant of the scenario.")] = False,
-    compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of the variants.")] = False,
+    all_variants: Annotated[
+        bool, typer.Option("--all-variants", help="Measure every variant of the scenario.")
+    ] = False,
+    compile_: Annotated[bool, typer.Option("--compile", help="Compile the variants with torch.compile.")] = False,
     mode: Mode = None,
     device: Device = None,
     quick: Quick = False,
@@ -100,7 +102,7 @@ def scenario_of(targets: list[str], *, all_variants: bool) -> tuple[Target, list
         if target.file is None:
             raise UsageError(f"{text} is a plain function, which has no size to sweep: write a scenario for it")
     if len({target.file for target in parsed}) > 1:
-        raise UsageError(f"a sweep is of one scenario, not of {' and '.join(targets)}")
+        raise UsageError(f"a sweep takes one scenario, not {' and '.join(targets)}")
     named = [target.name for target in parsed]
     if all_variants and any(named):
         raise UsageError(f"--all-variants and {targets[0]} disagree: leave the variant out, or the option")
@@ -115,7 +117,7 @@ def split(assigned: dict[str, str]) -> tuple[dict[str, str], dict[str, list[int]
     """
     swept = {name: _integers(name, text) for name, text in assigned.items() if "," in text}
     if not swept:
-        raise UsageError("nothing is swept: give two values or more of an integer parameter, -p n=100,1000,10000")
+        raise UsageError("nothing to sweep: give at least two values of an integer parameter, -p n=100,1000,10000")
     return {name: text for name, text in assigned.items() if name not in swept}, swept
 
 
@@ -125,5 +127,5 @@ def _integers(name: str, text: str) -> list[int]:
     except ValueError:
         raise UsageError(f"the values of {name} must be integers with commas between them, not {text!r}") from None
     if len(set(values)) < len(values):
-        raise UsageError(f"the values of {name} must differ from one another, not {text!r}")
+        raise UsageError(f"the values of {name} must be distinct, not {text!r}")
     return values

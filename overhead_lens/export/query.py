@@ -59,7 +59,7 @@ def run_query(sql: str, traces: Sequence[Analyzed]) -> Answer:
         connection.execute("set lock_configuration = true")
         result: Any = connection.execute(sql)
         if result is None:
-            raise UsageError("the query failed: it holds no statement")
+            raise UsageError("the query failed: it contains no statement")
         if result.description is None:
             return Answer((), ())
         columns = _distinct([column[0] for column in result.description])

@@ -152,7 +152,7 @@ def _check_state(pid: int, status: Mapping[str, str]) -> None:
             f"process {pid} has ended: it is a zombie that its parent, {status.get('PPid')}, has to collect"
         )
     if state == "T":
-        raise MeasurementError(f"process {pid} is stopped: let it go on (`kill -CONT {pid}`), then attach")
+        raise MeasurementError(f"process {pid} is stopped: resume it (`kill -CONT {pid}`), then attach")
 
 
 def _watcher(pid: int, tracer: int) -> str | None:

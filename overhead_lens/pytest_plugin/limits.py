@@ -44,7 +44,7 @@ def _limit(name: str, value: object) -> Limit | CountLimit:
     try:
         return parse_limit(f"{name}={str(value).removeprefix('+')}")
     except UsageError:
-        raise UsageError(f"@pytest.mark.overhead({name}={value!r}) is no limit; {_known()}") from None
+        raise UsageError(f"@pytest.mark.overhead({name}={value!r}) is not a limit; {_known()}") from None
 
 
 def _known() -> str:

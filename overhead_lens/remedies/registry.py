@@ -30,15 +30,17 @@ def defined_in(module: ModuleType, path: Path) -> Sequence[Remedy]:
         UsageError: It defines none, or something that is none.
     """
     if not isinstance(getattr(module, "REMEDIES", ()), Iterable):
-        raise UsageError(f"{path}: REMEDIES is no list of remedies (overhead_lens.remedies.remedy.Remedy)")
+        raise UsageError(f"{path}: REMEDIES is not a list of remedies (overhead_lens.remedies.remedy.Remedy)")
     found = list(_defined(module))
     if not found:
         raise UsageError(f"{path} defines no REMEDY or REMEDIES (overhead_lens.remedies.remedy.Remedy)")
     wrong = next((each for each in found if not isinstance(each, Remedy)), None)
     if wrong is not None:
-        raise UsageError(f"{path}: a {type(wrong).__name__} is no Remedy (overhead_lens.remedies.remedy)")
+        raise UsageError(f"{path}: a {type(wrong).__name__} is not a Remedy (overhead_lens.remedies.remedy)")
     if unnamed := [each.name for each in found if not isinstance(each.name, str) or not _NAME.fullmatch(each.name)]:
-        raise UsageError(f"{path}: {unnamed[0]!r} is no name of a remedy: letters, digits and _ . + -, but for base")
+        raise UsageError(
+            f"{path}: {unnamed[0]!r} is not a valid name of a remedy: use letters, digits and _ . + -, and not base"
+        )
     return found
 
 

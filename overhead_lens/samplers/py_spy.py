@@ -142,7 +142,7 @@ class PySpyRunning:
             # It was stopped while it held a thread, which would not run until it goes on.
             self._send(signal.SIGCONT)
             if time.monotonic() > deadline_s:
-                raise MeasurementError("py-spy never lets go of its target")
+                raise MeasurementError("py-spy does not release its target")
             time.sleep(_LOOK_S)
 
     def resume(self) -> None:
@@ -185,7 +185,7 @@ class PySpyRunning:
         except (OSError, ValueError) as error:
             raise MeasurementError(f"py-spy's stacks could not be read: {error}") from error
         if not sequences:
-            raise NoStackError("py-spy took no stack")
+            raise NoStackError("py-spy took no samples")
         return SamplerRun(sequences, int(counted[1]), int(counted[2]))
 
     @property

@@ -16,25 +16,30 @@ TIMEOUT_S = 300.0
 Target = Annotated[
     str,
     typer.Argument(
-        help="A built-in scenario or a .py file, with :VARIANT; a function, my.py:f or package.module:f.",
+        help="A scenario (built-in name or .py file, optionally with :VARIANT) or a function (my.py:f, package.module:f).",
         autocompletion=complete_target,
     ),
 ]
 Inputs = Annotated[
     str | None,
-    typer.Option(help="my.py:make, a function that returns the arguments of the target's function in a tuple."),
+    typer.Option(help="Function that returns the target's arguments as a tuple, e.g. my.py:make."),
 ]
 Device = Annotated[str | None, typer.Option(help="Shorthand for -p device=DEVICE.")]
 Param = Annotated[
     list[str] | None,
-    typer.Option("-p", "--param", help="NAME=VALUE, a parameter of the scenario.", autocompletion=complete_parameter),
+    typer.Option(
+        "-p", "--param", help="Set a parameter of the scenario: NAME=VALUE.", autocompletion=complete_parameter
+    ),
 ]
-Mode = Annotated[str | None, typer.Option(help="torch.compile's mode, with --compile.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Half the time, wider intervals.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
-Rules = Annotated[Path | None, typer.Option(help="Rules of your own (TOML), tried before the built-in ones.")]
+Mode = Annotated[str | None, typer.Option(help="Mode of torch.compile, with --compile.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Fewer processes: takes half as long, intervals are wider.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Rules = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Your own rules (TOML), tried before the built-in ones.")
+]
 Margin = Annotated[
-    float, typer.Option(help="Percent of the base's wall time that count as no difference.", min=0.0, max=100.0)
+    float,
+    typer.Option(help="Differences within this percentage of the base's wall time count as none.", min=0.0, max=100.0),
 ]
 
 
@@ -49,17 +54,18 @@ def _new_file(path: Path | None) -> Path | None:
 
 Html = Annotated[
     Path | None,
-    typer.Option("--html", metavar="FILE", help="Write it as a page to look at, too.", callback=_new_file),
+    typer.Option("--html", metavar="FILE", help="Also write an HTML report to FILE.", callback=_new_file),
 ]
-Markdown = Annotated[
-    Path | None, typer.Option("--markdown", metavar="FILE", help="Append it as a Markdown table to this file.")
+Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Append a Markdown table to FILE.")]
+Timeout = Annotated[
+    float,
+    typer.Option(help="Give up if a single measuring step takes longer than this many seconds.", min=1.0, max=1e6),
 ]
-Timeout = Annotated[float, typer.Option(help="Seconds that one step of one worker may take.", min=1.0, max=1e6)]
 
 
 def directory_option(what: str) -> OptionInfo:
     """``--output`` of a command that records ``what``."""
-    option: OptionInfo = typer.Option("-o", "--output", help=f"Directory of the {what}; new or empty.")
+    option: OptionInfo = typer.Option("-o", "--output", help=f"Directory for the {what}; must be new or empty.")
     return option
 
 
@@ -98,6 +104,6 @@ def compile_options(*, compile_: bool, mode: str | None) -> dict[str, Any] | Non
     """
     if not compile_:
         if mode is not None:
-            raise UsageError("--mode belongs to --compile")
+            raise UsageError("--mode needs --compile")
         return None
     return {} if mode is None else {"mode": mode}

@@ -82,7 +82,7 @@ class CallOptions:
 
 def call_options(
     inputs: Inputs = None,
-    compile_: Annotated[bool, typer.Option("--compile", help="Measure torch.compile of it.")] = False,
+    compile_: Annotated[bool, typer.Option("--compile", help="Compile the call with torch.compile.")] = False,
     mode: Mode = None,
     device: Device = None,
     param: Param = None,

@@ -9,7 +9,7 @@ _FIRST = {
     "attach PID": "a process that runs already",
     "analyze trace.json": "a trace that torch.profiler recorded",
     "compare A B": "two of them: which is slower, and why",
-    "doctor": "what can be measured on this machine",
+    "doctor": "what this machine can measure",
 }
 _PROGRAM = "overhead-lens"
 
@@ -25,7 +25,7 @@ def welcome(columns: int) -> str:
         "",
         *(beside if max(map(len, beside)) <= columns else below),
         "",
-        "--html FILE writes a page to look at.",
+        "--html FILE also writes an HTML report.",
         f"{_PROGRAM} --help lists all commands.",
     ]
     return "\n".join(lines)

@@ -89,7 +89,7 @@ def analyze_file(
     except MemoryError:
         return TraceFailure(path, f"{path} does not fit into memory")
     except Exception as error:
-        return TraceFailure(path, f"{path}: a defect of this program: {type(error).__name__}: {error}")
+        return TraceFailure(path, f"{path}: internal error (please report): {type(error).__name__}: {error}")
 
 
 def _options(paths: Sequence[Path], *, critical_path: bool) -> dict[str, bool]:

@@ -159,7 +159,7 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
         ValueError: Fewer than two.
     """
     if len(analyses) < _FEWEST:
-        raise ValueError("ranks are compared from two on")
+        raise ValueError("comparing ranks needs at least two")
     ordered = sorted(analyses, key=lambda analysis: (analysis.rank is None, analysis.rank or 0, analysis.path))
     matches = matched([analysis.collectives for analysis in ordered])
     transfers = _transfers(matches, len(ordered))

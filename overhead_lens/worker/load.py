@@ -107,7 +107,7 @@ def _function(target: Target, module: ModuleType) -> Callable[..., Any]:
         raise UsageError(f"{target.text} is of type {type(named).__name__}, which cannot be called")
     if inspect.iscoroutinefunction(named) or inspect.isasyncgenfunction(named) or inspect.isgeneratorfunction(named):
         raise UsageError(
-            f"{target.text} is a coroutine or generator function, whose call runs nothing: name one that runs it"
+            f"{target.text} is a coroutine or generator function, and calling it runs nothing: name a function that runs it"
         )
     function: Callable[..., Any] = named
     return function

@@ -136,12 +136,12 @@ def test_a_comparison_without_its_margin_is_damaged(tmp_path: Path, text: str) -
             "functions are compared in fresh processes: a lambda has no name that can be imported",
         ),
         (lambda: ol.compare(plain.total, "x"), "a function compares with a function, a capture with a capture"),
-        (lambda: ol.compare(1, 2), "an object of type int is no function, result or capture"),  # type: ignore[arg-type]
-        (lambda: ol.compare("a", "b", 1), "captures are compared as they are: leave the other arguments out"),
+        (lambda: ol.compare(1, 2), "an object of type int is not a function, result or capture"),  # type: ignore[arg-type]
+        (lambda: ol.compare("a", "b", 1), "captures are compared as they are: leave out the other arguments"),
         (lambda: ol.load("gone"), "no capture gone"),
         (
             lambda: ol.load(__file__),
-            f"{__file__} is a file, no directory of a capture: `analyze` reads traces",
+            f"{__file__} is a file, not a capture directory; `analyze` reads traces",
         ),
         (lambda: ol.analyze("gone.json"), "cannot read gone.json: No such file or directory"),
     ],

@@ -303,7 +303,7 @@ def test_a_kernel_that_no_rule_knows_is_said_where_the_trace_tells_how_many_oper
 
 
 def test_no_evidence_at_all() -> None:
-    with pytest.raises(MeasurementError, match="holds neither samples nor a trace"):
+    with pytest.raises(MeasurementError, match="has neither samples nor a trace"):
         budget([], clock(100))
 
 

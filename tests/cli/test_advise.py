@@ -149,9 +149,9 @@ def _is_stored(folder: Path, document: dict[str, Any]) -> None:
     [
         (["nothing_like_it"], "no scenario"),
         (["add1", "--remedies", "none.py"], "none.py"),
-        (["add1", "--mode", "default"], "--mode belongs to --compile"),
+        (["add1", "--mode", "default"], "--mode needs --compile"),
         (["folder"], "folder"),
-        (["folder", "--compile"], "folder is a capture, which says how it is called: leave the other options out"),
+        (["folder", "--compile"], "folder is a capture and already defines the call: leave out the other options"),
     ],
 )
 def test_wrong_usage(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -166,4 +166,4 @@ def test_a_wrong_file_of_remedies_is_a_line(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("REMEDY = 3")
     (tmp_path / "call.py").write_text(CALL)
     done = lens("advise", "call.py:work", "--inputs", "call.py:inputs", "--remedies", "mine.py", cwd=tmp_path)
-    assert (done.returncode, "a int is no Remedy" in error_line(done)) == (2, True)
+    assert (done.returncode, "a int is not a Remedy" in error_line(done)) == (2, True)

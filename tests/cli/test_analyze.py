@@ -157,8 +157,8 @@ def test_a_cut_file_is_analyzed_as_far_as_it_goes(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"hello", "holds no traceEvents"),
-        (gzip.compress(b"{}", mtime=0), "holds no traceEvents"),
+        (b"hello", "has no traceEvents"),
+        (gzip.compress(b"{}", mtime=0), "has no traceEvents"),
         (b"\x1f\x8bxx", "gzip"),
     ],
 )

@@ -22,7 +22,7 @@ from tests.recorder.effort import little_effort
         (["profile", "gone.py"], "no file gone.py"),
         (["profile", "add1", "-p", "size"], "-p takes NAME=VALUE, not 'size'"),
         (["profile", "add1", "-p", "size=1", "-p", "size=2"], "parameter size is given twice"),
-        (["profile", "add1", "--mode", "default"], "--mode belongs to --compile"),
+        (["profile", "add1", "--mode", "default"], "--mode needs --compile"),
         (["profile", "add1", "--device", "cpu", "-p", "device=cuda"], "--device cpu and -p device=cuda disagree"),
         (["profile", "add1", "--rules", "gone.toml"], "cannot read rules gone.toml: No such file or directory"),
         (["report", "gone"], "no capture gone"),
@@ -152,7 +152,7 @@ def test_captures_that_cannot_be_compared(tmp_path: Path) -> None:
     done = lens("diff", base, new, cwd=tmp_path)
     assert (
         error_line(done)
-        == "the captures differ in params: {'size': 10} against {'size': 2}: --force compares them all the same"
+        == "the captures differ in params: {'size': 10} against {'size': 2}: use --force to compare them anyway"
     )
     assert done.returncode == 2
     forced = lens("diff", base, new, "--force", "--json", cwd=tmp_path)

@@ -119,4 +119,4 @@ def test_a_gate_that_times_nothing_takes_no_limit_in_time(tmp_path: Path) -> Non
     draw_capture(tmp_path / "base")
     done = lens("check", "base", "--instructions", "--max", "total=3%", "--max", "instructions=1%", cwd=tmp_path)
     assert done.returncode == 2
-    assert error_line(done) == "--instructions times nothing: --max total needs a check without it"
+    assert error_line(done) == "--instructions measures no times: use --max total without it"

@@ -130,7 +130,7 @@ def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> No
         (["add1", "add1 -p"], "in 'add1 -p': Option '-p' requires an argument."),
         (["add1", "add1 --frob"], "in 'add1 --frob': No such option: --frob"),
         (["add1", "add1 'x"], 'in "add1 \'x": No closing quotation'),
-        (["add1", "add1 --mode default"], "--mode belongs to --compile"),
+        (["add1", "add1 --mode default"], "--mode needs --compile"),
         (["add1", "add1", "--python", "python3"], "--python takes old=... or new=..., not 'python3'"),
         (["add1", "add1", "--python", "old=a", "--python", "old=b"], "--python old=... is given twice"),
         (["add1", "add1", "--python", "old=/nonexistent/python"], "no interpreter /nonexistent/python"),
@@ -184,7 +184,7 @@ def test_diff_refuses_captures_of_different_machines(tmp_path: Path) -> None:
     new = draw_capture(tmp_path / "b", environment={"host": "b", "torch": "2.1"})
     done = lens("diff", base, new, cwd=tmp_path)
     assert error_line(done) == (
-        "the captures differ in host: 'a' against 'b'; torch: '2.0' against '2.1': --force compares them all the same"
+        "the captures differ in host: 'a' against 'b'; torch: '2.0' against '2.1': use --force to compare them anyway"
     )
     assert done.returncode == 2
 

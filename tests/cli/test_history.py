@@ -139,7 +139,7 @@ def test_everything_else_is_counted_with_a_reason(tmp_path: Path) -> None:
         "c001": "incomplete", "c002": "damaged", "c003": "damaged", "c004": "damaged", "c005": "foreign", "notes": "foreign"
     }  # fmt: skip
     assert found["c001"][1] == "it has no meta.json (was it interrupted?)"
-    assert found["c004"][1] == "meta.json: started is no time: 'soon'"
+    assert found["c004"][1] == "meta.json: started is not a time: 'soon'"
     assert found["c005"][1] == f"it has schema '{LADDER.schema}'"
     text = lens("history", tmp_path, cwd=tmp_path).stdout
     assert "Skipped: 3 damaged, 2 foreign, 1 incomplete" in text
@@ -173,7 +173,7 @@ def test_a_time_that_is_none(tmp_path: Path, started: str) -> None:
     draw(tmp_path, 0)
     draw(tmp_path, 1, started=started)
     (skipped,) = read(tmp_path)["skipped"]
-    assert skipped["reason"].startswith("meta.json: started is no time: ")
+    assert skipped["reason"].startswith("meta.json: started is not a time: ")
 
 
 @pytest.mark.parametrize("started", [10**400, None, []], ids=range(3))

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="run is for Linu
         (("gone.py", "--json", "made.json"), "no script gone.py"),
         (
             ("--bogus", "train.py"),
-            "no option --bogus of run; what is meant for the program stands behind its name",
+            "unknown option --bogus; options for your program go after its name",
         ),
         (("--step", "nonsense", "train.py"), "--step nonsense: write FILE:LINE or MODULE:FUNCTION"),
         (("--step", ":7", "train.py"), "--step :7: write FILE:LINE or MODULE:FUNCTION"),

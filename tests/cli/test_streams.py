@@ -79,7 +79,7 @@ def test_a_defect_is_not_a_regression(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
     assert error_line(done) == (
-        "a defect of this program: KeyError: 'x\\ny' (set OVERHEAD_LENS_TRACEBACK=1 and run again to see where)"
+        "internal error (please report): KeyError: 'x\\ny' (run again with OVERHEAD_LENS_TRACEBACK=1 for a traceback)"
     )
     assert done.returncode == 3
     shown = shell(f"OVERHEAD_LENS_TRACEBACK=1 {sys.executable} -c '{code.replace(chr(39), chr(34))}'", tmp_path)

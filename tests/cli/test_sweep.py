@@ -60,23 +60,23 @@ def write(folder: Path, work: str = WORK) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["add1"], "nothing is swept: give two values or more of an integer parameter, -p n=100,1000,10000"),
+        (["add1"], "nothing to sweep: give at least two values of an integer parameter, -p n=100,1000,10000"),
         (
             ["add1", "-p", "size=10"],
-            "nothing is swept: give two values or more of an integer parameter, -p n=100,1000,10000",
+            "nothing to sweep: give at least two values of an integer parameter, -p n=100,1000,10000",
         ),
         (["add1", "-p", "size=10,ten"], "the values of size must be integers with commas between them, not '10,ten'"),
         (["add1", "-p", "size=10,"], "the values of size must be integers with commas between them, not '10,'"),
         (["add1", "-p", "size=10,1.5"], "the values of size must be integers with commas between them, not '10,1.5'"),
-        (["add1", "-p", "size=10,20,10"], "the values of size must differ from one another, not '10,20,10'"),
+        (["add1", "-p", "size=10,20,10"], "the values of size must be distinct, not '10,20,10'"),
         (["add1", "-p", "size=1,2", "-p", "size=3,4"], "parameter size is given twice"),
         (["ad1", "-p", "size=1,2"], "no scenario 'ad1'; did you mean 'add1'? (`overhead-lens scenarios` lists them)"),
-        (["add1", "gelu", "-p", "size=1,2"], "a sweep is of one scenario, not of add1 and gelu"),
+        (["add1", "gelu", "-p", "size=1,2"], "a sweep takes one scenario, not add1 and gelu"),
         (
             ["add1:add1", "--all-variants", "-p", "size=1,2"],
             "--all-variants and add1:add1 disagree: leave the variant out, or the option",
         ),
-        (["add1", "-p", "size=1,2", "--mode", "default"], "--mode belongs to --compile"),
+        (["add1", "-p", "size=1,2", "--mode", "default"], "--mode needs --compile"),
         (["-p", "size=1,2"], "Missing argument 'targets'."),
     ],
 )
@@ -92,12 +92,12 @@ def test_seen_before_anything_starts(tmp_path: Path, arguments: list[str], messa
     [
         (["tiny.py", "-p", "sizee=1,2"], "scenario $[b]tiny has no parameter 'sizee'; did you mean 'size'?"),
         (["tiny.py:sum", "-p", "size=1,2"], "scenario $[b]tiny has no variant 'sum' (it has: total, by$_hand)"),
-        (["tiny.py", "-p", "share=1,2"], "parameter share cannot be swept: it is no integer"),
-        (["tiny.py", "-p", "dtype=1,2"], "parameter dtype cannot be swept: it is no integer"),
-        (["tiny.py", "-p", "exact=0,1"], "parameter exact cannot be swept: it is no integer"),
+        (["tiny.py", "-p", "share=1,2"], "parameter share cannot be swept: it is not an integer"),
+        (["tiny.py", "-p", "dtype=1,2"], "parameter dtype cannot be swept: it is not an integer"),
+        (["tiny.py", "-p", "exact=0,1"], "parameter exact cannot be swept: it is not an integer"),
         (
             ["tiny.py", "-p", "size=1,2", "-p", "width=1,2"],
-            "scenario $[b]tiny does not say what work size and width make: sweep one parameter alone",
+            "scenario $[b]tiny does not define the work of size and width together: sweep one parameter at a time",
         ),
     ],
 )

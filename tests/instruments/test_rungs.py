@@ -227,7 +227,7 @@ def test_arguments_that_are_written_and_modules_and_keyword_defaults() -> None:
     layer = torch.nn.Linear(12, 12)
     names = ("compiled", "direct_bytecode", *GENERATED)
     rungs = built(workload(forward, layer, X.expand(5, 12)), *names)
-    assert reasons(rungs) == {"kernel_ctypes": "extern_kernels.addmm is no C++ kernel in a shared library"}
+    assert reasons(rungs) == {"kernel_ctypes": "extern_kernels.addmm is not a C++ kernel in a shared library"}
     torch.testing.assert_close(output(rungs["direct_bytecode"]), forward(layer, X.expand(5, 12)))
     assert torch.equal(output(built(workload(keyword, X), "direct_bytecode")["direct_bytecode"]), X * 3)
 

@@ -72,7 +72,7 @@ def test_no_python_and_no_torch(proc: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "line", "code"),
     [
-        ({"State": "T (stopped)"}, "process 5 is stopped: let it go on (`kill -CONT 5`), then attach", 3),
+        ({"State": "T (stopped)"}, "process 5 is stopped: resume it (`kill -CONT 5`), then attach", 3),
         ({"State": "Z (zombie)"}, "process 5 has ended: it is a zombie that its parent, 1, has to collect", 2),
         ({"Tgid": "4"}, "5 is a thread of process 4: attach to 4", 2),
         ({"TracerPid": "77"}, "process 5 is watched already, by process 77 (gdb): wait until that has ended", 3),

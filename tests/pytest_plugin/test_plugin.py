@@ -264,10 +264,10 @@ def test_more_instructions_name_their_category(machine: Machine, run: Run) -> No
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ('guards="+3%"', "@pytest.mark.overhead(guards='+3%') is no limit; one is "),
-        ('total="3"', "@pytest.mark.overhead(total='3') is no limit; one is "),
-        ('total="-3%"', "@pytest.mark.overhead(total='-3%') is no limit; one is "),
-        ("total=3", "@pytest.mark.overhead(total=3) is no limit; one is "),
+        ('guards="+3%"', "@pytest.mark.overhead(guards='+3%') is not a limit; one is "),
+        ('total="3"', "@pytest.mark.overhead(total='3') is not a limit; one is "),
+        ('total="-3%"', "@pytest.mark.overhead(total='-3%') is not a limit; one is "),
+        ("total=3", "@pytest.mark.overhead(total=3) is not a limit; one is "),
         ('"+3%"', "@pytest.mark.overhead takes limits by name, not '+3%'; one is "),
     ],
 )

@@ -450,7 +450,7 @@ def test_a_document_may_lack_its_brace(tmp_path: Path, block_bytes: int) -> None
 def test_what_is_surely_no_document_is_not_searched_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "_CERTAIN_BYTES", 100)
     path = written(tmp_path, "x" * 1_000 + document(ENTRIES))
-    with pytest.raises(UsageError, match="holds no traceEvents"):
+    with pytest.raises(UsageError, match="has no traceEvents"):
         scanned(path, 64)
 
 

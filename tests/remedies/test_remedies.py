@@ -435,9 +435,12 @@ def test_a_users_file(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("x = 1", "defines no REMEDY or REMEDIES"),
-        ("REMEDY = 'no'", "a str is no Remedy"),
-        ("REMEDIES = 5", "REMEDIES is no list of remedies"),
-        *((NAMED.format(name), "is no name of a remedy") for name in ("../elsewhere", "", None, "two words", "base")),
+        ("REMEDY = 'no'", "a str is not a Remedy"),
+        ("REMEDIES = 5", "REMEDIES is not a list of remedies"),
+        *(
+            (NAMED.format(name), "is not a valid name of a remedy")
+            for name in ("../elsewhere", "", None, "two words", "base")
+        ),
         ("def (", "invalid syntax"),
         ("import nothing_of_that_name", "nothing_of_that_name"),
         (

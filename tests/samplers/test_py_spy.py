@@ -118,7 +118,7 @@ def test_what_is_asked_and_what_comes_back(tmp_path: Path, monkeypatch: pytest.M
         ('echo "Permission Denied" >&2; exit 1', NO_PERMISSION),
         ('echo "Error: gone"; exit 1', "py-spy failed: Error: gone"),
         ('echo partial > "$last"; echo "Error: torn"; exit 1', "py-spy failed: Error: torn"),
-        ('cp "$nothing" "$last"; echo "Samples: 0 Errors: 3"', "py-spy took no stack"),
+        ('cp "$nothing" "$last"; echo "Samples: 0 Errors: 3"', "py-spy took no samples"),
         (
             ': > "$last"; echo "Samples: 3 Errors: 0"',
             "py-spy's stacks could not be read: not a speedscope file: Input data was truncated",
@@ -136,7 +136,7 @@ def test_a_refusal_is_one_line_and_leaves_nothing(
     monkeypatch.setattr(py_spy, "_SLOWEST_SAMPLE_S", 0.0)
     with pytest.raises(MeasurementError) as caught:
         sample(123, 10, folder, "clock-0")
-    assert (str(caught.value), isinstance(caught.value, NoStackError)) == (line, line == "py-spy took no stack")
+    assert (str(caught.value), isinstance(caught.value, NoStackError)) == (line, line == "py-spy took no samples")
     assert list(folder.iterdir()) == []
 
 
@@ -241,7 +241,7 @@ def test_it_rests_and_goes_on(looping: Running, monkeypatch: pytest.MonkeyPatch)
 def test_one_that_never_lets_go_is_an_error_and_goes_on(looping: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(py_spy, "_is_held", lambda pid: True)
     monkeypatch.setattr(py_spy, "_PAUSE_S", 0.0)
-    with pytest.raises(MeasurementError, match=r"^py-spy never lets go of its target$"):
+    with pytest.raises(MeasurementError, match=r"^py-spy does not release its target$"):
         looping.pause()
     assert not is_stopped(looping)
 

@@ -378,10 +378,10 @@ def test_processes_that_cannot_be_watched(tmp_path: Path) -> None:
         os.kill(pid, signal.SIGSTOP)
         while "T (stopped)" not in Path(f"/proc/{pid}/status").read_text():
             time.sleep(0.01)
-        assert refused(pid) == (f"process {pid} is stopped: let it go on (`kill -CONT {pid}`), then attach", 3)
+        assert refused(pid) == (f"process {pid} is stopped: resume it (`kill -CONT {pid}`), then attach", 3)
         assert "T (stopped)" in Path(f"/proc/{pid}/status").read_text()
     with subprocess.Popen(["sleep", "60"]) as sleeping:
-        assert refused(sleeping.pid) == (f"process {sleeping.pid} (sleep 60) is no Python process", 2)
+        assert refused(sleeping.pid) == (f"process {sleeping.pid} (sleep 60) is not a Python process", 2)
         sleeping.kill()
         while "Z (zombie)" not in Path(f"/proc/{sleeping.pid}/status").read_text():
             time.sleep(0.01)
@@ -469,9 +469,9 @@ def test_a_watch_from_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_a_terminal_is_needed_for(tmp_path: Path) -> None:
     done = lens_apart("attach", 1, "--top", cwd=tmp_path)
-    assert error_line(done) == "--top draws on a terminal: run it on one, or leave --top out"
+    assert error_line(done) == "--top needs a terminal: run it in one, or leave out --top"
     done = lens("attach", 1, "--top", "--json", cwd=tmp_path)
-    assert error_line(done) == "--top keeps nothing: leave --json and --output out"
+    assert error_line(done) == "--top stores nothing: leave out --json and --output"
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
 
 
@@ -489,13 +489,13 @@ def test_what_a_terminal_is_needed_for(tmp_path: Path) -> None:
         (
             "Error: Failed to find python version from target process",
             False,
-            "process {pid} ({command}) is no Python process",
+            "process {pid} ({command}) is not a Python process",
             2,
         ),
         (
             "Sampling process\nSamples: 0 Errors: 0",
             True,
-            "no stack was taken: symbols are read first, so watch it for longer (--duration)",
+            "no sample was taken: py-spy reads symbols first, so watch for longer (--duration)",
             3,
         ),
         ("Error: Something else", True, "py-spy failed: Error: Something else", 3),

@@ -114,4 +114,4 @@ def test_advise_on_a_run(tmp_path: Path) -> None:
     assert document["median_ns"] == 1_000_000
     assert [(row["figure"], row["ns"]) for row in document["missed"]] == [("slow steps", 200_000)]
     refused = lens("advise", tmp_path / "run", "--compile", cwd=tmp_path)
-    assert error_line(refused).endswith("leave the other options out")
+    assert error_line(refused).endswith("leave out the other options")

@@ -65,7 +65,7 @@ def test_other_steps_and_machines_are_told() -> None:
 
 def test_a_run_without_steps_compares_with_its_like() -> None:
     whole = run_budget(run_of(turns=(TURN,)), CLASSIFIER)
-    with pytest.raises(UsageError, match="one run has steps and the other none"):
+    with pytest.raises(UsageError, match="only one of the runs has steps"):
         compare_runs(budget(10_000), whole, 0.01)
     assert compare_runs(whole, whole, 0.01).per == "run"
 

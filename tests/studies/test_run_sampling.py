@@ -338,14 +338,14 @@ def test_one_that_does_not_begin_is_none_and_the_program_is_told(drawn: Drawn, t
 
 @pytest.mark.parametrize("at", ["pause", "resume"])
 def test_one_that_fails_in_a_turn_keeps_what_it_has(drawn: Drawn, sampler: RunSampler, at: str) -> None:
-    drawn.fails = {at: MeasurementError("py-spy never lets go of its target")}
+    drawn.fails = {at: MeasurementError("py-spy does not release its target")}
     drawn.wants(1)
     sampler.attend()
     drawn.wants(2)
     sampler.attend()
     assert drawn.area.read(Word.REFUSED) == 1
     assert drawn.answered == (1 if at == "pause" else 0)
-    assert (sampler.reason, len(sampler.sampled)) == ("py-spy never lets go of its target", 1)
+    assert (sampler.reason, len(sampler.sampled)) == ("py-spy does not release its target", 1)
     assert drawn.said()[-4:] == ENDED
     assert drawn.area.read(Word.PLACED) == 0
 
@@ -381,7 +381,7 @@ def test_the_programs_end_is_no_reason(drawn: Drawn, sampler: RunSampler, word: 
 
 
 def test_stopped_before_its_first_stack_it_gives_none_and_no_reason(drawn: Drawn, sampler: RunSampler) -> None:
-    drawn.fails = {"finish": NoStackError("py-spy took no stack")}
+    drawn.fails = {"finish": NoStackError("py-spy took no samples")}
     drawn.area.write(Word.ENOUGH, 1)
     sampler.attend()
     assert (drawn.said(), sampler.sampled, sampler.reason) == (ENDED, [], "")

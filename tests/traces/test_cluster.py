@@ -119,7 +119,7 @@ def test_any_defect_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(cluster, "read_recording", broken)
     (result,) = analyze_here([tmp_path / "a.json"])
     assert isinstance(result, TraceFailure)
-    assert result.error.endswith("a defect of this program: ZeroDivisionError: oh")
+    assert result.error.endswith("internal error (please report): ZeroDivisionError: oh")
 
 
 def test_a_scheduler_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,5 +84,5 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "MB", "-1MB", "1TB", "2GB", "10", "1e6", "1MB;"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(UsageError, match="is no size between 1kB and 1GB, as 512kB, 2MB or 1MiB"):
+    with pytest.raises(UsageError, match="give 1kB to 1GB, e.g. 512kB, 2MB, 1MiB"):
         parse_bytes(text)

@@ -156,7 +156,7 @@ def by_ctypes(kernels: Sequence[KernelCall]) -> Callable[[], object]:
     for at, kernel in enumerate(kernels):
         library = getattr(getattr(kernel.function, "__self__", None), "__file__", None)
         if library is None or not Path(library).exists():
-            raise MeasurementError(f"{kernel.name} is no C++ kernel in a shared library")
+            raise MeasurementError(f"{kernel.name} is not a C++ kernel in a shared library")
         names[f"k{at}"] = ctypes.CDLL(library).kernel
         arguments = []
         for place, value in enumerate(kernel.args):

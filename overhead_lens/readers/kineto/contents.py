@@ -37,7 +37,7 @@ def read_contents(path: Path) -> Contents:
         limit_bytes = SMALL_BYTES if is_scanner_kept() else UNCOMPILED_BYTES
         head, size = _head(source, limit_bytes)
         if size == 0:
-            raise UsageError(f"{path} is empty" if not source.broken else f"{path} is no gzip file that can be read")
+            raise UsageError(f"{path} is empty" if not source.broken else f"{path} is not a readable gzip file")
         whole = size < limit_bytes and not source.broken
         contents = decoded(path, memoryview(b"".join(block.data for block in head))) if whole else None
         return contents if contents is not None else scan(source, head, path)

@@ -176,7 +176,7 @@ class _Scan:
                 self._counters[[layout.ENTRIES, layout.DAMAGED]] += 1
                 self._counters[layout.LOST], self._counters[layout.COMMA] = 1, 0
         if not begun:
-            raise UsageError(f"{self._path} is no trace of torch.profiler: it holds no traceEvents")
+            raise UsageError(f"{self._path} is not a torch.profiler trace: it has no traceEvents")
         return self._result(raw_bytes, cut_off=source.broken or not self._at_end)
 
     def _find_events(self, block: _Block, *, final: bool) -> int:
@@ -191,7 +191,7 @@ class _Scan:
             return block.start + match.end()
         is_object = block.size < _CERTAIN_BYTES or _OBJECT.match(text) is not None
         if final or block.size > _MOST_BESIDE_BYTES or not is_object:
-            raise UsageError(f"{self._path} is no trace of torch.profiler: it holds no traceEvents")
+            raise UsageError(f"{self._path} is not a torch.profiler trace: it has no traceEvents")
         return -1
 
     def _scan(self, block: _Block, at: int, *, final: bool) -> int:

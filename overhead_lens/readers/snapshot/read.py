@@ -129,15 +129,13 @@ def _run(mapped: mmap.mmap, path: Path) -> _Tables:
     tables.close()
     if status == machine.REFUSED:
         raise UsageError(
-            f"{path} is a pickle that wants to import or call something: a memory snapshot is plain data, so it is refused"
+            f"{path} is refused: its pickle imports or calls code, and a memory snapshot contains only plain data"
         )
     if status != machine.DONE:
         at = int(tables.state[machine.POSITION])
-        raise UsageError(
-            f"{path} is no memory snapshot that can be read: its pickle is damaged or cut off at byte {at:,}"
-        )
+        raise UsageError(f"{path} is not a readable memory snapshot: its pickle is damaged or cut off at byte {at:,}")
     if tables.state[machine.TRACES] < 0:
-        raise UsageError(f"{path} is no memory snapshot of torch.cuda.memory: it has no device_traces")
+        raise UsageError(f"{path} is not a memory snapshot of torch.cuda.memory: it has no device_traces")
     return tables
 
 

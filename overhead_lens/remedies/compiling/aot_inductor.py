@@ -18,7 +18,7 @@ def _apply(call: Call) -> Call:
     if compile_and_package is None:
         raise NotApplicableError("this torch has no torch._inductor.aoti_compile_and_package")
     if call.keywords or not all(isinstance(value, torch.Tensor) for value in call.args):
-        raise NotApplicableError("an argument is no tensor, or is passed by name")
+        raise NotApplicableError("an argument is not a tensor, or is passed by name")
     file = call.folder / _FILE
     if not file.exists():
         module = call.function if isinstance(call.function, torch.nn.Module) else _Module.of(call.function)

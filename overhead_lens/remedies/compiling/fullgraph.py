@@ -7,7 +7,7 @@ from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
 
 def _apply(call: Call) -> Call:
     if call.check_compiled().get("fullgraph"):
-        raise NotApplicableError("it is compiled so")
+        raise NotApplicableError("it is already compiled with fullgraph=True")
     return call.compiled(fullgraph=True)
 
 

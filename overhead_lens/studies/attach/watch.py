@@ -151,13 +151,13 @@ def _explained(process: OtherProcess) -> Iterator[None]:
             raise MeasurementError(f"process {pid} ended before it could be watched") from error
         if isinstance(error, NoStackError):
             raise NoStackError(
-                "no stack was taken: symbols are read first, so watch it for longer (--duration)"
+                "no sample was taken: py-spy reads symbols first, so watch for longer (--duration)"
             ) from error
         examine(pid)
         if isinstance(error, NotPermittedError):
             raise NotPermittedError(f"no permission to watch process {pid}: {permission_remedy(pid)}") from error
         if isinstance(error, NoInterpreterError) and not looks_like_python(pid):
-            raise UsageError(f"process {pid} ({process.command}) is no Python process") from error
+            raise UsageError(f"process {pid} ({process.command}) is not a Python process") from error
         if isinstance(error, NoInterpreterError):
             reason = "one that is static, stripped or not CPython cannot be watched"
             raise NoInterpreterError(f"the interpreter of process {pid} is not known to py-spy: {reason}") from error

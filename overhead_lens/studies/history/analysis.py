@@ -292,7 +292,7 @@ def _time(text: Any) -> datetime:
         time = datetime.fromisoformat(text.replace("Z", "+00:00"))
         return (time if time.tzinfo else time.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
     except (AttributeError, ValueError, OverflowError):
-        raise NotDatedError(f"meta.json: started is no time: {text!r}") from None
+        raise NotDatedError(f"meta.json: started is not a time: {text!r}") from None
 
 
 def _finite(value: Any) -> Any:

@@ -69,7 +69,7 @@ def compare_runs(base: RunBudget, new: RunBudget, margin_share: float) -> RunDel
         UsageError: One has steps and the other none.
     """
     if base.per != new.per:
-        raise UsageError("one run has steps and the other none: run the other with --step, or longer")
+        raise UsageError("cannot compare: only one of the runs has steps; rerun the other for longer, or with --step")
     wall = _shift(base.wall, new.wall)
     margin_ns = margin_share * base.wall.ns
     verdict = wall_verdict(wall, margin_ns)

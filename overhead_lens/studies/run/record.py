@@ -183,7 +183,7 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
     if "untraced" in notes:
         warnings.append(f"no steps were traced: {notes['untraced']}")
     if "defect" in notes:
-        warnings.append(f"watching ended early, by a defect of this program: {notes['defect']}")
+        warnings.append(f"watching ended early because of an internal error: {notes['defect']}")
     return warnings
 
 

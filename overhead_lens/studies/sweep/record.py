@@ -154,5 +154,5 @@ def sizes_of(swept: Mapping[str, Sequence[int]], loaded: Loaded) -> Against:
         if loaded.work_known and min(sizes) > 0 and len(set(sizes)) > 1:
             return Against(name, sizes)
     raise UsageError(
-        f"scenario {loaded.scenario} does not say what work {' and '.join(swept)} make: sweep one parameter alone"
+        f"scenario {loaded.scenario} does not define the work of {' and '.join(swept)} together: sweep one parameter at a time"
     )

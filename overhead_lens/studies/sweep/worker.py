@@ -104,7 +104,7 @@ def _check_integers(params: Any, swept: Sequence[str]) -> None:
     for name in swept:
         value = getattr(params, name)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise UsageError(f"parameter {name} cannot be swept: it is no integer")
+            raise UsageError(f"parameter {name} cannot be swept: it is not an integer")
 
 
 @operation

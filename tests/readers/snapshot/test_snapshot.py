@@ -113,7 +113,7 @@ def test_a_pickle_that_wants_more_than_plain_data_is_refused(
 ) -> None:
     path = pickled(tmp_path, value, protocol)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=r"snapshot.pickle is a pickle that wants to import or call something"):
+    with pytest.raises(UsageError, match=r"snapshot.pickle is refused: its pickle imports or calls code"):
         read_recording(path)
     assert list(tmp_path.iterdir()) == [path]
 
