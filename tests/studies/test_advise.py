@@ -291,6 +291,7 @@ def dying(name: str, answers: int) -> Any:
         if next(blocks, None) is None:
             raise MeasurementError(f"{name} died")
         row = {"block": 0, "calls": 1, "wall_ns": 1_000, "collected_ns": 0, "reference_ns": 600, "minor_faults": 0}
+        row |= {"delayed_ns": 300}
         return SimpleNamespace(use_threads=False, rows=[row], reasons={})
 
     return SimpleNamespace(name=name, ask=ask)
@@ -300,6 +301,7 @@ def test_what_dies_while_it_is_timed_is_given_up_and_the_others_go_on(tmp_path: 
     recording = recording_in(tmp_path)
     recording._time_round(1_000, {BASE: dying(BASE, 99), "one": dying("one", 2), "other": dying("other", 99)})
     assert Counter(row["rung"] for row in recording.rows) == {BASE: 15, "one": 2, "other": 15}
+    assert {row["wall_ns"] for row in recording.rows} == {700}
     assert recording.trials == {"one": Trial("failed", "one died")}
     with pytest.raises(MeasurementError, match="base died"):
         recording._time_round(1_001, {BASE: dying(BASE, 3), "other": dying("other", 99)})
