@@ -532,12 +532,12 @@ def test_a_command_that_fails_ends_the_build(monkeypatch: pytest.MonkeyPatch) ->
 DIFF = """
 | argument or option | what it does |
 | --- | --- |
-| `base <path>` | Capture, or exported trace, to compare with.  [required] |
-| `new <path>` | Capture, or trace, that may be slower.  [required] |
-| `--force` | Compare captures of different machines, versions or sizes. |
-| `--margin <float range>` | Percent of the base's wall time that count as no difference.  [default: 1.0; 0.0<=x<=100.0] |
-| `--rules <path>` | Rules of your own (TOML), tried before the built-in ones. |
-| `--html FILE` | Write it as a page to look at, too. |
+| `base <path>` | Capture or exported trace to compare with.  [required] |
+| `new <path>` | Capture or trace that may be slower.  [required] |
+| `--force` | Compare even if machine, versions or sizes differ. |
+| `--margin <float range>` | Differences within this percentage of the base's wall time count as none.  [default: 1.0; 0.0<=x<=100.0] |
+| `--rules FILE` | Your own rules (TOML), tried before the built-in ones. |
+| `--html FILE` | Also write an HTML report to FILE. |
 | `--json` | Print the difference as JSON and nothing else. |
 """
 

@@ -39,7 +39,7 @@ def test_cold_calls_are_slower_which_is_no_failure(tmp_path: Path) -> None:
             ["--cold", "2MB", "--instructions"],
             "--cold measures two sides in turns: leave --until and --instructions out",
         ),
-        (["--cold", "much"], "'much' is no size between 1kB and 1GB, as 512kB, 2MB or 1MiB"),
+        (["--cold", "much"], "invalid size 'much': give 1kB to 1GB, e.g. 512kB, 2MB, 1MiB"),
     ],
 )
 def test_what_does_not_go_with_it(tmp_path: Path, options: list[str], message: str) -> None:

@@ -53,7 +53,7 @@ def test_a_stored_capture_shows_its_instructions(tmp_path: Path) -> None:
     assert (document["instructions"]["count"], found) == (100, {"python": 60, "dispatcher": 40})
     assert not any("instruction" in warning for warning in document["warnings"])
     text = lens("report", stored, cwd=tmp_path).stdout
-    table = text[text.index("instructions per call (callgrind, 10 calls, one thread)") :].splitlines()[1:5]
+    table = text[text.index("Instructions per call (callgrind, 10 calls, one thread)") :].splitlines()[1:5]
     assert [line.split()[:3] for line in table[1:]] == [
         ["python", "60", "60.0%"],
         ["dispatcher", "40", "40.0%"],
@@ -122,10 +122,10 @@ def test_a_difference_of_captures_shows_that_of_their_instructions(tmp_path: Pat
     assert {each["category"]: each["delta_count"] for each in delta["host"] if each["delta_count"]} == {"python": 5}
     assert delta["host"][0]["moved"] == [{"name": "_PyEval_EvalFrameDefault (libpython3.11.so.1.0)", "delta_count": 5}]
     text = lens("diff", base, new, cwd=tmp_path).stdout
-    table = text[text.index("instructions per call (callgrind)") :].splitlines()
-    assert table[2].split()[:5] == ["python", "60", "65", "+5", "+5.00%"]
-    assert table[4].split() == ["sum", "100", "105", "+5", "+5.00%"]
-    assert table[5] == "+5 instructions per call (+5.00%): python +5"
+    table = text[text.index("Instructions per call (callgrind)") :].splitlines()
+    assert table[1] == "+5 instructions per call (+5.00%): python +5."
+    assert table[3].split()[:5] == ["python", "60", "65", "+5", "+5.00%"]
+    assert table[5].split() == ["sum", "100", "105", "+5", "+5.00%"]
 
 
 def test_one_side_without_counts_has_no_difference_in_them(tmp_path: Path) -> None:

@@ -46,10 +46,10 @@ def folder_with_everything(folder: Path) -> None:
     ("words", "message"),
     [
         (["analyze", "empty"], "empty holds no traces (*.json, *.json.gz)"),
-        (["analyze", "one.json"], "one.json is no trace of torch.profiler: it holds no traceEvents"),
+        (["analyze", "one.json"], "one.json is not a torch.profiler trace: it has no traceEvents"),
         (["analyze", "--query", " ", "sound.json"], f"--query needs SQL, for example: {SQL}"),
-        (["analyze", "--query", ";", "sound.json"], "the query failed: it holds no statement"),
-        (["analyze", "cut.pickle"], "cut.pickle is no memory snapshot that can be read: its pickle is damaged or cut off at byte 4"),
+        (["analyze", "--query", ";", "sound.json"], "the query failed: it contains no statement"),
+        (["analyze", "cut.pickle"], "cut.pickle is not a readable memory snapshot: its pickle is damaged or cut off at byte 4"),
         (["analyze", "nothing.pickle"], "nothing.pickle is empty"),
         (["baseline", "update", "other", "tiny.py"], "{}/other.new is in the way: another update runs, or one was ended; move it away"),
         (["check", "base", "--max", "instructions.guards=3%"], f"--max 'instructions.guards=3%' names no category of instructions; names: {HOST}"),
@@ -78,7 +78,7 @@ def test_no_trace_of_several_could_be_read(tmp_path: Path) -> None:
     folder_with_everything(tmp_path)
     done = lens("analyze", "one.json", "two.json", cwd=tmp_path)
     assert (done.stderr, done.returncode) == ("overhead-lens: none of the 2 traces could be read\n", EXIT_USAGE)
-    assert done.stdout.count("it holds no traceEvents") == 2
+    assert done.stdout.count("it has no traceEvents") == 2
 
 
 DEVICE = TINY.replace("size: int = 50", 'size: int = 50\n    device: str = "cpu"')

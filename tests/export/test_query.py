@@ -18,7 +18,7 @@ def asked(sql: str) -> Answer:
 
 @pytest.mark.parametrize("sql", [";", "-- nothing but a comment"])
 def test_no_statement(sql: str) -> None:
-    with pytest.raises(UsageError, match="holds no statement"):
+    with pytest.raises(UsageError, match="contains no statement"):
         asked(sql)
 
 

@@ -180,7 +180,7 @@ def test_several_graphs_are_chained_by_their_kernels(two: Any) -> None:
 
 
 def test_ctypes_takes_c_kernels_only(one: Any) -> None:
-    with pytest.raises(MeasurementError, match=r"^extern_kernels\.mm is no C\+\+ kernel in a shared library$"):
+    with pytest.raises(MeasurementError, match=r"^extern_kernels\.mm is not a C\+\+ kernel in a shared library$"):
         generated.by_ctypes(generated.kernel_calls(one[0]))
 
 

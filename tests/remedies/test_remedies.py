@@ -353,14 +353,14 @@ ON_CPU, ON_CUDA, COMPILED = {"device": "cpu"}, {"device": "cuda"}, {"compile_opt
 @pytest.mark.parametrize(
     ("name", "args", "fields", "reason"),
     [
-        ("aot_inductor", (1,), {}, "an argument is no tensor, or is passed by name"),
-        ("aot_inductor", (X,), {"keywords": ("x",)}, "an argument is no tensor, or is passed by name"),
+        ("aot_inductor", (1,), {}, "an argument is not a tensor, or is passed by name"),
+        ("aot_inductor", (X,), {"keywords": ("x",)}, "an argument is not a tensor, or is passed by name"),
         ("compile", (X,), COMPILED, "the call is compiled"),
         ("dynamic_off", (X,), {"compile_options": {"dynamic": False}}, "it is compiled with dynamic=False"),
         ("dynamic_on", (X,), {"compile_options": {"dynamic": True}}, "it is compiled with dynamic=True"),
         ("dynamic_on", (X,), {}, "the call is not compiled"),
         ("freezing", (X,), COMPILED, "the call has no module whose weights could be frozen"),
-        ("fullgraph", (X,), {"compile_options": {"fullgraph": True}}, "it is compiled so"),
+        ("fullgraph", (X,), {"compile_options": {"fullgraph": True}}, "it is already compiled with fullgraph=True"),
         ("reduce_overhead", (X,), ON_CPU, "CUDA graphs need a CUDA device"),
         ("channels_last", (X,), {}, "no argument is a tensor of four dimensions"),
         ("flush_denormal", (X,), ON_CUDA, "the call runs on a device"),
