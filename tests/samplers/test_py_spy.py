@@ -70,6 +70,10 @@ def test_what_it_does_after_its_stacks_are_written_is_not_waited_for(
         ("Error: Operation not permitted (os error 1)\n", NO_PERMISSION),
         ("This program requires root on OSX.\n", NO_PERMISSION),
         (
+            "Collecting stack traces from native extensions (`--native`) is not supported on your platform.\n",
+            "py-spy has no native frames on this system",
+        ),
+        (
             "Error: No such file or directory (os error 2)\n",
             "py-spy failed: Error: No such file or directory (os error 2)",
         ),
