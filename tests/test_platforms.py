@@ -98,7 +98,7 @@ READING: list[tuple[object, ...]] = [
 REFUSING: dict[tuple[object, ...], str] = {
     ("profile", "add1"): "profile measures on Linux and macOS only; captures made there can be read here",
     ("run", "program.py"): "run measures on Linux and macOS only; runs made there can be read here",
-    ("attach", "1"): "attach watches processes on Linux and macOS only; captures made there can be read here",
+    ("attach", "1"): "attach watches processes on Linux only; captures made there can be read here",
     ("ladder", "add1"): "ladder measures on Linux and macOS only; ladders made there can be read here",
     ("sweep", "add1"): "sweep measures on Linux and macOS only; sweeps made there can be read here",
     (
