@@ -20,15 +20,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from scripts.results import ROOT, Cell, Claim, Column, Origin, print_heading, print_row, write_result
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 CLAIM = Claim(
     claim="matrix",
@@ -43,13 +39,16 @@ CLAIM = Claim(
         *map(Column, ("Python", "torch", "tests passed", "failed", "skipped")),
         *map(Column, ("`profile`", "`profile --compile`", "`run`", "`attach`")),
         Column("unattributed", "share"),
-        Column("warnings"),
+        Column("what it lacks"),
     ),
     about=("overhead_lens", "constraints.txt", "pyproject.toml"),
 )
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 TORCHES = ("2.6", "2.9", "2.13", "newest")
+
+tomllib = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 # Other releases of torch than the pinned one want other releases of these.
 _WITH_TORCH = ("torch", "sympy")
@@ -121,14 +120,19 @@ class Environment:
         pins = self.place / "constraints.txt"
         pins.write_text("\n".join(self.constraints()), encoding="utf-8")
         torch = f"torch=={self.torch}.*" if self.torch[0].isdigit() else "torch"
-        self.ran("install", "-m", "pip", "install", "--constraint", pins, torch, "--editable", f"{ROOT}[dev]")
+        wanted = [torch, "--editable", f"{ROOT}[cluster,docs,ui]", *self.tools()]
+        self.ran("install", "-m", "pip", "install", "--constraint", pins, *wanted)
+
+    def tools(self) -> list[str]:
+        """What the tests need; import-linter wants a newer Rich than the lowest."""
+        own = ("overhead-lens", "import-linter" if self.torch == "lowest" else "overhead-lens")
+        return [each for each in _PROJECT["optional-dependencies"]["dev"] if not each.startswith(own)]
 
     def constraints(self) -> list[str]:
         """Which releases of the other packages it has."""
         if self.torch == "lowest":
-            project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-            extras = project["optional-dependencies"]
-            return [each.replace(">=", "==") for each in (*project["dependencies"], *extras["cluster"], *extras["ui"])]
+            extras = _PROJECT["optional-dependencies"]
+            return [each.replace(">=", "==") for each in (*_PROJECT["dependencies"], *extras["cluster"], *extras["ui"])]
         pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
         pinned = any(pin.startswith(f"torch=={self.torch}.") for pin in pins)
         return [pin for pin in pins if pinned or pin.partition("==")[0] not in _WITH_TORCH]
@@ -143,8 +147,8 @@ class Environment:
 
     def documents(self) -> Iterator[dict[str, Any] | str]:
         """What each command says as JSON, or why it says nothing."""
-        for name, options in (("profile", ()), ("compile", ("--compile",))):
-            words = ("profile", "add1", *options, "--quick", "--quiet", "--json", "--output", self.fresh(name))
+        for name, target in (("profile", ["add1"]), ("compile", ["add1", "--compile"])):
+            words = ("profile", *target, "--quick", "--quiet", "--json", "--output", self.fresh(name))
             yield self.document(name, "-m", "overhead_lens", *words)
         program = (ROOT / "tests" / "programs" / "mlp_adamw.py", "--steps", _STEPS)
         written = self.fresh("run.json")
@@ -160,10 +164,9 @@ class Environment:
         """The JSON that a command prints or writes, or why it does not."""
         try:
             text = self.ran(name, *words)
-            document: dict[str, Any] = json.loads(written.read_bytes() if written else text)
+            return dict(json.loads(written.read_bytes() if written else text))
         except (FailedError, OSError, ValueError) as error:
             return str(error)
-        return document
 
     def fresh(self, name: str) -> Path:
         """A path in its folder where nothing is."""
@@ -177,7 +180,7 @@ class Environment:
         result = self.fresh("rules.json")
         words = (self.fresh("rules"), "--only", *_CALLS, "--result", result)
         self.ran("rules", "-m", "scripts.validation.rules", *words)
-        return max(row[2] for row in json.loads(result.read_bytes())["rows"])
+        return max(float(row[2]) for row in json.loads(result.read_bytes())["rows"])
 
     def row(self, *, quick: bool) -> list[Cell]:
         """Its row of the table."""
@@ -188,17 +191,17 @@ class Environment:
         except FailedError as error:
             return [self.python, self.torch, *[None] * 8, str(error)]
         found = list(self.documents())
-        answers = [each if isinstance(each, str) else "works" for each in found]
         documents = [each for each in found if isinstance(each, dict)]
-        warnings = [warning for each in documents for warning in each["warnings"]]
+        warnings = [warning for each in documents for warning in each["warnings"] if warning.startswith("no ")]
         budgets = [budget for each in documents for budget in (each, *each.get("threads", ()))]
-        hosts = [row for budget in budgets for row in budget.get("host") or ()]
-        shares = [row["share"] for row in hosts if row["category"] == "unattributed"]
+        hosts = [host for budget in budgets for host in budget.get("host") or ()]
+        shares = [host["share"] for host in hosts if host["category"] == "unattributed"]
         try:
             shares.append(self.rules())
         except (FailedError, OSError, ValueError) as error:
             warnings.append(f"rules: {error}")
-        return [*row, *answers, max(shares, default=None), "; ".join(dict.fromkeys(warnings))]
+        row += ["works" if isinstance(each, dict) else each for each in found]
+        return [*row, max(shares, default=None), "; ".join(dict.fromkeys(warnings))]
 
 
 def main() -> None:
@@ -212,7 +215,8 @@ def main() -> None:
     print_heading(CLAIM.columns)
     rows = []
     for name in dict.fromkeys([*usual, *options.cells]):
-        environment = Environment(*name.split("-", 1), folder=options.folder.resolve())
+        python, torch = name.split("-", 1)
+        environment = Environment(python, torch, options.folder.resolve())
         kept = environment.place / "row.json"
         if name in options.cells or not (options.cells or kept.exists()):
             environment.place.mkdir(parents=True, exist_ok=True)
