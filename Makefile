@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: profile test test-fast lint types contracts docs schemas results check clean
+.PHONY: profile test test-fast lint types contracts docs schemas results matrix check clean
 
 profile: $(INSTALLED)
 	$(BIN)/overhead-lens profile add1 --compile
@@ -47,6 +47,10 @@ schemas: $(INSTALLED)
 # How many commits each measured figure of the documentation is behind.
 results: $(INSTALLED)
 	$(BIN)/python -m scripts.results
+
+# Every Python and torch that is supported, each in an environment of its own below build/matrix: hours, and tens of gigabytes.
+matrix: $(INSTALLED)
+	$(BIN)/python -m scripts.validation.matrix
 
 check: lint types contracts test docs
 

@@ -1,7 +1,8 @@
-"""Windows: stored captures are read there, and what measures refuses in one line.
+"""Windows and macOS: stored captures are read there, and what cannot be measured is refused in one line.
 
-A process stands for it: ``sys.platform`` is patched, and the modules that Windows lacks cannot be imported. Whatever is imported
-before (torch, numpy, ...) keeps to the system that runs the test.
+A process stands for the system: ``sys.platform`` is patched, and what the system lacks (modules, functions, folders) is taken
+away. Whatever is imported before (torch, numpy, ...) keeps to the system that runs the test, and so do the processes that are
+started.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 from tests.cli.run import lens
 
@@ -25,8 +28,7 @@ for name in ("asyncio", "concurrent.futures.process", "subprocess", "tempfile", 
              "pyarrow.parquet", "duckdb", "isal.igzip_threaded", "typer.main", "rich.progress", "matplotlib.pyplot"):
     importlib.import_module(name)
 assert not [name for name in sys.modules if name.startswith("overhead_lens")]
-sys.platform = "win32"
-sys.modules.update(dict.fromkeys(("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")))
+exec(sys.argv[2])
 import contextlib, io, json
 import overhead_lens
 from overhead_lens.__main__ import main
@@ -44,6 +46,47 @@ for words in json.loads(sys.argv[1]):
 print(json.dumps(outcomes))
 """
 
+_WINDOWS = """
+sys.platform = "win32"
+sys.modules.update(dict.fromkeys(("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty")))
+"""
+
+# Neither threads on cores nor the folders of Linux's kernel, and a py-spy that refuses native frames.
+_MACOS = """
+import ctypes, os, pathlib, platform, resource, sysconfig
+
+sys.platform = "darwin"
+platform.machine = lambda: "arm64"
+for owner, lacking in ((os, ("sched_", "SCHED_", "pidfd_open")), (resource, ("RUSAGE_THREAD", "prlimit"))):
+    for name in [name for name in dir(owner) if name.startswith(lacking) and name != "sched_yield"]:
+        delattr(owner, name)
+
+def check(path):
+    if isinstance(path, (str, os.PathLike)) and os.fspath(path).startswith(("/proc", "/sys")):
+        raise FileNotFoundError(2, "No such file or directory", os.fspath(path))
+
+def checked(function):
+    def call(path, *arguments, **options):
+        check(path)
+        return function(path, *arguments, **options)
+    return call
+
+sys.addaudithook(lambda event, values: check(values[0]) if event in {"open", "os.listdir", "os.scandir"} else None)
+for owner, name in ((os, "stat"), (os, "readlink"), (pathlib.Path, "stat"), (pathlib.Path, "readlink")):
+    setattr(owner, name, checked(getattr(owner, name)))
+
+class Library(ctypes.CDLL):
+    def __getattr__(self, name):
+        if name in {"mallopt", "personality", "prctl"}:
+            raise AttributeError(name)
+        return super().__getattr__(name)
+
+ctypes.CDLL = Library
+sysconfig.get_path = lambda *_: os.getcwd()
+"""
+
+_PY_SPY = "#!/bin/sh\necho 'Collecting stack traces from native extensions (`--native`) is not supported on your platform.' >&2\nexit 1\n"
+
 READING: list[tuple[object, ...]] = [
     ("report", REFERENCE / "eager", "--json"),
     ("report", REFERENCE / "ladder", "--json"),
@@ -55,7 +98,7 @@ READING: list[tuple[object, ...]] = [
 REFUSING: dict[tuple[object, ...], str] = {
     ("profile", "add1"): "profile measures on Linux and macOS only; captures made there can be read here",
     ("run", "program.py"): "run measures on Linux and macOS only; runs made there can be read here",
-    ("attach", "1"): "attach watches processes on Linux and macOS only; captures made there can be read here",
+    ("attach", "1"): "attach watches processes on Linux only; captures made there can be read here",
     ("ladder", "add1"): "ladder measures on Linux and macOS only; ladders made there can be read here",
     ("sweep", "add1"): "sweep measures on Linux and macOS only; sweeps made there can be read here",
     (
@@ -70,8 +113,9 @@ REFUSING: dict[tuple[object, ...], str] = {
 }
 
 
-def test_what_was_measured_reads_the_same_on_windows(tmp_path: Path) -> None:
-    for words, (code, stdout, stderr) in zip(READING, _on_windows(READING, tmp_path), strict=True):
+@pytest.mark.parametrize("system", [_WINDOWS, _MACOS], ids=["Windows", "macOS"])
+def test_what_was_measured_reads_the_same_elsewhere(system: str, tmp_path: Path) -> None:
+    for words, (code, stdout, stderr) in zip(READING, _elsewhere(system, READING, tmp_path), strict=True):
         here = lens(*words, cwd=tmp_path)
         assert (code, stderr) == (here.returncode, here.stderr) == (0, "")
         assert json.loads(stdout) == json.loads(here.stdout)
@@ -79,15 +123,43 @@ def test_what_was_measured_reads_the_same_on_windows(tmp_path: Path) -> None:
 
 def test_what_measures_refuses_on_windows(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("raise SystemExit('it ran')\n")
-    outcomes = _on_windows(list(REFUSING), tmp_path)
+    outcomes = _elsewhere(_WINDOWS, list(REFUSING), tmp_path)
     assert outcomes == [(2, "", f"overhead-lens: {reason}\n") for reason in REFUSING.values()]
     assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
 
 
-def _on_windows(lines: Sequence[tuple[object, ...]], cwd: Path) -> list[tuple[int, str, str]]:
-    """Exit code, stdout and stderr of each ``overhead-lens`` line, in a process that stands for Windows."""
+@pytest.mark.measures
+def test_macos_measures_without_samples_and_says_what_it_lacks(tmp_path: Path) -> None:
+    (tmp_path / "py-spy").write_text(_PY_SPY)
+    (tmp_path / "py-spy").chmod(0o755)
+    (tmp_path / "program.py").write_text("import torch\nfor _ in range(9):\n    torch.ones(2).add(1)\n")
+    lines = [
+        ("attach", os.getpid()),
+        ("doctor",),
+        ("run", "--json", "run.json", "program.py"),
+        ("profile", "add1", "--quick", "--quiet", "--json"),
+    ]
+    attach, doctor, run, profile = _elsewhere(_MACOS, lines, tmp_path)
+    lacking = "py-spy has no native frames on this system"
+    assert attach == (3, "", f"overhead-lens: {lacking}\n")
+    assert doctor[0] == 0
+    assert f"none samples         {lacking}\n" in doctor[1]
+    assert "budgets rest on the corrected trace (evidence: trace). Measure on Linux\n" in doctor[1]
+    assert run[0] == 0
+    ran = json.loads((tmp_path / "run.json").read_text())
+    assert f"no stacks: {lacking}; nothing says how the time divides" in ran["warnings"]
+    assert ran["wall"]["ns"] > 0
+    assert (profile[0], profile[2]) == (0, "")
+    breakdown = json.loads(profile[1])
+    assert f"no samples ({lacking}): shares come from the corrected trace" in breakdown["warnings"]
+    assert sum(row["ns"] for row in breakdown["host"]) == breakdown["wall"]["ns"]
+    assert {row["evidence"] for row in breakdown["host"] if row["ns"]} == {"trace"}
+
+
+def _elsewhere(system: str, lines: Sequence[tuple[object, ...]], cwd: Path) -> list[tuple[int, str, str]]:
+    """Exit code, stdout and stderr of each ``overhead-lens`` line, in a process that stands for a system."""
     done = subprocess.run(
-        [sys.executable, "-c", _ELSEWHERE, json.dumps([[str(word) for word in line] for line in lines])],
+        [sys.executable, "-c", _ELSEWHERE, json.dumps([[str(word) for word in line] for line in lines]), system],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,

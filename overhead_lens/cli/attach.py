@@ -53,7 +53,7 @@ def attach(
     from overhead_lens.terminal.progress import progress
 
     if sys.platform == "win32":
-        raise UsageError("attach watches processes on Linux and macOS only; captures made there can be read here")
+        raise UsageError("attach watches processes on Linux only; captures made there can be read here")
     if top and (json_ or output is not None):
         raise UsageError("--top stores nothing: leave out --json and --output")
     if top and not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -13,7 +13,7 @@ from pathlib import Path
 from overhead_lens.errors import OverheadLensError
 from overhead_lens.machine.operations import DESCRIBE_RUNTIME
 from overhead_lens.machine.process import Worker
-from overhead_lens.samplers.py_spy import explain_failure, find_sampler
+from overhead_lens.samplers.py_spy import NO_NATIVE_FRAMES, explain_failure, find_sampler
 
 _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 _SLEEPER = "import time\ndef overhead_lens_probe():\n    print(flush=True)\n    time.sleep(90)\noverhead_lens_probe()\n"
@@ -77,10 +77,13 @@ def _sampling() -> Requirement:
         target.communicate()
     if done.returncode == 0:
         return Requirement("samples", True, f"py-spy may attach ({executable})", without, remedy)
+    reason = explain_failure(done.stderr + done.stdout)
+    if reason == NO_NATIVE_FRAMES:
+        return Requirement("samples", False, reason, without, "Measure on Linux")
     remedy = "Run as root, give the container --cap-add=SYS_PTRACE"
     if _YAMA.exists():
         remedy += f", or set {_YAMA} to 1 or 0 (it is {_YAMA.read_text().strip()})"
-    return Requirement("samples", False, explain_failure(done.stderr + done.stdout), without, remedy)
+    return Requirement("samples", False, reason, without, remedy)
 
 
 def _allowing_parent() -> str:

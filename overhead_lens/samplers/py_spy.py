@@ -31,6 +31,9 @@ _SLOWEST_SAMPLE_S = 0.02
 _DUMP_S = 10.0
 _PAUSE_S, _LOOK_S = 2.0, 0.001
 
+NO_NATIVE_FRAMES = "py-spy has no native frames on this system"
+"""Why py-spy cannot sample where it does not unwind native code, as on macOS."""
+
 _PR_SET_PDEATHSIG = 1
 
 _BEGUN = re.compile(rb"Sampling process")
@@ -38,6 +41,7 @@ _COUNTED = re.compile(rb"Samples: (\d+) Errors: (\d+)")
 _REFUSED = re.compile(
     r"permission denied|operation not permitted|\bEPERM\b|os error 1\b|(requires|run as) root", re.IGNORECASE
 )
+_NO_NATIVE = re.compile(r"--native.* not supported on your platform")
 _NO_INTERPRETER = re.compile(r"python version|python interpreter|PyInterpreterState|_PyRuntime")
 
 
@@ -221,6 +225,8 @@ def explain_failure(chatter: str) -> str:
     """One line on why py-spy could not sample, from what it printed."""
     if _REFUSED.search(chatter):
         return "no permission to attach py-spy (ptrace): run as root, add CAP_SYS_PTRACE, or see `overhead-lens doctor`"
+    if _NO_NATIVE.search(chatter):
+        return NO_NATIVE_FRAMES
     lines = [line.strip() for line in chatter.splitlines() if line.strip() and "py-spy>" not in line]
     return f"py-spy failed: {lines[0] if lines else 'it said nothing'}"
 

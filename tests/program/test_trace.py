@@ -34,9 +34,9 @@ print('over', any(event.name == 'aten::add' for event in own.events()))
 """
 
 
-# libkineto tells of the program's own recording on stderr, in two lines.
-@pytest.mark.parametrize(("body", "said", "lines"), [(ENDS, "over\n", 0), (PROFILES_ITSELF, "over True\n", 2)])
-def test_the_program_ends_while_it_is_recorded(tmp_path: Path, body: str, said: str, lines: int) -> None:
+# libkineto tells of the program's own recording on stderr, in two lines; that of torch 2.9 does not.
+@pytest.mark.parametrize(("body", "said", "lines"), [(ENDS, "over\n", {0}), (PROFILES_ITSELF, "over True\n", {0, 2})])
+def test_the_program_ends_while_it_is_recorded(tmp_path: Path, body: str, said: str, lines: set[int]) -> None:
     program = tmp_path / "program.py"
     program.write_text(HEAD + body, encoding="utf-8")
     Area.create(tmp_path).write(Word.REFUSED, 1)
@@ -48,6 +48,7 @@ def test_the_program_ends_while_it_is_recorded(tmp_path: Path, body: str, said: 
         timeout=120,
         check=False,
     )
-    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (0, said, lines), done.stderr
+    assert (done.returncode, done.stdout) == (0, said), done.stderr
+    assert len(done.stderr.splitlines()) in lines, done.stderr
     events = json.loads((tmp_path / TRACE).read_text(encoding="utf-8"))["traceEvents"]
     assert "ProfilerStep#0" in {event["name"] for event in events}
