@@ -70,11 +70,10 @@ def test_each_rank_is_reported_and_the_late_one_is_in_python(tmp_path: Path) -> 
         assert json.loads((tmp_path / "job" / f"rank-{rank}" / "meta.json").read_text())["rank"] == rank
         shares.append({row["category"]: row["share"] for row in document["host"]})
     # Both take as long: one works, the other waits for it.
-    assert min(shares[0]["wait"], shares[1]["python"]) > 0.7
+    assert [max(each, key=lambda name: each[name]) for each in shares] == ["wait", "python"], shares
+    assert shares[0]["wait"] - shares[1]["wait"] > 0.3
     report = lens("report", "job", cwd=tmp_path)
     assert (report.returncode, report.stderr) == (0, "")
-    title, _, first, second = report.stdout.splitlines()[:4]
-    assert title == "2 ranks of one job"
-    assert re.match(r" *0 .* wait/collective \d+%", first)
-    assert re.match(r" *1 .* python/user \d+%", second)
-    assert re.search(r"^rank [01]: train.py ", report.stdout, re.MULTILINE)
+    assert report.stdout.startswith("2 ranks of one job: train.py ")
+    assert re.search(r"^ *0 .* wait/collective \d+%", report.stdout, re.MULTILINE)
+    assert re.search(r"^ *1 .* python/user \d+%", report.stdout, re.MULTILINE)
