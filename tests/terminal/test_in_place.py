@@ -41,7 +41,7 @@ def profiling(folder: Path, *, sampled: bool = False, **env: str) -> AbstractCon
 
 def budgets(text: str) -> list[str]:
     """The headings of what was shown, in order, without repetitions."""
-    seen = re.findall(r"size=50   (\d+) process(?:es)?, \d+ blocks", _CONTROL.sub("", text))
+    seen = re.findall(r"size=50 · (\d+) process(?:es)?, \d+ blocks", _CONTROL.sub("", text))
     return [each for number, each in enumerate(seen) if number == 0 or seen[number - 1] != each]
 
 
@@ -58,7 +58,7 @@ def test_budgets_are_refined_in_place(tmp_path: Path) -> None:
     # The last one stands where the others were, which are gone.
     between = seen.text[len(first) : seen.text.rindex("size=50")]
     assert between.count(_UP_AND_ERASE) >= 2 * first.count("\n") - 4
-    assert f"size=50   {PROCESSES} processes" in lens("report", "capture", cwd=tmp_path).stdout
+    assert f"size=50 · {PROCESSES} processes" in lens("report", "capture", cwd=tmp_path).stdout
 
 
 def test_ctrl_c_ends_with_what_there_is(tmp_path: Path) -> None:

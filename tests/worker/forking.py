@@ -46,9 +46,14 @@ def main(channel: socket.socket) -> None:
             warnings.simplefilter("ignore", DeprecationWarning)
             between = os.fork()
         if not between:
+            between = os.getpid()
             if os.fork():
                 os._exit(0)
             request = json.loads(packet)
+            while os.getppid() == between:
+                time.sleep(0.001)
+            if os.getppid() != request["parent"]:
+                os._exit(1)  # it no longer waits for its worker
             become(request, streams, channel)
             serve.main(request["parent"])
             return
@@ -59,8 +64,6 @@ def main(channel: socket.socket) -> None:
 
 def become(request: dict[str, Any], streams: list[int], channel: socket.socket) -> None:
     """Have all that a process inherits from whoever starts it."""
-    while os.getppid() != request["parent"]:
-        time.sleep(0.001)
     os.setsid()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)

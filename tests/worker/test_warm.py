@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,3 +112,21 @@ def test_its_death_is_told(tmp_path: Path) -> None:
         os.kill(worker.pid, signal.SIGSEGV)
         with pytest.raises(MeasurementError, match="^clock-0 was killed by signal SIGSEGV during 'describe runtime'$"):
             worker.ask(DESCRIBE_RUNTIME)
+
+
+def test_an_interrupted_start_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "_parent", cache(warm._parent.__wrapped__))
+    send = socket.send_fds
+
+    def interrupted(*arguments: Any) -> None:
+        send(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(socket, "send_fds", interrupted)
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as seen:
+        with os.fdopen(writing, "wb") as output, pytest.raises(KeyboardInterrupt):
+            warm._start([sys.executable, str(SERVE), str(os.getpid())], os.environ, output)
+        # Whoever still has it keeps the pipe open.
+        assert seen.read() == b""
+    assert warm._parents[-1].wait(60) == 0

@@ -111,12 +111,22 @@ def _forked(environment: Mapping[str, str], output: IO[bytes]) -> Forked:
         "parent": os.getpid(),
     }
     (requests, stdin), (stdout, replies) = os.pipe(), os.pipe()
-    with _adopting():
-        socket.send_fds(channel, [json.dumps(request).encode()], [requests, replies, output.fileno()])
-        pid = int(channel.recv(100))
-    os.close(requests)
-    os.close(replies)
-    return Forked(pid, os.fdopen(stdin, "w", encoding="utf-8"), os.fdopen(stdout, encoding="utf-8"))
+    ends = os.fdopen(stdin, "w", encoding="utf-8"), os.fdopen(stdout, encoding="utf-8")
+    try:
+        with _adopting():
+            socket.send_fds(channel, [json.dumps(request).encode()], [requests, replies, output.fileno()])
+            pid = int(channel.recv(100))
+    except BaseException:
+        # Interrupted: the answer that is on its way would be taken for that to the next request.
+        channel.close()
+        _parent.cache_clear()
+        for end in ends:
+            end.close()
+        raise
+    finally:
+        os.close(requests)
+        os.close(replies)
+    return Forked(pid, *ends)
 
 
 @cache
