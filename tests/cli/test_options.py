@@ -13,13 +13,12 @@ import pytest
 
 from overhead_lens import api
 from overhead_lens.captures.directory import write_meta
-from overhead_lens.captures.files import ABLATION, CLOCK
+from overhead_lens.captures.files import ABLATION
 from overhead_lens.captures.tables import write_table
 from overhead_lens.export.viewer import server
 from overhead_lens.export.viewer.server import Document
 from overhead_lens.machine.request import Listener, Request
 from overhead_lens.recorder import single
-from overhead_lens.scenario import Work
 from overhead_lens.studies.advise import record as advising
 from overhead_lens.studies.advise.stored import ADVICE, BASE, AdviceMeta, Listed, Trial, Tried
 from overhead_lens.studies.attach import record as attaching
@@ -27,7 +26,6 @@ from overhead_lens.studies.ladder import record as ladders
 from overhead_lens.studies.run import record as running
 from overhead_lens.studies.sweep import record as sweeps
 from overhead_lens.studies.sweep.record import SweepRequest
-from overhead_lens.studies.sweep.stored import SWEEP, Against, Point, SweepMeta
 from overhead_lens.subject import Subject
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
@@ -35,6 +33,7 @@ from tests.drawn.captures import draw_capture
 from tests.drawn.ladders import draw_stored
 from tests.drawn.processes import draw_process, thread
 from tests.drawn.runs import slow_run
+from tests.drawn.sweeps import draw_sweep
 
 RULES = """
 [[rule]]
@@ -81,25 +80,7 @@ class Recorders:
 
     def record_sweep(self, request: SweepRequest, *_: object) -> Path:
         self.asked = request
-        folder = self.folder / "drawn"
-        folder.mkdir()
-        of_all = {"process": 0, "variant": "v", "calls": 10, "reference_ns": 1}
-        rows = [
-            {**of_all, "point": point, "block": block, "wall_ns": 10 * ns}
-            for point, ns in enumerate((200, 1_100))
-            for block in range(3)
-        ]
-        meta = SweepMeta(
-            subject=Subject("scenario", "drawn", "v", {"n": 10}),
-            variants=["v"],
-            points=[Point({"n": n}, Work()) for n in (10, 100)],
-            swept={"n": [10, 100]},
-            against=Against("n", [10, 100]),
-            default_params={"n": 10},
-        )
-        write_table(folder / CLOCK, rows)
-        write_meta(folder, SWEEP, meta)
-        return folder
+        return draw_sweep(self.folder / "drawn")
 
     def record_advice(self, request: Request, *_: object) -> Path:
         """A remedy halves the call."""

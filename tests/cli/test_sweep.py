@@ -8,17 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from overhead_lens.captures.directory import write_meta
-from overhead_lens.captures.files import CLOCK
-from overhead_lens.captures.tables import write_table
 from overhead_lens.cli.sweep import sweep
 from overhead_lens.errors import MeasurementError
-from overhead_lens.scenario import Work
 from overhead_lens.studies.sweep import record as record_sweep
-from overhead_lens.studies.sweep.stored import SWEEP, Against, Point, SweepMeta
-from overhead_lens.subject import Subject
 from tests.cli.run import error_line, lens
 from tests.documents import validated
+from tests.drawn.sweeps import draw_sweep
 from tests.recorder.effort import little_effort
 
 TINY = """
@@ -143,29 +138,7 @@ def test_a_sweep_is_measured_stored_and_read_again(tmp_path: Path) -> None:
 def test_a_picture_that_cannot_be_drawn_does_not_hide_the_sweep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [
-        {
-            "process": 0,
-            "variant": "v",
-            "point": point,
-            "block": block,
-            "calls": 10,
-            "wall_ns": 10 * ns,
-            "reference_ns": 1,
-        }
-        for point, ns in enumerate((200, 1_100))
-        for block in range(3)
-    ]
-    meta = SweepMeta(
-        subject=Subject("scenario", "drawn", "v", {"n": 10}),
-        variants=["v"],
-        points=[Point({"n": n}, Work()) for n in (10, 100)],
-        swept={"n": [10, 100]},
-        against=Against("n", [10, 100]),
-        default_params={"n": 10},
-    )
-    write_table(tmp_path / CLOCK, rows)
-    write_meta(tmp_path, SWEEP, meta)
+    draw_sweep(tmp_path)
     (tmp_path / "sweep.svg").mkdir()
     monkeypatch.setattr(record_sweep, "record_sweep", lambda *_: tmp_path)
     with pytest.raises(MeasurementError, match="the sweep is complete but for this picture$"):
