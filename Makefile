@@ -19,7 +19,7 @@ PROCESSES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PYTEST := $(BIN)/python -m pytest --numprocesses $(PROCESSES) --durations 25
 
 test: $(INSTALLED)
-	$(PYTEST) -m "not quiet"; beside=$$?; $(BIN)/python -m pytest -m quiet $$(grep -rl mark.quiet tests) && exit $$beside
+	$(PYTEST) -m "not quiet"; beside=$$?; $(BIN)/python -m pytest -m quiet $$(grep -rl --include="*.py" mark.quiet tests) && exit $$beside
 
 # Without the tests that start measuring processes.
 test-fast: $(INSTALLED)

@@ -85,8 +85,8 @@ def main() -> None:
     for call in CALLS:
         for effort, processes in EFFORTS.items():
             captures = read_captures(options.folder, call + effort)
-            told = [condition for condition, made in captures.items() if len(made) >= FEWEST]
-            for condition in (*told, ANY):
+            enough = [condition for condition, made in captures.items() if len(made) >= FEWEST]
+            for condition in (*enough, ANY):
                 for row in rows_of(captures, condition):
                     rows.append([call, processes, condition, *row])
                     print_row(rows[-1])
