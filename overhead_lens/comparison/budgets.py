@@ -107,8 +107,8 @@ def _paired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Flo
 def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[Floats], float]:
     """Shifts of wall and categories, walls per process, and the machine's drift.
 
-    A machine that was busier beside one side made its calls slower by more than their waiting for a core, which is taken out:
-    caches and cores are shared, and threads wait for each other. By how much is not known, at most by about as much.
+    The time that calls waited for a core is taken out. A busy machine slows them in other ways, too: programs share caches, and
+    threads wait for each other. The size of that effect is unknown, so the difference in waiting counts as its standard error.
     """
     log_drift, drift_error = _log_drift(base, new)
     walls = (call_ns_per_process(base) * math.exp(log_drift / 2), call_ns_per_process(new) * math.exp(-log_drift / 2))

@@ -29,7 +29,7 @@ def other_threads_ns() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """CPU time of this process's threads until now, and the time for which they were ready to run and waited for a core, in ns.
+    """CPU time of this process's threads so far, and the time for which they were ready to run but waited for a core, in ns.
 
     Attributes:
         own_ns, others_ns: Waiting of this thread, and of all others (``schedstat``, proc(5)); 0 where the kernel does not say.
@@ -43,7 +43,7 @@ class Waits:
 
     @classmethod
     def now(cls) -> Waits:
-        """Until now."""
+        """The figures at this moment."""
         waited = {thread: _waited_ns(thread) for thread in _threads()}
         own_ns = waited.pop(threading.get_native_id(), 0)
         return cls(own_ns, sum(waited.values()), time.thread_time_ns(), other_threads_ns())
