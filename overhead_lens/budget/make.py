@@ -20,7 +20,15 @@ from overhead_lens.budget.operators import operator_tree
 from overhead_lens.budget.page_faults import page_fault_time
 from overhead_lens.budget.shares import Shares, shares_of_stacks, shares_of_time, with_page_faults
 from overhead_lens.budget.trace import TraceBudget, trace_budget
-from overhead_lens.budget.wall import delay_ns_per_call, estimate_per_call, time_column, undisturbed, without_delays
+from overhead_lens.budget.wall import (
+    NO_WAITING,
+    Waited,
+    estimate_per_call,
+    time_column,
+    undisturbed,
+    waited,
+    without_delays,
+)
 from overhead_lens.budget.warnings import (
     clock_warnings,
     fault_warnings,
@@ -51,7 +59,7 @@ class Budget:
         process_shares: Shares per sampled process, shape ``(processes, categories)``; no row without samples.
         process_stacks: Stack counts by process, per category and frame, shape ``(processes,)``; empty without samples.
         recorded_with: Identity of the recording of two captures in turns; None for a capture recorded alone.
-        delay_ns: What the process's threads waited for a core, ns per call.
+        waited: Waiting of the process's threads for a core.
     """
 
     breakdown: Breakdown
@@ -62,7 +70,7 @@ class Budget:
     process_shares: Floats
     process_stacks: Mapping[tuple[str, str], Floats]
     recorded_with: str | None = None
-    delay_ns: float = 0.0
+    waited: Waited = NO_WAITING
 
 
 def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
@@ -124,7 +132,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
         shares.per_process,
         shares.counts,
         meta.recorded_with,
-        delay_ns_per_call(evidence.clock),
+        waited(evidence.clock),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
@@ -9,6 +11,8 @@ from overhead_lens.budget.thresholds import DISTURBED_BLOCK_SHARE
 from overhead_lens.stats.bootstrap import Estimate, median_over_processes
 
 _LEAST_BLOCKS = 3
+
+_WAITING = ("delayed_ns", "contended_ns")
 
 
 def without_delays(clock: pd.DataFrame) -> pd.DataFrame:
@@ -19,10 +23,26 @@ def without_delays(clock: pd.DataFrame) -> pd.DataFrame:
     return without
 
 
-def delay_ns_per_call(clock: pd.DataFrame) -> float:
-    """Time that the threads of the process waited for a core, ns per call; 0 where that was not measured."""
-    waited = sum(float(clock[name].sum()) for name in ("delayed_ns", "contended_ns") if name in clock)
-    return waited / float(clock["calls"].sum())
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """Waiting of threads for a core, as shares of the blocks' whole time; 0 where that was not measured.
+
+    Attributes:
+        delayed: Of the calling thread for other programs, which is taken out of the wall time.
+        contended: All other waiting, added up over threads.
+    """
+
+    delayed: float = 0.0
+    contended: float = 0.0
+
+
+NO_WAITING = Waited()
+
+
+def waited(clock: pd.DataFrame) -> Waited:
+    """The waiting beside all blocks of a capture."""
+    whole_ns = max(float(clock["wall_ns"].sum()), 1.0)
+    return Waited(*(float(clock[name].sum()) / whole_ns if name in clock else 0.0 for name in _WAITING))
 
 
 def undisturbed(clock: pd.DataFrame, keep: tuple[str, ...] = ("process",)) -> pd.DataFrame:

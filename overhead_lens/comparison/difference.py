@@ -33,7 +33,7 @@ from overhead_lens.units import format_ns, format_signed_ns
 MARGIN_SHARE = 0.01
 MACHINE = ("host", "cpu", "torch", "python", "threads")
 
-# What threads may wait longer for a core beside one side, of a call's time, before it is said.
+# How much longer threads may wait for a core beside one side, as a share of the time, before it is said.
 _BUSIER_SHARE = 0.01
 
 _GUARD_KINDS = 3
@@ -186,13 +186,11 @@ def _warnings(base: Budget, new: Budget, aligned: Aligned) -> tuple[str, ...]:
     if aligned.rare_ns:
         rare = f"{format_signed_ns(aligned.rare_ns)} of the difference are of calls that take longer every now and then"
         own = (f"{rare}: the means of blocks are compared, not their steady time", *own)
-    delays = base.delay_ns / max(aligned.base.wall.ns, 1), new.delay_ns / max(aligned.new.wall.ns, 1)
-    if abs(delays[1] - delays[0]) > _BUSIER_SHARE and base.recorded_with is None:
-        busier, calmer = ("new", "base") if delays[1] > delays[0] else ("base", "new")
-        waited = (
-            f"{max(delays):.0%} of a call's time beside the {busier} capture, {min(delays):.0%} beside the {calmer}"
-        )
-        own = (f"the machine was busier: threads waited for a core for {waited}; the intervals are wider by that", *own)
+    shares = [budget.waited.delayed + budget.waited.contended for budget in (base, new)]
+    if abs(shares[1] - shares[0]) > _BUSIER_SHARE and base.recorded_with is None:
+        busier, calmer = ("new", "base") if shares[1] > shares[0] else ("base", "new")
+        beside = f"{max(shares):.0%} of the time beside the {busier} capture, {min(shares):.0%} beside the {calmer}"
+        own = (f"the machine was busier: threads waited for a core {beside}; the intervals are wider for it", *own)
     if len({budget.breakdown.environment.get("reference") for budget in (base, new)}) > 1:
         return (
             "the two captures timed different reference loops: what the machine's speed changed is not taken out",

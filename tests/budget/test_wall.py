@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from overhead_lens.budget.wall import delay_ns_per_call, estimate_per_call, time_column, undisturbed
+from overhead_lens.budget.wall import Waited, estimate_per_call, time_column, undisturbed, waited
 
 
 def clock(*processes: list[int], calls: int = 1, reference: int = 100) -> pd.DataFrame:
@@ -72,8 +72,8 @@ def test_waiting_for_a_core_is_not_a_calls_time() -> None:
     kept = undisturbed(frame)
     assert kept["wall_ns"].tolist() == [40, 40, 40]
     assert undisturbed(kept)["wall_ns"].tolist() == [40, 40, 40]
-    assert delay_ns_per_call(frame) == 244 / 12
-    assert delay_ns_per_call(clock([10])) == 0.0
+    assert waited(frame) == Waited(delayed=240 / 360, contended=4 / 360)
+    assert waited(clock([10])) == Waited()
 
 
 def test_a_wholly_disturbed_process_keeps_its_three_best_blocks() -> None:

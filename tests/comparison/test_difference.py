@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from overhead_lens.budget.make import Budget
 from overhead_lens.budget.model import Breakdown, Guard, Operator
+from overhead_lens.budget.wall import Waited
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.budgets import call_ns_per_process, rescaled
 from overhead_lens.comparison.contributors import guard_kinds_in_words
 from overhead_lens.comparison.difference import category_verdicts, compare_budgets, differences, wall_verdict
 from overhead_lens.comparison.model import Delta
-from overhead_lens.stats.shift import Shift, unpaired_shift
+from overhead_lens.stats.shift import Shift, level, unpaired_shift
 from overhead_lens.subject import Kind, Subject
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.units import format_signed_ns
@@ -246,17 +247,21 @@ def test_drift_of_the_machine_is_taken_out_and_told() -> None:
 def test_a_machine_that_was_busier_beside_one_side_widens_the_intervals() -> None:
     base, slow = budget(0.001, python=10_000), budget(0.001, python=11_000)
     usual = compare_budgets(base, slow)
-    busier = compare_budgets(replace(base, delay_ns=500.0), replace(slow, delay_ns=3_500.0))
+    busier = compare_budgets(
+        replace(base, waited=Waited(0.1, 0.05)), replace(slow, waited=Waited(delayed=0.5, contended=0.25))
+    )
     assert (usual.verdict, busier.verdict, busier.wall_delta_ns) == ("slower", "inconclusive", usual.wall_delta_ns)
-    wider = unpaired_shift(call_ns_per_process(base), call_ns_per_process(slow), 3_000.0)
+    further_ns = (0.25 * 0.4 + 0.2) * level(call_ns_per_process(slow))
+    wider = unpaired_shift(call_ns_per_process(base), call_ns_per_process(slow), further_ns)
     assert np.diff(busier.wall_ci95_ns) == pytest.approx(np.diff(wider.interval()), rel=1e-3)
     assert busier.warnings == (
         (
-            "the machine was busier: threads waited for a core for 32% of a call's time beside the new capture, "
-            "5% beside the base; the intervals are wider by that"
+            "the machine was busier: threads waited for a core 75% of the time beside the new capture, 15% beside the base; "
+            "the intervals are wider for it"
         ),
     )
-    assert compare_budgets(replace(base, delay_ns=500.0), replace(slow, delay_ns=500.0)) == usual
+    alike = Waited(0.5, 0.0)
+    assert compare_budgets(replace(base, waited=alike), replace(slow, waited=alike)) == usual
 
 
 @pytest.mark.parametrize(
