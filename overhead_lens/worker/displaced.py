@@ -15,7 +15,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from overhead_lens.worker.workload import Workload
+from overhead_lens.worker.workload import Workload, calls_within
+
+# A run takes at most so many times as long as its calls are to take: reading takes 5000 times as long as some calls.
+_LONGER_AT_MOST = 10
+_READ_AT_FIRST = 5
 
 # One loop without a call for so many with one, and at least so many.
 _CALLS_PER_EMPTY, _LEAST_EMPTY = 4, 4
@@ -27,9 +31,15 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class DisplacedWorkload(Workload):
-    """A workload that displaces the caches before every call."""
+    """A workload that displaces the caches before every call.
+
+    Attributes:
+        displace: Reads memory.
+        displacing_ns: What that takes.
+    """
 
     displace: Callable[[], object] = _nothing
+    displacing_ns: int = 0
 
     def run(self, count: int) -> int:
         """Make ``count`` calls; returns the wall time of these alone in ns."""
@@ -37,6 +47,11 @@ class DisplacedWorkload(Workload):
         calls_ns = sum(self._once_ns(1) for _ in range(count))
         empty_ns = sum(self._once_ns(0) for _ in range(empty))
         return max(1, calls_ns - empty_ns * count // empty)
+
+    def calls_within(self, call_ns: float, duration_ns: int) -> int:
+        """Fewer calls where reading would take too long: a few that seem to take no time would make a run of minutes."""
+        most = _LONGER_AT_MOST * duration_ns // max(1, self.displacing_ns)
+        return max(1, min(most, calls_within(call_ns, duration_ns)))
 
     def _once_ns(self, calls: int) -> int:
         self.displace()
@@ -62,4 +77,12 @@ def displaced(workload: Workload, size_bytes: int) -> Workload:
         return compare(*addresses, half)
 
     fields = {field.name: getattr(workload, field.name) for field in dataclasses.fields(Workload)}
-    return DisplacedWorkload(**fields, displace=displace)
+    return DisplacedWorkload(
+        **fields, displace=displace, displacing_ns=min(_ns_of(displace) for _ in range(_READ_AT_FIRST))
+    )
+
+
+def _ns_of(call: Callable[[], object]) -> int:
+    start_ns = time.perf_counter_ns()
+    call()
+    return time.perf_counter_ns() - start_ns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import math
 import random
 import sys
 import time
@@ -71,10 +72,19 @@ class Workload:
         self.loop(self.call, self.args, count)
         return time.perf_counter_ns() - start_ns
 
+    def calls_within(self, call_ns: float, duration_ns: int) -> int:
+        """How many calls of ``call_ns`` make a run of about ``duration_ns``; at least one."""
+        return calls_within(call_ns, duration_ns)
+
     def compile_count(self) -> int:
         """Frames that Dynamo has considered for compilation in this process (``torch/_dynamo/utils.py``)."""
         utils = sys.modules.get("torch._dynamo.utils")
         return 0 if utils is None else sum(utils.counters["frames"].values())
+
+
+def calls_within(call_ns: float, duration_ns: int) -> int:
+    """How many calls of ``call_ns`` take about ``duration_ns``; at least one."""
+    return max(1, round(duration_ns / max(call_ns, 1.0)))
 
 
 def load(target: Target, assignments: Mapping[str, str], compile_options: Mapping[str, Any] | None) -> Workload:
@@ -260,11 +270,12 @@ def warm_up(workload: Workload, least_ns: int = _LEAST_WARM_UP_NS) -> dict[str, 
         elapsed_ns = workload.run(count)
         batches.append((workload.compile_count(), elapsed_ns / count))
         spent_ns = time.perf_counter_ns() - started
-        settled = elapsed_ns >= _BATCH_NS and _has_settled(batches)
+        full = workload.calls_within(elapsed_ns / count, _BATCH_NS)
+        settled = count >= full and _has_settled(batches)
         if (settled and (spent_ns >= least_ns)) or (spent_ns >= _MOST_WARM_UP_NS and len(batches) > 3):
             break
-        if elapsed_ns < _BATCH_NS:
-            count = max(count + 1, min(10 * count, int(count * 1.1 * _BATCH_NS / max(elapsed_ns, 1))))
+        if count < full:
+            count = min(10 * count, math.ceil(1.1 * full))
     gc.collect()
     gc.freeze()
     return {"call_ns": min(ns for _, ns in batches[-3:]), "settled": settled, "compiles": workload.compile_count()}

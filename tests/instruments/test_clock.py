@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.instruments.clock import worker as clock
+from overhead_lens.worker.workload import calls_within
 
 
 class Timed:
@@ -20,6 +21,9 @@ class Timed:
     def run(self, count: int) -> int:
         self.counts.append(count)
         return next(self.walls_ns)
+
+    def calls_within(self, call_ns: float, duration_ns: int) -> int:
+        return calls_within(call_ns, duration_ns)
 
     def compile_count(self) -> int:
         return len(self.counts)
@@ -68,8 +72,8 @@ def test_pieces_that_take_longer_than_half_of_the_others_do_not_count(walls_ns: 
     ],
 )
 def test_how_many_calls_and_pieces_make_a_block(call_ns: float, calls: int, pieces: int) -> None:
-    assert clock.calls_per_block(call_ns, 250_000) == calls
-    assert clock.pieces_per_block(call_ns, 5_000_000, 250_000) == pieces
+    assert calls_within(call_ns, 250_000) == calls
+    assert clock.division(Timed(), call_ns, 5_000_000, 250_000) == (calls, pieces)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -108,6 +112,10 @@ def test_a_block_that_is_much_too_short_is_timed_again_with_as_many_calls_as_it_
 
 
 def test_a_block_that_stays_too_short_is_kept_in_the_end() -> None:
+    workload = Timed(*[250] * 99)
+    row, _ = clock.measure_whole_block(workload, 256.0, 1_024)  # type: ignore[arg-type]
+    assert (workload.counts, row["wall_ns"]) == ([4, 16, 66, 270, 1_024], 250)
+    # More calls than these are never made: shorter than a nanosecond is none.
     workload = Timed(*[10] * 99)
-    row, _ = clock.measure_whole_block(workload, 1.0, 1_000)  # type: ignore[arg-type]
-    assert (len(workload.counts), row["wall_ns"]) == (5, 10)
+    clock.measure_whole_block(workload, 1.0, 1_000)  # type: ignore[arg-type]
+    assert workload.counts == [1_000]

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from overhead_lens.errors import UsageError
+from overhead_lens.instruments.clock.worker import measure_whole_block
 from overhead_lens.instruments.samples.evidence import stacks_per_process
 from overhead_lens.target import parse_target
 from overhead_lens.units import parse_bytes
@@ -52,6 +53,25 @@ def test_a_call_alone_counts(count: int, empty: int, monkeypatch: pytest.MonkeyP
 
 def test_a_call_of_no_time_takes_some(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cold(Clock(monkeypatch), 0).run(8) == 1
+
+
+@pytest.mark.parametrize(
+    ("call_ns", "displacing_ns", "calls"),
+    # A run of 5 ms of calls takes at most 50 ms with the reading.
+    [(0.0, 10**6, 50), (2_000.0, 10**6, 50), (2_000.0, 20_000, 2_500), (500_000.0, 10**6, 10), (2_000.0, 10**8, 1)],
+)
+def test_reading_makes_no_run_of_minutes(call_ns: float, displacing_ns: int, calls: int) -> None:
+    made = displaced(workloads.load(parse_target("add1"), {}, None), 4096)
+    assert made.displacing_ns > 0  # type: ignore[attr-defined]
+    made = dataclasses.replace(made, displacing_ns=displacing_ns)  # type: ignore[call-arg]
+    assert made.calls_within(call_ns, 5_000_000) == calls
+
+
+def test_calls_that_seem_to_take_no_time_are_counted_by_their_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    made = dataclasses.replace(cold(clock, 0), displacing_ns=10**6)
+    row, _ = measure_whole_block(made, 0.0, 5_000_000, 250_000)
+    assert row["calls"] == 50
 
 
 def test_the_call_is_made_and_stays_what_it_was() -> None:

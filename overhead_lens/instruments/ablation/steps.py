@@ -16,8 +16,8 @@ from torch._C._dynamo import guards
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation import generated
-from overhead_lens.instruments.clock.worker import calls_per_block
 from overhead_lens.worker.loop import reference_ns, run_ns
+from overhead_lens.worker.workload import calls_within
 
 Sides = dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]
 
@@ -31,7 +31,7 @@ def measure_steps(block_ns: int, rounds: int, seed: int) -> dict[str, Any]:
     """
     pairs = {name: _made(make) for name, make in _PAIRS.items()}
     sides = {side: call for pair, _ in pairs.values() for side, call in pair.items()}
-    counts = {side: calls_per_block(_settled_ns(*call), block_ns) for side, call in sides.items()}
+    counts = {side: calls_within(_settled_ns(*call), block_ns) for side, call in sides.items()}
     draw = random.Random(seed)  # noqa: S311 (an order, no secret)
     rows = []
     for number in range(rounds):

@@ -16,11 +16,10 @@ from typing import Any
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation import steps
 from overhead_lens.instruments.ablation.rungs import WARM_HEAP, Rung, build_rungs, keep_heap
-from overhead_lens.instruments.clock.worker import calls_per_block
 from overhead_lens.worker.loop import reference_ns, run_ns
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.usage import Waits, usage_of_thread
-from overhead_lens.worker.workload import Workload
+from overhead_lens.worker.workload import Workload, calls_within
 
 _WARM_UP_NS = 60_000_000
 # Calls at the start of a block that are not timed, as a share of those that are.
@@ -119,8 +118,8 @@ class RungTimer:
                 elapsed_ns = self._run(rung, count)
                 spent_ns += elapsed_ns
                 fastest_ns = min(fastest_ns, elapsed_ns / count)
-                count = max(count, calls_per_block(fastest_ns, block_ns))
-        return calls_per_block(fastest_ns, block_ns)
+                count = max(count, calls_within(fastest_ns, block_ns))
+        return calls_within(fastest_ns, block_ns)
 
     def _block(self, rung: Rung, count: int) -> dict[str, int]:
         yardstick_ns = reference_ns()

@@ -14,21 +14,13 @@ from overhead_lens.worker.workload import Workload
 _RESIZED_AT_MOST = 5
 
 
-def calls_per_block(call_ns: float, block_ns: int) -> int:
-    """Number of calls in a block of about ``block_ns``; at least one."""
-    return max(1, round(block_ns / max(call_ns, 1.0)))
-
-
-def pieces_per_block(call_ns: float, block_ns: int, piece_ns: int) -> int:
-    """Number of pieces of about ``piece_ns``, or of one call, in a block; at least one."""
-    return max(1, round(block_ns / (calls_per_block(call_ns, piece_ns) * max(call_ns, 1.0))))
-
-
 def division(workload: Workload, call_ns: float, block_ns: int, piece_ns: int | None) -> tuple[int, int | None]:
     """Calls per piece and pieces per block; None for a whole block, as on a device."""
+    block = workload.calls_within(call_ns, block_ns)
     if piece_ns is None or workload.on_device:
-        return calls_per_block(call_ns, block_ns), None
-    return calls_per_block(call_ns, piece_ns), pieces_per_block(call_ns, block_ns, piece_ns)
+        return block, None
+    piece = workload.calls_within(call_ns, piece_ns)
+    return piece, max(1, round(block / piece))
 
 
 def measure_blocks(
@@ -64,16 +56,20 @@ def measure_whole_block(
 ) -> tuple[dict[str, int], float]:
     """Time one block, again with more calls where it took less than half of ``block_ns``.
 
-    A warm-up may find calls too slow: where two processes warm up side by side, their threads wait for each other.
+    A warm-up may find calls too slow: where two processes warm up side by side, their threads wait for each other. A block is as
+    long as it may be where more time for each call would not mean more calls.
 
     Returns:
         A row of ``measure_blocks`` without its number, and the expected time of a call, updated.
     """
     for _ in range(_RESIZED_AT_MOST):
-        row = measure_block(workload, *division(workload, call_ns, block_ns, piece_ns))
+        parts = division(workload, call_ns, block_ns, piece_ns)
+        row = measure_block(workload, *parts)
         if 2 * row["wall_ns"] >= block_ns:
             break
         call_ns = row["wall_ns"] / row["calls"]
+        if division(workload, call_ns, block_ns, piece_ns) == parts:
+            break
     return row, call_ns
 
 

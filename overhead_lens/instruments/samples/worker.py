@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from overhead_lens.instruments.clock.worker import calls_per_block
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.workload import Workload
 
@@ -78,7 +77,7 @@ def allow_tracing(_session: Session, tracer_pid: int) -> dict[str, Any]:
 @operation
 def spin(session: Session, chunk_ns: int) -> dict[str, Any]:
     """Run the loop until a line arrives; replies first, when the attached sampler keeps pace."""
-    count = calls_per_block(session.call_ns, chunk_ns)
+    count = session.workload.calls_within(session.call_ns, chunk_ns)
     settle(session.workload, count, session.call_ns)
     session.announce({"since_ns": time.monotonic_ns()})
     calls = spin_until_input(session.workload, count, session.requests)
