@@ -85,6 +85,12 @@ ctypes.CDLL = Library
 sysconfig.get_path = lambda *_: os.getcwd()
 """
 
+_SHORTLY = """
+from tests.recorder.effort import little_effort
+
+little_effort(processes=2).__enter__()
+"""
+
 _PY_SPY = "#!/bin/sh\necho 'Collecting stack traces from native extensions (`--native`) is not supported on your platform.' >&2\nexit 1\n"
 
 READING: list[tuple[object, ...]] = [
@@ -139,7 +145,7 @@ def test_macos_measures_without_samples_and_says_what_it_lacks(tmp_path: Path) -
         ("run", "--json", "run.json", "program.py"),
         ("profile", "add1", "--quick", "--quiet", "--json"),
     ]
-    attach, doctor, run, profile = _elsewhere(_MACOS, lines, tmp_path)
+    attach, doctor, run, profile = _elsewhere(_MACOS + _SHORTLY, lines, tmp_path)
     lacking = "py-spy has no native frames on this system"
     assert attach == (3, "", f"overhead-lens: {lacking}\n")
     assert doctor[0] == 0

@@ -42,11 +42,33 @@ def start(
     return subprocess.Popen(words, cwd=folder, stdout=pipe, stderr=pipe, env=env, text=True, start_new_session=True)
 
 
+# The program as it is, but that its workers are a stand-in.
+STANDING_IN = (
+    "-c",
+    """
+from pathlib import Path
+from overhead_lens.__main__ import main
+from overhead_lens.machine import process
+from tests.cli import hanging
+process._WORKER = Path(hanging.__file__).with_name("worker") / "serve.py"
+main()
+""",
+)
+
+SLEEP = "import time; open(f'asleep-{os.getpid()}', 'w').close(); time.sleep(600)"
+
+
+def start_standing_in(folder: Path, command: str, at_first: str, *more: str) -> subprocess.Popen[str]:
+    """A command whose workers do ``at_first`` when they are to load the scenario."""
+    with mock.patch.dict(os.environ, {"AT_FIRST": at_first}):
+        return start(folder, command, "", *more, program=STANDING_IN)
+
+
 def hang(at_call: int) -> str:
     """A body that leaves a file and sleeps from its ``at_call``-th call on: the first is the check, the rest warm up."""
     return (
         "import os, time; count = total.__dict__['count'] = total.__dict__.get('count', 0) + 1\n"
-        f"    if count >= {at_call}: open(f'asleep-{{os.getpid()}}', 'w').close(); time.sleep(600)"
+        f"    if count >= {at_call}: {SLEEP}"
     )
 
 

@@ -85,7 +85,7 @@ def test_remedies_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     short = {"clock_budget_ns": 200_000_000, "samples_per_process": 1}
     monkeypatch.setattr(record, "_CONFIRMING", replace(record._CONFIRMING, processes=3, **short))
     monkeypatch.setattr(record, "_BRIEF", replace(record._BRIEF, **short))
-    monkeypatch.setattr(record, "_SCREENING_NS", 2_000_000_000)
+    monkeypatch.setattr(record, "_SCREENING_NS", 500_000_000)
     (tmp_path / "call.py").write_text(CALL)
     (tmp_path / "mine.py").write_text(REMEDIES)
     (tmp_path / "bin").mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from overhead_lens.studies.ladder import record as recorder
 from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
 from overhead_lens.studies.ladder.stored import read_ladder
 from overhead_lens.terminal.output import Format, show
-from tests.cli.hanging import asleep, hang, start, wait_until_gone
+from tests.cli.hanging import SLEEP, asleep, hang, start, start_standing_in, wait_until_gone
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
@@ -195,22 +196,26 @@ def test_a_damaged_or_interrupted_ladder_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
 
 
+def test_ended_in_the_middle_leaves_no_process_and_no_ladder(tmp_path: Path) -> None:
+    process = start_standing_in(tmp_path, "ladder", SLEEP, "-o", "out")
+    asleep(tmp_path, 2)
+    os.killpg(process.pid, signal.SIGINT)
+    _ends(tmp_path, process, "interrupted", 130)
+
+
 @pytest.mark.measures
-@pytest.mark.parametrize("who", ["user", "worker"])
-def test_ended_in_the_middle_leaves_no_process_and_no_ladder(tmp_path: Path, who: str) -> None:
+def test_a_killed_worker_leaves_no_process_and_no_ladder(tmp_path: Path) -> None:
     process = start(tmp_path, "ladder", hang(2), "-o", "out")
-    workers = asleep(tmp_path, 2)
-    if who == "user":
-        os.killpg(process.pid, signal.SIGINT)
-        message, code = "interrupted", 130
-    else:
-        for pid in workers:
-            os.kill(pid, signal.SIGKILL)
-        message, code = "ladder-0 was killed by signal SIGKILL during 'prepare rungs'", 3
+    for pid in asleep(tmp_path, 2):
+        os.kill(pid, signal.SIGKILL)
+    _ends(tmp_path, process, "ladder-0 was killed by signal SIGKILL during 'prepare rungs'", 3)
+
+
+def _ends(folder: Path, process: subprocess.Popen[str], message: str, code: int) -> None:
     output, errors = process.communicate(timeout=180)
     assert (output, errors, process.returncode) == ("", f"overhead-lens: {message}\n", code)
     wait_until_gone(process.pid)
-    assert not (tmp_path / "out" / "meta.json").exists()
+    assert not (folder / "out" / "meta.json").exists()
 
 
 def test_a_picture_that_cannot_be_drawn_does_not_hide_the_ladder(

@@ -23,7 +23,16 @@ from overhead_lens.export.viewer.address import SUMS
 from overhead_lens.recorder import single as record
 from overhead_lens.samplers import py_spy
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from tests.cli.hanging import IMPATIENT, asleep, hang, start, wait_until_all_sleep, wait_until_gone
+from tests.cli.hanging import (
+    IMPATIENT,
+    SLEEP,
+    asleep,
+    hang,
+    start,
+    start_standing_in,
+    wait_until_all_sleep,
+    wait_until_gone,
+)
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
@@ -42,7 +51,7 @@ def profiled(folder: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
     path = scenario(folder, body="print('chatter') if len(values) < 0 else None")
     path.write_text("print('loading')\n" + path.read_text())
     command = ["profile", path, "--quick", "--json", "-o", folder / "out", "-p", "size=60"]
-    with little_effort(processes=3):
+    with little_effort(processes=3, calibrated=False):
         return folder / "out", lens(*command, cwd=folder)
 
 
@@ -158,50 +167,56 @@ def test_without_permission_to_sample_the_trace_decides(tmp_path: Path, monkeypa
 
 
 @pytest.mark.measures
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
-def test_ended_during_warm_up_leaves_no_process_and_no_capture(tmp_path: Path, number: int, code: int) -> None:
+def test_killed_during_warm_up_leaves_no_process_and_no_capture(tmp_path: Path) -> None:
     process = start(tmp_path, "profile", hang(2), "-o", "out")
     wait_until_all_sleep(tmp_path, process.pid, 2)
+    # Each notices by itself that nobody is left to end it.
+    _is_ended(tmp_path, process, signal.SIGKILL, -9)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 130)])
+def test_ended_while_loading_leaves_no_process_and_no_capture(tmp_path: Path, number: int, code: int) -> None:
+    process = start_standing_in(tmp_path, "profile", SLEEP, "-o", "out")
+    wait_until_all_sleep(tmp_path, process.pid, 2)
+    _is_ended(tmp_path, process, number, code)
+
+
+def _is_ended(folder: Path, process: subprocess.Popen[str], number: int, code: int) -> None:
+    """A signal to the whole group, as a terminal's, ends a command that writes to ``out``."""
     os.killpg(process.pid, number)
     output, errors = process.communicate(timeout=180)
     assert process.returncode == code
     assert (output, errors) == ("", "" if number == signal.SIGKILL else "overhead-lens: interrupted\n")
     wait_until_gone(process.pid)
-    assert error_line(lens("report", "out", cwd=tmp_path)) == (
+    assert error_line(lens("report", "out", cwd=folder)) == (
         "out is not a complete capture: it has no meta.json (was it interrupted?)"
     )
 
 
+def test_a_worker_that_hangs_is_ended(tmp_path: Path) -> None:
+    process = start_standing_in(tmp_path, "profile", SLEEP, "--timeout", "10", "-o", "out")
+    _failed(tmp_path, process, "did not finish 'load' within 10 s and was ended (raise --timeout)")
+
+
 @pytest.mark.measures
-@pytest.mark.parametrize(
-    ("at_call", "step", "limit_s", "program"),
-    [
-        (1, "load", 10, ("-m", "overhead_lens")),
-        # Loading takes longer than one wants to wait for the end of the limit.
-        (2, "warm up", 600, IMPATIENT),
-    ],
-)
-def test_a_worker_that_hangs_is_ended(
-    tmp_path: Path, at_call: int, step: str, limit_s: int, program: tuple[str, str]
-) -> None:
-    process = start(tmp_path, "profile", hang(at_call), "--timeout", str(limit_s), "-o", "out", program=program)
+def test_a_worker_that_hangs_in_its_warm_up_is_ended(tmp_path: Path) -> None:
+    # Loading takes longer than one wants to wait for the end of the limit.
+    process = start(tmp_path, "profile", hang(2), "--timeout", "600", "-o", "out", program=IMPATIENT)
+    _failed(tmp_path, process, "did not finish 'warm up' within 600 s and was ended (raise --timeout)")
+
+
+def _failed(folder: Path, process: subprocess.Popen[str], reason: str) -> None:
+    """A command that writes to ``out`` fails by what its first worker did."""
     output, errors = process.communicate(timeout=180)
-    assert errors == (
-        f"overhead-lens: clock-0 did not finish '{step}' within {limit_s} s and was ended (raise --timeout)\n"
-    )
-    assert (output, process.returncode) == ("", 3)
+    assert (output, errors, process.returncode) == ("", f"overhead-lens: clock-0 {reason}\n", 3)
     wait_until_gone(process.pid)
-    assert not (tmp_path / "out" / "meta.json").exists()
+    assert not (folder / "out" / "meta.json").exists()
 
 
-@pytest.mark.measures
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
 def test_a_worker_that_dies_is_named(tmp_path: Path, number: signal.Signals) -> None:
-    process = start(tmp_path, "profile", f"import os; os.kill(os.getpid(), {number})", "-o", "out")
-    _, errors = process.communicate(timeout=120)
-    assert errors == f"overhead-lens: clock-0 was killed by signal {number.name} during 'load'\n"
-    assert process.returncode == 3
-    wait_until_gone(process.pid)
+    process = start_standing_in(tmp_path, "profile", f"os.kill(os.getpid(), {number})", "-o", "out")
+    _failed(tmp_path, process, f"was killed by signal {number.name} during 'load'")
 
 
 @pytest.mark.measures
@@ -209,14 +224,11 @@ def test_a_worker_killed_from_outside_is_named(tmp_path: Path) -> None:
     process = start(tmp_path, "profile", hang(2), "-o", "out")
     for pid in asleep(tmp_path, 2):
         os.kill(pid, signal.SIGKILL)
-    _, errors = process.communicate(timeout=180)
-    assert errors == "overhead-lens: clock-0 was killed by signal SIGKILL during 'warm up'\n"
-    assert process.returncode == 3
+    _failed(tmp_path, process, "was killed by signal SIGKILL during 'warm up'")
 
 
-@pytest.mark.measures
 def test_runs_that_start_together_do_not_meet(tmp_path: Path) -> None:
-    both = [start(tmp_path, "profile", hang(1)) for _ in range(2)]
+    both = [start_standing_in(tmp_path, "profile", SLEEP) for _ in range(2)]
     asleep(tmp_path, 4)
     for process in both:
         process.send_signal(signal.SIGINT)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -18,14 +21,15 @@ from tests.samplers.drawing import drawn_stacks
 from tests.worker.warm import warm_workers
 
 _SECOND_OF_STACKS = 300
+_CALIBRATION = Path(__file__).parents[2] / "traces" / "reference" / "compiled" / "calibration.json"
 
 
 @contextlib.contextmanager
-def little_effort(processes: int, *, sampled: bool = True) -> Iterator[None]:
+def little_effort(processes: int, *, sampled: bool = True, calibrated: bool = True) -> Iterator[None]:
     """Record with so many processes, each timed for moments, the first sampled for a second; of a pair every other.
 
-    The first recording of a session calibrates the trace, for all later ones. Processes are forked from one that has imported torch.
-    Unless ``sampled``, stacks are drawn.
+    Processes are forked from one that has imported torch. Unless ``sampled``, stacks are drawn. Where ``calibrated``, a machine
+    without a calibration has that of the reference capture; else its first recording calibrates the trace.
     """
     stacks = _SECOND_OF_STACKS if sampled else 1
     short = {"processes": processes, "clock_budget_ns": 200_000_000, "samples_per_process": stacks}
@@ -37,12 +41,21 @@ def little_effort(processes: int, *, sampled: bool = True) -> Iterator[None]:
         if not sampled:
             stack.enter_context(drawn_stacks())
         stack.enter_context(mock.patch.object(store, "PROCESSES", 1))
+        if calibrated:
+            stack.enter_context(mock.patch.object(store, "load", _load))
         for module in (request, api):
             stack.enter_context(mock.patch.multiple(module, STANDARD=single, QUICK=single))
         stack.enter_context(mock.patch.multiple(sweep, STANDARD=points, QUICK=points))
         for module in (paired, api):
             stack.enter_context(mock.patch.object(module, "paired_effort", lambda *, compiles: pair))
         yield
+
+
+_LOAD = store.load
+
+
+def _load(name: str) -> dict[str, Any]:
+    return _LOAD(name) or json.loads(_CALIBRATION.read_text(encoding="utf-8"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
