@@ -72,6 +72,16 @@ def load_directory(path: Path, classifier: Classifier) -> Any:
     return _load(kind.load)(path, *([classifier] if kind.by_rules else []))
 
 
+def uses_rules(path: Path) -> bool:
+    """Whether a classifier's rules change what ``load_directory`` returns."""
+    return _KINDS[kind_of(path)].by_rules
+
+
+def checks_context(path: Path) -> bool:
+    """Whether ``compare_directories`` refuses directories of this kind from different machines or versions."""
+    return not _KINDS[kind_of(path)].compare
+
+
 def compare_directories(base: Path, new: Path, classifier: Classifier, margin_share: float, *, force: bool) -> Any:
     """The difference of two directories of one kind; ``force`` compares captures of different machines or versions.
 

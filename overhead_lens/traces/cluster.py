@@ -151,7 +151,7 @@ def _client(scheduler: str) -> Iterator[Any]:
         import dask
         from distributed import Client, LocalCluster
     except ImportError:
-        raise UsageError("--dask needs dask.distributed: pip install 'overhead-lens[cluster]'") from None
+        raise UsageError("--dask needs dask.distributed: pip install distributed") from None
     with dask.config.set(_QUIET):
         if scheduler == LOCAL:
             with (

