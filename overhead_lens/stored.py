@@ -76,7 +76,7 @@ def compare_captures(
     """
     found = differences(read_capture(base).meta, read_capture(new).meta)
     if found and not force:
-        raise UsageError(f"the captures differ in {'; '.join(found)}: use --force to compare them anyway")
+        raise UsageError(f"the captures differ in {'; '.join(found)}: use --allow-mismatch to compare them anyway")
     before, after = budgets_of((base, new), classifier)
     return compare_budgets(before, after, margin_share)
 

@@ -532,13 +532,14 @@ def test_a_command_that_fails_ends_the_build(monkeypatch: pytest.MonkeyPatch) ->
 DIFF = """
 | argument or option | what it does |
 | --- | --- |
-| `base <path>` | Capture or exported trace to compare with.  [required] |
-| `new <path>` | Capture or trace that may be slower.  [required] |
-| `--force` | Compare even if machine, versions or sizes differ. |
-| `--margin <float range>` | Differences within this percentage of the base's wall time count as none.  [default: 1.0; 0.0<=x<=100.0] |
-| `--rules FILE` | Your own rules (TOML), tried before the built-in ones. |
+| `BASE` | Capture or exported trace to compare with.  [required] |
+| `NEW` | Capture or trace that may be slower.  [required] |
+| `--margin PERCENT` | Differences within this share of the base's wall time count as none.  [default: 1%] |
+| `--rules FILE` | Your own rules (TOML), tried before the built-in ones.  [default: (from pyproject.toml)] |
+| `--allow-mismatch` | Compare even if machine, versions or sizes differ. |
 | `--html FILE` | Also write an HTML report to FILE. |
 | `--json` | Print the difference as JSON and nothing else. |
+| `--force` | Overwrite existing files. |
 """
 
 

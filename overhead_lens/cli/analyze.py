@@ -119,9 +119,9 @@ def analyze(
     if query is not None or diff:
         refuse(context, f"with --{'diff' if diff else 'query'}", "whole")
     if diff:
-        deprecated("analyze --diff", "overhead-lens diff")
         if len(paths) != 2:
             raise UsageError(f"--diff takes two traces, not {len(paths)}")
+        deprecated("analyze --diff", "overhead-lens diff")
         from overhead_lens.stored import compare_traces
 
         show(compare_traces(paths[0], paths[1], classifier), form)

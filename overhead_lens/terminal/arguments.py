@@ -191,7 +191,7 @@ def parse_share(option: str, text: str, least: float = 0.0, most: float = 1.0, b
     """
     number, sign, rest = text.strip().removeprefix("+").partition("%")
     try:
-        share = float(number) / 100 if sign else float(number) * bare
+        share = round(float(number) / 100 if sign else float(number) * bare, 12)
     except ValueError:
         share = math.nan
     if rest or not least <= share <= most:

@@ -24,11 +24,11 @@ _RENAMED = {
 
 
 class Command(TyperCommand):
-    """A command that accepts old option names and whose help shows flags without a type."""
+    """A command that accepts old option names and whose help shows no Python types."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse a command line after replacing old option names."""
-        return super().parse_args(ctx, list(self._renamed(args)))
+        return super().parse_args(ctx, list(self._renamed(args, interspersed=ctx.allow_interspersed_args)))
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Arguments, then options in the order of their panels."""
@@ -37,13 +37,15 @@ class Command(TyperCommand):
         for param in params:
             if getattr(param, "is_flag", False):
                 param.metavar = ""
+            if param.param_type_name == "argument":
+                param.display_type_rich = lambda ctx: ""  # noqa: ARG005  (its name says what it is)
             if panels and "--help" in param.opts:
                 param.rich_help_panel = OUTPUT
         return sorted(
             params, key=lambda param: _PANELS.index(param.rich_help_panel) if param.rich_help_panel in _PANELS else -1
         )
 
-    def _renamed(self, words: Sequence[str]) -> Iterator[str]:
+    def _renamed(self, words: Sequence[str], *, interspersed: bool) -> Iterator[str]:
         renamed = _RENAMED.get(self.name or "", {})
         options = {name: param for param in self.params for name in param.opts}
         rest = iter(words)
@@ -51,7 +53,7 @@ class Command(TyperCommand):
             name, equals, value = word.partition("=")
             if not word.startswith("-") or word == "--":
                 yield word
-                if word == "--" or not self.allow_interspersed_args:
+                if word == "--" or not interspersed:
                     yield from rest
                 continue
             if name in renamed:

@@ -151,4 +151,4 @@ def _why_no_counts(budget: Budget) -> str:
 def _comparable(mismatches: Sequence[str], *, force: bool) -> None:
     if mismatches and not force:
         differing = "; ".join(mismatches)
-        raise UsageError(f"the baseline differs in {differing}: update it, or compare anyway with --force")
+        raise UsageError(f"the baseline differs in {differing}: update it, or compare anyway with --allow-mismatch")
