@@ -20,7 +20,7 @@ CALL, COMPARISON, JOB, PROCESS, RUN = "call", "comparison", "job", "process", "r
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """What is done with a kind of directory, as ``module:function`` from this package on; loaded when it is wanted.
+    """What is done with a kind of directory, as ``module:function`` from this package on; loaded when it is used.
 
     Attributes:
         load: Makes the result of a path, by the rules of a classifier where ``by_rules``.

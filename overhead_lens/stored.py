@@ -104,7 +104,7 @@ def compare_traces(base: Path, new: Path, classifier: Classifier) -> StructureDe
     """What changed from one exported trace to another: operators, kernels and launches.
 
     Raises:
-        UsageError: A file is no trace.
+        UsageError: A file is not a trace.
     """
     return compare_structure(Analyzer(read_trace_file(base), classifier), Analyzer(read_trace_file(new), classifier))
 

@@ -162,7 +162,7 @@ def _batch_sizes(given: str | None, traces: int) -> Sequence[int] | Literal["sha
     """What ``--batch-sizes`` says.
 
     Raises:
-        UsageError: It is no list of whole numbers, or of another length than there are traces.
+        UsageError: It is not a list of whole numbers, or of another length than there are traces.
     """
     if given is None:
         return None

@@ -49,7 +49,7 @@ def read(folder: Path, listener: Listener, rules: Path | None = None) -> History
     """The history of the captures below ``folder``, analyzed by the built-in rules and those of a file.
 
     Raises:
-        UsageError: It is no directory, or holds no capture that can be read.
+        UsageError: It is not a directory, or holds no capture that can be read.
     """
     from overhead_lens.captures.collection import find_captures
     from overhead_lens.studies.history.analysis import Skipped, make_history

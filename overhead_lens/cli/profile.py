@@ -120,7 +120,7 @@ def profile(
 def _compare_with_cold(
     request: Request, displaced_bytes: int, form: Format, classifier: Classifier, *, quick: bool, quiet: bool
 ) -> None:
-    """Measure the call in a hot loop and with displaced caches, in turns; a cold call is slower, which is no failure."""
+    """Measure the call in a hot loop and with displaced caches, in turns; a cold call is slower, which is not a failure."""
     from overhead_lens.api import measure_pair
     from overhead_lens.comparison.difference import MARGIN_SHARE
     from overhead_lens.export.capture import draw

@@ -101,7 +101,7 @@ def scenario_of(targets: list[str], *, all_variants: bool) -> tuple[Target, list
     """The one scenario of the targets and their variants; None for all variants.
 
     Raises:
-        UsageError: The targets are of several scenarios, or all variants are asked for and some are named.
+        UsageError: The targets are of several scenarios, or some variants are named with ``--all-variants``.
     """
     from overhead_lens.target import parse_target
 
@@ -121,7 +121,7 @@ def split(assigned: dict[str, str]) -> tuple[dict[str, str], dict[str, list[int]
     """Parameters that stay, and those with several values, by name.
 
     Raises:
-        UsageError: None has several values, or they are no integers, or not different.
+        UsageError: None has several values, or they are not integers, or not different.
     """
     swept = {name: _integers(name, text) for name, text in assigned.items() if "," in text}
     if not swept:

@@ -21,7 +21,7 @@ _HTML = '<pre style="line-height:1.25;white-space:pre;overflow-x:auto"><code>{co
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The forms of a type of result, as ``module:function`` from this package on; loaded when one is wanted.
+    """The forms of a type of result, as ``module:function`` from this package on; loaded when one is used.
 
     Attributes:
         document: Makes the JSON document of a result.

@@ -26,7 +26,7 @@ class Format:
     Attributes:
         json: For programs: one document and nothing else on stdout. Else text for people.
         page: File to which its HTML is written as well; None for none.
-        classifier: The rules by which it was made, which the page tells of; None for the built-in ones.
+        classifier: The rules that were used, which the page names; None for the built-in ones.
         whole: Every part of a text that leaves some out.
         force: Whether the page replaces an existing file.
     """
@@ -39,7 +39,7 @@ class Format:
 
 
 def show(result: object, form: Format) -> None:
-    """Print a result of a type that ``report/forms.py`` knows, and write its page where one is asked for.
+    """Print a result of a type that ``report/forms.py`` knows, and write its page if requested.
 
     Raises:
         UsageError: The page's file exists or cannot be written; the result was printed.

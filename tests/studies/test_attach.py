@@ -98,7 +98,7 @@ def test_what_a_reader_must_know(tmp_path: Path) -> None:
     assert found.slowdown_share is None
     assert found.warnings == (
         "stopped after 3.0 s of 20 s",
-        "what watching cost it cannot be told: it hardly runs",
+        "what watching cost it is unknown: it hardly runs",
         "only 110 samples of the main thread: a category of 1 % is uncertain by 1.9 points",
         "20 of 174 stacks could not be read: the shares are of the others",
         "9.1% of the first thread is unattributed: no rule claims the frames listed under it",
