@@ -7,9 +7,10 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -38,6 +39,7 @@ from overhead_lens.cli import (
 from overhead_lens.errors import EXIT_INTERRUPTED, EXIT_MEASUREMENT, EXIT_USAGE, Interrupted, OverheadLensError
 from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.call import CommandLineError
+from overhead_lens.terminal.command import Command, examples
 from overhead_lens.terminal.completion import ASKED, answer
 from overhead_lens.terminal.welcome import welcome
 
@@ -55,35 +57,70 @@ app = typer.Typer(
 
 _MEASURE, _LOOK, _KEEP, _PREPARE = "Measure", "Look at what is stored", "Keep it fast", "Prepare"
 
-app.command("profile", rich_help_panel=_MEASURE)(profile.profile)
-app.command("compare", rich_help_panel=_MEASURE)(compare.compare)
-app.command(
+
+def _add(panel: str, name: str, command: Callable[..., None], *lines: str, **settings: Any) -> None:
+    """Add a command with examples of its command line."""
+    app.command(name, cls=Command, rich_help_panel=panel, epilog=examples(*lines), **settings)(command)
+
+
+_add(
+    _MEASURE, "profile", profile.profile, "profile add1 --compile", "profile my.py:f --inputs my.py:make --html f.html"
+)
+_add(
+    _MEASURE,
+    "compare",
+    compare.compare,
+    'compare add1 "add1 --compile"',
+    "compare bench.py bench.py --rev base=v1.2 --rev new=HEAD",
+)
+_add(
+    _MEASURE,
     "run",
+    run.run,
+    "run train.py --epochs 3",
+    "run --html steps.html --step train.py:40 train.py",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-    rich_help_panel=_MEASURE,
-)(run.run)
-app.command("attach", rich_help_panel=_MEASURE)(attach.attach)
-app.command("ladder", rich_help_panel=_MEASURE)(ladder.ladder)
-app.command("advise", rich_help_panel=_MEASURE)(advise.advise)
-app.command("sweep", rich_help_panel=_MEASURE)(sweep.sweep)
-app.command("report", rich_help_panel=_LOOK)(report.report)
-app.command("analyze", rich_help_panel=_LOOK)(analyze.analyze)
-app.command("diff", rich_help_panel=_LOOK)(diff.diff)
-app.command("open", rich_help_panel=_LOOK)(open_.open_)
-app.command("export", rich_help_panel=_LOOK)(export.export)
-app.command("check", rich_help_panel=_KEEP)(check.check)
+)
+_add(_MEASURE, "attach", attach.attach, "attach 4711", "attach 4711 -d 10 -r 100 --subprocesses")
+_add(_MEASURE, "ladder", ladder.ladder, "ladder add1", "ladder my.py:f --inputs my.py:make --quick")
+_add(_MEASURE, "advise", advise.advise, "advise my.py:f --inputs my.py:make", "advise traces/run-train")
+_add(
+    _MEASURE,
+    "sweep",
+    sweep.sweep,
+    "sweep sum_elements --all-variants -p n=100,1000,10000",
+    "sweep add1 --compile -p size=10,1000 --html sizes.html",
+)
+_add(_LOOK, "report", report.report, "report", "report traces/reference/eager --html eager.html")
+_add(
+    _LOOK,
+    "analyze",
+    analyze.analyze,
+    "analyze trace.json.gz",
+    "analyze traces-of-ranks/ --critical-path --html job.html",
+)
+_add(_LOOK, "diff", diff.diff, "diff before after", "diff before.json.gz after.json.gz --html diff.html")
+_add(_LOOK, "open", open_.open_, "open", "open trace.json.gz --ui bundled")
+_add(_LOOK, "export", export.export, "export traces/reference/eager", "export traces/reference/eager -f speedscope")
+_add(
+    _KEEP,
+    "check",
+    check.check,
+    "check baseline --max total=3% --max guard=100ns",
+    "check baseline --instructions --junit check.xml",
+)
 app.add_typer(baseline.app, name="baseline", rich_help_panel=_KEEP)
-app.command("history", rich_help_panel=_KEEP)(history.history)
-app.command("scenarios", rich_help_panel=_PREPARE)(scenarios.scenarios)
-app.command("doctor", rich_help_panel=_PREPARE)(doctor.doctor)
-app.command("calibrate", rich_help_panel=_PREPARE)(calibrate.calibrate)
-app.command("schema", rich_help_panel=_PREPARE)(schema.schema)
+_add(_KEEP, "history", history.history, "history captures", "history captures --picture history.svg")
+_add(_PREPARE, "scenarios", scenarios.scenarios, "scenarios", "scenarios --json")
+_add(_PREPARE, "doctor", doctor.doctor, "doctor", "doctor --json")
+_add(_PREPARE, "calibrate", calibrate.calibrate, "calibrate", "calibrate --json")
+_add(_PREPARE, "schema", schema.schema, "schema", "schema breakdown")
 
 
 @app.callback(invoke_without_command=True)
 def _options(
     context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+    version: bool = typer.Option(False, "-V", "--version", help="Print the version and exit.", is_eager=True),
 ) -> None:
     if version:
         typer.echo(f"overhead-lens {__version__}")

@@ -77,7 +77,7 @@ def profile(
         kwargs: Its arguments by name.
 
     Raises:
-        UsageError: The call fails, or ``fresh`` is asked for and cannot be.
+        UsageError: The call fails, or ``fresh`` is given and is impossible.
         MeasurementError: It could not be measured here.
 
     Example:
@@ -238,7 +238,7 @@ def analyze(path: str | os.PathLike[str], *, critical_path: bool = False) -> Tra
         critical_path: Also find what decides how long each step takes.
 
     Raises:
-        UsageError: The file is no trace.
+        UsageError: The file is not a trace.
 
     Example:
         >>> import overhead_lens as ol
@@ -260,7 +260,7 @@ def attach(pid: int, seconds: float = 20.0, *, subprocesses: bool = False) -> Pr
         subprocesses: Watch its children, too.
 
     Raises:
-        UsageError: There is no such process, or it is no Python process.
+        UsageError: There is no such process, or it is not a Python process.
         MeasurementError: It cannot be watched here.
     """
     _check_place("attach")

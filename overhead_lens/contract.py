@@ -12,7 +12,7 @@ from typing import Annotated
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """Annotation of a number, or several, rounded to so many digits in a document; to whole numbers for None."""
+    """Annotation of a number, or several, rounded to that number of digits in a document; to whole numbers for None."""
 
     digits: int | None
 

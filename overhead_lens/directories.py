@@ -20,7 +20,7 @@ CALL, COMPARISON, JOB, PROCESS, RUN = "call", "comparison", "job", "process", "r
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """What is done with a kind of directory, as ``module:function`` from this package on; loaded when it is wanted.
+    """What is done with a kind of directory, as ``module:function`` from this package on; loaded when it is used.
 
     Attributes:
         load: Makes the result of a path, by the rules of a classifier where ``by_rules``.
@@ -70,6 +70,16 @@ def load_directory(path: Path, classifier: Classifier) -> Any:
         raise UsageError(f"{path} is a file, not a capture directory; `analyze` reads traces")
     kind = _KINDS[kind_of(path)]
     return _load(kind.load)(path, *([classifier] if kind.by_rules else []))
+
+
+def uses_rules(path: Path) -> bool:
+    """Whether a classifier's rules change what ``load_directory`` returns."""
+    return _KINDS[kind_of(path)].by_rules
+
+
+def checks_context(path: Path) -> bool:
+    """Whether ``compare_directories`` refuses directories of this kind from different machines or versions."""
+    return not _KINDS[kind_of(path)].compare
 
 
 def compare_directories(base: Path, new: Path, classifier: Classifier, margin_share: float, *, force: bool) -> Any:

@@ -5,8 +5,9 @@ object code of a loop is kept, and a later process links it by llvmlite, which t
 
     loop --numba, once--> object code in the user's cache --llvmlite--> C function <--ctypes-- arrays as pointers and lengths
 
-A key of the file's name is made of all that the code depends on: the text of its module, the types of its arguments, the versions
-of numba and Python, the processor. The file begins with a digest of the rest, so that one that was cut off is compiled again.
+The key in the file's name covers everything that the code depends on: the text of its module, the types of its arguments, the
+versions of numba and Python, the processor. The file begins with a digest of the rest, so that one that was cut off is compiled
+again.
 """
 
 from __future__ import annotations

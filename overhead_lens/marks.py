@@ -89,7 +89,7 @@ _UNWATCHED = _Unwatched()
 
 
 class _Watched:
-    """A region that the watcher is told of."""
+    """A region that is reported to the watcher."""
 
     __slots__ = ("_name", "_watcher")
 

@@ -17,6 +17,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from overhead_lens import api
 from overhead_lens.budget.model import Breakdown
 from overhead_lens.errors import OverheadLensError
+from overhead_lens.terminal.command import deprecated
 
 # The options that a line begins with. The rest is Python, which is left as it is.
 _LINE = re.compile(r"\s*(?P<options>(?:--?[a-z][\w-]*(?:\s+|$))*)(?P<code>.*)", re.DOTALL)
@@ -38,7 +39,6 @@ class OverheadMagics(Magics):
     @magic_arguments()
     @argument("-c", "--compile", action="store_true", help="Measure torch.compile of it.")
     @argument(
-        "-q",
         "--quick",
         action=argparse.BooleanOptionalAction,
         default=True,
@@ -53,7 +53,11 @@ class OverheadMagics(Magics):
         """
         found = _LINE.fullmatch(line)
         assert found is not None
-        options, code = parse_argstring(self.overhead, found["options"]), found["code"].strip()
+        words = found["options"].split()
+        if "-q" in words:
+            deprecated("%overhead -q", "%overhead, which is quick without it")
+        options = parse_argstring(self.overhead, " ".join(word for word in words if word != "-q"))
+        code = found["code"].strip()
         with _one_line():
             function = self._expression(code) if cell is None else self._cell(cell, code)
             return api.profile(function, compile=options.compile, quick=options.quick)

@@ -76,7 +76,7 @@ def compare_captures(
     """
     found = differences(read_capture(base).meta, read_capture(new).meta)
     if found and not force:
-        raise UsageError(f"the captures differ in {'; '.join(found)}: use --force to compare them anyway")
+        raise UsageError(f"the captures differ in {'; '.join(found)}: use --allow-mismatch to compare them anyway")
     before, after = budgets_of((base, new), classifier)
     return compare_budgets(before, after, margin_share)
 
@@ -104,7 +104,7 @@ def compare_traces(base: Path, new: Path, classifier: Classifier) -> StructureDe
     """What changed from one exported trace to another: operators, kernels and launches.
 
     Raises:
-        UsageError: A file is no trace.
+        UsageError: A file is not a trace.
     """
     return compare_structure(Analyzer(read_trace_file(base), classifier), Analyzer(read_trace_file(new), classifier))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 def folder() -> Path:
     """``$XDG_CACHE_HOME/overhead-lens``, ``~/.cache/overhead-lens`` by default; it need not exist.
 
-    Of a user without a home it is a place that cannot exist: machine code is taken from nowhere that others may write to.
+    Without a home directory it is a path that cannot exist: machine code is never read from a place that others may write to.
     """
     given = os.environ.get("XDG_CACHE_HOME")
     return (Path(given) if given else _home() / ".cache") / "overhead-lens"

@@ -86,7 +86,7 @@ def check(params: Params, arguments: tuple[torch.Tensor, Any], output: Any) -> N
 
 
 def _first_wrong(name: str, lines: torch.Tensor, sums: list[float]) -> str | None:
-    """The first sum that is off by more than about sqrt(k) roundings of the k magnitudes it is made of."""
+    """The first sum that is off by more than about sqrt(k) roundings of its k magnitudes."""
     count, length = lines.shape
     rounding = torch.finfo(lines.dtype).eps * (1 + length**0.5)
     checked = min(count, CHECKED_SUMS)
@@ -99,7 +99,7 @@ def _first_wrong(name: str, lines: torch.Tensor, sums: list[float]) -> str | Non
 
 
 def work(params: Params) -> Work:
-    """Of summing rows, each of which takes one addition less than it has elements; columns differ by rows - cols."""
+    """Work of summing rows, each of which takes one addition less than it has elements; columns differ by rows - cols."""
     elements = params.rows * params.cols
     itemsize = getattr(torch, params.dtype).itemsize
     return Work(units=elements, flops=elements - params.rows, bytes=(elements + params.rows) * itemsize)

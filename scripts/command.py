@@ -35,7 +35,7 @@ def run_document(program: Path, *arguments: object, options: Sequence[object] = 
     """What ``run --json`` says of a program, which works in a fresh folder. Errors as of ``lens``, or of the program."""
     with tempfile.TemporaryDirectory(prefix="overhead_lens_") as folder:
         path = Path(folder) / "run.json"
-        lens("run", "--json", path, *options, "--", program, *arguments, folder=folder)
+        lens("run", "--json-file", path, *options, "--", program, *arguments, folder=folder)
         return json.loads(path.read_text(encoding="utf-8"))
 
 

@@ -96,9 +96,9 @@ _PY_SPY = "#!/bin/sh\necho 'Collecting stack traces from native extensions (`--n
 READING: list[tuple[object, ...]] = [
     ("report", REFERENCE / "eager", "--json"),
     ("report", REFERENCE / "ladder", "--json"),
-    ("report", REFERENCE / "run", "--json"),
+    ("report", REFERENCE / "run", "--json-file"),
     ("analyze", REFERENCE / "training.json.gz", "--json"),
-    ("diff", REFERENCE / "release-old", REFERENCE / "release-new", "--force", "--json"),
+    ("diff", REFERENCE / "release-old", REFERENCE / "release-new", "--allow-mismatch", "--json"),
 ]
 
 REFUSING: dict[tuple[object, ...], str] = {
@@ -142,7 +142,7 @@ def test_macos_measures_without_samples_and_says_what_it_lacks(tmp_path: Path) -
     lines = [
         ("attach", os.getpid()),
         ("doctor",),
-        ("run", "--json", "run.json", "program.py"),
+        ("run", "--json-file", "run.json", "program.py"),
         ("profile", "add1", "--quick", "--quiet", "--json"),
     ]
     attach, doctor, run, profile = _elsewhere(_MACOS + _SHORTLY, lines, tmp_path)

@@ -1,4 +1,4 @@
-"""Everything that the budget of one call is made from."""
+"""The evidence for the budget of one call."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ was entered from ``allocation`` for 30 of its 100 instructions gives ``allocatio
 This is exact for as many levels as callgrind kept apart (``--separate-callers``). Cycles are spread until they converge.
 
 A function without a caller in the graph was called by the measured loop, which is Python. Callgrind sees the interpreter and no
-Python function: ``_PyEval_EvalFrameDefault`` stands for the Python code of any file, part ``interpreter``.
+Python function: ``_PyEval_EvalFrameDefault`` is the Python code of any file, part ``interpreter``.
 """
 
 from __future__ import annotations

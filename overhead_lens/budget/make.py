@@ -78,7 +78,7 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
 
     Args:
         evidence: What was captured.
-        classifier: Fitted to the stacks of this capture and of those that it is compared with.
+        classifier: Fitted to the stacks of this capture and of the captures it is compared with.
 
     Raises:
         MeasurementError: There are neither samples nor a trace.

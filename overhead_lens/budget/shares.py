@@ -174,7 +174,7 @@ def _draw(counts: Floats) -> Floats:
 def draw_over_blocks(counts: Floats) -> Floats:
     """Replicates of the shares of one process from counts of stacks, shape ``(categories, blocks)``, no block empty.
 
-    A Dirichlet variate is made of gamma variates of the counts. Each count is divided by its dispersion, and its variate
+    A Dirichlet variate is normalized gamma variates of the counts. Each count is divided by its dispersion, and its variate
     multiplied by it, which keeps the mean and multiplies the variance. Where all dispersions are 1, this is the posterior of
     ``_draw``; where they differ, counts that were only divided would change the shares themselves.
     """

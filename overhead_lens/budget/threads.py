@@ -120,7 +120,7 @@ def _budget(
 
 
 def placement_warnings(unplaced: str, host: Sequence[HostCategory]) -> Iterator[str]:
-    """What cannot be told of parallel regions where the threads were not placed."""
+    """The warning that parallel regions are unknown because the threads were not placed."""
     if not unplaced:
         return
     kernel, wait = host[HOST_CATEGORIES.index("kernel")], host[HOST_CATEGORIES.index("wait")]

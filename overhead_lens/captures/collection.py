@@ -1,4 +1,4 @@
-"""Finds the captures below a directory, at any depth, and the directories that are none."""
+"""Finds the captures below a directory, at any depth, and other directories."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OF_A_CAPTURE = frozenset({CLOCK, KINETO, MARK, STACKS, "tracer.log", "clock-0.l
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A directory that is no complete capture; ``kind`` is ``incomplete`` or ``foreign``."""
+    """A directory that is not a complete capture; ``kind`` is ``incomplete`` or ``foreign``."""
 
     path: Path
     kind: str

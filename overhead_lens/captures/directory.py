@@ -190,7 +190,7 @@ def read_capture(path: Path) -> Capture:
     """Open a complete capture.
 
     Raises:
-        UsageError: It is no complete, sound capture of a known schema.
+        UsageError: It is not a complete, sound capture of a known schema.
     """
     study = study_of(path)
     if study is not None:
@@ -236,7 +236,7 @@ def schema_of(path: Path) -> object:
 
 
 def study_of(path: Path) -> str | None:
-    """The name of the study that wrote a directory; None for the capture of a call, and for what is no capture."""
+    """The name of the study that wrote a directory; None for the capture of a call, and for other directories."""
     study = _OF_A_STUDY.fullmatch(str(schema_of(path)))
     return None if study is None else study[1]
 

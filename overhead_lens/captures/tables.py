@@ -27,7 +27,7 @@ def read_table(path: Path, least: Mapping[str, int], others: Iterable[str] = ())
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is no such table; the message names the file and the column.
+        ValueError: It is not such a table; the message names the file and the column.
     """
     rows = pd.read_parquet(path)
     missing = sorted({*least, *others} - set(rows.columns))

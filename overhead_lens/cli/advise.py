@@ -10,19 +10,35 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import Html, Markdown, Quick, Quiet, Rules, Timeout, directory_option, json_option
+from overhead_lens.terminal.arguments import (
+    Force,
+    Html,
+    Markdown,
+    Quick,
+    Quiet,
+    Rules,
+    Timeout,
+    directory_option,
+    json_option,
+)
 from overhead_lens.terminal.call import CallOptions, takes_call_options
+from overhead_lens.terminal.command import EFFORT, refuse
 from overhead_lens.terminal.completion import complete_target
 
 # A compiler may take long; what takes longer hangs.
 _TIMEOUT_S = 120.0
 
+# Of a small call on two cores.
+_SECONDS, _QUICK_SECONDS = 180, 90
+
 
 @takes_call_options
 def advise(
+    context: typer.Context,
     target: Annotated[
         str,
         typer.Argument(
+            metavar="TARGET|DIR",
             help="A scenario or function, as for profile; or the directory of a capture or a run.",
             autocompletion=complete_target,
         ),
@@ -30,7 +46,8 @@ def advise(
     options: CallOptions,
     quick: Quick = False,
     remedies: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A Python file with your own remedies.", exists=True)
+        Path | None,
+        typer.Option(metavar="FILE", help="A Python file with your own remedies.", exists=True, rich_help_panel=EFFORT),
     ] = None,
     output: Annotated[Path | None, directory_option("advice")] = None,
     rules: Rules = None,
@@ -38,6 +55,7 @@ def advise(
     html: Html = None,
     markdown: Markdown = None,
     json_: Annotated[bool, json_option("advice")] = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Try remedies on a call and show which of them make it faster."""
@@ -52,26 +70,30 @@ def advise(
     from overhead_lens.studies.run.missed import real_life
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, append_markdown, show
-    from overhead_lens.terminal.progress import progress
+    from overhead_lens.terminal.progress import announcement, progress
 
     if sys.platform == "win32":
         raise UsageError("advise measures on Linux and macOS only; advice made there can be read here")
     classifier = default_classifier(rules)
     effort = QUICK if quick else STANDARD
+    form = Format(json_, html, classifier, force=force)
     if Path(target).is_dir():
         if options != CallOptions():
             raise UsageError(f"{target} is a capture and already defines the call: leave out the other options")
         if kind_of(Path(target)) == RUN:
-            show(real_life(run_budget_of(Path(target), classifier)), Format(json_, html, classifier))
+            ignored = ("quick", "remedies", "timeout", "output", "markdown")
+            refuse(context, "with a run, which is not measured again", *ignored)
+            show(real_life(run_budget_of(Path(target), classifier)), form)
             return
         request = replace(
             request_of(read_capture(Path(target)), None, output, timeout), effort=effort, instructions=False
         )
     else:
         request = options.request(target, timeout, effort, output)
-    with progress(quiet=quiet) as screen:
+    begins = announcement(target, _QUICK_SECONDS if quick else _SECONDS)
+    with progress(quiet=quiet, begins=begins) as screen:
         path = record_advice(request, remedies, classifier, screen)
         screen.step("analyzing")
         advice = advice_of(path, classifier)
-    show(advice, Format(json_, html, classifier))
+    show(advice, form)
     append_markdown(markdown, to_markdown(advice))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from overhead_lens.errors import EXIT_USAGE, UsageError
-from overhead_lens.terminal.arguments import Html, Quiet, Rules, json_option
+from overhead_lens.terminal.arguments import Force, Html, Quiet, Rules, between, file_option, json_option
+from overhead_lens.terminal.command import ANALYSIS, OUTPUT, deprecated, refuse
 
 if TYPE_CHECKING:
     from overhead_lens.readers.recording import Reading
@@ -21,47 +22,75 @@ _MOST_DIGITS = 12
 
 
 def analyze(
+    context: typer.Context,
     traces: Annotated[
         list[Path],
-        typer.Argument(help="Exported traces (plain or gzipped), memory snapshots, or directories of traces."),
+        typer.Argument(
+            metavar="TRACE", help="Exported traces (plain or gzipped), memory snapshots, or directories of traces."
+        ),
     ],
-    pftrace: Annotated[
-        Path | None,
-        typer.Option(help="Write the trace with annotations for the Perfetto UI (one trace only).", metavar="OUT"),
-    ] = None,
-    dask: Annotated[
-        str | None, typer.Option(help="Distribute many traces: 'local', or the address of a Dask scheduler.")
-    ] = None,
-    parquet: Annotated[
-        Path | None, typer.Option(help="Write the results as Parquet tables to a new directory.", metavar="DIR")
-    ] = None,
-    diff: Annotated[bool, typer.Option("--diff", help="Show what changed from the first trace to the second.")] = False,
     query: Annotated[
-        str | None, typer.Option(help="Run DuckDB SQL on the tables events, kernels, launches, steps, host, ...")
+        str | None,
+        typer.Option(
+            metavar="SQL",
+            help="Run DuckDB SQL on the tables events, kernels, launches, steps, host, ...",
+            rich_help_panel=ANALYSIS,
+        ),
     ] = None,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Show what changed from the first trace to the second.", hidden=True)
+    ] = False,
     batch_sizes: Annotated[
         str | None,
         typer.Option(
             help="Compare traces of one model by batch size: sizes in order, or 'shapes' to read them from the traces.",
             metavar="N,N,...",
+            rich_help_panel=ANALYSIS,
         ),
     ] = None,
     tokens_per_step: Annotated[
-        int | None, typer.Option(help="Tokens generated per sequence and step; adds kernels per token.", min=1)
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Tokens generated per sequence and step; adds kernels per token.",
+            callback=between(1, 1_000_000_000),
+            rich_help_panel=ANALYSIS,
+        ),
     ] = None,
     critical_path: Annotated[
         bool,
         typer.Option(
             "--critical-path",
             help="Add the critical path of each step and what-if estimates; takes about twice as long.",
+            rich_help_panel=ANALYSIS,
         ),
     ] = False,
-    whole: Annotated[
-        bool, typer.Option("--all", help="Print every part; --json and --html always contain all.")
-    ] = False,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCHEDULER",
+            help="Distribute many traces: 'local', or the address of a Dask scheduler.",
+            rich_help_panel=ANALYSIS,
+        ),
+    ] = None,
     rules: Rules = None,
+    whole: Annotated[
+        bool,
+        typer.Option("--all", help="Print every part; --json and --html always contain all.", rich_help_panel=OUTPUT),
+    ] = False,
     html: Html = None,
+    pftrace: Annotated[
+        Path | None,
+        file_option("--pftrace", what="Also write the trace with annotations for the Perfetto UI (one trace only)."),
+    ] = None,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Also write the results as Parquet tables to a new directory.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
     json_: Annotated[bool, json_option("analysis")] = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Show where the time of recorded torch.profiler traces goes, and why the device was idle."""
@@ -86,10 +115,13 @@ def analyze(
     from overhead_lens.terminal.output import Format, show
 
     classifier = default_classifier(rules)
-    form = Format(json_, html, classifier, whole)
+    form = Format(json_, html, classifier, whole, force)
+    if query is not None or diff:
+        refuse(context, f"with --{'diff' if diff else 'query'}", "whole")
     if diff:
         if len(paths) != 2:
             raise UsageError(f"--diff takes two traces, not {len(paths)}")
+        deprecated("analyze --diff", "overhead-lens diff")
         from overhead_lens.stored import compare_traces
 
         show(compare_traces(paths[0], paths[1], classifier), form)
@@ -130,7 +162,7 @@ def _batch_sizes(given: str | None, traces: int) -> Sequence[int] | Literal["sha
     """What ``--batch-sizes`` says.
 
     Raises:
-        UsageError: It is no list of whole numbers, or of another length than there are traces.
+        UsageError: It is not a list of whole numbers, or of another length than there are traces.
     """
     if given is None:
         return None
@@ -212,8 +244,6 @@ def _drawn(path: Path, out: Path, rules: Path | None, *, critical_path: bool) ->
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.traces.analyzer import analyze_over_time
 
-    if out.exists():
-        raise UsageError(f"{out} exists; name a new file")
     analyzed = analyze_over_time(read_recording(path), default_classifier(rules), critical_path=critical_path)
     write_analysis_perfetto(out, analyzed)
     return analyzed.analysis

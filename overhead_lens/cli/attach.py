@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import Html, Quiet, Rules, directory_option, json_option
+from overhead_lens.terminal.arguments import Force, Html, Quiet, Rules, between, directory_option, json_option
+from overhead_lens.terminal.command import EFFORT, TARGET, refuse
 
 if TYPE_CHECKING:
     from threading import Event
@@ -23,23 +24,43 @@ _TOP_S = 3.0
 
 
 def attach(
-    pid: Annotated[int, typer.Argument(help="Process ID of a running Python process.", min=1)],
+    context: typer.Context,
+    pid: Annotated[int, typer.Argument(metavar="PID", help="Process ID of a running Python process.", min=1)],
     duration: Annotated[
         float | None,
         typer.Option(
-            help=f"Seconds to watch. Default: {_SECONDS:g}; with --top {_TOP_S:g} per refresh.", min=0.5, max=86_400
+            "-d",
+            "--duration",
+            metavar="SECONDS",
+            help="How long to watch.",
+            callback=between(0.5, 86_400),
+            show_default=f"{_SECONDS:g}; with --top {_TOP_S:g} per refresh",
+            rich_help_panel=EFFORT,
         ),
     ] = None,
     rate: Annotated[
         int | None,
-        typer.Option(help="Samples per second and thread. Default: 40, fewer above five threads.", min=1, max=1000),
+        typer.Option(
+            "-r",
+            "--rate",
+            metavar="N",
+            help="Samples per second and thread.",
+            callback=between(1, 1000),
+            show_default="40, fewer above five threads",
+            rich_help_panel=EFFORT,
+        ),
     ] = None,
-    subprocesses: Annotated[bool, typer.Option("--subprocesses", help="Also watch child processes.")] = False,
-    top: Annotated[bool, typer.Option("--top", help="Refresh until q or Ctrl-C; nothing is stored.")] = False,
+    subprocesses: Annotated[
+        bool, typer.Option("--subprocesses", help="Also watch child processes.", rich_help_panel=TARGET)
+    ] = False,
+    top: Annotated[
+        bool, typer.Option("--top", help="Refresh until q or Ctrl-C; nothing is stored.", rich_help_panel=EFFORT)
+    ] = False,
     output: Annotated[Path | None, directory_option("capture")] = None,
     rules: Rules = None,
     html: Html = None,
     json_: Annotated[bool, json_option("budgets")] = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Watch a running process and print where the time of its threads goes; Ctrl-C ends the watch early."""
@@ -54,8 +75,8 @@ def attach(
 
     if sys.platform == "win32":
         raise UsageError("attach watches processes on Linux only; captures made there can be read here")
-    if top and (json_ or output is not None):
-        raise UsageError("--top stores nothing: leave out --json and --output")
+    if top:
+        refuse(context, "with --top, which stores nothing", "output", "html", "json_", "force")
     if top and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("--top needs a terminal: run it in one, or leave out --top")
     classifier = default_classifier(rules)
@@ -70,12 +91,12 @@ def attach(
         if top:
             _refresh(request, classifier, interrupted)
             return
-        with progress(quiet=quiet) as listener:
+        with progress(quiet=quiet, begins=f"watching process {pid} for {request.seconds:g} s") as listener:
             path = record_process(request, interrupted, listener)
             listener.step("analyzing")
             budget = process_of(path, classifier)
     drawn = partial(write_process_perfetto, path, path / PERFETTO, classifier)
-    show_drawn(budget, Format(json_, html, classifier), drawn, "capture")
+    show_drawn(budget, Format(json_, html, classifier, force=force), drawn, "capture")
 
 
 def _refresh(request: AttachRequest, classifier: Classifier, interrupted: Event) -> None:

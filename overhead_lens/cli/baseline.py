@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import MeasurementError, UsageError
-from overhead_lens.terminal.arguments import TIMEOUT_S, Inputs, Quiet, Timeout
-from overhead_lens.terminal.completion import complete_capture, complete_target
+from overhead_lens.terminal.arguments import TIMEOUT_S, Inputs, Quiet, StoredTarget, Timeout
+from overhead_lens.terminal.command import Command, examples
+from overhead_lens.terminal.completion import complete_capture
 
 app = typer.Typer(help="Baselines of `overhead-lens check`.", no_args_is_help=True)
 
@@ -19,15 +20,17 @@ def _group() -> None:
     """Baselines of ``overhead-lens check``."""
 
 
-@app.command("update")
+@app.command(
+    "update",
+    cls=Command,
+    epilog=examples("baseline update baselines/add1", "baseline update baselines/add1 my.py:f --inputs my.py:make"),
+)
 def update(
-    baseline: Annotated[Path, typer.Argument(help="The capture to record again.", autocompletion=complete_capture)],
-    target: Annotated[
-        str | None,
-        typer.Argument(
-            help="What to profile. Default: the target stored in the baseline.", autocompletion=complete_target
-        ),
-    ] = None,
+    baseline: Annotated[
+        Path,
+        typer.Argument(metavar="CAPTURE", help="The capture to record again.", autocompletion=complete_capture),
+    ],
+    target: StoredTarget = None,
     inputs: Inputs = None,
     timeout: Timeout = TIMEOUT_S,
     quiet: Quiet = False,
@@ -36,7 +39,7 @@ def update(
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.recorder.single import record
     from overhead_lens.studies.check.rerun import request_of
-    from overhead_lens.terminal.progress import progress
+    from overhead_lens.terminal.progress import announcement, progress
 
     old = read_capture(baseline)
     path = baseline.absolute()
@@ -44,8 +47,9 @@ def update(
     kept = _free(path)
     if fresh.exists():
         raise UsageError(f"{fresh} is in the way: another update runs, or one was ended; move it away")
-    with progress(quiet=quiet) as listener:
-        record(request_of(old, target, fresh, timeout, inputs), listener)
+    request = request_of(old, target, fresh, timeout, inputs)
+    with progress(quiet=quiet, begins=announcement(request.target.text)) as listener:
+        record(request, listener)
     try:
         path.rename(kept)
         try:

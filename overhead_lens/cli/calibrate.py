@@ -5,26 +5,24 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import Quiet, json_option
+from overhead_lens.terminal.arguments import TIMEOUT_S, Quiet, Timeout, json_option
+
+_SECONDS = 50
 
 
 def calibrate(
     json_: Annotated[bool, json_option("calibration")] = False,
-    timeout: Annotated[
-        float, typer.Option(help="Give up if one step takes longer than this many seconds.", min=1.0, max=1e6)
-    ] = 300.0,
+    timeout: Timeout = TIMEOUT_S,
     quiet: Quiet = False,
 ) -> None:
     """Measure the cost of torch.profiler's events and the machine's peaks; later profiles use them."""
     from overhead_lens.recorder.calibrate import calibrate_machine
     from overhead_lens.terminal.output import Format, show
-    from overhead_lens.terminal.progress import progress
+    from overhead_lens.terminal.progress import announcement, progress
 
     if sys.platform == "win32":
         raise UsageError("calibrate measures on Linux and macOS only")
-    with progress(quiet=quiet) as listener:
+    with progress(quiet=quiet, begins=announcement("this machine", _SECONDS)) as listener:
         calibrated = calibrate_machine(timeout, listener)
     show(calibrated, Format(json_))

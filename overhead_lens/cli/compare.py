@@ -14,20 +14,28 @@ import typer
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
+    Force,
     Html,
     Margin,
     Markdown,
+    Quick,
     Quiet,
     Rules,
     Timeout,
+    between,
     directory_option,
     json_option,
+    parse_share,
 )
 from overhead_lens.terminal.call import SIDES, CallOptions, by_side, parse_side, takes_call_options
+from overhead_lens.terminal.command import EFFORT, TARGET
 from overhead_lens.terminal.completion import complete_target
 
 if TYPE_CHECKING:
     from overhead_lens.machine.request import Request
+
+# Of a small call on two cores.
+_SECONDS, _QUICK_SECONDS = 90, 45
 
 
 @takes_call_options
@@ -35,36 +43,57 @@ def compare(
     base: Annotated[
         str,
         typer.Argument(
-            help='A target with its own options, in quotes: "add1 -p size=3".', autocompletion=complete_target
+            metavar="BASE",
+            help='A target with its own options, in quotes: "add1 -p size=3".',
+            autocompletion=complete_target,
         ),
     ],
     new: Annotated[
         str,
         typer.Argument(
-            help='The target that may be slower: "add1 --compile -p size=3".', autocompletion=complete_target
+            metavar="NEW",
+            help='The target that may be slower: "add1 --compile -p size=3".',
+            autocompletion=complete_target,
         ),
     ],
     options: CallOptions,
     python: Annotated[
         list[str] | None,
-        typer.Option("--python", help="Interpreter of a side (needs torch): old=PATH or new=PATH."),
+        typer.Option(
+            "--python",
+            metavar="SIDE=PATH",
+            help="Interpreter of a side (needs torch): base=PATH or new=PATH.",
+            rich_help_panel=TARGET,
+        ),
     ] = None,
     rev: Annotated[
-        list[str] | None, typer.Option("--rev", help="Git revision of a side's .py file: old=REV or new=REV.")
+        list[str] | None,
+        typer.Option(
+            "--rev",
+            metavar="SIDE=REV",
+            help="Git revision of a side's .py file: base=REV or new=REV.",
+            rich_help_panel=TARGET,
+        ),
     ] = None,
+    quick: Quick = False,
     rounds: Annotated[
         int | None,
         typer.Option(
-            help="Fresh processes per side. Default: 12, or 8 that compile six times each.", min=3, max=10_000
+            metavar="N",
+            help="Fresh processes per side.",
+            callback=between(3, 10_000),
+            show_default="12, or 8 that compile six times each",
+            rich_help_panel=EFFORT,
         ),
     ] = None,
-    margin: Margin = 1.0,
-    output: Annotated[Path | None, directory_option("two captures")] = None,
-    rules: Rules = None,
     timeout: Timeout = TIMEOUT_S,
+    margin: Margin = "1%",
+    rules: Rules = None,
+    output: Annotated[Path | None, directory_option("two captures")] = None,
     html: Html = None,
     markdown: Markdown = None,
     json_: Annotated[bool, json_option("difference")] = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Measure two calls in turns and exit 1 if the second one is slower."""
@@ -73,16 +102,21 @@ def compare(
     from overhead_lens.report.forms import to_markdown
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, append_markdown, show
-    from overhead_lens.terminal.progress import progress
+    from overhead_lens.terminal.progress import announcement, progress
 
     if sys.platform == "win32":
         raise UsageError("compare measures on Linux and macOS only; captures made there can be compared here by diff")
+    if quick and rounds is not None:
+        raise UsageError("--quick and --rounds do not go together")
+    margin_share = parse_share("--margin", margin, bare=0.01)
     classifier = default_classifier(rules)
     with ExitStack() as stack:
-        requests = _requests(stack, (base, new), options, python or [], rev or [], rounds, timeout)
-        listener = stack.enter_context(progress(quiet=quiet))
-        compared = measure_pair(requests, output, classifier, margin / 100, listener)
-    show(compared.delta, Format(json_, html, classifier))
+        requests = _requests(stack, (base, new), options, python or [], rev or [], rounds, timeout, quick=quick)
+        seconds = None if rounds else _QUICK_SECONDS if quick else _SECONDS
+        begins = announcement(f"{base} and {new} in turns", seconds)
+        listener = stack.enter_context(progress(quiet=quiet, begins=begins))
+        compared = measure_pair(requests, output, classifier, margin_share, listener)
+    show(compared.delta, Format(json_, html, classifier, force=force))
     append_markdown(markdown, to_markdown(compared.delta))
     for path, budget in zip(compared.paths, compared.budgets, strict=True):
         draw(path, budget.breakdown, classifier)
@@ -98,6 +132,8 @@ def _requests(
     rev: Sequence[str],
     rounds: int | None,
     timeout_s: float,
+    *,
+    quick: bool,
 ) -> tuple[Request, Request]:
     """What is measured of either side; a revision is checked out as long as ``stack`` is open."""
     from overhead_lens.machine.interpreter import find_interpreter
@@ -106,11 +142,12 @@ def _requests(
 
     sides = [(target, own.over(options)) for target, own in map(parse_side, texts)]
     effort = paired_effort(compiles=any(call.compile_options is not None for _, call in sides))
+    processes = rounds or (effort.processes // 2 if quick else effort.processes)
     interpreters = {name: find_interpreter(path) for name, path in by_side("--python", python).items()}
     revisions = by_side("--rev", rev)
     requests = []
     for name, (target, call) in zip(SIDES, sides, strict=True):
-        request = call.request(target, timeout_s, replace(effort, processes=rounds or effort.processes))
+        request = call.request(target, timeout_s, replace(effort, processes=processes))
         if name in revisions:
             request = replace(request, target=stack.enter_context(checked_out(request.target, revisions[name])))
         requests.append(replace(request, python=interpreters.get(name, sys.executable)))

@@ -8,39 +8,54 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
-from overhead_lens.terminal.arguments import Html, Margin, Rules, json_option
+from overhead_lens.terminal.arguments import Force, Html, Margin, Rules, json_option, parse_share
+from overhead_lens.terminal.command import refuse
 from overhead_lens.terminal.completion import complete_capture_or_trace
+from overhead_lens.terminal.mismatch import AllowMismatch, allows_mismatch
 
 
 def diff(
+    context: typer.Context,
     base: Annotated[
         Path,
-        typer.Argument(help="Capture or exported trace to compare with.", autocompletion=complete_capture_or_trace),
+        typer.Argument(
+            metavar="BASE",
+            help="Capture or exported trace to compare with.",
+            autocompletion=complete_capture_or_trace,
+        ),
     ],
     new: Annotated[
-        Path, typer.Argument(help="Capture or trace that may be slower.", autocompletion=complete_capture_or_trace)
+        Path,
+        typer.Argument(
+            metavar="NEW", help="Capture or trace that may be slower.", autocompletion=complete_capture_or_trace
+        ),
     ],
-    force: Annotated[bool, typer.Option("--force", help="Compare even if machine, versions or sizes differ.")] = False,
-    margin: Margin = 1.0,
+    margin: Margin = "1%",
     rules: Rules = None,
+    allow_mismatch: AllowMismatch = False,
     html: Html = None,
     json_: Annotated[bool, json_option("difference")] = False,
+    force: Force = False,
 ) -> None:
     """Compare two captures or runs and exit 1 if the new one is slower. Also show what changed between traces or processes."""
-    from overhead_lens.directories import compare_directories
+    from overhead_lens.directories import checks_context, compare_directories
     from overhead_lens.stored import compare_traces
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
 
+    margin_share = parse_share("--margin", margin, bare=0.01)
+    allowed = allows_mismatch(force=force, allow_mismatch=allow_mismatch, files=(html,))
     classifier = default_classifier(rules)
     if base.is_file() != new.is_file():
         raise UsageError("a trace compares with a trace, a capture with a capture")
-    delta = (
-        compare_traces(base, new, classifier)
-        if base.is_file()
-        else compare_directories(base, new, classifier, margin / 100, force=force)
-    )
-    show(delta, Format(json_, html, classifier))
+    if base.is_file():
+        refuse(context, "with traces, whose times are not judged", "margin", "allow_mismatch")
+        delta = compare_traces(base, new, classifier)
+    else:
+        if not checks_context(base):
+            refuse(context, "with runs and watched processes, whose machines are not compared", "allow_mismatch")
+        delta = compare_directories(base, new, classifier, margin_share, force=allowed)
+    show(delta, Format(json_, html, classifier, force=force))
     # Traces and watched processes say what changed, and not whether it became slower.
     if getattr(delta, "verdict", None) == "slower":
         raise typer.Exit(EXIT_REGRESSION)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from overhead_lens.terminal.arguments import json_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    json_: Annotated[bool, json_option("list")] = False,
 ) -> None:
     """Show what each instrument still needs, and how to get it."""
     from overhead_lens.recorder.requirements import examine

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from overhead_lens.errors import UsageError
+from overhead_lens.terminal.arguments import Force, Rules, check_new_file, file_option
+from overhead_lens.terminal.command import OUTPUT
 from overhead_lens.terminal.completion import complete_capture
 
 
@@ -30,18 +31,31 @@ _NAMES = {
 
 
 def export(
-    capture: Annotated[Path, typer.Argument(help="A capture directory.", autocompletion=complete_capture)],
-    to: Annotated[Format, typer.Option("--to", help="Output format.")],
+    capture: Annotated[
+        Path, typer.Argument(metavar="CAPTURE", help="A capture directory.", autocompletion=complete_capture)
+    ],
+    format_: Annotated[
+        Format,
+        typer.Option(
+            "-f",
+            "--format",
+            metavar="FORMAT",
+            help="chrome, collapsed, perfetto or speedscope.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = Format.perfetto,
+    rules: Rules = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="File to write. Default: a file in the capture.")
+        Path | None, file_option("-o", "--output", what="File to write.", default="a file in the capture")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Write a capture for another viewer."""
     from overhead_lens.directories import export_directory
     from overhead_lens.taxonomy.classifier import default_classifier
 
-    target = output or capture / _NAMES[to]
-    if target.exists():
-        raise UsageError(f"{target} exists; nothing is overwritten, name another --output")
-    export_directory(capture, target, to.value, default_classifier())
+    target = output or capture / _NAMES[format_]
+    if output is None and capture.is_dir():
+        check_new_file("--output", target, force=force)
+    export_directory(capture, target, format_.value, default_classifier(rules))
     typer.echo(str(target))

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import Html, Quiet, json_option
+from overhead_lens.terminal.arguments import Force, Html, Quiet, Rules, file_option, json_option
 
 if TYPE_CHECKING:
     from overhead_lens.machine.request import Listener
     from overhead_lens.studies.history.analysis import History, Point, Skipped
+    from overhead_lens.taxonomy.classifier import Classifier
 
 _PICTURES = (".svg", ".png", ".pdf")
 
@@ -21,10 +22,13 @@ _PICTURES = (".svg", ".png", ".pdf")
 def history(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Directory with captures at any depth.")],
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a picture of every series: FILE.svg, .png or .pdf.")
+        Path | None,
+        file_option("--picture", what="Also write a picture of every series: FILE.svg, .png or .pdf."),
     ] = None,
+    rules: Rules = None,
     html: Html = None,
     json_: Annotated[bool, json_option("history")] = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Show how captures changed over time, and between which commits."""
@@ -32,19 +36,20 @@ def history(
     from overhead_lens.terminal.output import Format, show
     from overhead_lens.terminal.progress import progress
 
-    _check_picture(picture)
+    if picture is not None and picture.suffix not in _PICTURES:
+        raise UsageError(f"--picture takes a file that ends in {', '.join(_PICTURES)}, not {picture}")
     with progress(quiet=quiet) as listener:
-        result = read(folder, listener)
+        result = read(folder, listener, rules)
     if picture is not None:
         draw_history(result, picture)
-    show(result, Format(json_, html))
+    show(result, Format(json_, html, force=force))
 
 
-def read(folder: Path, listener: Listener) -> History:
-    """The history of the captures below ``folder``.
+def read(folder: Path, listener: Listener, rules: Path | None = None) -> History:
+    """The history of the captures below ``folder``, analyzed by the built-in rules and those of a file.
 
     Raises:
-        UsageError: It is no directory, or holds no capture that can be read.
+        UsageError: It is not a directory, or holds no capture that can be read.
     """
     from overhead_lens.captures.collection import find_captures
     from overhead_lens.studies.history.analysis import Skipped, make_history
@@ -52,7 +57,7 @@ def read(folder: Path, listener: Listener) -> History:
     if not folder.is_dir():
         raise UsageError(f"no directory {folder}")
     captures, passed = find_captures(folder)
-    points, damaged, warnings = _points(captures, listener)
+    points, damaged, warnings = _points(captures, listener, rules)
     skipped = [*(Skipped(str(directory.path), directory.kind, directory.reason) for directory in passed), *damaged]
     if not points:
         why = f"; {len(skipped)} skipped, the first is {skipped[0].path}: {skipped[0].reason}" if skipped else ""
@@ -60,20 +65,25 @@ def read(folder: Path, listener: Listener) -> History:
     return make_history(str(folder), points, skipped, warnings)
 
 
-def _points(captures: Sequence[Path], listener: Listener) -> tuple[list[Point], list[Skipped], list[str]]:
+def _points(
+    captures: Sequence[Path], listener: Listener, rules: Path | None
+) -> tuple[list[Point], list[Skipped], list[str]]:
     """Points of the captures, those that cannot be read, and warnings; analyses are taken from the cache or added to it."""
     from overhead_lens.studies.history import store as summary_store
     from overhead_lens.studies.history.analysis import Skipped, point_of_text
+    from overhead_lens.taxonomy.classifier import default_classifier
 
+    classifier = default_classifier(rules)
+    own_rules = b"" if rules is None else rules.read_bytes()
     kept, added = summary_store.load(), {}
     points, damaged = [], []
     listener.begin(len(captures))
     for path in captures:
         listener.step(f"reading {path.name}")
         try:
-            key = summary_store.key_of(path)
+            key = summary_store.key_of(path, own_rules)
             if key not in kept:
-                kept[key] = added[key] = _analyzed(path)
+                kept[key] = added[key] = _analyzed(path, classifier)
             points.append(point_of_text(kept[key], str(path)))
         except Exception as error:
             # One capture of a thousand, of whatever origin, never takes the others with it.
@@ -82,22 +92,10 @@ def _points(captures: Sequence[Path], listener: Listener) -> tuple[list[Point], 
     return points, damaged, [refusal] if refusal else []
 
 
-def _analyzed(path: Path) -> str:
+def _analyzed(path: Path, classifier: Classifier) -> str:
     from overhead_lens.captures.directory import read_capture
     from overhead_lens.stored import budget_of
     from overhead_lens.studies.history.analysis import text_of
-    from overhead_lens.taxonomy.classifier import default_classifier
 
-    budget = budget_of(path, default_classifier(None))
+    budget = budget_of(path, classifier)
     return text_of(read_capture(path).meta, budget, float(budget.blocks["reference_ns"].median()))
-
-
-def _check_picture(picture: Path | None) -> None:
-    if picture is None:
-        return
-    if picture.suffix not in _PICTURES:
-        raise UsageError(f"--picture takes a file that ends in {', '.join(_PICTURES)}, not {picture}")
-    if picture.exists():
-        raise UsageError(f"{picture} exists; nothing is overwritten, name another --picture")
-    if not picture.absolute().parent.is_dir():
-        raise UsageError(f"cannot write {picture}: no directory {picture.parent}")

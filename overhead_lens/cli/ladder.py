@@ -12,6 +12,7 @@ from overhead_lens.errors import UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
     Device,
+    Force,
     Html,
     Inputs,
     Param,
@@ -24,14 +25,21 @@ from overhead_lens.terminal.arguments import (
     json_option,
 )
 from overhead_lens.terminal.call import CallOptions
+from overhead_lens.terminal.command import TARGET as TO_MEASURE
 
 PICTURE = "waterfall.svg"
+
+# Of a small call on two cores.
+_SECONDS, _QUICK_SECONDS = 120, 60
 
 
 def ladder(
     target: Target,
     inputs: Inputs = None,
-    mode: Annotated[str | None, typer.Option(help="Mode of torch.compile for the compiled rungs.")] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(metavar="MODE", help="Mode of torch.compile for the compiled rungs.", rich_help_panel=TO_MEASURE),
+    ] = None,
     device: Device = None,
     param: Param = None,
     quick: Quick = False,
@@ -39,6 +47,7 @@ def ladder(
     timeout: Timeout = TIMEOUT_S,
     html: Html = None,
     json_: Annotated[bool, json_option("ladder")] = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Measure the cost of each layer of a compiled call by removing layers one by one."""
@@ -47,13 +56,14 @@ def ladder(
     from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
     from overhead_lens.studies.ladder.record import record_ladder
     from overhead_lens.terminal.output import Format, show_drawn
-    from overhead_lens.terminal.progress import progress
+    from overhead_lens.terminal.progress import announcement, progress
 
     if sys.platform == "win32":
         raise UsageError("ladder measures on Linux and macOS only; ladders made there can be read here")
     options = CallOptions(inputs, True, mode, assignments(param or [], device))
     request = options.request(target, timeout, QUICK if quick else STANDARD, output)
-    with progress(quiet=quiet) as listener:
+    begins = announcement(target, _QUICK_SECONDS if quick else _SECONDS)
+    with progress(quiet=quiet, begins=begins) as listener:
         path = record_ladder(request, list(RUNGS), listener)
         measured = ladder_of(path)
-    show_drawn(measured, Format(json_, html), lambda: draw_ladder(measured, path / PICTURE), "ladder")
+    show_drawn(measured, Format(json_, html, force=force), lambda: draw_ladder(measured, path / PICTURE), "ladder")

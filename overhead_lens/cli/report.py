@@ -7,26 +7,35 @@ from typing import Annotated
 
 import typer
 
-from overhead_lens.terminal.arguments import Html, Rules, json_option
+from overhead_lens.terminal.arguments import Force, Html, Rules, json_option
+from overhead_lens.terminal.command import refuse
 from overhead_lens.terminal.completion import complete_capture
+from overhead_lens.terminal.newest import newest_or
 
 
 def report(
+    context: typer.Context,
     capture: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
-            help="Directory of a capture, run, job, watched process, ladder, sweep, comparison or advice.",
+            metavar="DIR",
+            help="Directory of a stored result. Default: the newest in ./traces.",
             autocompletion=complete_capture,
         ),
-    ],
+    ] = None,
     rules: Rules = None,
     html: Html = None,
-    json_: Annotated[bool, json_option("budget")] = False,
+    json_: Annotated[bool, json_option("result")] = False,
+    force: Force = False,
 ) -> None:
     """Print a stored capture, run, job, watched process, ladder, sweep, comparison or advice."""
-    from overhead_lens.directories import load_directory
+    from overhead_lens.directories import load_directory, uses_rules
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, show
 
+    capture = newest_or(capture)
     classifier = default_classifier(rules)
-    show(load_directory(capture, classifier), Format(json_, html, classifier))
+    result = load_directory(capture, classifier)
+    if not uses_rules(capture):
+        refuse(context, f"with {capture}, whose times have no categories", "rules")
+    show(result, Format(json_, html, classifier, force=force))

@@ -14,7 +14,8 @@ import typer
 
 from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
 from overhead_lens.report.text.plain import plain
-from overhead_lens.terminal.arguments import Html, Rules, directory_option
+from overhead_lens.terminal.arguments import Force, Rules, check_new_file, directory_option
+from overhead_lens.terminal.command import ANALYSIS, OUTPUT
 
 REPORT = "report.txt"
 _PRINTING = ".printing"
@@ -25,14 +26,27 @@ def run(
         list[str] | None, typer.Argument(metavar="SCRIPT|-m MODULE [ARGS]...", help="The program and its arguments.")
     ] = None,
     step: Annotated[
-        str, typer.Option(metavar="FILE:LINE|MODULE:FUNCTION", help="A step begins whenever this is reached.")
+        str,
+        typer.Option(
+            metavar="PLACE",
+            help="A step begins whenever FILE:LINE or MODULE:FUNCTION is reached.",
+            rich_help_panel=ANALYSIS,
+        ),
     ] = "",
-    output: Annotated[Path | None, directory_option("run")] = None,
-    json_: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the budget to FILE as JSON.")
-    ] = None,
-    html: Html = None,
     rules: Rules = None,
+    output: Annotated[Path | None, directory_option("run")] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Also write an HTML report to FILE.", rich_help_panel=OUTPUT),
+    ] = None,
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json-file", metavar="FILE", help="Write the budget to FILE as JSON.", rich_help_panel=OUTPUT),
+    ] = None,
+    force: Force = False,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Print no report on stderr.", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
     """Run a program as Python would and print where the time of its steps goes.
 
@@ -43,26 +57,28 @@ def run(
     from overhead_lens.studies.run.analysis import run_budget_of
     from overhead_lens.studies.run.record import Program, record_run
     from overhead_lens.taxonomy.classifier import default_classifier
-    from overhead_lens.terminal.output import print_into, write_page
+    from overhead_lens.terminal.output import print_into, write_page, write_text
 
     if sys.platform == "win32":
         raise UsageError("run measures on Linux and macOS only; runs made there can be read here")
-    json_, html = (_file_of_rank(name, file) for name, file in (("json", json_), ("html", html)))
+    json_file, html = (
+        _file_of_rank(name, file, force=force) for name, file in (("--json-file", json_file), ("--html", html))
+    )
     program = Program(_checked_command(command or []), _checked(step))
     classifier = default_classifier(rules)
     path, exit_code = record_run(program, _of_rank(output, program.label), CAPTURES)
     budget = run_budget_of(path, classifier)
-    if output is None:
+    if output is None and not quiet:
         with _alone(path.parent if _rank() else None):
             print_into(sys.stderr, budget)
             sys.stderr.flush()
-    else:
+    if output is not None:
         with (path / REPORT).open("w", encoding="utf-8") as file:
             print_into(file, budget)
-    if json_ is not None:
-        _try(lambda: json_.write_text(to_json(budget) + "\n", encoding="utf-8"))
+    if json_file is not None:
+        _try(lambda: write_text(json_file, f"{to_json(budget)}\n", force=force))
     if html is not None:
-        _try(lambda: write_page(budget, html, classifier))
+        _try(lambda: write_page(budget, html, classifier, force=force))
     _end_as(exit_code)
 
 
@@ -96,17 +112,17 @@ def _alone(folder: Path | None) -> Iterator[None]:
         yield
 
 
-def _file_of_rank(option: str, file: Path | None) -> Path | None:
-    """A file to write; of a rank under torchrun one of its own: ``page.html`` becomes ``page-rank-1.html``.
+def _file_of_rank(option: str, file: Path | None, *, force: bool) -> Path | None:
+    """A file to write; each rank under torchrun has its own: ``page.html`` becomes ``page-rank-1.html``.
 
     Raises:
-        UsageError: It exists.
+        UsageError: It cannot be written.
     """
     rank = _rank()
     if file is not None and rank is not None:
         file = file.with_name(f"{file.stem}-{rank}{file.suffix}")
-    if file is not None and file.exists():
-        raise UsageError(f"{file} exists; nothing is overwritten, name another --{option}")
+    if file is not None:
+        check_new_file(option, file, force=force)
     return file
 
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from overhead_lens.terminal.arguments import json_option
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 def scenarios(
-    json_: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    json_: Annotated[bool, json_option("list")] = False,
 ) -> None:
     """List the built-in scenarios with their variants and parameters."""
     from overhead_lens.machine.operations import CATALOG

@@ -12,7 +12,9 @@ from overhead_lens.errors import UsageError
 
 
 def schema(
-    name: Annotated[str | None, typer.Argument(help="Document to print; without a name, all are listed.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Document to print; without a name, all are listed.")
+    ] = None,
 ) -> None:
     """Print the JSON schema of a document, or list the documents."""
     from overhead_lens.documents.registry import SUMMARIES, json_schema

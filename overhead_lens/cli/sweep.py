@@ -12,7 +12,9 @@ import typer
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
+    Compile,
     Device,
+    Force,
     Html,
     Mode,
     Quick,
@@ -23,6 +25,7 @@ from overhead_lens.terminal.arguments import (
     directory_option,
     json_option,
 )
+from overhead_lens.terminal.command import TARGET as TO_MEASURE
 from overhead_lens.terminal.completion import complete_parameter, complete_target
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ def sweep(
     targets: Annotated[
         list[str],
         typer.Argument(
+            metavar="TARGET",
             help="A scenario (built-in name or .py file), or several of its variants (NAME:VARIANT).",
             autocompletion=complete_target,
         ),
@@ -43,21 +47,25 @@ def sweep(
         typer.Option(
             "-p",
             "--param",
+            metavar="NAME=VALUES",
             help="NAME=VALUE,VALUE,... sweeps an integer parameter, NAME=VALUE sets one.",
             autocompletion=complete_parameter,
+            rich_help_panel=TO_MEASURE,
         ),
     ] = None,
     all_variants: Annotated[
-        bool, typer.Option("--all-variants", help="Measure every variant of the scenario.")
+        bool,
+        typer.Option("--all-variants", help="Measure every variant of the scenario.", rich_help_panel=TO_MEASURE),
     ] = False,
-    compile_: Annotated[bool, typer.Option("--compile", help="Compile the variants with torch.compile.")] = False,
+    compile_: Compile = False,
     mode: Mode = None,
     device: Device = None,
     quick: Quick = False,
-    output: Annotated[Path | None, directory_option("sweep")] = None,
     timeout: Timeout = TIMEOUT_S,
+    output: Annotated[Path | None, directory_option("sweep")] = None,
     html: Html = None,
     json_: Annotated[bool, json_option("sweep")] = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Time variants over sizes and fit time = overhead + n / rate."""
@@ -65,7 +73,7 @@ def sweep(
     from overhead_lens.studies.sweep.analysis import sweep_of
     from overhead_lens.studies.sweep.record import QUICK, STANDARD, SweepRequest, record_sweep
     from overhead_lens.terminal.output import Format, show_drawn
-    from overhead_lens.terminal.progress import progress
+    from overhead_lens.terminal.progress import announcement, progress
 
     if sys.platform == "win32":
         raise UsageError("sweep measures on Linux and macOS only; sweeps made there can be read here")
@@ -83,17 +91,17 @@ def sweep(
         timeout_s=timeout,
         effort=QUICK if quick else STANDARD,
     )
-    with progress(quiet=quiet) as listener:
+    with progress(quiet=quiet, begins=announcement(" ".join(targets))) as listener:
         folder = record_sweep(request, listener)
         measured = sweep_of(folder)
-    show_drawn(measured, Format(json_, html), lambda: draw_sweep(measured, folder / PICTURE), "sweep")
+    show_drawn(measured, Format(json_, html, force=force), lambda: draw_sweep(measured, folder / PICTURE), "sweep")
 
 
 def scenario_of(targets: list[str], *, all_variants: bool) -> tuple[Target, list[str | None] | None]:
     """The one scenario of the targets and their variants; None for all variants.
 
     Raises:
-        UsageError: The targets are of several scenarios, or all variants are asked for and some are named.
+        UsageError: The targets are of several scenarios, or some variants are named with ``--all-variants``.
     """
     from overhead_lens.target import parse_target
 
@@ -113,7 +121,7 @@ def split(assigned: dict[str, str]) -> tuple[dict[str, str], dict[str, list[int]
     """Parameters that stay, and those with several values, by name.
 
     Raises:
-        UsageError: None has several values, or they are no integers, or not different.
+        UsageError: None has several values, or they are not integers, or not different.
     """
     swept = {name: _integers(name, text) for name, text in assigned.items() if "," in text}
     if not swept:

@@ -1,6 +1,6 @@
 """Fits what one event costs torch.profiler to calibration calls timed bare and recorded (``correction/worker.py``).
 
-An event's start is read at the end of its start callback and its end at the begin of its end callback
+An event's start is read at the end of its start callback and its end at the beginning of its end callback
 (torch/csrc/profiler/collection.cpp), so most of its cost falls outside its own span, into the event around it. The part inside
 is the span of an empty event less the time that the same code takes when nothing is recorded.
 
@@ -160,7 +160,7 @@ def _fastest_ns(row: _Row, side: str) -> float:
 def _operators(rows: Sequence[_Row], short: Sequence[_Row], flags: str) -> dict[str, EventCost]:
     """Non-negative least squares over calls, weighted by 1 / events.
 
-    Events that are no operators are of one kind per set of flags: memory events, or those of Python, which have calls of
+    Events other than operators are one kind per set of flags: memory events, or those of Python, which have calls of
     their own. The part inside the span is that of the shortest operator, which may be in ``short`` only.
     """
     if not rows:

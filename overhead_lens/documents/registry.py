@@ -25,7 +25,7 @@ SUMMARIES = {
     "run": "a user's program: the budget of its steps (`run --json`)",
     "process": "budgets of a running process's threads (`attach --json`)",
     "steps": "the difference of two runs of a program (`diff --json`)",
-    "structure": "the difference of two traces (`analyze --diff --json`)",
+    "structure": "the difference of two traces (`diff --json`)",
     "sweep": "time over sizes (`sweep --json`)",
     "threads": "the difference of two watched processes (`diff --json`)",
 }

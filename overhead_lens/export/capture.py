@@ -58,7 +58,7 @@ def write_capture(path: Path, target: Path, breakdown: Breakdown, classifier: Cl
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A traced loop, and the time of one of its calls; of all of them where they cannot be told apart.
+    """A traced loop, and the time of one of its calls; of all of them if they cannot be separated.
 
     Attributes:
         events: Of the whole trace.
@@ -84,11 +84,7 @@ class _Loop:
     @property
     def title(self) -> str:
         """What the time is of."""
-        return (
-            "One call, the one of middle length"
-            if self.calls == 1
-            else f"{self.calls:,} calls, which cannot be told apart"
-        )
+        return "One call, of median length" if self.calls == 1 else f"{self.calls:,} calls, which cannot be separated"
 
 
 def _picture(capture: Capture, breakdown: Breakdown, classifier: Classifier) -> Picture:

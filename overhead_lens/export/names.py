@@ -12,7 +12,7 @@ def readable(name: object) -> str:
     """``name`` as non-empty text that encodes to UTF-8 and holds no NUL.
 
     Traces found in the wild hold lone surrogates (a reader's mark for bytes that were not UTF-8), NULs, which end a name
-    early in some readers, and values that are no text at all. Nothing is dropped: what cannot be written is escaped.
+    early in some readers, and values that are not text. Nothing is dropped: what cannot be written is escaped.
     """
     text = name if isinstance(name, str) else str(name)
     return text.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode("utf-8") or UNNAMED

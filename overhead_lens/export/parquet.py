@@ -39,7 +39,7 @@ def check_directory(directory: Path) -> None:
     """Refuse to write where something is.
 
     Raises:
-        UsageError: The directory holds something, or the path is no directory.
+        UsageError: The directory holds something, or the path is not a directory.
     """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UsageError(f"{directory} exists and is not an empty directory; name a new one")

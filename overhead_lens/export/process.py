@@ -60,7 +60,9 @@ def write_process_collapsed(path: Path, target: Path, _: Classifier) -> None:
 
 def write_process_chrome(*_: object) -> None:
     """Refuse: a sampler takes no events."""
-    raise UsageError("a watched process has stacks and no events: export it --to collapsed, perfetto or speedscope")
+    raise UsageError(
+        "a watched process has stacks and no events: export it with --format collapsed, perfetto or speedscope"
+    )
 
 
 def _title(thread: SampledThread, threads: Sequence[SampledThread]) -> str:

@@ -159,7 +159,7 @@ def _sequences(analyzed: Analyzed) -> pa.Table:
 
 
 def _rows(rows: Sequence[Mapping[str, Any]], names: Sequence[str], texts: AbstractSet[str] = frozenset()) -> pa.Table:
-    """A table of few rows; text that is no UTF-8 is escaped."""
+    """A table of few rows; text that is not UTF-8 is escaped."""
     columns: dict[str, Any] = {}
     for name in names:
         values = [row[name] for row in rows]
@@ -189,7 +189,7 @@ def _column(series: pd.Series[Any]) -> Any:
 
 
 def _text(codes: Any, texts: Sequence[object]) -> Any:
-    """Text by number; what is no UTF-8 is escaped."""
+    """Text by number; what is not UTF-8 is escaped."""
     names = pa.array([readable(text) if text else "" for text in texts], pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), names).cast(pa.string())
 

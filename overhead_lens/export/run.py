@@ -33,7 +33,7 @@ def write_run_chrome(path: Path, target: Path, classifier: Classifier) -> None:
     """
     run = read_run(path)
     if not (path / KINETO).exists():
-        raise UsageError(f"{path} holds no traced step: export it --to collapsed, perfetto or speedscope")
+        raise UsageError(f"{path} holds no traced step: export it with --format collapsed, perfetto or speedscope")
     budget = run_budget(run, classifier)
     lane = Lane(f"Budget of a {budget.per}", host_slices(budget.host), group=BUDGET_GROUP)
     write_chrome(target, lane, Drawn(read_events(path / KINETO)))

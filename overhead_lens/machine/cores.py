@@ -59,7 +59,7 @@ def set_apart(pid: int, core: int) -> dict[int, set[int]]:
 def put_back(pid: int, before: Mapping[int, set[int]]) -> None:
     """Let the threads of a process run where they, or else the main thread, could before.
 
-    A newer thread has inherited the core of the one that started it.
+    A newer thread has inherited the core of its parent thread.
     """
     for thread in _threads_of(pid):
         with contextlib.suppress(OSError, KeyError):
@@ -99,7 +99,7 @@ def _quota(path: Path) -> float | None:
 
 
 class Stoppable(Protocol):
-    """A process that can be stopped until it is asked for something."""
+    """A process that can be stopped until it gets a request."""
 
     @property
     def pid(self) -> int:

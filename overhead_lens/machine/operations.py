@@ -13,7 +13,7 @@ Reply = TypeVar("Reply")
 
 
 class Operation(Struct, Generic[Reply], frozen=True):
-    """An operation that a worker can be asked for, and the type of its reply.
+    """An operation of a worker, and the type of its reply.
 
     Attributes:
         name: ``MODULE:FUNCTION``, the module named from this package on.

@@ -32,7 +32,7 @@ class OtherProcess:
 
     Attributes:
         command: Its command line; empty where the system does not tell.
-        python, torch: Versions; None where there is none, or none can be told.
+        python, torch: Versions; None if there is none, or it is unknown.
     """
 
     pid: int
@@ -130,7 +130,7 @@ def permission_remedy(pid: int) -> str:
     traces_all = bool(int(own.get("CapEff", "0"), 16) & _CAP_SYS_PTRACE)
     scope = _read(PROC / "sys/kernel/yama/ptrace_scope").strip()
     if scope == "3":
-        return "Yama forbids tracing until the machine is started anew (kernel.yama.ptrace_scope is 3)"
+        return "Yama forbids tracing until the machine is restarted (kernel.yama.ptrace_scope is 3)"
     if owner and owner != [str(os.geteuid())] and not traces_all:
         return f"it belongs to user {owner[0]}: run this as that user, or as root (sudo)"
     if _namespace("mnt", pid) not in (None, _namespace("mnt", os.getpid())):

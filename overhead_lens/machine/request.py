@@ -98,7 +98,7 @@ class Request(Order):
         python: Interpreter of the workers.
         variables: Environment variables of the workers.
         remedies: What the call is changed by; None for the call as it is.
-        displaced_bytes: Memory that is read before every call, 0 for a hot loop; None where nothing is said of caches.
+        displaced_bytes: Memory that is read before every call, 0 for a hot loop; None if caches are not part of the request.
     """
 
     instructions: bool = False

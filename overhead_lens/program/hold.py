@@ -1,7 +1,7 @@
 """Where a program stays for a moment when the sampler goes on after a rest.
 
 The sampler keeps a schedule: it catches up with the stacks that were due while it rested, one right after the other. The program
-waits here until the recorder says that this is over, so that these stacks show this function and are told apart from those of the
+waits here until the recorder says that this is over, so that these stacks show this function and differ from the stacks of the
 steps. They also part the stacks of one turn from those of the next.
 """
 

@@ -37,7 +37,7 @@ from overhead_lens.program.loops import EACH, LEFT, STEP, TICK, Loop
 from overhead_lens.program.trace import StepTrace
 
 KINDS = ("explicit", "profiler", "optimizer", "module", "loop")
-"""Sources of marks, the most telling first."""
+"""Sources of marks, the most reliable first."""
 
 _REGULAR_MARKS = 3
 _LOOP_MARKS = 10
@@ -168,7 +168,7 @@ class StepWatcher:
             self._scouting.release()
 
     def _best(self, now_ns: int) -> Candidate | None:
-        """The most telling regular source; None while one that tells more may yet become regular."""
+        """The most reliable regular source; None while a more reliable one may yet become regular."""
         waited_ns = now_ns - self._scouting_since
         for kind in KINDS[:-1]:
             of_kind = [candidate for candidate in self._candidates.values() if candidate.kind == kind]
@@ -231,7 +231,7 @@ class StepWatcher:
         return partial(compress, selectors=iter(lambda: ticks[number]() or True, _NEVER))
 
     def _left(self) -> None:
-        """The measured loop is over: what follows is no step. After a loop too short to be measured another may be chosen."""
+        """The measured loop is over: what follows is not a step. After a loop too short to be measured another may be chosen."""
         self._mark()
         self._begin_ns = 0
         if self._alive and not self._is_measured:

@@ -1,4 +1,4 @@
-"""The pytest plugin: the fixture ``overhead`` holds a call against the baseline that is stored beside its test.
+"""The pytest plugin: the fixture ``overhead`` compares a call with the baseline stored beside its test.
 
 pytest loads this in every session: it imports nothing that measures until a test asks for the fixture.
 """
@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("overhead", "overhead-lens")
     group.addoption(
-        "--overhead-update", action="store_true", help="Record the baselines of the fixture `overhead` anew."
+        "--overhead-update", action="store_true", help="Record the baselines of the fixture `overhead` again."
     )
     group.addoption(
         "--overhead-markdown", type=Path, metavar="FILE", help="Append a table of what was measured to this file."

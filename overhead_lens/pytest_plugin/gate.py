@@ -1,4 +1,4 @@
-"""The fixture's callable: measures a call, holds it against its baseline, and words what grew."""
+"""The fixture's callable: measures a call, compares it with its baseline, and describes what grew."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_CATEGORIES = 3
 _MOST_FRAMES = 3
 _FRAME_LETTERS = 60
 
-_ANEW = "--overhead-update records it anew"
+_ANEW = "--overhead-update records it again"
 
 
 class Overhead:
@@ -49,7 +49,7 @@ class Overhead:
     Args:
         node: The test.
         limits: What its calls may take more than their baselines.
-        update: Whether baselines are recorded anew.
+        update: Whether baselines are recorded again.
         folders: Makes the folders of new captures.
     """
 
@@ -61,7 +61,7 @@ class Overhead:
         self._calls = 0
 
     def __call__(self, function: Callable[..., Any], /, *args: Any, compile: bool = False, **kwargs: Any) -> None:
-        """Measure ``function(*args, **kwargs)`` and hold it against its baseline.
+        """Measure ``function(*args, **kwargs)`` and compare it with its baseline.
 
         Args:
             function: What is called.

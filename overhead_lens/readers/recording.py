@@ -32,7 +32,7 @@ def begin_reading(path: Path, *, aside: bool = True) -> Reading:
 
     Args:
         path: The file.
-        aside: Whether there is a thread; without it the file is read when it is asked for.
+        aside: Whether there is a thread; without it the file is read on first use.
     """
     if is_snapshot(path):
         return lambda: _snapshot(path)

@@ -21,7 +21,7 @@ def target_of(function: Callable[..., Any]) -> Target:
     """The target by which a fresh process finds a function.
 
     Raises:
-        NotFreshError: It has no name that can be imported, or stands for something else.
+        NotFreshError: It has no name that can be imported, or its name belongs to something else.
     """
     name, where = name_of(function), getattr(function, "__module__", None)
     module = sys.modules.get(where or "")

@@ -1,7 +1,7 @@
 """Records two captures in turns, so that whatever the machine does happens to both sides.
 
 A round is one fresh process of each side. Both are warmed up, then timed block by block in turns. The side that starts first
-changes from round to round; which goes first in a pair of blocks is drawn by lot, since strict turns can meet a periodic
+changes from round to round; which goes first in a pair of blocks is random, since strict turns can meet a periodic
 neighbour on one side only. A block is timed in pieces of 0.25 ms, the median of which counts: disturbances, and the slow start
 after each turn, hit few of them. Where calls use other threads, a block waits until those of the block before stop spinning::
 
@@ -259,7 +259,7 @@ class _Block:
 
 
 def _pairs_of_blocks(turns: Sequence[tuple[Side, Worker]], lot: random.Random) -> Iterator[list[_Block]]:
-    """Blocks of both sides without end; which side goes first is drawn by lot."""
+    """Blocks of both sides without end; the side that goes first is random."""
     workers = [worker for _, worker in turns]
     threads = False
     while True:

@@ -52,7 +52,7 @@ class Watch(Protocol):
         """Called while processes get ready: for what takes time and must disturb none of them later, as imports."""
 
     def so_far(self, capture: Callable[[], Path], processes: int) -> str:
-        """Called when so many timed processes have measured; returns why that is enough, empty if it is not.
+        """Called with the number of timed processes that have finished; returns why that is enough, empty if it is not.
 
         Args:
             capture: Writes what there is as a capture, which is gone at the next call.
@@ -197,7 +197,7 @@ def _ends(side: Side, watch: Watch | None, processes: int, most: int, started: d
 
 
 def _capture_so_far(side: Side, started: datetime) -> Path:
-    """What has been measured, as a capture inside the one that is recorded."""
+    """The measurements so far, as a capture inside the final one."""
     folder = side.recording.folder
     path = folder / _SO_FAR
     shutil.rmtree(path, ignore_errors=True)

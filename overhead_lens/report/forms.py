@@ -21,7 +21,7 @@ _HTML = '<pre style="line-height:1.25;white-space:pre;overflow-x:auto"><code>{co
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The forms of a type of result, as ``module:function`` from this package on; loaded when one is wanted.
+    """The forms of a type of result, as ``module:function`` from this package on; loaded when one is used.
 
     Attributes:
         document: Makes the JSON document of a result.
@@ -29,7 +29,6 @@ class Form:
         table: Makes the pandas table of a result; empty for those that the Python API does not give.
         page: Makes the ``Page`` of a result by the rules of a classifier; empty for those that have none.
         outline: Makes the ``Outline`` of a result, which is its text, page, notebook and Markdown.
-        is_page: Whether its outline is a page.
     """
 
     document: str
@@ -37,7 +36,6 @@ class Form:
     table: str = ""
     page: str = ""
     outline: str = ""
-    is_page: bool = True
 
 
 _FORMS = {
@@ -107,10 +105,10 @@ _FORMS = {
         "documents.calibration:calibration_document", "report.text.calibration:print_calibration"
     ),
     "studies.check.outcome.TimeOutcome": Form(
-        "documents.delta:checked_document", outline="report.outlines.check:outcome_outline", is_page=False
+        "documents.delta:checked_document", outline="report.outlines.check:outcome_outline"
     ),
     "studies.check.outcome.CountOutcome": Form(
-        "documents.counts:counts_document", outline="report.outlines.check:outcome_outline", is_page=False
+        "documents.counts:counts_document", outline="report.outlines.check:outcome_outline"
     ),
 }
 
@@ -160,7 +158,7 @@ def to_html(result: object, classifier: Classifier | None = None) -> str:
         UsageError: There is no page of such results.
     """
     form = _form(result)
-    if form.outline and form.is_page:
+    if form.outline:
         from overhead_lens.report.printers.page import page_of
 
         return page_of(outline_of(result), classifier or default_classifier())

@@ -7,7 +7,7 @@ from overhead_lens.taxonomy.categories import COLORS, HATCHES, INKS, QUEUE
 LONGER, SHORTER = "longer", "shorter"
 """Looks of a difference: where the new side takes longer, and where it does not."""
 TIME = "time"
-"""Of a time that is no category's."""
+"""The color of time without a category."""
 IDLE = "idle: "
 """Before the look of what a device idles for."""
 

@@ -39,7 +39,7 @@ class Piece:
 
     Attributes:
         look: The name whose color and pattern it has (``looks.py``).
-        text: What is said of it.
+        text: Its description.
     """
 
     look: str
@@ -94,7 +94,7 @@ class Row:
 
     Attributes:
         depth: How far its first name is indented.
-        is_sum: What the others add up to, or what stands for the rest: never left out.
+        is_sum: What the others add up to, or the row for the rest: never left out.
         is_minor: Left out outside of pages.
     """
 

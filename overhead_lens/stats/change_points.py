@@ -9,14 +9,14 @@
 
 The statistic of a cut is the standardized difference of the weighted mean ranks of both sides. Ranks and three captures on
 either side keep one outlier from being a change. A capture's weight is the inverse of its variance (its own interval's plus the
-scatter of the stretch), and permutes with it. Without a change all orders are equally likely, so the test holds for any
-distribution. Both parts of a cut stretch are tested at half its level: a stretch without a change is cut in at most ``ALPHA`` of
+scatter of the segment), and permutes with it. Without a change all orders are equally likely, so the test holds for any
+distribution. Both parts of a cut segment are tested at half its level: a segment without a change is cut in at most ``ALPHA`` of
 histories, over all tests and series (Holm). A machine that slowly becomes slower is a change by this definition.
 
 Ranks decide whether there is a change. It lies at the cut with the least distance of the captures from the medians of both sides.
 
-The shift of a series at a cut is the difference of the medians of the stretches beside it. The error of a median comes from the
-captures' scatter about their stretch's median (median absolute deviation), or from their own intervals if those are larger.
+The shift of a series at a cut is the difference of the medians of the segments beside it. The error of a median comes from the
+captures' scatter about their segment's median (median absolute deviation), or from their own intervals if those are larger.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class LevelShift:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Median of a series over a stretch, with its interval."""
+    """Median of a series over a segment, with its interval."""
 
     value: float
     ci95: Interval
@@ -209,7 +209,7 @@ def _orders(count: int) -> npt.NDArray[np.intp]:
 
 
 def _spread(values: Floats, errors: Floats, bounds: Sequence[int]) -> Floats:
-    """Standard deviation of one capture about its stretch, per series."""
+    """Standard deviation of one capture about its segment, per series."""
     stretches = [values[:, start:end] for start, end in itertools.pairwise(bounds)]
     residuals = np.concatenate([stretch - np.median(stretch, axis=1, keepdims=True) for stretch in stretches], axis=1)
     count, levels = values.shape[1], len(bounds) - 1

@@ -31,7 +31,7 @@ class Measured:
         ns: The estimate.
         ci95_ns: Its interval; the estimate twice where it has none.
         interval: How the interval was made: ``bootstrap over processes``, ``bootstrap over blocks``, ``t over blocks``,
-            ``range of N processes``, which is no 95 % interval, or ``none``.
+            ``range of N processes``, which is not a 95 % interval, or ``none``.
     """
 
     ns: float

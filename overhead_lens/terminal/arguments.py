@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,70 +11,199 @@ import typer
 from typer.models import OptionInfo
 
 from overhead_lens.errors import UsageError
+from overhead_lens.terminal.command import ANALYSIS, EFFORT, OUTPUT, TARGET, deprecated
 from overhead_lens.terminal.completion import complete_parameter, complete_target
+from overhead_lens.terminal.project import read_project
 
 TIMEOUT_S = 300.0
+
+
+def between(least: float, most: float) -> Callable[[float | None], float | None]:
+    """A callback that refuses numbers out of a range, which help then does not show."""
+
+    def checked(value: float | None) -> float | None:
+        if value is not None and not least <= value <= most:
+            raise typer.BadParameter(f"{value} is not in the range {least}<=x<={most}.")
+        return value
+
+    return checked
+
 
 Target = Annotated[
     str,
     typer.Argument(
+        metavar="TARGET",
         help="A scenario (built-in name or .py file, optionally with :VARIANT) or a function (my.py:f, package.module:f).",
+        autocompletion=complete_target,
+    ),
+]
+StoredTarget = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TARGET",
+        help="What to profile. Default: the target stored in the baseline.",
         autocompletion=complete_target,
     ),
 ]
 Inputs = Annotated[
     str | None,
-    typer.Option(help="Function that returns the target's arguments as a tuple, e.g. my.py:make."),
+    typer.Option(
+        metavar="FUNCTION",
+        help="Function that returns the target's arguments as a tuple, e.g. my.py:make.",
+        rich_help_panel=TARGET,
+    ),
 ]
-Device = Annotated[str | None, typer.Option(help="Shorthand for -p device=DEVICE.")]
+Compile = Annotated[
+    bool, typer.Option("-c", "--compile", help="Compile the call with torch.compile.", rich_help_panel=TARGET)
+]
+Device = Annotated[
+    str | None,
+    typer.Option(metavar="DEVICE", help="Shorthand for -p device=DEVICE; for scenarios.", rich_help_panel=TARGET),
+]
 Param = Annotated[
     list[str] | None,
     typer.Option(
-        "-p", "--param", help="Set a parameter of the scenario: NAME=VALUE.", autocompletion=complete_parameter
+        "-p",
+        "--param",
+        metavar="NAME=VALUE",
+        help="Set a parameter of a scenario; repeatable.",
+        autocompletion=complete_parameter,
+        rich_help_panel=TARGET,
     ),
 ]
-Mode = Annotated[str | None, typer.Option(help="Mode of torch.compile, with --compile.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Fewer processes: takes half as long, intervals are wider.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
-Rules = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Your own rules (TOML), tried before the built-in ones.")
+Mode = Annotated[
+    str | None,
+    typer.Option(metavar="MODE", help="Mode of torch.compile, with --compile.", rich_help_panel=TARGET),
+]
+Quick = Annotated[
+    bool,
+    typer.Option("--quick", help="Fewer processes: takes half as long, intervals are wider.", rich_help_panel=EFFORT),
+]
+Quiet = Annotated[
+    bool, typer.Option("-q", "--quiet", help="Print nothing on stderr but errors.", rich_help_panel=OUTPUT)
 ]
 Margin = Annotated[
+    str,
+    typer.Option(
+        metavar="PERCENT",
+        help="Differences within this share of the base's wall time count as none.",
+        rich_help_panel=ANALYSIS,
+    ),
+]
+Timeout = Annotated[
     float,
-    typer.Option(help="Differences within this percentage of the base's wall time count as none.", min=0.0, max=100.0),
+    typer.Option(
+        metavar="SECONDS",
+        help="Give up if a single measuring step takes longer.",
+        callback=between(1, 1_000_000),
+        rich_help_panel=EFFORT,
+    ),
 ]
 
 
-def _new_file(path: Path | None) -> Path | None:
-    """A file that is not there yet, in a directory that is: known before anything is measured."""
-    if path is not None and path.exists():
-        raise UsageError(f"{path} exists; nothing is overwritten, name another --html")
-    if path is not None and not path.parent.is_dir():
+def _own_rules(path: Path | None) -> Path | None:
+    return path or read_project().rules
+
+
+Rules = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Your own rules (TOML), tried before the built-in ones.",
+        show_default="from pyproject.toml",
+        callback=_own_rules,
+        rich_help_panel=ANALYSIS,
+    ),
+]
+
+# Parsed before the files that it concerns.
+Force = Annotated[
+    bool, typer.Option("--force", help="Overwrite existing files.", is_eager=True, rich_help_panel=OUTPUT)
+]
+
+
+def check_new_file(option: str, path: Path, *, force: bool) -> None:
+    """Refuse a file that cannot be written, before anything is measured.
+
+    Raises:
+        UsageError: It exists and ``force`` is not given, or its directory does not exist.
+    """
+    if path.exists() and not (force and path.is_file()):
+        raise UsageError(f"{path} exists: name another {option}, or overwrite it with --force")
+    if not path.absolute().parent.is_dir():
         raise UsageError(f"cannot write {path}: there is no directory {path.parent}")
+
+
+def _new_file(context: typer.Context, parameter: typer.CallbackParam, path: Path | None) -> Path | None:
+    if path is not None:
+        check_new_file(max(parameter.opts, key=len), path, force=bool(context.params.get("force")))
     return path
 
 
-Html = Annotated[
+def file_option(*names: str, metavar: str = "FILE", what: str, default: str | bool = True) -> OptionInfo:
+    """An option that names a file to write, which must be new without ``--force``."""
+    option: OptionInfo = typer.Option(
+        *names, metavar=metavar, help=what, callback=_new_file, show_default=default, rich_help_panel=OUTPUT
+    )
+    return option
+
+
+Html = Annotated[Path | None, file_option("--html", what="Also write an HTML report to FILE.")]
+Markdown = Annotated[
     Path | None,
-    typer.Option("--html", metavar="FILE", help="Also write an HTML report to FILE.", callback=_new_file),
-]
-Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Append a Markdown table to FILE.")]
-Timeout = Annotated[
-    float,
-    typer.Option(help="Give up if a single measuring step takes longer than this many seconds.", min=1.0, max=1e6),
+    typer.Option("--markdown", metavar="FILE", help="Append a Markdown table to FILE.", rich_help_panel=OUTPUT),
 ]
 
 
 def directory_option(what: str) -> OptionInfo:
     """``--output`` of a command that records ``what``."""
-    option: OptionInfo = typer.Option("-o", "--output", help=f"Directory for the {what}; must be new or empty.")
+    option: OptionInfo = typer.Option(
+        "-o",
+        "--output",
+        metavar="DIR",
+        help=f"Directory for the {what}; must be new or empty.",
+        show_default="a new one in ./traces",
+        rich_help_panel=OUTPUT,
+    )
     return option
 
 
 def json_option(what: str) -> OptionInfo:
     """``--json`` of a command that prints ``what``."""
-    option: OptionInfo = typer.Option("--json", help=f"Print the {what} as JSON and nothing else.")
+    option: OptionInfo = typer.Option(
+        "--json", help=f"Print the {what} as JSON and nothing else.", rich_help_panel=OUTPUT
+    )
     return option
+
+
+def parse_share(option: str, text: str, least: float = 0.0, most: float = 1.0, bare: float = 1.0) -> float:
+    """Read ``3%`` as the share 0.03.
+
+    Args:
+        option: Where it was given.
+        text: A number and a percent sign, ``+`` in front allowed.
+        least: The smallest share.
+        most: The largest share.
+        bare: What a number without a percent sign is multiplied by, as older versions did.
+
+    Raises:
+        UsageError: The text is not a percentage, or out of range.
+    """
+    number, sign, rest = text.strip().removeprefix("+").partition("%")
+    try:
+        share = round(float(number) / 100 if sign else float(number) * bare, 12)
+    except ValueError:
+        share = math.nan
+    if rest or not least <= share <= most:
+        raise UsageError(f"{option} takes a percentage from {percent(least)} to {percent(most)}, not {text!r}")
+    if not sign:
+        deprecated(f"{option} {text}", f"{option} {percent(share)}")
+    return share
+
+
+def percent(share: float) -> str:
+    """A share as it is written on the command line: ``3%``, ``0.5%``."""
+    return f"{100 * share:.6g}%"
 
 
 def assignments(texts: list[str], device: str | None) -> dict[str, str]:

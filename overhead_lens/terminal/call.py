@@ -8,17 +8,19 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import Device, Inputs, Mode, Param, assignments, compile_options
+from overhead_lens.terminal.arguments import Compile, Device, Inputs, Mode, Param, assignments, compile_options
+from overhead_lens.terminal.command import deprecated
 
 if TYPE_CHECKING:
     from overhead_lens.machine.request import Effort, Request
 
-SIDES = ("old", "new")
+SIDES = ("base", "new")
+_OLD_BASE = "old"
 
 # What typer raises for a wrong command line. Newer releases carry a click of their own, so it is found by descent:
 # BadParameter is a UsageError, which is a ClickException.
@@ -82,7 +84,7 @@ class CallOptions:
 
 def call_options(
     inputs: Inputs = None,
-    compile_: Annotated[bool, typer.Option("--compile", help="Compile the call with torch.compile.")] = False,
+    compile_: Compile = False,
     mode: Mode = None,
     device: Device = None,
     param: Param = None,
@@ -131,7 +133,7 @@ def parse_side(text: str) -> tuple[str, CallOptions]:
 
 
 def by_side(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """``old=X`` and ``new=Y`` of an option that names a side.
+    """``base=X`` and ``new=Y`` of an option that names a side.
 
     Raises:
         UsageError: Another name, none, or one twice.
@@ -139,8 +141,11 @@ def by_side(option: str, texts: Sequence[str]) -> dict[str, str]:
     values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
+        if name == _OLD_BASE and value:
+            deprecated(f"{option} {name}=", f"{option} {SIDES[0]}=")
+            name = SIDES[0]
         if name not in SIDES or not equals or not value:
-            raise UsageError(f"{option} takes old=... or new=..., not {text!r}")
+            raise UsageError(f"{option} takes base=... or new=..., not {text!r}")
         if name in values:
             raise UsageError(f"{option} {name}=... is given twice")
         values[name] = value

@@ -1,6 +1,6 @@
-r"""What a shell is told could follow: targets, parameters, captures. typer asks, when the shell does.
+r"""Candidates for shell completion: targets, parameters, captures. typer asks, when the shell does.
 
-A shell waits for it at a key press: the standard library only, no file is run, nothing is said on any error. Names that a shell
+A shell waits for it at a key press: the standard library only, no file is run, errors are silent. Names that a shell
 would have to quote are left out, for what it makes of them is its own; so no name of a file is ever obeyed.
 
 bash splits words at ``:`` and ``=`` and replaces the last piece only::
@@ -35,7 +35,7 @@ _TRACES = (".json", ".json.gz", ".pftrace")
 def complete_target(incomplete: str) -> list[Candidate]:
     """Built-in scenarios, Python files and folders; after the colon of one of them what it offers.
 
-    Where only one is left its variants stand beside it, so that a shell does not end the word.
+    Where only one is left its variants are listed beside it, so that a shell does not end the word.
     """
     place, colon, _ = incomplete.rpartition(":")
     if colon:
@@ -106,7 +106,7 @@ def _is_capture(entry: os.DirEntry[str]) -> bool:
 
 
 def _paths(incomplete: str, is_wanted: Callable[[os.DirEntry[str]], bool]) -> list[Candidate]:
-    """What is wanted in the folder that is being typed, and its folders; a folder that is the only one is entered."""
+    """Matching entries of the folder that is being typed, and its folders; a folder that is the only one is entered."""
     found = list(_entries(incomplete, is_wanted))
     while len(found) == 1 and found[0].endswith("/"):
         inside = list(_entries(found[0], is_wanted))

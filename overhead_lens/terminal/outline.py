@@ -29,7 +29,7 @@ class Outline:
 
 
 def outline_of(path: Path) -> Outline:
-    """The outline of a file; an empty one where it cannot be read or is no Python."""
+    """The outline of a file; an empty one where it cannot be read or is not Python."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_BYTES:
             return Outline()
@@ -82,7 +82,7 @@ def _variants(value: ast.expr | None) -> list[tuple[str, str]]:
 
 
 def _parameters(tree: ast.Module, value: ast.expr | None) -> dict[str, Sequence[str]]:
-    """Fields of the class that ``params`` names, if it stands in the same file."""
+    """Fields of the class that ``params`` names, if it is defined in the same file."""
     name = value.id if isinstance(value, ast.Name) else ""
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == name:

@@ -26,18 +26,20 @@ class Format:
     Attributes:
         json: For programs: one document and nothing else on stdout. Else text for people.
         page: File to which its HTML is written as well; None for none.
-        classifier: The rules by which it was made, which the page tells of; None for the built-in ones.
+        classifier: The rules that were used, which the page names; None for the built-in ones.
         whole: Every part of a text that leaves some out.
+        force: Whether the page replaces an existing file.
     """
 
     json: bool = False
     page: Path | None = None
     classifier: Classifier | None = None
     whole: bool = False
+    force: bool = False
 
 
 def show(result: object, form: Format) -> None:
-    """Print a result of a type that ``report/forms.py`` knows, and write its page where one is asked for.
+    """Print a result of a type that ``report/forms.py`` knows, and write its page if requested.
 
     Raises:
         UsageError: The page's file exists or cannot be written; the result was printed.
@@ -47,23 +49,25 @@ def show(result: object, form: Format) -> None:
     else:
         print_text(make_console(), result, whole=form.whole)
     if form.page is not None:
-        write_page(result, form.page, form.classifier)
+        write_page(result, form.page, form.classifier, force=form.force)
 
 
-def write_page(result: object, path: Path, classifier: Classifier | None) -> None:
-    """Write the HTML of a result into a new file.
+def write_page(result: object, path: Path, classifier: Classifier | None, *, force: bool = False) -> None:
+    """Write the HTML of a result into a file.
 
     Raises:
-        UsageError: The file exists or cannot be written.
+        UsageError: The file exists and ``force`` is not given, or it cannot be written.
     """
-    page = to_html(result, classifier)
-    try:
-        with path.open("x", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(page)
-    except FileExistsError as error:
-        raise UsageError(f"{path} exists; nothing is overwritten, name another --html") from error
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    write_text(path, to_html(result, classifier), force=force)
+
+
+def write_text(path: Path, text: str, *, force: bool) -> None:
+    """Write a file, over an existing one only with ``force``.
+
+    Raises:
+        UsageError: It exists, or cannot be written.
+    """
+    _write(path, text, "w" if force else "x")
 
 
 def append_markdown(path: Path | None, text: str) -> None:
@@ -72,13 +76,16 @@ def append_markdown(path: Path | None, text: str) -> None:
     Raises:
         UsageError: It cannot be written.
     """
-    if path is None:
-        return
+    if path is not None:
+        _write(path, text, "a")
+
+
+def _write(path: Path, text: str, mode: str) -> None:
     try:
-        with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+        with path.open(mode, encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def print_result(result: object) -> None:

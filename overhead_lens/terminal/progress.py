@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal, and above it what is known so far; nothing where stderr is a file or a pipe."""
+"""Progress on stderr: a line when it begins, then, on a terminal, a bar and above it the result so far."""
 
 from __future__ import annotations
 
@@ -42,10 +42,28 @@ class _Silent:
 
 SILENT = _Silent()
 
+_MINUTES_FROM_S = 100
+
+
+def announcement(subject: str, seconds: float | None = None) -> str:
+    """``measuring add1, about 30 s``; without a time where none is known."""
+    if seconds is None:
+        return f"measuring {subject}"
+    return (
+        f"measuring {subject}, about {f'{seconds:.0f} s' if seconds < _MINUTES_FROM_S else f'{seconds / 60:.0f} min'}"
+    )
+
 
 @contextmanager
-def progress(*, quiet: bool) -> Iterator[Screen]:
-    """A listener that draws a bar while the block runs."""
+def progress(*, quiet: bool, begins: str = "") -> Iterator[Screen]:
+    """A listener that draws a bar while the block runs.
+
+    Args:
+        quiet: Print nothing.
+        begins: What is printed at once, also where stderr is a file or a pipe.
+    """
+    if begins and not quiet:
+        print(begins, file=sys.stderr, flush=True)
     if quiet or not sys.stderr.isatty():
         yield SILENT
         return

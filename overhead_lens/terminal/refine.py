@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event
 from types import FrameType
 
-from overhead_lens.errors import EndedEarly, Interrupted, MeasurementError, UsageError
+from overhead_lens.errors import EndedEarly, Interrupted, MeasurementError
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.terminal.progress import Screen
 
@@ -95,22 +95,6 @@ class Refining:
         if processes == self.most:
             return f"--until {self.until_share:.1%} was not reached: {precision_share:.1%} after {processes} processes, the most"
         return ""
-
-
-def parse_share(text: str) -> float:
-    """``3%`` or ``0.03`` as a share.
-
-    Raises:
-        UsageError: It is neither, or not between 0.1 % and 100 %.
-    """
-    number, percent, rest = text.strip().partition("%")
-    try:
-        share = float(number) / (100 if percent else 1)
-    except ValueError:
-        share = 0.0
-    if rest or not 0.001 <= share < 1:
-        raise UsageError(f"--until takes a share from 0.1% to below 100%, as 3%; not {text!r}")
-    return share
 
 
 @contextmanager

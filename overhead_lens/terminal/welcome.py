@@ -1,4 +1,4 @@
-"""What a newcomer who types the program's bare name is told to type next."""
+"""The first commands to try, printed by the program's bare name."""
 
 from __future__ import annotations
 

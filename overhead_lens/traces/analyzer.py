@@ -60,12 +60,12 @@ from overhead_lens.traces.window import Window
 def analyze_trace(
     trace: Trace, classifier: Classifier, *, critical_path: bool = False, is_rank: bool = False
 ) -> TraceAnalysis:
-    """Everything ``overhead-lens analyze`` says of one trace; its critical path where that is wanted.
+    """Everything ``overhead-lens analyze`` says of one trace; with its critical path if requested.
 
     Args:
         trace: The trace.
         classifier: The rules.
-        critical_path: Whether its critical path is wanted.
+        critical_path: Whether to compute the critical path.
         is_rank: Whether it is one of several traces, whose ranks may have a critical path together.
     """
     return Analyzer(trace, classifier, critical_path=critical_path, is_rank=is_rank).analysis()
@@ -202,7 +202,7 @@ class Analyzer:
 
     @cached_property
     def counted(self) -> Counted:
-        """What counters and arguments tell of device work."""
+        """Figures of device work from counters and arguments."""
         return counted(self._trace, self._linked, self.window.bounds[1])
 
     @cached_property
@@ -341,7 +341,7 @@ class Analyzer:
 
 
 def _with_thread(frame: pd.DataFrame, threads: Sequence[tuple[str, str]], of_row: Ints) -> pd.DataFrame:
-    """A frame with ``pid`` and ``tid`` in front: categories, as pandas cannot join names that are no text that encodes."""
+    """A frame with ``pid`` and ``tid`` in front: categories, as pandas cannot join names that cannot be encoded."""
     for place, column in enumerate(("pid", "tid")):
         names = [thread[place] for thread in threads]
         distinct = list(dict.fromkeys(names))

@@ -18,7 +18,7 @@ class BatchPoint:
     """One trace; the device with the most kernels.
 
     Attributes:
-        batch: Its batch size; None where it cannot be told.
+        batch: Its batch size; None if unknown.
         told_by: Who says so: ``given``, or the layer and shape, or why nobody does.
         device: Number of the device as text; empty for a trace without device work, whose figures are then 0.
         per: ``step``, or ``trace`` where it has none: what the figures are the median of.

@@ -42,7 +42,7 @@ def analyze_here(
         paths: The traces.
         rules: A file of rules.
         begun: Traces that are being read already.
-        critical_path: Whether critical paths are wanted, which cost about as much as all else.
+        critical_path: Whether to compute critical paths, which takes as long as the rest.
     """
     options = _options(paths, critical_path=critical_path)
     loaded, begun = _all_rules(rules), dict(begun or {})
@@ -59,7 +59,7 @@ def analyze_on(
         scheduler: ``local`` for one worker process per core of this machine, or the address of a scheduler whose workers
             see the same files under the same paths.
         rules: A file of rules; it is read here and sent along.
-        critical_path: Whether critical paths are wanted.
+        critical_path: Whether to compute critical paths.
 
     Raises:
         UsageError: dask.distributed is not installed, or the scheduler does not answer.
@@ -151,7 +151,7 @@ def _client(scheduler: str) -> Iterator[Any]:
         import dask
         from distributed import Client, LocalCluster
     except ImportError:
-        raise UsageError("--dask needs dask.distributed: pip install 'overhead-lens[cluster]'") from None
+        raise UsageError("--dask needs dask.distributed: pip install distributed") from None
     with dask.config.set(_QUIET):
         if scheduler == LOCAL:
             with (

@@ -198,7 +198,7 @@ def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
 
 
 def computing(timeline: ThreadTimeline) -> Bools:
-    """Bool per event of the thread: operators that launched nothing and are no views: they may hold a CPU kernel."""
+    """Bool per event of the thread: operators that launched nothing and are not views: they may hold a CPU kernel."""
     host = timeline.host
     dispatch = np.array([attribution == _DISPATCH for attribution in host.attributions] or [False])
     collectives = passing(host.names, lambda name: name.startswith(torch_names.COLLECTIVE_PREFIXES))

@@ -1,6 +1,6 @@
 """Loops over events that are written once and run in one of two ways.
 
-A loop is a plain function of sequences, integers and output sequences. It runs as it stands for few events, for which loading
+A loop is a plain function of sequences, integers and output sequences. It runs uncompiled for few events, for which loading
 machine code would take longer, and as machine code for many.
 """
 

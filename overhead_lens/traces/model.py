@@ -53,13 +53,13 @@ class TraceAnalysis(TraceBudgets):
         collective_costs: The same by kind, group, type and size, the most exposed first.
         memory: Every device whose allocations were recorded; the host last.
         modules: The budget per module; None where the trace names no module.
-        counters: What counters and arguments tell of device work.
-        critical_path: Of each step, else of the window; None where it was not asked for.
+        counters: Figures of device work from counters and arguments.
+        critical_path: For each step, or for the window without steps; None if it was not requested.
         chains: What a path over several ranks takes of this one; None where it was not asked for.
-        findings: Who bounds first, then what could be spared, the largest bound first; not to be added up.
+        findings: What bounds each step, then possible savings, the largest bound first; they overlap and must not be added.
         launch_figures: Every device: time from calls to kernels, kernels per step, what bounds.
         batch: The batch size that its shapes say; None for a trace without events.
-        sequences: What repeats in the same order on streams and threads, what could spare most first; not to be added up.
+        sequences: What repeats in the same order on streams and threads, the largest possible saving first; not to be added up.
         over_time: The busiest thread and the devices in buckets of time, for a picture.
         issues: What was dropped, repaired or looks wrong, in events; no zeros.
         notes: What a reader of the numbers must know, one sentence each.

@@ -81,7 +81,7 @@ def _host(thread: ThreadPieces, computing: Bools, floor_ns: int | None, edges: I
 
 
 def _kernel_ns(thread: ThreadPieces, computing: Bools, floor_ns: int | None) -> Ints:
-    """Per piece what of it is an operator's time beyond its first ``floor_ns``."""
+    """An operator's time beyond its first ``floor_ns``, per piece."""
     kernel_ns = np.zeros(len(thread.dur_ns), dtype=np.int64)
     owned = np.flatnonzero(thread.owner >= 0)
     chosen = owned[computing[thread.owner[owned]]]

@@ -85,13 +85,13 @@ class RanksAnalysis:
     Attributes:
         ranks: By rank.
         slowest: Label of the straggler: with matched collectives the rank that waits least, as all others wait for it;
-            without, the one with the longest window.
+            without, the rank with the longest window.
         by_collectives: Whether collectives decided.
         spreads: Per quantity, widest first.
         straggler: What the straggler spends more time in than the median of the others, largest first; host categories but
             ``wait``, and device work but communication.
         notes: What a reader must know.
-        stragglers: Who holds whom up, step by step; None where no collective is in two traces.
+        stragglers: Who blocks whom, step by step; None where no collective is in two traces.
         critical_path: The path over ranks; None where it was not asked for.
         findings: Who holds the job up: what the collectives would end sooner at most if that rank alone were faster.
     """
@@ -112,7 +112,7 @@ class Job:
     """The traces of one command, in the order given, and the comparison of their ranks.
 
     Attributes:
-        ranks: None for a single trace, and for traces that are no ranks.
+        ranks: None for a single trace, and for traces that are not ranks of a job.
         batches: Traces of one model at several batch sizes; None unless it was said that they are.
     """
 
@@ -133,7 +133,7 @@ class Job:
 
     @property
     def by_weight(self) -> list[TraceAnalysis | TraceFailure]:
-        """The results, the one that tells most first."""
+        """The results, the most informative first."""
         return sorted(self.results, key=lambda result: result is not self.detailed)
 
     @classmethod
@@ -321,5 +321,5 @@ def _notes(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime], matches
             f"{matches.unordered} collectives stand in another order on other ranks: some may be matched wrong"
         )
     if not any(rank.collectives for rank in ranks):
-        notes.append("no collective is in two traces: the slowest rank is the one with the longest window")
+        notes.append("no collective is in two traces: the slowest rank has the longest window")
     return tuple(notes)

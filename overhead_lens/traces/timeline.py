@@ -10,7 +10,7 @@ nobody, so the self times and the uncovered time sum to the window exactly::
     C                            [----)         crosses A: self 10  (40-50); starts at 40
     uncovered: none inside 0-50
 
-The open events are a stack: the one that started last is on top, and one that has ended is dropped when it surfaces.
+The open events are a stack: the event that started last is on top, and an event that has ended is dropped when it surfaces.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from overhead_lens.errors import require
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of the recording, ``start_ns`` since the earliest event of the file."""
+    """An interval of the recording, ``start_ns`` since the earliest event of the file."""
 
     start_ns: int
     wall_ns: int

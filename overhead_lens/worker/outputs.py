@@ -21,7 +21,7 @@ _ORDER = (EQUAL, CLOSE, UNKNOWN, DIFFERS)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a call returned and what it left in its arguments; ``reason`` where it could not be told."""
+    """What a call returned and what it left in its arguments; ``reason`` if they are unknown."""
 
     value: Any = None
     reason: str = ""

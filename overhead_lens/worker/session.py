@@ -1,4 +1,4 @@
-"""The state of a measuring process between requests, and the operations that it may be asked for.
+"""The state of a measuring process between requests, and the operations that it offers.
 
 Standard library only: the module of an operation imports torch.
 """

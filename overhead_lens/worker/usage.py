@@ -147,7 +147,7 @@ def fresh_pages() -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
 
 @contextmanager
 def threads_in_use(count: int) -> Iterator[None]:
-    """Have torch use so many threads meanwhile."""
+    """Let torch use this number of threads inside the block."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

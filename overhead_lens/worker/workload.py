@@ -242,7 +242,7 @@ def compile_call(workload: Workload) -> None:
 
 
 def recompiled(workload: Workload) -> Workload:
-    """The workload compiled anew from torch.compile's caches: other code objects, guards and memory."""
+    """The workload compiled again from torch.compile's caches: other code objects, guards and memory."""
     torch.compiler.reset()
     # Else the list of compilations would hold earlier ones, and call these recompilations.
     forget = getattr(sys.modules.get("torch._dynamo.utils"), "clear_compilation_metrics", None)

@@ -68,10 +68,10 @@ def main() -> None:
 
 def keep_releases(recorded: Path, old: str, new: str) -> None:
     """Compare two releases of torch; keep both sides."""
-    sides = ["--python", f"old={old}", "--python", f"new={new}"]
+    sides = ["--python", f"base={old}", "--python", f"new={new}"]
     command = ["compare", "add1 --compile", "add1 --compile", *sides, "-o", str(recorded)]
     subprocess.run([sys.executable, "-m", "overhead_lens", *command], check=True)
-    told = "overhead-lens compare 'add1 --compile' 'add1 --compile' --python old=old/bin/python --python new=new/bin/python"
+    told = "overhead-lens compare 'add1 --compile' 'add1 --compile' --python base=old/bin/python --python new=new/bin/python"
     for side, name in (("base", "release-old"), ("new", "release-new")):
         keep(recorded / side, REFERENCE / name, shlex.split(told))
 

@@ -21,7 +21,7 @@ IMAGES = ROOT / "docs" / "images"
 PAGES = {
     "report": ["report", str(CAPTURES / "compiled")],
     "run": ["report", str(CAPTURES / "run")],
-    "difference": ["diff", str(CAPTURES / "release-old"), str(CAPTURES / "release-new"), "--force"],
+    "difference": ["diff", str(CAPTURES / "release-old"), str(CAPTURES / "release-new"), "--allow-mismatch"],
 }
 WIDTH, HEIGHT = 1200, 900
 

@@ -152,7 +152,9 @@ class Environment:
             yield self.document(name, "-m", "overhead_lens", *words)
         program = (ROOT / "tests" / "programs" / "mlp_adamw.py", "--steps", _STEPS)
         written = self.fresh("run.json")
-        yield self.document("run", "-m", "overhead_lens", "run", "--json", written, "--", *program, written=written)
+        yield self.document(
+            "run", "-m", "overhead_lens", "run", "--json-file", written, "--", *program, written=written
+        )
         loop = self.command("scripts/validation/laboratory/agreeing.py", "--steps", 10**12)
         with subprocess.Popen(loop, cwd=ROOT, env=self.variables, stdout=subprocess.PIPE) as process:
             process.stdout.readline()  # type: ignore[union-attr]

@@ -102,8 +102,8 @@ def _own_handlers() -> Iterator[None]:
 
 
 def error_line(done: subprocess.CompletedProcess[str]) -> str:
-    """The one line on stderr; stdout must be empty."""
+    """The one line on stderr below what announces a measurement; stdout must be empty."""
     assert done.stdout == ""
-    (line,) = done.stderr.splitlines()
+    (line,) = (line for line in done.stderr.splitlines() if not line.startswith(("measuring ", "watching ")))
     assert line.startswith("overhead-lens: ")
     return line.removeprefix("overhead-lens: ")

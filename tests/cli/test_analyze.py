@@ -182,7 +182,7 @@ def test_wrong_paths_and_combinations(tmp_path: Path, monkeypatch: pytest.Monkey
         (["--query", " ", path], "--query needs SQL"),
         (["--query", "select nonsense", path], "the query failed"),
         (["--pftrace", tmp_path / "o.pftrace", path, path], "--pftrace draws one trace, not 2"),
-        (["--pftrace", path, path], "exists; name a new file"),
+        (["--pftrace", path, path], "exists: name another --pftrace, or overwrite it with --force"),
         (["--parquet", tmp_path, path], "is not an empty directory"),
         (["--dask", "tcp://127.0.0.1:9", path], "no Dask scheduler answers"),
         (["--rules", "none.toml", path], "none.toml"),
@@ -300,7 +300,7 @@ def test_a_query_reaches_nothing_outside(tmp_path: Path, sql: str) -> None:
 
 def test_diff(tmp_path: Path) -> None:
     base, new = job(tmp_path, 0, "base.json"), job(tmp_path, 0, "new.json", extra=4, kernel_name="gemm2")
-    delta = validated(lens("analyze", "--json", "--diff", base, new, cwd=tmp_path).stdout)
+    delta = validated(lens("diff", "--json", base, new, cwd=tmp_path).stdout)
     moved = {(each["kind"], each["name"]): (each["status"], each["delta_ns"]) for each in delta["changes"]}
     assert (delta["schema"], delta["per_step"], delta["same"]) == ("overhead-lens/structure/1", True, False)
     assert moved["kernel", "gemm"] == ("vanished", -4)
@@ -310,14 +310,14 @@ def test_diff(tmp_path: Path) -> None:
     assert [(each["operator"], each["base_kernels"], each["new_kernels"]) for each in delta["swaps"]] == [
         ("aten::mm", ["gemm"], ["gemm2"])
     ]
-    text = lens("analyze", "--diff", base, new, cwd=tmp_path).stdout
+    text = lens("diff", base, new, cwd=tmp_path).stdout
     assert "kernels: 1 appeared, 1 vanished; compared per step." in text
     for arguments in ((), ("--json",)):
         by_analyze = lens("analyze", "--diff", base, new, *arguments, cwd=tmp_path).stdout
         assert lens("diff", base, new, *arguments, cwd=tmp_path).stdout == by_analyze
     mixed = lens("diff", base, tmp_path, cwd=tmp_path)
     assert (mixed.returncode, error_line(mixed)) == (2, "a trace compares with a trace, a capture with a capture")
-    same = lens("analyze", "--diff", base, base, cwd=tmp_path).stdout
+    same = lens("diff", base, base, cwd=tmp_path).stdout
     assert "The same operators, kernels and launches per step." in same
 
 

@@ -27,17 +27,17 @@ from tests.recorder.effort import little_effort
         (["profile", "add1", "--rules", "gone.toml"], "cannot read rules gone.toml: No such file or directory"),
         (["report", "gone"], "no capture gone"),
         (["diff", "gone", "gone"], "no capture gone"),
-        (["export", "gone", "--to", "chrome"], "no capture gone"),
-        (["profile"], "Missing argument 'target'."),
+        (["export", "gone", "--format", "chrome"], "no capture gone"),
+        (["profile"], "Missing argument 'TARGET'."),
         (["profil", "add1"], "No such command 'profil'. Did you mean 'profile'?"),
         (["profile", "add1", "--fast"], "No such option: --fast"),
         (
             ["profile", "add1", "--timeout", "0"],
-            "Invalid value for '--timeout': Input should be greater than or equal to 1",
+            "Invalid value for '--timeout': 0.0 is not in the range 1<=x<=1000000.",
         ),
         (
-            ["export", "gone", "--to", "svg"],
-            "Invalid value for '--to': Value error, 'svg' is not one of 'chrome', 'collapsed', 'perfetto', 'speedscope'.",
+            ["export", "gone", "--format", "svg"],
+            "Invalid value for '-f' / '--format': Value error, 'svg' is not one of 'chrome', 'collapsed', 'perfetto', 'speedscope'.",
         ),
         (["open", "gone.pftrace"], "no trace gone.pftrace"),
     ],
@@ -152,10 +152,10 @@ def test_captures_that_cannot_be_compared(tmp_path: Path) -> None:
     done = lens("diff", base, new, cwd=tmp_path)
     assert (
         error_line(done)
-        == "the captures differ in params: {'size': 10} against {'size': 2}: use --force to compare them anyway"
+        == "the captures differ in params: {'size': 10} against {'size': 2}: use --allow-mismatch to compare them anyway"
     )
     assert done.returncode == 2
-    forced = lens("diff", base, new, "--force", "--json", cwd=tmp_path)
+    forced = lens("diff", base, new, "--allow-mismatch", "--json", cwd=tmp_path)
     assert forced.returncode == 0, forced.stderr
     assert json.loads(forced.stdout)["verdict"] == "same"
 
@@ -163,7 +163,7 @@ def test_captures_that_cannot_be_compared(tmp_path: Path) -> None:
 def test_a_damaged_capture_is_named_by_every_command(tmp_path: Path) -> None:
     path = draw_capture(tmp_path / "c")
     (path / "clock.parquet").write_text("not parquet")
-    for arguments in (["report", path], ["diff", path, path], ["export", path, "--to", "chrome"], ["open", path]):
+    for arguments in (["report", path], ["diff", path, path], ["export", path, "--format", "chrome"], ["open", path]):
         done = lens(*arguments, cwd=tmp_path)
         assert error_line(done).startswith(f"the capture {path} is damaged: ")
         assert done.returncode == 2

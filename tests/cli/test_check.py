@@ -92,7 +92,10 @@ def test_an_updated_baseline_keeps_the_old_one(folder: Path) -> None:
             ["check", "base", "--max", "guards=3%"],
             "--max takes NAME=NUMBER and %, ns, us or ms (total=3%, guard=100ns), not",
         ),
-        (["check", "base", "--junit", "there.xml"], "there.xml exists; nothing is overwritten, name another --junit"),
+        (
+            ["check", "base", "--junit", "there.xml"],
+            "there.xml exists: name another --junit, or overwrite it with --force",
+        ),
         (["check", "base"], "no scenario 'drawn'"),
         (["check", "base", "gone.py"], "no file gone.py"),
         (["baseline", "update", "base", "gone.py"], "no file gone.py"),

@@ -81,7 +81,7 @@ def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.Compl
         assert (folder / side / "trace.pftrace").exists()
     refused = lens("diff", folder / "base", folder / "new", cwd=folder)
     assert error_line(refused).startswith("the captures differ in params: {'size': 50} against {'size': 200}")
-    again = lens("diff", folder / "base", folder / "new", "--force", "--json", cwd=folder)
+    again = lens("diff", folder / "base", folder / "new", "--allow-mismatch", "--json", cwd=folder)
     documents = [validated(text) for text in (again.stdout, live.stdout)]
     for document in documents:
         # As the command line named them.
@@ -91,7 +91,7 @@ def test_both_sides_are_ordinary_captures(compared: tuple[Path, subprocess.Compl
 
 @pytest.mark.measures
 def test_two_revisions_of_a_file(repository: Path) -> None:
-    revisions = ["--rev", "old=HEAD~1", "--rev", "new=HEAD"]
+    revisions = ["--rev", "base=HEAD~1", "--rev", "new=HEAD"]
     with little_effort(processes=3):
         done = lens("compare", "tiny.py", "tiny.py", *revisions, "-o", "out", cwd=repository / "bench")
     assert done.returncode == 1, done.stderr
@@ -106,7 +106,7 @@ def test_two_revisions_of_a_file(repository: Path) -> None:
 
 @pytest.mark.measures
 def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> None:
-    command = [sys.executable, "-m", "overhead_lens", "compare", "bench/tiny.py", "bench/tiny.py", "--rev", "old=HEAD"]
+    command = [sys.executable, "-m", "overhead_lens", "compare", "bench/tiny.py", "bench/tiny.py", "--rev", "base=HEAD"]
     environment = {**os.environ, "TMPDIR": str(repository.parent)}
     process = subprocess.Popen(command, cwd=repository, env=environment, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 180
@@ -131,10 +131,10 @@ def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> No
         (["add1", "add1 --frob"], "in 'add1 --frob': No such option: --frob"),
         (["add1", "add1 'x"], 'in "add1 \'x": No closing quotation'),
         (["add1", "add1 --mode default"], "--mode needs --compile"),
-        (["add1", "add1", "--python", "python3"], "--python takes old=... or new=..., not 'python3'"),
-        (["add1", "add1", "--python", "old=a", "--python", "old=b"], "--python old=... is given twice"),
-        (["add1", "add1", "--python", "old=/nonexistent/python"], "no interpreter /nonexistent/python"),
-        (["add1", "add1", "--python", "old=/bin/true"], "/bin/true is not a Python interpreter that works"),
+        (["add1", "add1", "--python", "python3"], "--python takes base=... or new=..., not 'python3'"),
+        (["add1", "add1", "--python", "base=a", "--python", "base=b"], "--python base=... is given twice"),
+        (["add1", "add1", "--python", "base=/nonexistent/python"], "no interpreter /nonexistent/python"),
+        (["add1", "add1", "--python", "base=/bin/true"], "/bin/true is not a Python interpreter that works"),
         (["add1", "add1", "--python", "new=bare"], "has no torch; install it there or name another interpreter"),
         (["add1", "add1", "--rev", "new=HEAD"], "--rev is for a .py file of your own, not for add1"),
         (["tiny.py", "tiny.py", "--rev", "new=HEAD"], "tiny.py is not in a git repository"),
@@ -164,7 +164,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     [
         (["--rev", "new=nope"], "no revision 'nope' in "),
         (["--rev", "new=--all"], "no revision '--all' in "),
-        (["--rev", "old=HEAD", "--rev", "new=first"], "bench/other.py does not exist in revision first"),
+        (["--rev", "base=HEAD", "--rev", "new=first"], "bench/other.py does not exist in revision first"),
     ],
 )
 def test_a_revision_that_is_not_there(repository: Path, arguments: list[str], message: str) -> None:
@@ -184,7 +184,7 @@ def test_diff_refuses_captures_of_different_machines(tmp_path: Path) -> None:
     new = draw_capture(tmp_path / "b", environment={"host": "b", "torch": "2.1"})
     done = lens("diff", base, new, cwd=tmp_path)
     assert error_line(done) == (
-        "the captures differ in host: 'a' against 'b'; torch: '2.0' against '2.1': use --force to compare them anyway"
+        "the captures differ in host: 'a' against 'b'; torch: '2.0' against '2.1': use --allow-mismatch to compare them anyway"
     )
     assert done.returncode == 2
 
@@ -200,7 +200,7 @@ def test_options_of_a_side_come_before_those_of_both() -> None:
     assert (nothing.params, nothing.compile_options, nothing.over(both)) == ({}, None, both)
     with pytest.raises(UsageError, match="parameter size is given twice"):
         parse_side("add1 -p size=1 -p size=2")
-    assert by_side("--rev", ["new=a=b", "old=c"]) == {"new": "a=b", "old": "c"}
+    assert by_side("--rev", ["new=a=b", "base=c"]) == {"new": "a=b", "base": "c"}
 
 
 def test_the_quietest_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

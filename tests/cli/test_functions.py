@@ -38,7 +38,7 @@ def mine(tmp_path: Path) -> Path:
         (["profile", "mine.py:total", "--inputs", "gone.py:make"], "no file gone.py"),
         (["compare", "mine.py:total --inputs gone.py:make", "mine.py:total"], "no file gone.py"),
         (
-            ["compare", "json:dumps", "add1", "--rev", "old=HEAD"],
+            ["compare", "json:dumps", "add1", "--rev", "base=HEAD"],
             "--rev is for a .py file of your own, not for json:dumps",
         ),
         (

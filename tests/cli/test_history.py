@@ -247,8 +247,8 @@ def test_rows_of_another_version_go(tmp_path: Path, own_cache: Path, monkeypatch
         (["empty"], "no captures below empty"),
         (["foreign"], "no captures below foreign; 1 skipped, the first is foreign/x: it holds no capture"),
         (["empty", "--picture", "p.gif"], "--picture takes a file that ends in .svg, .png, .pdf, not p.gif"),
-        (["empty", "--picture", "there.svg"], "there.svg exists; nothing is overwritten, name another --picture"),
-        (["empty", "--picture", "no/p.svg"], "cannot write no/p.svg: no directory no"),
+        (["empty", "--picture", "there.svg"], "there.svg exists: name another --picture, or overwrite it with --force"),
+        (["empty", "--picture", "no/p.svg"], "cannot write no/p.svg: there is no directory no"),
         ([], "Missing argument 'DIR'."),
     ],
 )

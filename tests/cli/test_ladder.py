@@ -106,7 +106,7 @@ def test_report_shows_a_stored_ladder(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("arguments", [["diff", "l", "l"], ["export", "l", "--to", "chrome"]])
+@pytest.mark.parametrize("arguments", [["diff", "l", "l"], ["export", "l", "--format", "chrome"]])
 def test_a_ladder_is_no_capture(tmp_path: Path, arguments: list[str]) -> None:
     draw_stored(tmp_path / "l", TWO)
     done = lens(*arguments, cwd=tmp_path)

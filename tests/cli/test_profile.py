@@ -116,12 +116,12 @@ def test_report_says_the_same_again(measured: tuple[Path, Any], document: dict[s
 def test_export_writes_once(measured: tuple[Path, Any], document: dict[str, Any]) -> None:
     path = measured[0]
     for target in ("chrome", "perfetto"):
-        done = lens("export", path, "--to", target, cwd=path)
+        done = lens("export", path, "--format", target, cwd=path)
         assert done.returncode == 0, done.stderr
-        again = lens("export", path, "--to", target, cwd=path)
+        again = lens("export", path, "--format", target, cwd=path)
         assert error_line(again).endswith("nothing is overwritten, name another --output")
     if document["host"][0]["evidence"] == "samples":
-        assert lens("export", path, "--to", "speedscope", cwd=path).returncode == 0
+        assert lens("export", path, "--format", "speedscope", cwd=path).returncode == 0
         (profile,) = json.loads((path / "speedscope.json").read_text())["profiles"]
         assert sum(profile["weights"]) == document["wall"]["ns"]
 

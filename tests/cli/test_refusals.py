@@ -53,13 +53,13 @@ def folder_with_everything(folder: Path) -> None:
         (["analyze", "nothing.pickle"], "nothing.pickle is empty"),
         (["baseline", "update", "other", "tiny.py"], "{}/other.new is in the way: another update runs, or one was ended; move it away"),
         (["check", "base", "--max", "instructions.guards=3%"], f"--max 'instructions.guards=3%' names no category of instructions; names: {HOST}"),
-        (["export", "base", "--to", "chrome"], "base holds no trace to export"),
+        (["export", "base", "--format", "chrome"], "base holds no trace to export"),
         (["schema", "breakdwn"], "no document 'breakdwn'; did you mean 'breakdown'? (`overhead-lens schema` lists them)"),
         (["schema", "xyz"], "no document 'xyz' (`overhead-lens schema` lists them)"),
         (["compare", "add1", "add1", "--python", "new=./old"], "./old is older than Python 3.10"),
-        (["profile", "add1", "--until", "200%"], "--until takes a share from 0.1% to below 100%, as 3%; not '200%'"),
-        (["profile", "add1", "--until", "much"], "--until takes a share from 0.1% to below 100%, as 3%; not 'much'"),
-        (["profile", "add1", "--until", "3%%"], "--until takes a share from 0.1% to below 100%, as 3%; not '3%%'"),
+        (["profile", "add1", "--until", "200%"], "--until takes a percentage from 0.1% to 99.9%, not '200%'"),
+        (["profile", "add1", "--until", "much"], "--until takes a percentage from 0.1% to 99.9%, not 'much'"),
+        (["profile", "add1", "--until", "3%%"], "--until takes a percentage from 0.1% to 99.9%, not '3%%'"),
     ],
 )  # fmt: skip
 def test_wrong_input_is_one_line_and_changes_nothing(tmp_path: Path, words: list[str], message: str) -> None:
@@ -104,7 +104,7 @@ def test_a_device_that_is_not_there(tmp_path: Path, device: str, message: str, c
 
 def test_git_that_is_not_there(tmp_path: Path) -> None:
     scenario(tmp_path)
-    done = lens("compare", "tiny.py", "tiny.py", "--rev", "old=HEAD", cwd=tmp_path, env={"PATH": str(tmp_path)})
+    done = lens("compare", "tiny.py", "tiny.py", "--rev", "base=HEAD", cwd=tmp_path, env={"PATH": str(tmp_path)})
     assert (error_line(done), done.returncode) == ("git cannot be run: No such file or directory", EXIT_USAGE)
 
 
@@ -147,7 +147,7 @@ def test_dask_that_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     folder_with_everything(tmp_path)
     monkeypatch.setitem(sys.modules, "distributed", None)
     done = lens("analyze", "sound.json", "--dask", "local", cwd=tmp_path)
-    assert error_line(done) == "--dask needs dask.distributed: pip install 'overhead-lens[cluster]'"
+    assert error_line(done) == "--dask needs dask.distributed: pip install distributed"
     assert done.returncode == EXIT_USAGE
 
 

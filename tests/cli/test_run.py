@@ -26,7 +26,10 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="run is for Linu
         (("--step", "nonsense", "train.py"), "--step nonsense: write FILE:LINE or MODULE:FUNCTION"),
         (("--step", ":7", "train.py"), "--step :7: write FILE:LINE or MODULE:FUNCTION"),
         (("--step", "train.py:", "train.py"), "--step train.py:: write FILE:LINE or MODULE:FUNCTION"),
-        (("--json", "there.json", "train.py"), "there.json exists; nothing is overwritten, name another --json"),
+        (
+            ("--json-file", "there.json", "train.py"),
+            "there.json exists: name another --json-file, or overwrite it with --force",
+        ),
         (("--rules", "gone.toml", "train.py"), "cannot read rules gone.toml: No such file or directory"),
     ],
 )

@@ -65,7 +65,7 @@ def ended(*words: object) -> Ended:
 
 
 def by_the_tool(folder: Path, *words: object, page: bool = False) -> Ended:
-    files = ("--json", folder / "run.json", *(("--html", folder / "page.html") if page else ()))
+    files = ("--json-file", folder / "run.json", *(("--html", folder / "page.html") if page else ()))
     return ended("-m", "overhead_lens", "run", "--output", folder / "capture", *files, *words)
 
 
@@ -102,7 +102,7 @@ def test_files_that_cannot_be_written_in_the_end_are_said_and_the_exit_code_is_t
     assert done.code == 7
     assert done.stderr.decode().splitlines() == [
         f"overhead-lens: [Errno 21] Is a directory: '{tmp_path / 'run.json'}'",
-        f"overhead-lens: {tmp_path / 'page.html'} exists; nothing is overwritten, name another --html",
+        f"overhead-lens: {tmp_path / 'page.html'} exists: name another --html, or overwrite it with --force",
     ]
 
 

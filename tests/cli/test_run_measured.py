@@ -55,7 +55,7 @@ while time.monotonic() < end:
 
 def measured(folder: Path, *command: object) -> dict[str, Any]:
     """The document of a run, checked for what holds of every run."""
-    done = lens_apart("run", "--json", "run.json", "-o", "run", *command, cwd=folder)
+    done = lens_apart("run", "--json-file", "run.json", "-o", "run", *command, cwd=folder)
     assert done.returncode == 0, done.stderr
     document = validated((folder / "run.json").read_text())
     if any("no permission" in warning for warning in document["warnings"]):

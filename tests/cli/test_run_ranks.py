@@ -47,7 +47,7 @@ dist.destroy_process_group()
 def test_each_rank_is_reported_and_the_late_one_is_in_python(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
-    run = [sys.executable, "-m", "overhead_lens", "run", "--json", "run.json", "-o", "job", "train.py"]
+    run = [sys.executable, "-m", "overhead_lens", "run", "--json-file", "run.json", "-o", "job", "train.py"]
     done = subprocess.run(
         [*torchrun, *run],
         cwd=tmp_path,

@@ -72,7 +72,7 @@ def write(folder: Path, work: str = WORK) -> str:
             "--all-variants and add1:add1 disagree: leave the variant out, or the option",
         ),
         (["add1", "-p", "size=1,2", "--mode", "default"], "--mode needs --compile"),
-        (["-p", "size=1,2"], "Missing argument 'targets'."),
+        (["-p", "size=1,2"], "Missing argument 'TARGET'."),
     ],
 )
 def test_seen_before_anything_starts(tmp_path: Path, arguments: list[str], message: str) -> None:

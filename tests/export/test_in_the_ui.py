@@ -158,7 +158,7 @@ def dropped(viewer: Callable[[str], Viewer], bundled: str) -> Callable[[Path], V
 
 def exported(target: Path, folder: Path) -> Path:
     picture = folder / "picture.pftrace"
-    assert lens("export", target, "--to", "perfetto", "-o", picture, cwd=folder).returncode == 0
+    assert lens("export", target, "--format", "perfetto", "-o", picture, cwd=folder).returncode == 0
     return picture
 
 

@@ -232,7 +232,7 @@ def test_an_exported_trace_is_drawn(tmp_path: Path, opened: Callable[..., TraceP
 
 
 def test_a_picture_is_handed_over_as_it_is(tmp_path: Path, opened: Callable[..., TraceProcessor]) -> None:
-    assert lens("export", REFERENCE / "eager", "--to", "perfetto", "-o", "t.pftrace", cwd=tmp_path).returncode == 0
+    assert lens("export", REFERENCE / "eager", "--format", "perfetto", "-o", "t.pftrace", cwd=tmp_path).returncode == 0
     opened(tmp_path / "t.pftrace")
     assert (tmp_path / "served.pftrace").read_bytes() == (tmp_path / "t.pftrace").read_bytes()
     (tmp_path / "t.pftrace.gz").write_bytes(gzip.compress((tmp_path / "t.pftrace").read_bytes()))

@@ -22,7 +22,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_stacks_of_the_steps_and_of_other_threads(run: Path, tmp_path: Path) -> None:
-    assert lens("export", run, "--to", "collapsed", "-o", "c", cwd=tmp_path).stdout == "c\n"
+    assert lens("export", run, "--format", "collapsed", "-o", "c", cwd=tmp_path).stdout == "c\n"
     assert (tmp_path / "c").read_text().splitlines() == [
         "MainThread;train (train.py) 60",
         "MainThread;train (train.py);at::native::add_kernel (libtorch_cpu.so) 40",
@@ -31,7 +31,7 @@ def test_stacks_of_the_steps_and_of_other_threads(run: Path, tmp_path: Path) -> 
 
 
 def test_a_profile_is_as_long_as_a_step(run: Path) -> None:
-    assert lens("export", run, "--to", "speedscope", cwd=run).returncode == 0
+    assert lens("export", run, "--format", "speedscope", cwd=run).returncode == 0
     document = json.loads((run / "speedscope.json").read_text())
     wall_ns = run_budget_of(run, default_classifier()).wall.ns
     assert document["name"] == "train.py --epochs 3"
@@ -44,7 +44,7 @@ def test_a_profile_is_as_long_as_a_step(run: Path) -> None:
 def test_the_budget_of_a_step_above_the_traced_ones(run: Path) -> None:
     (run / KINETO).write_bytes(gzip.compress(document([drawn("  [---)  ", "aten::mm")]).encode()))
     budget = run_budget_of(run, default_classifier())
-    assert lens("export", run, "--to", "chrome", cwd=run).returncode == 0
+    assert lens("export", run, "--format", "chrome", cwd=run).returncode == 0
     events = json.loads(gzip.decompress((run / "chrome.json.gz").read_bytes()))["traceEvents"]
     lengths = {(event["name"], event["cat"]): round(event["dur"] * 1_000) for event in events if event["ph"] == "X"}
     assert lengths["aten::mm", "cpu_op"] == 4
@@ -52,10 +52,12 @@ def test_the_budget_of_a_step_above_the_traced_ones(run: Path) -> None:
 
 
 def test_what_a_run_does_not_hold(run: Path, tmp_path: Path) -> None:
-    refused = lens("export", run, "--to", "chrome", cwd=tmp_path)
-    assert error_line(refused) == f"{run} holds no traced step: export it --to collapsed, perfetto or speedscope"
+    refused = lens("export", run, "--format", "chrome", cwd=tmp_path)
+    assert (
+        error_line(refused) == f"{run} holds no traced step: export it with --format collapsed, perfetto or speedscope"
+    )
     bare = store(tmp_path / "bare", run_of(reason="ptrace is not permitted"))
     for form in ("collapsed", "speedscope"):
-        refused = lens("export", bare, "--to", form, cwd=tmp_path)
+        refused = lens("export", bare, "--format", form, cwd=tmp_path)
         assert error_line(refused) == f"{bare} holds no samples to export (ptrace is not permitted)"
     assert sorted(path.name for path in bare.iterdir()) == ["meta.json"]

@@ -184,7 +184,7 @@ def test_a_regression_names_the_category_and_its_frames(machine: Machine, run: R
     ]
     assert lines[-2].startswith(f"  all of it: overhead-lens diff {place.relative_to(pytester.path)} {os.sep}")
     assert lines[-2].endswith(f"{os.sep}capture.2")
-    assert lines[-1] == "  if it is meant: --overhead-update records it anew"
+    assert lines[-1] == "  if it is meant: --overhead-update records it again"
     assert said(result, "overhead") == [
         "test_ops.py::test_add: 1.00 µs → 1.50 µs, +500 ns [+500 ns .. +500 ns]: broken"
     ]
@@ -257,7 +257,7 @@ def test_more_instructions_name_their_category(machine: Machine, run: Run) -> No
         "  allocation +51: +51 at::detail::empty_cpu (libtorch_cpu.so)",
     ]
     assert lines[3].startswith("  the baseline: __overhead__")
-    assert lines[4:] == ["  if it is meant: --overhead-update records it anew"]
+    assert lines[4:] == ["  if it is meant: --overhead-update records it again"]
 
 
 # ---------------------------------------------------------------- bad input
@@ -304,10 +304,10 @@ def test_a_baseline_that_cannot_be_read_is_a_line(machine: Machine, run: Run, py
         result.assert_outcomes(failed=1)
         (line,) = said(result, "test_add")
         assert line.startswith(f"the capture {meta.parent} {fault}")
-        assert line.endswith(": --overhead-update records it anew")
+        assert line.endswith(": --overhead-update records it again")
     meta.unlink()
     (line,) = said(run(), "test_add")
-    assert line.endswith("it has no meta.json (was it interrupted?): --overhead-update records it anew")
+    assert line.endswith("it has no meta.json (was it interrupted?): --overhead-update records it again")
     assert len(machine.asked) == 1
     run(PLAIN, "--overhead-update").assert_outcomes(passed=1)
     run().assert_outcomes(passed=1)
@@ -318,7 +318,7 @@ def test_a_baseline_of_another_call_is_a_line(machine: Machine, run: Run) -> Non
     machine.meta = {"environment": {"torch": "2.0", "threads": 4, "host": "another"}}
     (line,) = said(run(), "test_add")
     assert re.fullmatch(
-        r"the baseline __overhead__\S+ differs in threads: None against 4: --overhead-update records it anew", line
+        r"the baseline __overhead__\S+ differs in threads: None against 4: --overhead-update records it again", line
     )
 
 
@@ -326,7 +326,7 @@ def test_a_baseline_without_instructions_is_a_line(machine: Machine, run: Run) -
     run(marked('total="+3%"'))
     (line,) = said(run(marked('total="+3%", instructions="+1%"')), "test_add")
     assert line.startswith("the baseline has no instruction counts; ")
-    assert line.endswith(": --overhead-update records it anew")
+    assert line.endswith(": --overhead-update records it again")
 
 
 def test_a_folder_that_cannot_be_written_is_a_line(machine: Machine, run: Run, pytester: pytest.Pytester) -> None:

@@ -237,7 +237,7 @@ def test_nothing_helps() -> None:
     made = advice(tried("a"), times={"a": BASES}, repeats=False)
     assert made.sentence == "90% of the call is overhead; nothing that was tried makes it faster beyond doubt."
     assert made.warnings == (
-        "outputs are unknown: called twice, it gives another answer; what a remedy changes cannot be told",
+        "outputs are unknown: called twice, it gives another answer; what a remedy changes is unknown",
     )
 
 

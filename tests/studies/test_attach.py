@@ -98,7 +98,7 @@ def test_what_a_reader_must_know(tmp_path: Path) -> None:
     assert found.slowdown_share is None
     assert found.warnings == (
         "stopped after 3.0 s of 20 s",
-        "what watching cost it cannot be told: it hardly runs",
+        "what watching cost it is unknown: it hardly runs",
         "only 110 samples of the main thread: a category of 1 % is uncertain by 1.9 points",
         "20 of 174 stacks could not be read: the shares are of the others",
         "9.1% of the first thread is unattributed: no rule claims the frames listed under it",
@@ -142,7 +142,7 @@ def test_it_loads_reports_and_tabulates(tmp_path: Path) -> None:
 )
 def test_a_watch_without_threads_is_damaged(tmp_path: Path, lines: list[str], line: str) -> None:
     draw_process(tmp_path / "p", *lines)
-    for command in (["report", "p"], ["open", "p"], ["export", "p", "--to", "speedscope"]):
+    for command in (["report", "p"], ["open", "p"], ["export", "p", "--format", "speedscope"]):
         done = lens(*command, cwd=tmp_path)
         assert (error_line(done), done.returncode) == (line, 2)
 
@@ -263,16 +263,16 @@ def test_exports(tmp_path: Path) -> None:
         *thread(10, "Main;Thread", 600, 400),
         'process 10:"x";process 12:"y";thread (12): MainThread;f (f.py:1) 7',
     )
-    assert lens("export", "p", "--to", "collapsed", "-o", "c", cwd=tmp_path).stdout == "c\n"
+    assert lens("export", "p", "--format", "collapsed", "-o", "c", cwd=tmp_path).stdout == "c\n"
     assert (tmp_path / "c").read_text().splitlines()[-1] == "MainThread (12/12);f (f.py) 7"
-    assert lens("export", "p", "--to", "speedscope", cwd=tmp_path).returncode == 0
+    assert lens("export", "p", "--format", "speedscope", cwd=tmp_path).returncode == 0
     document = json.loads((tmp_path / "p" / "speedscope.json").read_text())
     assert [(each["name"], sum(each["weights"])) for each in document["profiles"]] == [
         *(("Main (10/10)", 10 * S), ("MainThread (12/12)", 10 * S))
     ]
-    refused = lens("export", "p", "--to", "chrome", cwd=tmp_path)
+    refused = lens("export", "p", "--format", "chrome", cwd=tmp_path)
     assert error_line(refused) == (
-        "a watched process has stacks and no events: export it --to collapsed, perfetto or speedscope"
+        "a watched process has stacks and no events: export it with --format collapsed, perfetto or speedscope"
     )
 
 
@@ -280,7 +280,7 @@ def test_the_perfetto_trace_has_a_budget_and_the_stacks_of_each_thread(
     tmp_path: Path, trace_processor: Program
 ) -> None:
     draw_process(tmp_path / "p", *thread(10, "MainThread", 60, 40), *thread(11, "other", 10, 90))
-    assert lens("export", "p", "--to", "perfetto", "-o", "t.pftrace", cwd=tmp_path).returncode == 0
+    assert lens("export", "p", "--format", "perfetto", "-o", "t.pftrace", cwd=tmp_path).returncode == 0
     loaded = trace_processor.load(tmp_path / "t.pftrace")
     assert loaded.losses() == []
     assert loaded.query(

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console, RenderableType
 
 from overhead_lens import stored
-from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.errors import MeasurementError
 from overhead_lens.taxonomy.classifier import default_classifier
-from overhead_lens.terminal.refine import Refining, parse_share
+from overhead_lens.terminal.refine import Refining
 from tests.drawn.builders import breakdown
 
 BUDGET = breakdown({}, python=600, kernel=400)
@@ -131,14 +131,3 @@ def test_until_says_where_it_stands_after_the_most(analyzed: list[Any]) -> None:
     *before, last = answers(refining(Screen(shows=False), 6, 0.03), 6)
     assert before == [""] * 5
     assert last == "--until 3.0% was not reached: 16.7% after 6 processes, the most"
-
-
-@pytest.mark.parametrize(("text", "share"), [("3%", 0.03), (" 0.5 %", 0.005), ("0.03", 0.03), ("99.9%", 0.999)])
-def test_shares(text: str, share: float) -> None:
-    assert parse_share(text) == pytest.approx(share, rel=1e-12)
-
-
-@pytest.mark.parametrize("text", ["", "x", "3%%", "0%", "100%", "-3%", "nan", "inf%", "3", "0.05%"])
-def test_no_shares(text: str) -> None:
-    with pytest.raises(UsageError, match="--until takes a share"):
-        parse_share(text)

@@ -37,7 +37,7 @@ Pieces = Sequence[tuple[str, int]]
 
 
 def budget_lane(breakdown: Breakdown) -> Lane:
-    """One slice per category that took time, what it is made of inside; lengths are the budget's own integers."""
+    """One slice per category that took time, its parts inside; lengths are the budget's own integers."""
     subject = breakdown.subject
     mode = "compiled" if subject.compile else "eager"
     description = (
@@ -56,11 +56,11 @@ def host_slices(
     kind: str = BUDGET,
     inside: Mapping[str, Pieces] | None = None,
 ) -> Iterator[Slice]:
-    """Slices of the categories that took time, their pieces inside, one behind the other.
+    """Slices of the categories that took time, their pieces inside, one after the other.
 
     Args:
         host: One budget.
-        times: How many calls or steps are drawn as one: lengths are so many times theirs, names and arguments tell of one.
+        times: How many calls or steps are drawn as one: lengths are multiplied by it; names and arguments are of one.
         start_ns: Where the first one begins.
         kind: Category of the slices.
         inside: Pieces of a category that has no parts; by default its costliest frames.
@@ -165,7 +165,7 @@ def _frames(category: HostCategory) -> Pieces:
 
 
 def _guards(guards: Sequence[Guard], ns: int) -> Pieces:
-    """The guards' share of the guard category each; none where no stack tells of them."""
+    """The guards' share of the guard category each; empty without stacks."""
     shares = proportional([guard.sampled_ns or 0.0 for guard in guards], ns) if guards else []
     return [(guard.guard, share) for guard, share in zip(guards, shares, strict=True)] if any(shares) else []
 

@@ -1,4 +1,4 @@
-"""One call out of a traced loop: the loop's calls told apart, and what belongs to the one of middle length.
+"""One call out of a traced loop: the loop's calls separated, and the call of median length.
 
 A trace does not say where a call begins. All calls of a loop raise the same outermost events, so that these come in as many equal
 groups as there were calls::
@@ -23,7 +23,7 @@ Span = tuple[int, int]
 
 
 def one_call(events: pd.DataFrame, calls: int) -> Span | None:
-    """Start and end of the call of middle length, in the events' time; None where the calls cannot be told apart.
+    """Start and end of the call of middle length, in the events' time; None if the calls cannot be separated.
 
     A call lasts until the next one begins; of several the last one, whose end nothing marks, is left out.
     """

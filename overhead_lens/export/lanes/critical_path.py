@@ -1,4 +1,4 @@
-"""The critical path as a lane: its parts one behind the other, and below it the threads and streams that it runs through.
+"""The critical path as a lane: its parts in order of time, and below it the threads and streams that it runs through.
 
 An arrow leads from where the path leaves a thread or stream to where it goes on.
 """

@@ -53,7 +53,7 @@ def _backwards(rows: pd.DataFrame) -> _Pairs:
     """A forward operator and each run of its backward node.
 
     The operators inside a forward operator carry its sequence number as well; the last one to start before the backward
-    is the one that made the node (``generateForwardBackwardLink`` in torch/csrc/profiler/collection.cpp).
+    made the node (``generateForwardBackwardLink`` in torch/csrc/profiler/collection.cpp).
     """
     linked = rows[rows["sequence"] >= 0].sort_values("start_ns", kind="stable")
     is_backward = linked["name"].map(str).str.startswith(torch_names.BACKWARD_NODE_PREFIX).astype(bool)

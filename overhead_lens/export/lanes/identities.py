@@ -18,7 +18,7 @@ class Identities:
     main thread). Traces also have text there, or the number of a device. Whatever does not fit gets a stand-in.
 
     Args:
-        threads: All threads that will be asked for.
+        threads: All threads that will be looked up.
     """
 
     def __init__(self, threads: Iterable[ThreadKey]) -> None:

@@ -1,4 +1,4 @@
-"""Modules over time: calls inside each other, and the backward pass as stretches of the modules that it is of.
+"""Modules over time: calls inside each other, and the backward pass as intervals of its modules.
 
 Nodes of the backward pass that follow one another in one module are one slice, and so are those of the modules around it; all end
 where a module is called in a forward pass::
@@ -82,7 +82,7 @@ class _Slices:
         return [piece for _, piece in slices]
 
     def _stretches(self, starts: Ints, ends: Ints, nodes: Sequence[int]) -> Iterator[_Placed]:
-        """The open modules are a stack of pairs: module, and where its stretch began."""
+        """The open modules are a stack of pairs: module, and where its interval began."""
         begun = np.searchsorted(self._forward_ns, starts).tolist()
         ended = np.searchsorted(self._forward_ns, ends).tolist()
         times = list(zip(starts.tolist(), ends.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Sampled stacks on the scale of a budget: each below the time that it stands for."""
+"""Sampled stacks on the scale of a budget: each below the time that it represents."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def placed_stacks(
         classifier: Fitted to the stacks.
         times: How many calls or steps are drawn as one.
         start_ns: Where the budget begins.
-        shown: What is drawn of a stack; it is classified as a whole.
+        shown: The part of a stack that is drawn; the whole stack is classified.
     """
     groups: defaultdict[Attribution, list[Stack]] = defaultdict(list)
     for stack in stacks:
@@ -61,7 +61,7 @@ def placed_stacks(
 
 
 def _spread(stacks: Sequence[Stack], category: str, start_ns: int, length_ns: int) -> Iterator[Placed]:
-    """As many samples as stacks were seen, at equal distances inside of a stretch."""
+    """As many samples as stacks were seen, at equal distances inside an interval."""
     total, seen = sum(stack.count for stack in stacks), 0
     for stack in stacks:
         for _ in range(stack.count):

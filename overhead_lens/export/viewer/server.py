@@ -45,7 +45,7 @@ def serve(documents: Mapping[str, Document], *, timeout_s: float, on_ready: Call
 
     Args:
         documents: By their path.
-        timeout_s: Give up after so many seconds in which no page came so far.
+        timeout_s: Give up if no page has asked for this many seconds.
         on_ready: Is called once with the address that stands before the paths.
     """
     with _Server(documents) as server:
@@ -93,7 +93,7 @@ class _Server(ThreadingHTTPServer):
             self._changed.notify_all()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A browser that hangs up is no news."""
+        """A browser that hangs up is not reported."""
 
 
 class _Handler(BaseHTTPRequestHandler):

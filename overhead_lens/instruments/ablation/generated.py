@@ -109,7 +109,7 @@ def kernel_calls(calls: Sequence[GraphCall]) -> list[KernelCall]:
     """The kernels that the modules call, in order, with the arguments of one real call.
 
     The arguments keep every buffer of that call alive, so that no two share memory that the call itself would reuse. The input
-    of a kernel that works in place is written anew by the kernel before it, unless the call was given it: such a buffer changes
+    of a kernel that works in place is written again by the kernel before it, unless the call was given it: such a buffer changes
     with every call, as in the workload.
 
     Raises:

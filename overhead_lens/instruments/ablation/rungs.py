@@ -136,7 +136,7 @@ class _Builder:
         if not entries:
             raise MeasurementError("Dynamo compiled nothing: the call runs as it is")
         if len(entries) > 1:
-            raise MeasurementError(f"there are {len(entries)} cache entries: no single bytecode stands for the call")
+            raise MeasurementError(f"there are {len(entries)} cache entries: no single bytecode represents the call")
         function = with_code(copy, entries[0].code)
         self._refuse_graph_breaks(function)
         return function

@@ -1,6 +1,6 @@
 """Times the rungs of a call in turns, in one process. Runs in the worker.
 
-Every round times one block of each rung, in an order drawn anew, after a run of the reference loop. Rungs are compared within
+Every round times one block of each rung, in a new random order, after a run of the reference loop. Rungs are compared within
 rounds: what disturbs the machine for longer than a block disturbs them alike.
 """
 

@@ -39,5 +39,5 @@ def read_page_faults(capture: Capture) -> PageFaults:
 
 
 def matter(faults: float, wall_ns: float) -> bool:
-    """Whether so many page faults show in so much time."""
+    """Whether this number of page faults is visible in this time."""
     return faults * _LEAST_FAULT_NS >= _LEAST_SHARE * wall_ns

@@ -90,11 +90,11 @@ class Peaks(Struct, frozen=True):
     seconds: float = 0.0
 
     def level_of(self, size_bytes: int) -> Level:
-        """The smallest level that holds so many bytes; main memory where none does."""
+        """The smallest memory level that holds a number of bytes; main memory if none does."""
         return next((level for level in self.copy if (level.holds_bytes or 0) >= size_bytes), self.copy[-1])
 
     def level_of_one_thread(self, size_bytes: int) -> tuple[Level, Rates] | None:
-        """The smallest level that holds so many bytes for one thread, with its rates, if known."""
+        """The smallest memory level that holds a number of bytes for one thread, with its rates, if known."""
         levels = [(level, level.one_thread) for level in self.copy if level.one_thread is not None]
         fitting = [(level, rates) for level, rates in levels if (rates.holds_bytes or 0) >= size_bytes]
         return next(iter([*fitting, *levels[-1:]]), None)

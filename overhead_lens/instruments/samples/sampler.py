@@ -25,7 +25,7 @@ class Sampling:
     Native frames and waiting threads are included.
 
     Args:
-        core: Core of the target's main thread and of the sampler; None for one of those that the target may use.
+        core: Core of the target's main thread and of the sampler; None if it may share the target's cores.
         threads: Whether the target's main thread waits for others.
 
     Raises:
@@ -61,7 +61,7 @@ class Sampling:
         self._running.wait_until_begun()
 
     def end(self, since_ns: int) -> None:
-        """Wait until it has the stacks that are wanted, from ``since_ns`` of ``time.monotonic_ns`` on, and have it end."""
+        """Wait until it has enough stacks, from ``since_ns`` of ``time.monotonic_ns`` on, and have it end."""
         time.sleep(max(0.0, self._seconds + (since_ns - time.monotonic_ns()) / 1e9))
         self._running.stop()
 

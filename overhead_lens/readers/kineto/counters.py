@@ -20,7 +20,7 @@ _DECODER = msgspec.json.Decoder(dict[str, Any])
 
 
 def counter_values(arguments: bytes) -> Values | None:
-    """Series and values from the text of ``args``; None where it holds none, or one that is no number or beyond 1e100."""
+    """Series and values from the text of ``args``; None where it holds none, or one that is not a number or beyond 1e100."""
     try:
         read = _DECODER.decode(arguments)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -73,7 +73,7 @@ class Row(NamedTuple):
 
 
 def parse_row(text: bytes) -> Row:
-    """Parse one entry; text that is no JSON object is a damaged event."""
+    """Parse one entry; text that is not a JSON object is a damaged event."""
     try:
         # Exporters copy names as they are: they may not be UTF-8.
         decoded = text.decode("utf-8", "surrogateescape")
@@ -222,7 +222,7 @@ def other_row(phase: Any) -> Row:
 
 
 def as_text(value: Any) -> str:
-    """Text of a name, category, process or thread; JSON of what is no string."""
+    """Text of a name, category, process or thread; JSON of other values."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value)

@@ -130,7 +130,7 @@ def _placed_on_devices(columns: Columns, rows: Ints) -> Ints:
     """Set ``device`` and ``stream`` of the complete events, and drop device work that lacks them.
 
     Device work takes them from ``args``, else from process and thread; all other events have -1. Device work is dropped if its
-    device is no integer >= 0, or if int64 cannot hold its device or its stream.
+    device is not an integer >= 0, or if int64 cannot hold its device or its stream.
 
     Args:
         columns: ``device`` and ``stream`` are changed in place.

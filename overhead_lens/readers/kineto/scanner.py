@@ -625,7 +625,7 @@ def rehash(hashes, count, slots):
 
 @_jit
 def _last_letter(text, begin, end):
-    """Position of the last letter that is no blank; ``begin`` for none."""
+    """Position of the last letter that is not blank; ``begin`` for none."""
     at = end - 1
     while at > begin and text[at] <= 32:
         at -= 1

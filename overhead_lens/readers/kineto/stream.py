@@ -350,7 +350,7 @@ def _with_final(blocks: Iterator[_Block]) -> Iterator[tuple[_Block, bool]]:
 def _blocks(source: Source, head: list[Ints]) -> Iterator[_Block]:
     """Yield the head, then blocks read ahead by another thread; an empty block ends it.
 
-    Buffers are reused: a block is valid until the next one is asked for.
+    Buffers are reused: a block is valid until the next one is read.
     """
     free: queue.Queue[Ints] = queue.Queue()
     ready: queue.Queue[tuple[Ints, int] | BaseException] = queue.Queue()

@@ -82,8 +82,8 @@ def by_root(stacks: Iterable[Stack]) -> list[list[Stack]]:
 def inside(stacks: Iterable[Stack], function: str) -> list[Stack]:
     """Select the stacks that pass through a Python function, from that frame inwards.
 
-    Frames above the measured loop (start-up, the worker's protocol) are no part of the measured call. A stack that does not reach
-    the loop was sampled outside of it and is dropped.
+    Frames above the measured loop (start-up, the worker's protocol) are not part of the measured call. A stack that does not
+    reach the loop was sampled outside of it and is dropped.
     """
     inner = []
     for stack in stacks:

@@ -69,7 +69,7 @@ def _signed(text, at, size):
 
 @_jit
 def _word(text, begin, size, letters, ends):
-    """Number of the word that stands there; -1 for none."""
+    """Number of the word at a position; -1 for none."""
     first = 0
     for word in range(len(ends)):
         if ends[word] - first == size:
@@ -155,7 +155,7 @@ def _finish_dict(tags, values, first, last, state, events, blocks, segments, fra
 
 @_jit
 def _finish_stack(tags, values, first, last, state, stacks, stack_frames, slots):
-    """Number of the stack of frames between two places; equal stacks have one. -1 where one is no frame."""
+    """Number of the stack of frames between two places; equal stacks have one. -1 where one is not a frame."""
     for at in range(first, last):
         if tags[at] != _FRAME:
             return -1

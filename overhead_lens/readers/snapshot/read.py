@@ -36,7 +36,7 @@ def read_snapshot(path: Path) -> Trace:
     """Read a memory snapshot as a trace without events.
 
     Raises:
-        UsageError: The file cannot be read, is no such snapshot, or wants more than plain data.
+        UsageError: The file cannot be read, is not a snapshot, or wants more than plain data.
     """
     try:
         with path.open("rb") as file, closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as mapped:
@@ -49,7 +49,7 @@ def read_snapshot(path: Path) -> Trace:
 class _Tables:
     """What the machine makes.
 
-    Room is asked for by the size of the file, and is memory only once it is used: growing would need it twice.
+    Room is reserved by the size of the file, and becomes memory only once it is used: growing would need it twice.
     """
 
     def __init__(self, size_bytes: int) -> None:
@@ -207,7 +207,7 @@ def _held_at_the_end(tables: _Tables, device: int) -> tuple[int, int]:
 
 
 def _sum(sizes: Ints) -> int:
-    """Of sizes that a device can have; -1 where one is damaged."""
+    """Sizes that a device can have; -1 for a damaged one."""
     return int(sizes.sum()) if ((sizes >= 0) & (sizes < _MOST_BYTES)).all() else -1
 
 

@@ -238,7 +238,7 @@ def guard_lines(groups: Sequence[GuardGroup]) -> Iterator[str]:
         yield f"each of {group.layers} {group.name}: {_told(group)}"
     if found["layer"] and found["filter"]:
         told = "; ".join(f"{group.name} {_told(group)}" for group in found["filter"])
-        yield f"filters of torch.compiler leave out: {told} (advise measures what that spares)"
+        yield f"filters of torch.compiler leave out: {told} (advise measures what that saves)"
 
 
 def _told(group: GuardGroup) -> str:

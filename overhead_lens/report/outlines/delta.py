@@ -219,7 +219,7 @@ def _counts(base: int, new: int, delta: InstructionDelta) -> list[Cell]:
 
 
 def _factors(factors: Factors | None) -> list[Section]:
-    """What the ratio of two variants is made of, per unit of work."""
+    """The factors of the ratio of two variants, per unit of work."""
     if factors is None:
         return []
     columns = [

@@ -61,7 +61,7 @@ def _layers(layers: Sequence[Layer]) -> Section | None:
 
 
 def _rungs(ladder: Ladder) -> Section:
-    """Every rung, indented under the one that it is compared with; then those that could not be timed, and why."""
+    """Every rung, indented under the rung that it is compared with; then the rungs that could not be timed, and why."""
     eager = ladder.rung("eager")
     most_ns = max((rung.ci95_ns[1] for rung in ladder.rungs if rung.ns is not None and rung.ci95_ns), default=0.0)
     columns = [names("rung"), names("", gives_way=6), Column("time"), Column("step", gives_way=1)]

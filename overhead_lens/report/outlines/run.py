@@ -76,7 +76,7 @@ def run_outline(run: RunBudget) -> Outline:
 
 
 def real_life_outline(found: RealLife) -> Outline:
-    """A run held against a hot loop: what that would have missed, then, on its page, the run."""
+    """A run compared with a hot loop: what that would have missed, then, on its page, the run."""
     run = found.run
     columns = [names("missed by a hot loop"), Column(f"per {run.per}"), Column("share"), names("because", gives_way=1)]
     rows = [Row([text(row.figure), time(row.ns), share(row.share), text(row.because)]) for row in found.missed]

@@ -1,4 +1,4 @@
-"""The page of several traces: how the ranks compare, then the trace of the one that holds the others up."""
+"""The page of several traces: how the ranks compare, then the straggler's trace."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _ranks(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterator[
         longest_ns = max(rank.wait_ns + rank.transfer_ns for rank in rows)
         yield bars_chart(
             [_collectives(rank, ranks.slowest, longest_ns) for rank in rows],
-            "Time of each rank in collectives; the one that waits least holds the others up.",
+            "Time of each rank in collectives; the rank that waits least is the straggler.",
         )
     heads, cells = told.rank_cells(ranks, _MOST_RANKS)
     yield Table(heads, cells, frozenset(range(1, len(heads))))

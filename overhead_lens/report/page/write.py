@@ -110,7 +110,7 @@ def block_html(block: Block, charts: list[Chart]) -> str:
 
 
 def _chart(chart: Chart, number: int) -> str:
-    """A figure that the script fills when it comes into sight; an icicle with what searches it and tells of a frame."""
+    """A figure that the script fills when it comes into sight; an icicle with its search field and the description of a frame."""
     place = f'style="height:{chart.height_px}px" data-chart="{number}"'
     described = _shown(chart.alternative)
     if not chart.tree:

@@ -1,4 +1,4 @@
-"""What an outline is made of as elements of HTML: tables with bars in their cells, and stacked bars.
+"""The parts of an outline as HTML elements: tables with bars in their cells, and stacked bars.
 
 Pages and notebooks say by role what their elements look like: pages by classes, notebooks by styles, since theirs have none.
 """

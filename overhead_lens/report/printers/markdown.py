@@ -32,7 +32,7 @@ def _block(block: Block) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """Without bars, whose figures stand beside them."""
+    """Without bars, whose figures are in the table."""
     at = [at for at in range(len(table.columns)) if not any(row.cells[at].length for row in table.rows)]
     yield f"| {' | '.join(escaped(table.columns[each].name) for each in at)} |"
     yield f"|{''.join('---:|' if table.columns[each].is_number else '---|' for each in at)}"

@@ -79,7 +79,7 @@ class Screen:
 
 @dataclass(frozen=True, slots=True)
 class _Paint:
-    """Styles on a terminal with so many colors."""
+    """Styles on a terminal with this number of colors."""
 
     color_system: str | None
 

@@ -47,7 +47,7 @@ _EXPLAINED = {
     "partial_overlap": "{n} host events end after the event they began in; every instant still has one owner",
     "negative_duration": "{n} events had a negative duration and were taken as 0 ns long",
     "missing_duration": "{n} complete events had no duration and were taken as 0 ns long",
-    "bad_duration": "{n} events had a duration that is no number and were taken as 0 ns long",
+    "bad_duration": "{n} events had a duration that is not a number and count as 0 ns",
     "bad_timestamp": "{n} events had no readable timestamp and were left out",
     "damaged_event": "{n} entries of the file are damaged and were left out",
     "missing_phase": "{n} entries name no phase and were left out",

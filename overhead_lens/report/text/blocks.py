@@ -1,4 +1,4 @@
-"""What terminal reports are made of: colors of categories, bars, titles, intervals, footnotes."""
+"""Parts of terminal reports: colors of categories, bars, titles, intervals, footnotes."""
 
 from __future__ import annotations
 

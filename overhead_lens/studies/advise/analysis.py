@@ -1,6 +1,6 @@
 """From tried remedies to advice: what saves how much, how sure that is, what goes together (pure but for reading).
 
-A remedy is held against the call as it is in the same processes, or in processes of the same round where it needs one of its own.
+A remedy is compared with the unchanged call in the same processes, or in the same round if it needs a process of its own.
 Each process gives one difference as a share of its own call as it is, since a process that is slow is slow with a remedy, too;
 Holm's procedure over all remedies keeps the chance that any useless one is called faster below 2.5 %.
 """
@@ -168,7 +168,7 @@ def make_advice(
 
 
 def verdict_of(base: Breakdown) -> tuple[str, float]:
-    """Whether there is overhead to spare: ``overhead``, ``work`` or ``mixed``, and its share of the call."""
+    """Whether there is overhead to save: ``overhead``, ``work`` or ``mixed``, and its share of the call."""
     work_ns = sum(category.ns for category in base.host if category.category in _WORK)
     work_share = work_ns / base.wall.ns if base.wall.ns else 1.0
     verdict = "work" if work_share >= _MOSTLY_WORK else "overhead" if work_share < _LITTLE_WORK else "mixed"
@@ -314,7 +314,7 @@ def _sentence(
 
 
 def _rest(base: Breakdown) -> str:
-    """What a call does that is no overhead."""
+    """Work of a call that is not overhead."""
     waits = any(category.share >= LEAST_SHARE for category in base.host if category.category == "wait")
     return "the kernels' own work and waiting" if waits else "the kernels' own work"
 
@@ -331,5 +331,5 @@ def _warnings(meta: AdviceMeta) -> list[str]:
     warnings = list(meta.warnings)
     if not meta.repeats:
         why = meta.unknown or "called twice, it gives another answer"
-        warnings.append(f"outputs are unknown: {why}; what a remedy changes cannot be told")
+        warnings.append(f"outputs are unknown: {why}; what a remedy changes is unknown")
     return warnings

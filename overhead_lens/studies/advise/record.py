@@ -124,7 +124,7 @@ def _steps(request: Request) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The listener of a part of the recording, which does not begin anew."""
+    """The listener of a part of the recording, which does not begin again."""
 
     whole: Listener
 
@@ -335,7 +335,7 @@ class _Recording:
 
     @contextmanager
     def _giving_up(self, name: str) -> Iterator[None]:
-        """Note that a remedy failed; without the call as it is there is nothing to hold others against."""
+        """Note that a remedy failed; without the call as it is there is nothing to compare others with."""
         try:
             yield
         except MeasurementError as error:

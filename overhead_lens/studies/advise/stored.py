@@ -64,7 +64,7 @@ class AdviceMeta(Recorded, frozen=True, kw_only=True):
 
     Attributes:
         tried: All remedies.
-        repeats: Whether the call as it is gave the same twice; else no output can be held against it.
+        repeats: Whether the call as it is gave the same twice; else no output can be compared with it.
         unknown: Why outputs are unknown; empty where they are known.
         captured: Remedies with a capture of their own, in ``with-NAME``.
         together: Remedies of the pair in ``together``; empty without one.

@@ -28,10 +28,10 @@ class ProcessBudget(Result):
 
     Attributes:
         command: Its command line.
-        python, torch: Its versions; None where there is none, or none can be told.
+        python, torch: Its versions; None if there is none, or it is unknown.
         duration_ns: How long it was watched.
         samples: Stacks of all threads.
-        slowdown_share: What watching cost it, by its own CPU clock; None where that cannot be told.
+        slowdown_share: What watching cost it, by its own CPU clock; None if unknown.
         threads: The main thread first, then the busiest; the host of each sums to ``duration_ns``.
     """
 
@@ -74,7 +74,7 @@ def make_process(
     """
     budgets = thread_budgets(threads, meta.pid, meta.duration_ns, classifier)
     share, reason = slowdown(meta.before, meta.during)
-    untold = [f"what watching cost it cannot be told: {reason}"] if reason and meta.before else []
+    untold = [f"what watching cost it is unknown: {reason}"] if reason and meta.before else []
     return ProcessBudget(
         pid=meta.pid,
         command=meta.process_command,

@@ -1,7 +1,7 @@
 """What changed between two watches of a process, before and after a deployment: shares of the threads' time.
 
 A watch knows no steps, so it cannot tell whether the program became slower, only whether its time divides otherwise. Threads are
-matched by name, those of one name by how busy they are. The interval of a difference is made of the two shares' own (Zou and
+matched by name, those of one name by how busy they are. The interval of a difference combines the two shares' own (Zou and
 Donner, Statistics in Medicine 27, 2008, MOVER). A difference is one where it is larger than the margin and significant among all
 categories of all threads (Holm)::
 

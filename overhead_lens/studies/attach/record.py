@@ -57,7 +57,7 @@ class AttachRequest:
 
 
 def default_rate_hz(threads: int) -> int:
-    """Stacks a second of a process of so many threads: fewer where more of them are stopped for each."""
+    """Samples per second by the number of threads: fewer if each sample stops more threads."""
     return max(1, min(MOST_RATE_HZ, MOST_STOPS_HZ // threads))
 
 
@@ -65,7 +65,7 @@ def record_process(request: AttachRequest, interrupted: Event, listener: Listene
     """Watch a process and store what was seen; returns the directory.
 
     Raises:
-        UsageError: There is no such process, it is no Python process, or the output place is wrong.
+        UsageError: There is no such process, it is not a Python process, or the output place is wrong.
         MeasurementError: It cannot be watched, or nothing can be written.
     """
     started = datetime.now(timezone.utc)
@@ -89,7 +89,7 @@ def watch_once(
     """The budget of a watch that is not stored, without what it cost; None if it was over before the first stack.
 
     Raises:
-        UsageError: There is no such process, or it is no Python process.
+        UsageError: There is no such process, or it is not a Python process.
         MeasurementError: It cannot be watched.
     """
     started = datetime.now(timezone.utc)

@@ -1,12 +1,12 @@
 """What watching costs a process, by its own CPU clock.
 
-A process of steady load gets so many CPU seconds a second. While it is watched it gets fewer: every stack stops the process
-and its CPU clock, and the sampler takes its cores. The share that is missing is the slowdown::
+A process of steady load gets a steady number of CPU seconds a second, and fewer while it is watched: every stack stops the
+process and its CPU clock, and the sampler takes its cores. The share that is missing is the slowdown::
 
     wall   |---- before, in eight pieces ----|---- symbols are read, stacks are taken ----|
     CPU     ########  ######## ######## ####  .......  ### # ## ### # ### ## ### # ## ###
 
-It cannot be told of a process that hardly runs, or whose load changes by itself.
+It is unknown for a process that hardly runs, or whose load changes by itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Reading(Struct, frozen=True):
 
 
 def slowdown(before: Sequence[Reading], during: Sequence[Reading]) -> tuple[float | None, str | None]:
-    """The slowdown, 0 to 1; or None, and why it cannot be told.
+    """The slowdown, 0 to 1; or None, and why it is unknown.
 
     Args:
         before: In order, at least three.

@@ -18,7 +18,7 @@ class ProcessMeta(Recorded, frozen=True, kw_only=True):
 
     Attributes:
         process_command: The process's command line; ``command`` is that of the recording.
-        python, torch: Its versions; None where there is none, or none can be told.
+        python, torch: Its versions; None if there is none, or it is unknown.
         duration_ns: How long it was watched.
         rate_hz: Stacks a second that were asked for.
         subprocesses: Whether its children were watched, too.

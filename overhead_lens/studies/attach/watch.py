@@ -66,7 +66,7 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
         load: Read its CPU clock for two seconds before.
 
     Raises:
-        UsageError: There is no such process, or it is no Python process.
+        UsageError: There is no such process, or it is not a Python process.
         MeasurementError: It cannot be watched.
     """
     listener.step(f"looking at process {watched.pid}")

@@ -75,7 +75,7 @@ def confirmed(first: TimeOutcome, again: Callable[[], TimeOutcome]) -> TimeOutco
 
     Args:
         first: The outcome of the first capture.
-        again: Records a second capture and holds it against the same baseline.
+        again: Records a second capture and compares it with the same baseline.
     """
     broken = [finding for finding in first.findings if finding.state == BROKEN]
     if not first.regressed or any(isinstance(finding, CountFinding) for finding in broken):
@@ -151,4 +151,4 @@ def _why_no_counts(budget: Budget) -> str:
 def _comparable(mismatches: Sequence[str], *, force: bool) -> None:
     if mismatches and not force:
         differing = "; ".join(mismatches)
-        raise UsageError(f"the baseline differs in {differing}: update it, or compare anyway with --force")
+        raise UsageError(f"the baseline differs in {differing}: update it, or compare anyway with --allow-mismatch")

@@ -1,4 +1,4 @@
-"""Holds a difference against limits on the increase of time or instructions.
+"""Compares a difference with limits on the increase of time or instructions.
 
 A limit is broken if the whole 95 % interval of the difference lies above it, so that noise alone breaks it in at most one run of
 forty. If only the estimate does, the limit is in doubt, which is reported and does not fail. Instruction counts have no interval:
@@ -124,7 +124,7 @@ def parse_limit(text: str) -> Limit | CountLimit:
     """Parse ``total=3%``, ``guard=100ns``, ``kernel=1.5us``; ``instructions=0.5%``, ``instructions.guard=100``.
 
     Raises:
-        UsageError: The text is no limit.
+        UsageError: The text is not a limit.
     """
     if count_match := _COUNT_LIMIT.fullmatch(text.strip()):
         return _count_limit(text, count_match)

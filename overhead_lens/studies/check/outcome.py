@@ -13,7 +13,7 @@ from overhead_lens.subject import Subject
 
 @dataclass(frozen=True, slots=True)
 class TimeOutcome:
-    """A new capture held against a baseline.
+    """A new capture compared with a baseline.
 
     Attributes:
         findings: One per limit.
@@ -32,7 +32,7 @@ class TimeOutcome:
 
 @dataclass(frozen=True, slots=True)
 class CountOutcome:
-    """New instruction counts held against a baseline's.
+    """New instruction counts compared with a baseline's.
 
     Attributes:
         base, new: Directories.

@@ -29,14 +29,14 @@ def place() -> Path:
     return user_cache.folder() / "history.parquet"
 
 
-def key_of(capture: Path) -> str:
-    """The cache key of a capture.
+def key_of(capture: Path, own_rules: bytes = b"") -> str:
+    """The cache key of a capture that is analyzed by the user's rules, the content of their file.
 
     Raises:
         OSError: ``meta.json`` cannot be read.
     """
     sizes = [(capture / name).stat().st_size if (capture / name).exists() else -1 for name in _EVIDENCE]
-    return hashlib.sha256(f"{_VERSION} {sizes} ".encode() + (capture / META).read_bytes()).hexdigest()
+    return hashlib.sha256(f"{_VERSION} {sizes} ".encode() + own_rules + (capture / META).read_bytes()).hexdigest()
 
 
 def load() -> dict[str, str]:

@@ -182,7 +182,7 @@ def ladder_of(path: Path) -> Ladder:
     """The ladder stored in a directory.
 
     Raises:
-        UsageError: It is no ladder, or a damaged one.
+        UsageError: It is not a ladder, or damaged.
     """
     meta, rows = read_ladder(path)
     return make_ladder(meta, rows, str(path))

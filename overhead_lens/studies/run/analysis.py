@@ -291,7 +291,7 @@ def _traced(run: StoredRun, wall: StepWall, classifier: Classifier) -> Reading |
 
 
 def _step_ratio(steps: pd.DataFrame | None) -> float | None:
-    """Mean of sampled steps over that of bare ones, each stretch without its first one."""
+    """Mean of sampled steps over that of bare ones, each interval without its first step."""
     if steps is None:
         return None
     ns, same = steps["end_ns"] - steps["begin_ns"], steps["phase"] == steps["phase"].shift(1)
@@ -353,7 +353,7 @@ def _samples(threads: Sequence[SampledThread]) -> int:
 
 
 def _estimate(counted: pd.DataFrame, column: str) -> Estimate:
-    """Mean over steps, by blocks of consecutive ones, or by stretches of bare ones where these differ more."""
+    """Mean over steps, by blocks of consecutive ones, or by intervals of bare steps where these differ more."""
     values = counted[column].to_numpy(np.float64)
     mean = mean_of_consecutive(values, _BLOCKS)
     stretch = (counted["number"].diff() != 1).cumsum()
@@ -380,7 +380,7 @@ def _host(
     traced: Reading | None,
     classifier: Classifier,
 ) -> tuple[tuple[HostCategory, ...], tuple[CrossCheck, ...]]:
-    """Every category's time; compilations, which are rare and long, by the clock where the compiler tells of them."""
+    """Every category's time; compilations, which are rare and long, by the clock if the compiler reports them."""
     told = counted is not None and counted["compile_ns"].any()
     if told:
         blocks = [[stack for stack in block if not _compiles(stack, classifier)] for block in blocks]

@@ -54,7 +54,7 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class RealLife(Result):
-    """A run held against what a hot loop of its step could say.
+    """A run compared with what a hot loop of its step could measure.
 
     Attributes:
         run: The run's budget.
@@ -85,7 +85,7 @@ def real_life(run: RunBudget) -> RealLife:
 
 
 def _bare_ns(run: RunBudget) -> Ints:
-    """Times of bare steps; the first of a stretch holds what an instrument left behind."""
+    """Times of bare steps; the first step of an interval has the after-effects of an instrument."""
     if run.times is None or run.per != "step":
         return np.empty(0, dtype=np.int64)
     is_bare = run.times.phase == Phase.BARE
@@ -135,5 +135,5 @@ def _notes(run: RunBudget) -> tuple[str, ...]:
     if run.per == "step":
         notes.append("remedies are tried on a function: `advise my.py:step --inputs my.py:make`")
     else:
-        notes.append("no steps were found, so that nothing is said of slow ones: --step names one")
+        notes.append("no steps were found, so slow steps are unknown: --step names one")
     return tuple(notes)

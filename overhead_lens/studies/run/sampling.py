@@ -222,7 +222,7 @@ class RunSampler:
         self._start()
 
     def _refusing(self, act: Callable[[], None]) -> None:
-        """Do something with the sampler; where it fails there is none from now on, and the program is told."""
+        """Do something with the sampler; if it fails, sampling ends and the program is notified."""
         try:
             act()
         except MeasurementError as error:

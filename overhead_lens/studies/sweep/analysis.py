@@ -158,7 +158,7 @@ def sweep_of(path: Path) -> Sweep:
     """The sweep stored in a directory.
 
     Raises:
-        UsageError: It is no sweep, or a damaged one.
+        UsageError: It is not a sweep, or damaged.
     """
     meta, rows = read_sweep(path)
     try:

@@ -32,7 +32,7 @@ class SweepTimer:
         compile_options: Keyword arguments of torch.compile; None for eager calls.
 
     Raises:
-        UsageError: The scenario or a parameter is wrong, a swept parameter is no integer, or a check fails.
+        UsageError: The scenario or a parameter is wrong, a swept parameter is not an integer, or a check fails.
     """
 
     def __init__(

@@ -8,9 +8,8 @@ Newer traces repeat the arguments of ``record_param_comms`` in the kernel (libki
         nccl:_all_gather_base       [-----------------------]        Input Dims: input
           cudaLaunchKernel                [--]
 
-Of these ``record_param_comms`` is asked first, which knows the group and whether parts are alike. Shapes are there only in traces
-recorded with ``record_shapes``. Where several kernels were launched by one call, the call's size is of all of them together, and
-none of them has one.
+``record_param_comms`` comes first, since it names the group and whether parts are alike. Shapes exist only in traces recorded
+with ``record_shapes``. If one call launched several kernels, the call's size is their total, and no single kernel has a size.
 """
 
 from __future__ import annotations
@@ -154,7 +153,7 @@ def _list(value: Any) -> list[Any] | None:
 
 
 def _of_calls(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> _Message | None:
-    """What the calls around a launch say, innermost first; a size that the one with arguments lacks, by the shapes of another."""
+    """What the calls around a launch say, innermost first; a size that its arguments lack, by the shapes of another."""
     ordered = sorted(calls, key=lambda call: call[0] != torch_names.COLLECTIVE_ARGUMENTS)
     messages = [message for name, arguments in ordered if (message := _call(name, arguments)) is not None]
     if not messages:

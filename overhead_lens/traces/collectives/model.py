@@ -88,7 +88,7 @@ class CollectiveCost:
 
 
 def bandwidths(kind: str, size_bytes: int | None, group_size: int | None, ns: int) -> tuple[float | None, float | None]:
-    """Algorithm and bus bandwidth in GB/s; None where they cannot be told."""
+    """Algorithm and bus bandwidth in GB/s; None if unknown."""
     if size_bytes is None or ns <= 0:
         return None, None
     factor = bus_factor(kind, group_size)

@@ -4,15 +4,16 @@ A collective that several traces share ends on all its ranks together. The rank 
 other rank waited for it as much longer as its own duration is. No clocks of two machines are compared.
 
 Where ranks are in several groups, the last rank may itself have been kept waiting, in another group, since the two ranks last
-left a collective together; then it only passes the delay on::
+left a collective together; then it only propagates the delay::
 
     rank 0  [..wait..|AB]  works  [..wait.........|BC]
-    rank 1  works    [AB]  works     [.wait.......|BC]   AB: rank 1 holds rank 0 up, by its own work
-    rank 2  works, and works on, and on           [BC]   BC: rank 2 holds both up, by its own work
+    rank 1  works    [AB]  works     [.wait.......|BC]   AB: rank 1 blocks rank 0, by its own work
+    rank 2  works, and works on, and on           [BC]   BC: rank 2 blocks both, by its own work
 
-Of what rank ``p`` waits for rank ``l``, the part that ``l`` waited in between more than ``p`` did, and at most all, is *passed
-on*; the rest is ``l``'s *own*. This is the split of Boehme et al., Identifying the root causes of wait states in large-scale
-parallel applications (ACM TOPC 3.2, 2016), into direct and indirect wait states, with durations in place of synchronized clocks.
+If rank ``p`` waits for rank ``l``, the time that ``l`` itself waited in between beyond what ``p`` did (at most the whole wait) is
+*propagated*; the rest is ``l``'s *own*. This is the split of Boehme et al., Identifying the root causes of wait states in
+large-scale parallel applications (ACM TOPC 3.2, 2016), into direct and indirect wait states, with durations in place of
+synchronized clocks.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class Holder:
     lead_ns: int
 
     def __post_init__(self) -> None:
-        require(self.own_ns + self.passed_on_ns == self.lost_ns, f"rank {self.rank}: own and passed on do not sum")
-        require(min(self.own_ns, self.passed_on_ns, self.lead_ns) >= 0, f"rank {self.rank} spares negative time")
+        require(self.own_ns + self.passed_on_ns == self.lost_ns, f"rank {self.rank}: own and propagated lag do not sum")
+        require(min(self.own_ns, self.passed_on_ns, self.lead_ns) >= 0, f"rank {self.rank} saves negative time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,9 @@ class Stragglers:
     Attributes:
         holders: Ranks that others waited for, the most first.
         steps: In order; empty where traces have no steps.
-        repeated, pairs: Of so many pairs of steps in a row so many had the same holder.
+        repeated, pairs: Pairs of consecutive steps with the same straggler, and all pairs.
         transfers: The largest time first.
-        unordered: Collectives that ranks ran in different orders: what is passed on may be wrong by these.
+        unordered: Collectives that ranks ran in different orders: their propagated lag may be wrong.
     """
 
     holders: tuple[Holder, ...]
@@ -164,7 +165,7 @@ def _shared(parts: Sequence[tuple[int, Collective]]) -> _Shared:
 
 
 def _lost(shared: Sequence[_Shared], rank_count: int) -> tuple[list[int], list[int]]:
-    """Time that the others waited for the last rank of each collective: by its own work, and passed on."""
+    """Time that the others waited for the last rank of each collective: by its own work, and propagated."""
     waited = np.zeros(rank_count, dtype=np.int64)
     together = np.zeros((rank_count, rank_count), dtype=np.int64)
     """What the row's rank had waited when it last left a collective together with the column's."""

@@ -1,4 +1,4 @@
-"""Everything that counters and arguments tell of device work, of one trace."""
+"""Figures of one trace's device work from counters and arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counters and arguments tell of device work: frozen values whose constructors check that they close.
+"""Figures of device work from counters and arguments: frozen values whose constructors check that they close.
 
 Durations are integer ns; a rate in GB/s or Gflop/s is bytes or flop per ns.
 """
@@ -13,11 +13,11 @@ from overhead_lens.errors import require
 
 @dataclass(frozen=True, slots=True)
 class CounterSeries:
-    """Values over time, thinned: of each stretch its mean over what is covered.
+    """Values over time, thinned to the mean of each interval over its covered part.
 
     Attributes:
-        start_ns: Start of each stretch, ascending.
-        values: None for a stretch without any value.
+        start_ns: Start of each interval, ascending.
+        values: None for an interval without any value.
     """
 
     start_ns: tuple[int, ...]
@@ -197,7 +197,7 @@ class ProductRate:
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """A node of a captured graph: the work it stands for."""
+    """A node of a captured graph: the work it represents."""
 
     node: int
     name: str
@@ -260,4 +260,4 @@ class Counters:
 
 
 NO_COUNTERS = Counters((), (), "", (), (), (), (), (), (), "")
-"""Of a trace that has nothing of the kind."""
+"""For a trace without counters and arguments."""

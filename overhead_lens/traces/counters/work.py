@@ -60,7 +60,7 @@ class DeviceWork:
 def occupancies(work: DeviceWork, trace: Trace) -> tuple[tuple[DeviceOccupancy, ...], tuple[KernelOccupancy, ...]]:
     """Occupancy of the devices that say it, and of their kernels by time, at most ``_MOST_KERNELS``.
 
-    Of 0 % with a warp and more per SM Kineto's calculation has failed: it allows no dynamic shared memory beyond the default
+    Kineto's 0 % with at least one warp per SM is a failed calculation: it allows no dynamic shared memory beyond the default
     (libkineto/src/DeviceProperties.cpp, ``maxDynamicSharedSizeBytes``).
     """
     occupancy, blocks, warps = (

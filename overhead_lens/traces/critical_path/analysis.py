@@ -1,11 +1,11 @@
-"""What the critical path of each step is made of, what lies beside it, and what a step would take if something were free.
+"""The parts of each step's critical path, what lies beside it, and what a step would take if something were free.
 
 The path is the longest chain of the window: of all chains of dependencies from its start to its end the one whose work and known
 delays take most time. Where several are equally long the more certain dependency decides. The end is that of the busiest
 thread and of the devices; what another thread does counts where it leads there.
 
 What is tried to be free takes no time on any thread and stream, and the graph is evaluated again: the longest chain of what
-is left, and the stretches of the path that nothing explains, which stay as they are.
+is left, and the intervals of the path that nothing explains, which stay as they are.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LASTING = (PROGRAM, EVENT)
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of a path, one behind the other; int64 arrays of shape ``(n,)``.
+    """The parts of a path, in order of time; int64 arrays of shape ``(n,)``.
 
     Attributes:
         start_ns, dur_ns: They sum to the window; ``dur_ns`` > 0.
@@ -141,7 +141,7 @@ class WindowAnalysis:
 
     @cached_property
     def parts(self) -> Parts:
-        """What the path is made of, in order."""
+        """The parts of the path, in order."""
         made, graph, (start_ns, end_ns) = self._made, self._graph, self.window.bounds
         nodes, via, end = self._path.nodes, self._path.via, self._path.end
         time_ns = graph.time_ns[self._low + nodes]
@@ -172,7 +172,7 @@ class WindowAnalysis:
         return int(self._graph.lane[self._graph.source[edge]]) if edge >= 0 else 0
 
     def path(self, operators: Sequence[int], kernels: Sequence[int]) -> WindowPath:
-        """All that is said of it; of the operators and kernels by their names' codes."""
+        """The report of the path; operators and kernels by their names' codes."""
         labels = self.labels
         unexplained_ns = int(self.own[labels.kind == _UNEXPLAINED].sum())
         is_device, is_delay = (np.isin(labels.kind, kinds) for kinds in (_DEVICE, _DELAYS))
@@ -321,7 +321,7 @@ def _joined(
     lane: tuple[Ints, Ints],
     edge: tuple[Ints, Ints],
 ) -> Parts:
-    """Work, what nothing explains, and delay of each stretch, without what is empty; neighbours alike are one part."""
+    """Work, what nothing explains, and delay of each interval; empty parts are dropped and equal neighbours merged."""
     work_ns, delay_ns = ns
     rest_ns = ends - begins - work_ns - delay_ns
     none = np.zeros_like(edge[0])
@@ -381,7 +381,7 @@ class PathAnalysis:
             yield self.over(Window(reached_ns, end_ns - reached_ns))
 
     def analysis(self) -> CriticalPath:
-        """What is said of them."""
+        """Their report."""
         graph, labels = self.graph, self.graph.labels
         totals = np.zeros(len(labels.kind), dtype=np.int64)
         for each in self.windows:
@@ -427,7 +427,7 @@ class PathAnalysis:
 
     @cached_property
     def _reaches_furthest(self) -> Ints:
-        """Of the lasting edges up to each the one with the latest end."""
+        """For each edge that takes time, the edge up to it that ends last (a running argmax)."""
         edges, _ = self._lasting
         target = self._target[edges]
         reached = np.maximum.accumulate(target) if len(target) else target

@@ -67,7 +67,7 @@ class Chains:
     Attributes:
         ends: Of the steps that have a path, in order.
         time_ns: Per node.
-        before: Per node: the one that leads to it, ``NOWHERE`` or ``through(collective)``.
+        before: Per node: the node that leads to it, ``NOWHERE`` or ``through(collective)``.
         label: Per node: what takes all of the time since the one before it.
         begins: Per collective: the node of its start.
         start_ns, dur_ns, own_label: Per collective, in the order of ``TraceAnalysis.collectives``.

@@ -68,7 +68,7 @@ def chain(
         pieces: What it did.
         around: Codes of the innermost operator and module of each host event (``nearest``).
         cuts_ns: Where it is cut beside the ends of pieces, ascending and inside the window.
-        blocked: Starts and ends of stretches in which it waits for a device.
+        blocked: Starts and ends of intervals in which it waits for a device.
         passes: Backward passes.
         is_busiest: Whether it is the thread whose end is that of the window: what it waits for beyond devices counts.
     """

@@ -1,7 +1,7 @@
 """The longest path through a window of the graph, evaluated as often as something is tried to be free.
 
-Nodes are in an order in which every dependency goes forward, so that one pass over the dependencies tells of every node the
-longest chain that leads to it. A dependency that enters from before the window counts with what of it lies inside.
+Nodes are in an order in which every dependency goes forward, so that one pass over the dependencies gives every node the
+longest chain that leads to it. A dependency that enters from before the window counts with its part inside the window.
 """
 
 from __future__ import annotations

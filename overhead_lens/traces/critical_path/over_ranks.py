@@ -10,7 +10,7 @@ duration in it decides, as it came last: its kernel is on the path, and then wha
     path     rank 1 works                 [ c ] rank 0 works
 
 So it is only ever compared on one clock: from rank to rank the path goes at ends that are taken for the same instant. Only which
-rank ends a step last takes clocks of two ranks, and these are held against each other at the collective that both left together
+rank ends a step last takes clocks of two ranks, and these are aligned at the collective that both left together
 nearest to the end. The path is as long as the step of that rank on its own clock, and is cut off where that step began.
 """
 
@@ -153,7 +153,7 @@ class _Walk:
 
     Attributes:
         last, end: That rank, and where its path ends.
-        visits: The rank and the spans (starts, durations, labels) of each stretch, the latest first.
+        visits: The rank and the spans (starts, durations, labels) of each interval, the latest first.
         alone: Collectives on the path that no other trace has.
         contradicted: Those at which another rank came last and the ranks' orders contradict each other.
     """
@@ -249,7 +249,7 @@ class _Clocks:
         matched: Their collectives.
 
     Attributes:
-        aligned: Ranks whose clocks can be held against each other: of several such sets the largest.
+        aligned: The largest set of ranks whose clocks can be aligned with each other.
     """
 
     def __init__(self, ranks: Sequence[int], matched: Matched) -> None:
@@ -320,7 +320,7 @@ def _end_ns(one: Collective) -> int:
 
 
 class _Sums:
-    """What one walk is made of.
+    """The state of one walk.
 
     Attributes:
         kinds: Per rank time by number in ``KINDS``.

@@ -44,7 +44,7 @@ class HostWaits:
         start_ns: From when on it waits.
         work: The device event that it waits for.
         assumed: bool: the trace does not say which.
-        contradicted: Calls that by the clocks returned before what they wait for was done; what had ended by then stands for it.
+        contradicted: Calls that returned before the awaited work ended, by the clocks; the last event that had ended is used.
     """
 
     call: Ints
@@ -135,7 +135,7 @@ class Waits:
         return HostWaits(call[keep], start_ns[keep], work[keep], (assumed | late)[keep], int(late.sum()))
 
     def stream_waits(self) -> StreamWaits:
-        """Waits of streams that the trace tells of."""
+        """Waits of streams that the trace records."""
         correlation, device, stream = np.array(self.told.waits, dtype=np.int64).reshape(-1, 3).T
         rows = self._rows_of(correlation)
         time_ns = self._start_ns[rows]

@@ -148,7 +148,7 @@ class LaunchOrder:
 
 
 def _before(group: Sequence[int], end: Sequence[int], before: MutableSequence[int]) -> int:
-    """Of the events before each in its group the one that ends last, of several the last; -1 for none."""
+    """For each event, the earlier event of its group that ends last (the last of equals); -1 for none."""
     latest = -1
     for at in range(len(group)):
         if latest >= 0 and group[latest] != group[at]:

@@ -41,7 +41,7 @@ _COMPUTES = Wording(
     COMPUTES,
     "compute",
     "the device computes, and the host is ahead of it",
-    "nothing on the host spares this: faster, fewer or lower-precision kernels",
+    "nothing on the host saves this: faster, fewer or lower-precision kernels",
 )
 _HOST = Wording(
     "host_bound",
@@ -104,8 +104,8 @@ def _queued(recorded: Recorded, device: DeviceTimeline, kind: int) -> Union:
 def host_bound(recorded: Recorded, known: Union) -> Iterator[Found]:
     """Idle time of a device between its first and last work that its host is blamed for, where that is most of the idle time.
 
-    What a host does in stretches of its own (``known``, and long stretches without a launch) is not launching and does not count.
-    Of the same time graphs close what ends with work that was launched by itself: a graph launches all of its work at once.
+    Intervals in which a host does something else (``known``, and long ones without a launch) do not count. Graphs close the part
+    of the same time that ends with work launched by itself: a graph launches all of its work at once.
     """
     for device in recorded.devices:
         number = str(device.number)

@@ -14,7 +14,7 @@ from overhead_lens.traces.intervals import both, joined
 
 
 def findings(recorded: Recorded) -> tuple[Finding, ...]:
-    """What could be spared, and how much of it at most."""
+    """Possible savings with their upper bounds."""
     causes = list(host_causes(recorded))
     known = joined([one.when for one in causes])
     launching = joined([one.when for one in causes if one.finding.id != "unfused_optimizer"])

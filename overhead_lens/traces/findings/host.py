@@ -53,7 +53,7 @@ _MEMORY = Wording(
 _GROWTH = Wording(
     "memory_growth",
     "allocation",
-    "live memory grows from step to step, and the driver is asked for more",
+    "live memory grows from step to step, and the driver allocates more",
     "release what is kept: losses and outputs that hold their graph (loss.item(), detach()), lists that grow",
 )
 _LAUNCHES = Wording(
@@ -89,7 +89,7 @@ _STARVED = Wording(
 
 
 def host_causes(recorded: Recorded) -> Iterator[Found]:
-    """What a host is known to do in stretches of their own."""
+    """Known host activities other than launching, as intervals."""
     for finder in (_loading, _compiling, _capturing, _memory, _slow_launches, _optimizer, _starved):
         yield from finder(recorded)
 
@@ -157,7 +157,7 @@ def _memory(recorded: Recorded) -> Iterator[Found]:
 
 
 def _slow_launches(recorded: Recorded) -> Iterator[Found]:
-    """Time of calls that launch beyond the usual (median), of those that take at least ``LONG`` times as long."""
+    """Time beyond the median of launching calls that take at least ``LONG`` times the median."""
     host = recorded.host
     launches = np.array([each.category == "launch" for each in host.attributions])[host.attribution]
     ends_ns = host.start_ns + host.dur_ns
@@ -211,7 +211,7 @@ def _starved(recorded: Recorded) -> Iterator[Found]:
 def long_host_work(recorded: Recorded, known: Union) -> Iterator[Found]:
     """Time in which the host worked on its own, beyond ``known``.
 
-    With a device: idle time of the window while its host launched nothing for ``LONG`` times the median stretch between two
+    With a device: idle time of the window while its host launched nothing for ``LONG`` times the median interval between two
     launches, and no wait is to blame. Without: what the busiest thread spends in Python other than torch's.
     """
     for device in recorded.devices:
@@ -235,7 +235,7 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Found]:
 
 
 def long_stretches(recorded: Recorded, device: DeviceTimeline, known: Union) -> Union:
-    """Idle time of a device in stretches of its host without a launch that are far longer than usual, beyond ``known``."""
+    """Idle time of a device while its host launched nothing for far longer than usual, beyond ``known``."""
     starts, lengths = recorded.events["start_ns"].to_numpy(), recorded.events["dur_ns"].to_numpy()
     launches = np.unique(device.linked.launch[device.linked.launch >= 0])
     launches = launches[np.argsort(starts[launches], kind="stable")]
@@ -259,7 +259,7 @@ def idle_by(device: DeviceTimeline, blamed: Sequence[str], *, inside: bool = Tru
 
 
 def _stretches(recorded: Recorded, wording: Wording, calls: Ints, when: Union) -> Iterator[Found]:
-    """What is found in ``when``, stretches of the threads of some calls."""
+    """The findings in ``when``, intervals of the threads of some calls."""
     if len(calls) and when.total_ns:
         longest = int(calls[np.argmax(recorded.host.dur_ns[calls])])
         named = recorded.frames(when, _threads_of(recorded, calls))

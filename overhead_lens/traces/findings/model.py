@@ -1,4 +1,4 @@
-"""What a trace says could be spared, each with an upper bound: frozen values. Durations are integer ns."""
+"""Possible savings in a trace, each with an upper bound: frozen values. Durations are integer ns."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that could be spared, and how much at most. Findings overlap: their bounds are not to be added up.
+    """A possible saving with its upper bound. Findings overlap: their bounds must not be added up.
 
     Attributes:
         id: Stable identifier.
         category: What the time is now, a category of the host, of blame, or a kind of device work.
         device: Number of the device as text; empty where it is about the host.
         summary: What was found, in a sentence without figures.
-        bound_ns: What a remedy can spare at most.
+        bound_ns: What a remedy can save at most.
         evidence: The largest first, thinned.
         line: Python function outside of torch around the largest piece; empty where the trace does not tell.
         remedy: What to try, in a sentence.
@@ -62,7 +62,7 @@ class Finding:
     overlaps: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        require(self.bound_ns > 0, f"finding {self.id} spares nothing")
+        require(self.bound_ns > 0, f"finding {self.id} saves nothing")
 
     @property
     def label(self) -> str:

@@ -26,7 +26,7 @@ from overhead_lens.traces.timeline import sum_by
 
 MOST_EVIDENCE = 5
 LONG = 20
-"""A piece of host time, or a call, is long if it takes so many times the median."""
+"""A piece of host time, or a call, is long if it takes at least this many times the median."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Recorded:
         return self.analysis.window.wall_ns
 
     def idle_after(self, since_ns: Ints, *, copies: bool = False, known: Union = NOTHING) -> Ints:
-        """How long the device that idles least idles from each time on: so much the host can spare it, as its work stays.
+        """How long the device that idles least idles from each time on: the host can save at most that, since its work stays.
 
         Args:
             copies: Whether copies count as idle time: they could run beside other work.
@@ -93,7 +93,7 @@ class Recorded:
         return least
 
     def at_most(self, when: Union, *, copies: bool = False, known: Union = NOTHING) -> int:
-        """What sparing some time of the host spares at most: no piece more than devices idle from then on, nor all together."""
+        """Upper bound of what less host time saves: each piece at most the devices' idle time from then on, nor all together."""
         if not len(when.start_ns):
             return 0
         idle_ns = self.idle_after(when.start_ns, copies=copies, known=known)
@@ -125,7 +125,7 @@ class Recorded:
         place: tuple[str, str] = ("", ""),
         device: str = "",
     ) -> Iterator[Found]:
-        """The finding, if it spares anything; ``place`` is its module and line."""
+        """The finding, if it saves anything; ``place`` is its module and line."""
         if bound_ns > 0:
             share = bound_ns / self.wall_ns if self.wall_ns else 0.0
             finding = Finding(

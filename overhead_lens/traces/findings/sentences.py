@@ -29,7 +29,7 @@ _SAID = {
     "host_python": "the host works in Python for {time}",
     "host_work": "the host works on its own for {time}",
     "starved_backward": "the backward pass does not get on for {time}",
-    "fusible_kernels": "launches that fusion would spare take {time}",
+    "fusible_kernels": "launches that fusion would save take {time}",
     "many_small_operators": "getting from operators to kernels takes {time}",
     "warm_up": "the first step takes {time} longer than the others",
     "slow_step": "one step takes {time} longer than the others",

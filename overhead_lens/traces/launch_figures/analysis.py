@@ -1,4 +1,4 @@
-"""Launch figures of a trace: time from launching calls to their kernels, and what it is made of.
+"""Launch figures of a trace: time from launching calls to their kernels, and its parts.
 
 The time from a call to its kernel is divided by what the device did meanwhile::
 

@@ -21,7 +21,7 @@ def input_batch(trace: Trace) -> InputBatch:
     """Leading dimension of the input of the first embedding, convolution or linear layer.
 
     Shapes are ``Input Dims`` of ``record_shapes=True`` (torch/csrc/autograd/profiler_kineto.cpp). An input of one dimension
-    is no batch: serving engines put the tokens of all requests into one.
+    is not a batch: serving engines put the tokens of all requests into one.
     """
     events = trace.events
     layers = where(events["cat"], OPERATORS.__contains__) & where(events["name"], _INPUT.__contains__)

@@ -1,4 +1,4 @@
-"""Whether the device or the host decides how long a stretch of time takes."""
+"""Whether the device or the host decides how long an interval takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from overhead_lens.traces.budgets import DeviceBudget
 from overhead_lens.traces.launch_figures.model import Bound
 
 NOT_THE_HOST = ("wait", QUEUE, "unattributed")
-"""Blame for idle time that preparing launches faster would not spare."""
+"""Blame for idle time that preparing launches faster would not save."""
 
 _BUSY_SHARE, _HOST_SHARE = 0.9, 0.5
 

@@ -12,7 +12,7 @@ Bound = Literal["device", "host", "neither"]
 
 @dataclass(frozen=True, slots=True)
 class LaunchFigures:
-    """Kernels of a device over a stretch of time, and what getting them started took.
+    """Kernels of a device over an interval, and what getting them started took.
 
     A kernel belongs to where its launching call began; one whose call is not in the trace to where it started itself.
 
@@ -95,8 +95,8 @@ class InputBatch:
     """The batch size that the recorded shapes of a trace's first layer say.
 
     Attributes:
-        size: Leading dimension of its input; None where it cannot be told.
-        told_by: The operator and the shape of its input, or why it cannot be told.
+        size: Leading dimension of its input; None if unknown.
+        told_by: The operator and the shape of its input, or why it is unknown.
     """
 
     size: int | None

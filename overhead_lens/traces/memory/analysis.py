@@ -50,7 +50,7 @@ class DeviceLife:
         return block_kinds(self.live.blocks, self.where, self.live.rows)
 
     def analysis(self, steps: Steps) -> DeviceMemory:
-        """What is said of it."""
+        """The report of it."""
         live, blocks = self.live, self.live.blocks
         peak = int(live.live_bytes.argmax()) - 1
         at_peak = blocks.live_after(peak)

@@ -1,4 +1,4 @@
-"""Where memory was allocated and released: operator, module, Python function, and what these tell of its kind."""
+"""Where memory was allocated and released: operator, module, Python function, and its kind as they imply it."""
 
 from __future__ import annotations
 

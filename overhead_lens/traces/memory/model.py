@@ -66,10 +66,10 @@ class MemoryStep:
 
 @dataclass(frozen=True, slots=True)
 class MemorySeries:
-    """Live and reserved bytes over time, thinned: of each stretch the most.
+    """Live and reserved bytes over time, thinned to the maximum of each interval.
 
     Attributes:
-        start_ns: Start of each stretch, ascending.
+        start_ns: Start of each interval, ascending.
         reserved_bytes: Empty where the trace does not say.
     """
 

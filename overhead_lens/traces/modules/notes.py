@@ -1,4 +1,4 @@
-"""What a trace cannot tell of its modules, in sentences."""
+"""What is missing from a trace's modules, in sentences."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from overhead_lens.traces.modules.model import MARKS, ModuleBudgets
 def module_notes(modules: ModuleBudgets | None, *, has_operators: bool) -> list[str]:
     """Sentences that a reader of the budget per module must know; ``has_operators``: the trace has some to be divided."""
     if modules is None:
-        unknown = "no module is named in the trace, so nothing is told per module: torch.profiler names them with with_stack=True"
+        unknown = "no module is named in the trace, so there is no budget per module: record with with_stack=True"
         return [unknown] if has_operators else []
     notes = []
     if modules.known_from == MARKS:
         notes.append(
-            "modules are those that annotations of the program mark, one instance each: with_stack=True tells of all of them"
+            "modules are those that annotations of the program mark, one instance each: with_stack=True records all of them"
         )
     if modules.unjoined_nodes:
         notes.append(

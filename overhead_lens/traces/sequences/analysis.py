@@ -1,4 +1,4 @@
-"""Sequences of launches and operators that repeat in a trace, and what joining or capturing them would spare at most."""
+"""Sequences of launches and operators that repeat in a trace, and what joining or capturing them would save at most."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Items:
 
 
 def sequences(events: pd.DataFrame, host: HostEvents, linked: Linked) -> tuple[Repeated, ...]:
-    """Of launches on streams and of operators on threads those that spare most, at most ``_MOST`` of each, most first."""
+    """Sequences of launches on streams and operators on threads by savings, at most ``_MOST`` of each, largest first."""
     found = [_repeated(items, host) for items in (_launches(events, host, linked), _operators(host, linked))]
     return tuple(sorted((one for several in found for one in several), key=_rank))
 
@@ -212,7 +212,7 @@ def _outermost(thread: Ints, start_ns: Ints, end_ns: Ints) -> Bools:
 
 
 def _time_inside(host: HostEvents, operators: Ints, calls: Ints) -> Ints:
-    """Time of the calls that begin inside each operator, of those that launched device work; -1 for none."""
+    """Time of the launching calls that begin inside each operator; -1 for none."""
     calls = calls[np.lexsort((host.start_ns[calls], host.thread[calls]))]
     # (thread, time) as one ascending number: times stand in the order of both.
     times = np.concatenate((host.start_ns[calls], host.start_ns[operators], (host.start_ns + host.dur_ns)[operators]))
@@ -226,7 +226,7 @@ def _time_inside(host: HostEvents, operators: Ints, calls: Ints) -> Ints:
 
 
 def _repeated(items: Items, host: HostEvents) -> list[Repeated]:
-    """The repeats that spare most, each told once: not also its parts that are there no more often."""
+    """The repeats with the largest savings; a part of a repeat is dropped unless it occurs more often."""
     if len(items.name) < _FEWEST or _beyond_int64(items):
         return []
     tokens = _rows_with_ends(items)
@@ -268,7 +268,7 @@ def _alone(items: Items) -> Bools:
 
 
 class _Bound(NamedTuple):
-    """What one repeat could spare in all of its repetitions."""
+    """What one repeat could save in all of its repetitions."""
 
     launch_ns: int
     gap_ns: int
@@ -280,7 +280,7 @@ class _Bound(NamedTuple):
 
 
 class _Spared:
-    """Sums over stretches of tokens of what could be spared."""
+    """Possible savings summed over runs of tokens."""
 
     def __init__(self, items: Items, tokens: Ints) -> None:
         self._items, self._tokens = items, tokens
@@ -312,7 +312,7 @@ class _Spared:
 
 
 def _distinct(scored: Sequence[tuple[_Bound, Repeat]], alike: Bools) -> Iterator[tuple[_Bound, Repeat]]:
-    """Leave out what spares nothing, and what lies mostly in a sequence that was told and is there less than twice as often.
+    """Drop what saves nothing, and what lies mostly in a sequence that was reported and is there less than twice as often.
 
     Args:
         scored: The most first.

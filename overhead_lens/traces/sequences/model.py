@@ -13,8 +13,8 @@ LAUNCHES, OPERATORS = "launches", "operators"
 class RepeatedSequence:
     """Names that follow one another in the same order several times, on one stream or thread each time.
 
-    What joining or capturing it would spare at most is said twice and not to be added up: on a device the calls of launches run
-    beside the gaps.
+    The upper bound of what joining or capturing it would save is given twice. The two must not be added: calls of launches on the
+    host run beside the gaps on a device.
 
     Attributes:
         kind: ``launches`` of device work, or ``operators`` of a host thread that no other operator is around.

@@ -1,6 +1,6 @@
 """Finds what repeats in a sequence of numbers.
 
-Every stretch of 1, 2, 4, 8, ... numbers gets a name, the same for the same numbers: two names of half the length make one of the
+Every run of 1, 2, 4, 8, ... numbers gets a name, the same for the same numbers: two names of half the length make one of the
 whole (Karp, Miller and Rosenberg 1972), so that each doubling takes time linear in the numbers. Stretches of one name are
 repeats::
 
@@ -27,7 +27,7 @@ _MOST_OF_A_LENGTH = 12
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A stretch that is there several times.
+    """A run of numbers that occurs several times.
 
     Attributes:
         places: int64, ascending: where it begins; no two overlap.
@@ -72,7 +72,7 @@ def _named(values: Ints) -> Ints:
 
 
 def _heaviest(names: Ints, counts: Ints, before: Ints, weights: Ints) -> Ints:
-    """The names with the most weight of those that repeat and are not part of a longer repeat to the left."""
+    """The heaviest names that repeat and do not continue a longer repeat to the left."""
     heavy = np.bincount(names, weights=weights, minlength=len(counts))
     chosen = np.flatnonzero((counts > 1) & ~_all_alike(names, before, len(counts)))
     return chosen[np.argsort(-heavy[chosen], kind="stable")[:_MOST_OF_A_LENGTH]]

@@ -88,7 +88,7 @@ class StructureChange:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Kernels that an operator launched before, and those that it launches now in their place.
+    """Kernels that an operator launched before, and the kernels that replace them.
 
     Attributes:
         base_kernels, new_kernels: Names that only one side has, costliest first.

@@ -269,7 +269,7 @@ def test_time_after_a_modules_end_is_not_its_own() -> None:
 def test_without_modules_one_note_says_so() -> None:
     analysis = analyzer_of(drawn("[--)", VIEW)).analysis()
     assert analysis.modules is None
-    assert sum("nothing is told per module" in note for note in analysis.notes) == 1
+    assert sum("there is no budget per module" in note for note in analysis.notes) == 1
     (trace,) = validated(to_json(analysis))["traces"]
     assert trace["modules"] is None
     assert "modules:" not in to_text(analysis, whole=True)

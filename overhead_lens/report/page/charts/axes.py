@@ -1,4 +1,4 @@
-"""What several charts are made of: units and ticks of time, error bars, lines, notes, colors for what is no category."""
+"""Parts of several charts: units and ticks of time, error bars, lines, notes, colors for what is not a category."""
 
 from __future__ import annotations
 

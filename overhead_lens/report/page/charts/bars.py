@@ -43,7 +43,7 @@ class Bar:
         name: What it is of.
         remark: What stands at its right.
         stretches: From left to right.
-        full_ns: What the whole width stands for.
+        full_ns: The time of the whole width.
     """
 
     name: str

@@ -48,7 +48,7 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Block]:
 
     Args:
         nodes: A tree of ``tree_of``.
-        whole_ns: Time that the root stands for.
+        whole_ns: Time of the root.
         per: What that time is one of: ``call``, ``step``.
     """
     if not nodes:

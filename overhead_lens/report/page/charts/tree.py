@@ -36,7 +36,7 @@ class Node:
         inherited: Whether the attribution is that of a frame above it.
         total: Stacks through it.
         own: Stacks that end in it.
-        folded: How many frames it stands for; 0 for a frame.
+        folded: Number of frames it represents; 0 for a frame.
     """
 
     parent: int

@@ -54,7 +54,7 @@ def _over_time(track: CounterTrack) -> Chart:
         "yaxis": {"title": {"text": track.unit or "value"}},
         "showlegend": False,
     }
-    described = f"{label(track.name)} over time, of each stretch its mean; breaks are gaps."
+    described = f"{label(track.name)} over time, the mean of each interval; breaks are gaps."
     return Chart({"data": [line], "layout": layout}, described, 200)
 
 

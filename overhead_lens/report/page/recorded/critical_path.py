@@ -63,7 +63,7 @@ def _made_of(window: WindowPath) -> str:
 
 
 def _slack(path: CriticalPath) -> Iterator[Block]:
-    """Of all steps together."""
+    """For all steps together."""
     sums: dict[tuple[str, str], list[int]] = {}
     for slack in (slack for window in path.windows for slack in window.slack):
         least_ns, total_ns, count, on_path = sums.get((slack.kernel, slack.device), [slack.least_ns, 0, 0, 0])

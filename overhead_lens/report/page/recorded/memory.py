@@ -58,7 +58,7 @@ def _over_time(memory: DeviceMemory) -> Chart:
         "showlegend": len(data) > 1,
     }
     most_text = format_bytes(memory.peak_bytes)
-    described = f"Live bytes of {label(memory.device)} over time, of each stretch the most: up to {most_text}."
+    described = f"Live bytes of {label(memory.device)} over time, the maximum of each interval: up to {most_text}."
     return Chart({"data": data, "layout": layout}, described, 240)
 
 

@@ -15,7 +15,7 @@ def sequence_sections(sequences: Sequence[RepeatedSequence]) -> Iterator[Section
         heads, rows = told.cells(sequences)
         explained = (
             "Device events of one stream, and operators of one thread, that follow one another in the same order several times. "
-            "Joined into one, or captured as a graph, a sequence spares at most its launching calls but for the shortest of each "
+            "Joined into one, or captured as a graph, a sequence saves at most its launching calls but for the shortest of each "
             "repetition, and the gaps inside it. Both are bounds, overlap, and are not to be added up."
         )
         yield Section("What repeats", [Text([explained]), Table(heads, rows, frozenset({0, 1, 2, 4}))])

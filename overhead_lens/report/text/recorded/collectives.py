@@ -70,7 +70,7 @@ def straggler_blocks(found: Stragglers) -> Iterator[RenderableType]:
 
 
 def straggler_lines(found: Stragglers) -> list[str]:
-    """Who holds the others up, whether it stays the same from step to step, and what is passed on."""
+    """Who holds the others up, whether it stays the same from step to step, and what is propagated."""
     if not found.holders:
         return []
     first = found.holders[0]
@@ -86,7 +86,7 @@ def straggler_lines(found: Stragglers) -> list[str]:
     if passed_ns:
         lost_ns = sum(holder.lost_ns for holder in found.holders)
         lines.append(
-            f"{passed_ns / lost_ns:.0%} of all waiting is passed on: the last rank had itself waited in another group before."
+            f"{passed_ns / lost_ns:.0%} of all waiting is propagated: the last rank had itself waited in another group before."
         )
     return lines
 
@@ -119,7 +119,7 @@ def holder_cells(found: Stragglers, most: int) -> Cells:
         (plain(one.rank), f"{one.last:,}", *map(format_ns, (one.lost_ns, one.own_ns, one.passed_on_ns, one.lead_ns)))
         for one in found.holders[:most]
     ]
-    return ("rank", "last in", "others wait", "by its own work", "passed on", "later than the last but one"), rows
+    return ("rank", "last in", "others wait", "by its own work", "propagated", "later than the last but one"), rows
 
 
 def transfer_cells(transfers: Sequence[Transfer], most: int) -> Cells:

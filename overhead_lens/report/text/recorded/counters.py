@@ -1,4 +1,4 @@
-"""What counters and arguments tell of device work, in a few lines of the terminal."""
+"""Figures of device work from counters and arguments, in a few lines of the terminal."""
 
 from __future__ import annotations
 

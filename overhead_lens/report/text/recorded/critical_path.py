@@ -1,4 +1,4 @@
-"""The critical path of a recorded trace in the terminal: what it is made of, and what the steps would take without it."""
+"""The critical path of a recorded trace in the terminal: its parts, and what the steps would take without it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def path_blocks(path: CriticalPath | None) -> Iterator[RenderableType]:
 
 
 def headline(path: CriticalPath) -> str:
-    """Of how many steps, how long, and how much of it is known."""
+    """The number of steps, the length, and how much of it is known."""
     whole_ns = sum(each.wall_ns for each in path.windows)
     unexplained_ns = sum(each.unexplained_ns for each in path.windows)
     steps = [each for each in path.windows if each.step is not None]
@@ -82,7 +82,7 @@ def _saved(share: Share, whole_ns: int) -> float:
 
 
 def _costliest(path: CriticalPath) -> Iterator[str]:
-    """Of operators and kernels those whose being free would spare most."""
+    """Operators and kernels whose removal would save most."""
     whole_ns = sum(window.wall_ns for window in path.windows)
     shares = {which: summed(path.windows, which) for which in ("operators", "kernels")}
     told = []
@@ -125,7 +125,7 @@ def over_ranks_blocks(path: PathOverRanks | None) -> Iterator[RenderableType]:
 
 
 def over_ranks_headline(path: PathOverRanks) -> str:
-    """Of how many steps, how long, and how often it goes to another rank."""
+    """The number of steps, the length, and how often it goes to another rank."""
     steps = [each for each in path.steps if each.step is not None]
     of = "the window" if not steps else f"{len(steps):,} step{'' if len(steps) == 1 else 's'}"
     changes = sum(each.changes for each in path.steps)

@@ -1,4 +1,4 @@
-"""Sequences of a recorded trace that repeat, in the terminal: what joining or capturing them would spare at most."""
+"""Sequences of a recorded trace that repeat, in the terminal: what joining or capturing them would save at most."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sequence_blocks(sequences: Sequence[RepeatedSequence], window_ns: int) -> It
         told = Text.assemble(extent(one), (f"\n{names(one, _SHOWN_NAMES)}{_at(one)}", "dim"))
         launching = f"{format_ns(one.launch_ns)} launching" if one.launch_ns else ""
         table.add_row(Text(launching), Text(f"{format_ns(one.idle_ns)} in gaps"), told)
-    yield section("what repeats: joined, or captured as a graph, each spares at most (not to be added up)", table)
+    yield section("what repeats: joined, or captured as a graph, each saves at most (not to be added up)", table)
 
 
 def cells(sequences: Sequence[RepeatedSequence]) -> Cells:
