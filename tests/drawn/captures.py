@@ -49,7 +49,6 @@ META: dict[str, Any] = {
     "samples": {"samples": 100, "errors": 0, "reason": None},
     "guards": None,
     "peaks": {},
-    "published": [],
     "warnings": [],
     "environment": {"torch": "2.0"},
 }

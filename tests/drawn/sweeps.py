@@ -27,7 +27,6 @@ def draw_sweep(folder: Path) -> Path:
         points=[Point({"n": n}, Work()) for n in (10, 100)],
         swept={"n": [10, 100]},
         against=Against("n", [10, 100]),
-        default_params={"n": 10},
     )
     write_table(folder / CLOCK, rows)
     write_meta(folder, SWEEP, meta)

@@ -20,7 +20,6 @@ _BUDGET_NS = 1_000_000_000
 
 PREPARE = Operation("instruments.ablation.worker:prepare_rungs", Nothing)
 TIME_RUNGS = Operation("instruments.ablation.worker:time_rungs", RungTimes)
-TIME_STEPS = Operation("instruments.ablation.worker:time_steps", RungTimes)
 
 
 class Ablate:

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.ablation import steps
 from overhead_lens.instruments.ablation.rungs import WARM_HEAP, Rung, build_rungs, keep_heap
 from overhead_lens.instruments.clock.worker import calls_per_block
 from overhead_lens.worker.loop import reference_ns, run_ns
@@ -151,9 +150,3 @@ def time_rungs(session: Session, block_ns: int, rounds: int, budget_ns: int, see
     """Time the rungs of the call in turns."""
     ladder: RungTimer = session.kept[_LADDER]
     return ladder.measure(block_ns, rounds, budget_ns, seed)
-
-
-@operation
-def time_steps(_session: Session, block_ns: int, rounds: int, seed: int) -> dict[str, Any]:
-    """Time single steps of a compiled call as pairs."""
-    return steps.measure_steps(block_ns, rounds, seed)
