@@ -49,7 +49,7 @@ def advise(
     from overhead_lens.studies.advise.record import record_advice
     from overhead_lens.studies.check.rerun import request_of
     from overhead_lens.studies.run.analysis import run_budget_of
-    from overhead_lens.studies.run.missed import real_life
+    from overhead_lens.studies.run.missed import end_to_end
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, append_markdown, show
     from overhead_lens.terminal.progress import progress
@@ -62,7 +62,7 @@ def advise(
         if options != CallOptions():
             raise UsageError(f"{target} is a capture and already defines the call: leave out the other options")
         if kind_of(Path(target)) == RUN:
-            show(real_life(run_budget_of(Path(target), classifier)), Format(json_, html, classifier))
+            show(end_to_end(run_budget_of(Path(target), classifier)), Format(json_, html, classifier))
             return
         request = replace(
             request_of(read_capture(Path(target)), None, output, timeout), effort=effort, instructions=False

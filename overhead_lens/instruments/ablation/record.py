@@ -36,7 +36,7 @@ class Ablate:
         """Time the rungs of a compiled call."""
         if not turn.recording.compiles:
             return
-        worker, process = turn.asked, turn.process
+        worker, process = turn.present_worker, turn.process
         rounds = round(_ROUNDS_PER_BLOCK * turn.request.effort.blocks)
         try:
             worker.ask(PREPARE, names=list(CHECK_RUNGS))

@@ -40,7 +40,7 @@ class Level(Struct, frozen=True, omit_defaults=True):
         return self.level or f"a working set of {self.bytes / 2**20:.4g} MiB"
 
 
-class Device(Struct, frozen=True):
+class DevicePeaks(Struct, frozen=True):
     """Peaks of a device: copy (read + written), float32 arithmetic, an empty launch; 0 for an unknown cache."""
 
     bytes_per_s: Positive
@@ -66,7 +66,7 @@ class Peaks(Struct, frozen=True):
     flops_per_s: Positive
     levels_from: str = ""
     threads: int = 1
-    device: Device | None = None
+    device: DevicePeaks | None = None
     device_reason: str | None = None
     seconds: float = 0.0
 
@@ -84,7 +84,7 @@ def read_peaks(capture: Capture) -> Peaks | None:
     return capture.note("peaks", Peaks)
 
 
-def kept_peaks(kept: Mapping[str, Any] | None, device: str) -> Peaks | None:
+def stored_peaks(kept: Mapping[str, Any] | None, device: str) -> Peaks | None:
     """Peaks kept with a calibration; None if they are damaged or lack the device of a call, so that they are measured again."""
     try:
         peaks = msgspec.convert(kept, Peaks)

@@ -17,7 +17,7 @@ from overhead_lens.machine.operations import Operation
 from overhead_lens.machine.process import Worker, ask_all
 from overhead_lens.machine.request import Effort, Listener, Order
 from overhead_lens.recorder.batch import record_many
-from overhead_lens.studies.sweep.stored import SWEEP, Against, Point, SweepMeta
+from overhead_lens.studies.sweep.stored import SWEEP, Against, SizePoint, SweepMeta
 from overhead_lens.subject import Subject
 
 BLOCK_NS = 5_000_000
@@ -34,7 +34,7 @@ class Loaded(Struct, frozen=True):
     summary: str
     work_known: bool
     variants: list[str]
-    points: list[Point]
+    points: list[SizePoint]
 
 
 class Unsettled(Struct, frozen=True):

@@ -18,7 +18,7 @@ from overhead_lens.scenario import Work
 from overhead_lens.subject import Subject
 
 
-class Point(Struct, frozen=True):
+class SizePoint(Struct, frozen=True):
     """One size: the parameters and the work of a call."""
 
     params: dict[str, Any]
@@ -44,7 +44,7 @@ class SweepMeta(Recorded, frozen=True, kw_only=True):
 
     subject: Subject
     variants: list[str]
-    points: list[Point]
+    points: list[SizePoint]
     swept: dict[str, list[int]]
     against: Against
     unsettled: int = 0
