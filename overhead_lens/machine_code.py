@@ -74,7 +74,7 @@ class MachineCode:
             raise RuntimeError(f"{self.function} ended with status {status}")
         return tuple(returned.tolist())
 
-    def is_kept(self, *arguments: Any) -> bool:
+    def is_stored(self, *arguments: Any) -> bool:
         """Whether the code for such arguments is in the cache; nothing is loaded."""
         described = tuple(_described(argument) for argument in arguments)
         return described in self._natives or _read(self._place(described)) is not None

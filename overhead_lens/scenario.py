@@ -29,41 +29,15 @@ class Work:
         units: What the call processes (vectors, rows, elements), as named by the scenario's summary.
         flops: Floating-point operations of the algorithm, not of an implementation.
         bytes: Bytes that must at least cross to or from memory: each input read once, each output written once.
-        shared_bytes: Those of ``bytes`` that every unit needs (a layer's weight): units that are processed one at a time read
-            them again for each.
     """
 
     units: int = 1
     flops: int = 0
     bytes: int = 0
-    shared_bytes: int = 0
 
     def __post_init__(self) -> None:
-        if self.units < 1 or self.flops < 0 or not 0 <= self.shared_bytes <= self.bytes:
-            raise UsageError(f"work needs units >= 1, flops >= 0 and bytes >= shared_bytes >= 0, not {self}")
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A figure that somebody printed for this workload; never a pass mark.
-
-    Attributes:
-        label: What was measured, in the author's words.
-        ns: Nanoseconds per call.
-        variant: The variant it belongs to.
-        compile: Whether it was measured under torch.compile.
-        source: Document and machine.
-        params: Parameter values it holds for, by field name; the others, or all when empty, at their defaults.
-        rung: Rung of the ablation ladder it belongs to; empty if it is none.
-    """
-
-    label: str
-    ns: float
-    variant: str
-    compile: bool = False
-    source: str = ""
-    params: Mapping[str, Any] = field(default_factory=dict)
-    rung: str = ""
+        if self.units < 1 or self.flops < 0 or self.bytes < 0:
+            raise UsageError(f"work needs units >= 1, flops >= 0 and bytes >= 0, not {self}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +65,7 @@ class NoParams:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A workload with its inputs, variants, check and reference figures.
+    """A workload with its inputs, variants and check.
 
     Attributes:
         name: Short identifier; also the stem of its file when built in.
@@ -103,7 +77,6 @@ class Scenario:
         variants: Name to function of those arguments; the first is the default.
         check: ``check(params, inputs, output)`` raises if the result is wrong; runs before anything is timed.
         work: ``work(params) -> Work``.
-        published: Reference figures.
         kind: What reports call it; a file that defines a scenario leaves it as it is.
     """
 
@@ -115,7 +88,6 @@ class Scenario:
     variants: Mapping[str, Callable[..., Any]]
     check: Callable[[Any, tuple[Any, ...], Any], None] | None = None
     work: Callable[[Any], Work] | None = None
-    published: tuple[Published, ...] = ()
     kind: Kind = "scenario"
 
     def __post_init__(self) -> None:
@@ -126,14 +98,6 @@ class Scenario:
         for each in dataclasses.fields(self.params):
             if each.init and each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING:
                 raise UsageError(f"scenario {self.name}: parameter {each.name} needs a default")
-        self._check_published({each.name for each in dataclasses.fields(self.params)})
-
-    def _check_published(self, parameters: set[str]) -> None:
-        for each in self.published:
-            if each.variant not in self.variants:
-                raise UsageError(f"scenario {self.name}: figure {each.label!r} names no variant {each.variant!r}")
-            for unknown in sorted(set(each.params) - parameters):
-                raise UsageError(f"scenario {self.name}: figure {each.label!r} names no parameter {unknown!r}")
 
     def variant(self, name: str | None) -> str:
         """The variant called ``name``, or the default one.

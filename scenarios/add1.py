@@ -4,8 +4,8 @@ The workload of "Micro-optimizations for the most micro of benchmarks" (dev-disc
 pytorch issue 122029. Eager spends its time in the dispatcher and in allocations: ``1`` is a Python number, which
 becomes a tensor first. Compiled, nearly all of it is guards and the Python around one generated kernel.
 
-The author times one element, this file ten: the same kernel, the same overhead. The figures under
-``torch.inference_mode()``, which no parameter here sets, belong to rungs of the ladder.
+The author times one element, this file ten: the same kernel, the same overhead. ``overhead-lens ladder`` times it under
+``torch.inference_mode()``, which no parameter here sets.
 """
 
 from __future__ import annotations
@@ -15,12 +15,7 @@ from typing import Literal
 
 import torch
 
-from overhead_lens.scenario import Published, Scenario, Work
-
-POST = "Micro-optimizations for the most micro of benchmarks; i9-11900K, 1 element"
-ISSUE = "pytorch issue 122029, 1 element"
-GRAD = {"requires_grad": True}
-SECOND_HOST = "pytorch issue 122029, a second host, 1 element"
+from overhead_lens.scenario import Scenario, Work
 
 
 @dataclass(frozen=True)
@@ -73,38 +68,4 @@ SCENARIO = Scenario(
     variants={"add1": add1},
     check=check,
     work=work,
-    published=(
-        Published("eager", 4_500, "add1", source=POST, rung="eager"),
-        Published("compiled, before the changes", 24_400, "add1", compile=True, source=POST),
-        Published("C++ instead of ctypes kernel binding", 22_500, "add1", compile=True, source=POST),
-        Published("and a cheaper BACKEND_MATCH guard", 18_100, "add1", compile=True, source=POST),
-        Published("and no idle context managers in the Dynamo wrapper", 12_200, "add1", compile=True, source=POST),
-        Published("and empty_strided_cpu instead of torch.empty", 10_500, "add1", compile=True, source=POST),
-        Published("compiled, after the changes", 10_300, "add1", compile=True, source=POST, rung="compiled"),
-        Published(
-            "hypothetical: all guard checks deleted", 8_000, "add1", compile=True, source=POST, rung="guards_filtered"
-        ),
-        Published(
-            "generated code called directly, no Dynamo", 7_500, "add1", compile=True, source=POST, rung="generated_code"
-        ),
-        Published(
-            "and the output allocation hoisted out", 6_300, "add1", compile=True, source=POST, rung="allocation_hoisted"
-        ),
-        Published(
-            "C++ wrapper, guards deleted", 8_600, "add1", compile=True, source=POST, rung="cpp_wrapper_guards_filtered"
-        ),
-        Published("hypothetical best", 6_800, "add1", compile=True, source=POST),
-        Published("eager", 4_600, "add1", source=ISSUE, rung="eager"),
-        Published("compiled", 14_000, "add1", compile=True, source=ISSUE, rung="compiled"),
-        Published("eager, requires_grad", 5_600, "add1", source=ISSUE, params=GRAD, rung="eager_requires_grad"),
-        Published("compiled, requires_grad", 39_000, "add1", True, ISSUE, GRAD, rung="compiled_requires_grad"),
-        Published("eager, inference mode", 4_100, "add1", source=ISSUE, rung="eager_inference_mode"),
-        Published("compiled, inference mode", 11_100, "add1", True, ISSUE, rung="compiled_inference_mode"),
-        Published("eager", 2_900, "add1", source=SECOND_HOST, rung="eager"),
-        Published("compiled", 9_200, "add1", compile=True, source=SECOND_HOST, rung="compiled"),
-        Published("eager, requires_grad", 3_800, "add1", source=SECOND_HOST, params=GRAD, rung="eager_requires_grad"),
-        Published("compiled, requires_grad", 15_600, "add1", True, SECOND_HOST, GRAD, rung="compiled_requires_grad"),
-        Published("eager, inference mode", 2_800, "add1", source=SECOND_HOST, rung="eager_inference_mode"),
-        Published("compiled, inference mode", 6_100, "add1", True, SECOND_HOST, rung="compiled_inference_mode"),
-    ),
 )

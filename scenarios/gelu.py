@@ -13,9 +13,8 @@ from typing import Literal
 
 import torch
 
-from overhead_lens.scenario import Published, Scenario, Work
+from overhead_lens.scenario import Scenario, Work
 
-NOTEBOOK = "ZOSIA 2026 talk notebook; machine not stated"
 CHECKED_ELEMENTS = 10_000
 
 
@@ -75,8 +74,4 @@ SCENARIO = Scenario(
     variants={"gelu": gelu},
     check=check,
     work=work,
-    published=(
-        Published("GELU (slow)", 55_672_000, "gelu", source=NOTEBOOK),
-        Published("GELU (compiled)", 16_426_000, "gelu", compile=True, source=NOTEBOOK),
-    ),
 )

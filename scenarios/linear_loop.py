@@ -84,7 +84,6 @@ def work(params: Params) -> Work:
         units=params.vectors,
         flops=2 * params.vectors * params.features * params.features,
         bytes=2 * params.vectors * params.features * itemsize + weight_and_bias,
-        shared_bytes=weight_and_bias,
     )
 
 

@@ -18,9 +18,8 @@ from typing import Literal
 import torch
 from torch import nn
 
-from overhead_lens.scenario import Published, Scenario, Work
+from overhead_lens.scenario import Scenario, Work
 
-PUZZLER = "GPUPuzzlers, fusion, answer: start to finish on the GPU; A100 40 GB"
 LEAST_COLS = 2
 
 Inputs = tuple[torch.Tensor, tuple[int, int, int], nn.LayerNorm, nn.Linear]
@@ -116,8 +115,4 @@ SCENARIO = Scenario(
     variants={"split_stack": split_stack, "combined": combined},
     check=check,
     work=work,
-    published=(
-        Published("split_stack", 1_613_000, "split_stack", source=PUZZLER, params={"device": "cuda"}),
-        Published("combined", 198_000, "combined", source=PUZZLER, params={"device": "cuda"}),
-    ),
 )

@@ -21,10 +21,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from overhead_lens.scenario import Published, Scenario, Work
+from overhead_lens.scenario import Scenario, Work
 
 Array = npt.NDArray[Any]
-NOTEBOOK = "ZOSIA 2026 talk notebook; machine not stated"
 
 
 @dataclass(frozen=True)
@@ -117,42 +116,6 @@ def work(params: Params) -> Work:
     return Work(units=params.n, flops=params.n - 1, bytes=(params.n + 1) * itemsize)
 
 
-LABELS = {
-    "torch": "PyTorch",
-    "numpy": "NumPy",
-    "numpy_numba": "NumPy with Numba",
-    "numba": "Numba Iterative",
-    "builtin": "Python Built-in",
-    "python": "Python Iterative",
-}
-PUBLISHED_NS = {
-    100: {"torch": 8_000, "numpy": 5_000, "numpy_numba": 1_000, "numba": 1_000},
-    10_000: {
-        "torch": 11_000,
-        "numpy": 7_000,
-        "numpy_numba": 8_000,
-        "numba": 8_000,
-        "builtin": 1_220_000,
-        "python": 1_233_000,
-    },
-    1_000_000: {
-        "torch": 49_000,
-        "numpy": 178_000,
-        "numpy_numba": 783_000,
-        "numba": 784_000,
-        "builtin": 77_874_000,
-        "python": 109_363_000,
-    },
-    10_000_000: {
-        "torch": 1_257_000,
-        "numpy": 2_404_000,
-        "numpy_numba": 8_021_000,
-        "numba": 7_988_000,
-        "builtin": 826_637_000,
-        "python": 1_135_897_000,
-    },
-}
-
 SCENARIO = Scenario(
     name="sum_elements",
     summary="sum of an array with PyTorch, NumPy, numba or Python; per element",
@@ -169,9 +132,4 @@ SCENARIO = Scenario(
     },
     check=check,
     work=work,
-    published=tuple(
-        Published(LABELS[variant], ns, variant, source=NOTEBOOK, params={} if n == Params.n else {"n": n})
-        for n, row in PUBLISHED_NS.items()
-        for variant, ns in row.items()
-    ),
 )

@@ -69,7 +69,7 @@ import numpy as np
 from overhead_lens.machine_code import MachineCode
 last = MachineCode({f"{__name__}:last"!r})
 values = np.array([3, 5, 8])
-print(last.is_kept(values), *last(values), last.is_kept(values), "numba" in sys.modules)
+print(last.is_stored(values), *last(values), last.is_stored(values), "numba" in sys.modules)
 """
     said = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -93,9 +93,9 @@ def test_damaged_code_is_compiled_again(own_cache: Path, damage: Any) -> None:
     assert MachineCode(f"{__name__}:last")(values) == (2,)
     (file,) = own_cache.iterdir()
     file.write_bytes(damage(file.read_bytes()))
-    assert not MachineCode(f"{__name__}:last").is_kept(values)
+    assert not MachineCode(f"{__name__}:last").is_stored(values)
     assert MachineCode(f"{__name__}:last")(values) == (2,)
-    assert MachineCode(f"{__name__}:last").is_kept(values)
+    assert MachineCode(f"{__name__}:last").is_stored(values)
 
 
 def test_nothing_is_returned_and_nothing_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_a_user_without_a_home_keeps_nothing(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pytest.importorskip("pwd"), "getpwuid", unknown)
     values = np.array([1, 2])
     assert MachineCode(f"{__name__}:last")(values) == (2,)
-    assert not MachineCode(f"{__name__}:last").is_kept(values)
+    assert not MachineCode(f"{__name__}:last").is_stored(values)
 
 
 def test_a_numba_without_these_parts_calls_it_itself(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

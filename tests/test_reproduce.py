@@ -12,9 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.reproduction import add1, outcomes, storing, tables
+from overhead_lens.scenario import make_params
+from overhead_lens.target import parse_target
+from overhead_lens.worker.load import load_scenario
+from scripts.reproduction import add1, loops, outcomes, storing, tables
 from scripts.reproduction.measuring import from_budget
 from scripts.reproduction.outcomes import Measured, Part, RatioRow, TimeRow, Unit
+from scripts.reproduction.published import figures, published_of
 from scripts.results import Origin
 
 SLOW = Measured(8_000.0, 7_000.0, 9_000.0, 4, {"python": 5_000.0, "guard": 1_000.0, "kernel": 2_000.0})
@@ -140,15 +144,15 @@ def test_a_row_of_ratios() -> None:
 @pytest.mark.parametrize(
     ("rung", "cells"),
     [
-        ({"ns": 11_200.0, "ci95_ns": [11_000.0, 11_500.0], "reason": None, "published_us": 8.0},
+        ({"ns": 11_200.0, "ci95_ns": [11_000.0, 11_500.0], "reason": None, "name": "guards_filtered"},
          [8_000.0, 11_200.0, 11_000.0, 11_500.0, 1.4, None]),
-        ({"ns": 66.0, "ci95_ns": None, "reason": None, "published_us": None}, [None, 66.0, 66.0, 66.0, None, None]),
-        ({"ns": None, "ci95_ns": None, "reason": "no compiler", "published_us": 8.6},
+        ({"ns": 66.0, "ci95_ns": None, "reason": None, "name": "kernel_binding"}, [None, 66.0, 66.0, 66.0, None, None]),
+        ({"ns": None, "ci95_ns": None, "reason": "no compiler", "name": "cpp_wrapper_guards_filtered"},
          [8_600.0, None, None, None, None, "no compiler"]),
     ],
 )  # fmt: skip
 def test_a_rung(rung: dict, cells: list[Any]) -> None:
-    row = tables.time_row("rungs", add1.rung_row({"name": "guards", "title": "no guards", **rung}))
+    row = tables.time_row("rungs", add1.rung_row({"title": "no guards", **rung}))
     assert (row[1], row[3:]) == ("no guards", cells)
 
 
@@ -178,6 +182,39 @@ def test_tables_of_nothing_say_so_in_every_row() -> None:
     }
     assert found["published-budgets"].rows == found["published-traces"].rows == ()
     labels = {(row[1], row[2]) for row in found["published-times"].rows}
-    assert ("compiled, before the changes", add1.POST) in labels
+    assert ("compiled, before the changes", published_of("add1", compile=True)[0].source) in labels
     assert {result.measured_on for result in found.values()} == {"2026-11-22"}
     assert list(tables.results_of({part.name: storing.Stored({}, frozenset()) for part in tables.PARTS})) == []
+
+
+def test_every_published_figure_is_of_a_call_that_there_is() -> None:
+    for name in ("add1", "sum_elements", "row_col_sum", "gelu", "split_stack", add1.INFERENCE):
+        scenario = load_scenario(parse_target(name))
+        found = figures(scenario.name)
+        assert found, name
+        for figure in found:
+            assert figure.label and figure.source and figure.ns > 0  # noqa: PT018
+            assert figure.variant in scenario.variants
+            make_params(scenario, figure.params)
+
+
+def test_the_kernels_of_the_loop_are_split_by_the_peaks() -> None:
+    def measured(ns: float, kernel_ns: float = 0.0) -> Measured:
+        return Measured(ns, ns, ns, 4, {"kernel": kernel_ns})
+
+    share = (loops.SIZE**3) / loops.FEATURES**2
+    rates = {"product": 100.0 * share, "product_one_thread": 150.0 * share, "read": 200.0 * loops.PASSES}
+    found = {
+        "kernel/loop": measured(1e9, 300.0 * loops.VECTORS),
+        "kernel/batched": measured(1e9, 110.0 * loops.VECTORS),
+    }
+    assert loops.kernel_notes(found) == []
+    loop, batched = loops.kernel_notes({**found, **{f"kernel/{name}": measured(ns) for name, ns in rates.items()}})
+    assert loop == (
+        "The kernels of loop take 300 ns a vector (436.9 GFLOP/s): 100 ns arithmetic at the rate of a large product, "
+        "50 ns more on one thread, 50 ns more for reading the weight again, 100 ns the rest."
+    )
+    assert batched == (
+        "The kernels of batched take 110 ns a vector (1191.6 GFLOP/s): 100 ns arithmetic at the rate of a large product, "
+        "10 ns the rest."
+    )

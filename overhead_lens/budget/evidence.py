@@ -14,7 +14,7 @@ from overhead_lens.instruments.instructions.evidence import Instructions
 from overhead_lens.instruments.page_faults.evidence import PageFaults
 from overhead_lens.instruments.peaks.evidence import Peaks
 from overhead_lens.instruments.samples.evidence import Samples
-from overhead_lens.instruments.trace.evidence import Trace
+from overhead_lens.instruments.trace.evidence import TraceNote
 from overhead_lens.stack import Stack
 
 
@@ -38,7 +38,7 @@ class Evidence:
     meta: CaptureMeta
     clock: pd.DataFrame
     samples: Samples = field(default_factory=Samples)
-    trace: Trace | None = None
+    trace: TraceNote | None = None
     calibration: Mapping[str, Any] | None = None
     ablation: pd.DataFrame | None = None
     guards: Guards = field(default_factory=Guards)

@@ -11,9 +11,8 @@ from typing import Annotated, Any, Literal
 
 from overhead_lens.contract import Ratio, Rounded, Tenths, TenthsInterval, Thousandths, Whole
 from overhead_lens.errors import require
-from overhead_lens.instruments.peaks.evidence import Peaks
 from overhead_lens.result import Result
-from overhead_lens.scenario import Published, Work
+from overhead_lens.scenario import Work
 from overhead_lens.stats.estimate import Measured
 from overhead_lens.stats.values import Interval
 from overhead_lens.subject import Subject
@@ -297,7 +296,7 @@ def per_call(counted: int, calls: int) -> int:
 class Breakdown(Result):
     """The closed budget of one measured call: host categories sum exactly to the wall time.
 
-    ``operators``, ``units``, ``work``, ``shared_reads``, ``peaks`` and ``published`` are not part of the JSON contract.
+    ``operators``, ``units`` and ``work`` are not part of the JSON contract.
 
     Attributes:
         host: Every category in the taxonomy's order, zeros included.
@@ -306,9 +305,6 @@ class Breakdown(Result):
         operators: Per-operator tree; None without samples.
         units: Units of work per call, for figures per unit.
         work: None where the scenario does not say.
-        shared_reads: Reads per call of the data that its units share: calls of the operator with the costliest kernels, at most
-            one per unit; None without a trace.
-        published: Reference figures that fit this variant.
         compile_notes: Recompilations and graph breaks of the traced worker.
     """
 
@@ -326,9 +322,6 @@ class Breakdown(Result):
     operators: Operator | None = None
     units: int = 1
     work: Work | None = None
-    shared_reads: float | None = None
-    peaks: Peaks | None = None
-    published: tuple[Published, ...] = ()
     guard_tree: GuardTree | None = None
     guard_groups: tuple[GuardGroup, ...] = ()
     compile_notes: tuple[CompileNote, ...] = ()

@@ -52,7 +52,6 @@ class TraceBudget:
         taken_ns: Cost of recording, by calibration.
         spread_ns: Uncertainty per category: of the profiler's cost inside the events' spans, and of the mean over calls (95 %).
         operator_calls: Calls of operators per measured call.
-        kernel_calls: Calls, per measured call, of the event with the costliest kernels; 0 without kernels.
     """
 
     attributions: Mapping[Attribution, float]
@@ -63,7 +62,6 @@ class TraceBudget:
     spread_ns: Mapping[str, float]
     operator_names: frozenset[str]
     operator_calls: float
-    kernel_calls: float
 
 
 def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, costs: Costs | None) -> TraceBudget:
@@ -116,9 +114,7 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
             frames[part.category][name] += part_ns
             # The trace does not say where a call begins: every call gets as many events.
             by_call[part.category][index * calls // len(host)] += part_ns
-    kernels = frames[_KERNEL.category]
     operators = host["name"].str.startswith(torch_names.OPERATOR_PREFIX)
-    costliest = max(kernels, key=lambda name: kernels[name], default=None)
     return TraceBudget(
         {attribution: ns / calls for attribution, ns in attributions.items()},
         {category: {name: ns / calls for name, ns in names.items()} for category, names in frames.items()},
@@ -128,7 +124,6 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
         {category: math.hypot(spread[category], _half_width_ns(call_ns)) for category, call_ns in by_call.items()},
         frozenset(host.loc[operators, "name"]),
         int(operators.sum()) / calls,
-        int((host["name"] == costliest).sum()) / calls,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from overhead_lens.scenario import Published, Work
+from overhead_lens.scenario import Work
 from overhead_lens.subject import Subject
 
 
@@ -36,10 +36,8 @@ class CaptureMeta(Recorded, frozen=True, kw_only=True):
 
     Attributes:
         summary: The scenario's one-line description.
-        default_params: The scenario's parameters before assignments.
         work: The work of one call; None where the scenario does not say.
         units: Units of work of one call; 1 where the scenario does not say.
-        published: Reference figures of this variant, mode and size.
         compile_options: Keyword arguments of torch.compile; None for an eager call.
         target, inputs: The subject and the source of its arguments as the user named them.
         assigned: Assigned parameters, name to text; None in a capture that does not say.
@@ -51,10 +49,8 @@ class CaptureMeta(Recorded, frozen=True, kw_only=True):
 
     subject: Subject
     summary: str = ""
-    default_params: dict[str, Any] = msgspec.field(default_factory=dict)
     work: Work | None = None
     units: int = 1
-    published: list[Published] = msgspec.field(default_factory=list)
     compile_options: dict[str, Any] | None = None
     target: str = ""
     inputs: str | None = None

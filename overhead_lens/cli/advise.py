@@ -67,7 +67,7 @@ def advise(
     from overhead_lens.studies.advise.record import record_advice
     from overhead_lens.studies.check.rerun import request_of
     from overhead_lens.studies.run.analysis import run_budget_of
-    from overhead_lens.studies.run.missed import real_life
+    from overhead_lens.studies.run.missed import end_to_end
     from overhead_lens.taxonomy.classifier import default_classifier
     from overhead_lens.terminal.output import Format, append_markdown, show
     from overhead_lens.terminal.progress import announcement, progress
@@ -83,7 +83,7 @@ def advise(
         if kind_of(Path(target)) == RUN:
             ignored = ("quick", "remedies", "timeout", "output", "markdown")
             refuse(context, "with a run, which is not measured again", *ignored)
-            show(real_life(run_budget_of(Path(target), classifier)), form)
+            show(end_to_end(run_budget_of(Path(target), classifier)), form)
             return
         request = replace(
             request_of(read_capture(Path(target)), None, output, timeout), effort=effort, instructions=False

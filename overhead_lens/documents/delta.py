@@ -1,4 +1,4 @@
-"""``overhead-lens/delta/2``: the difference of two budgets; durations in ns per call."""
+"""``overhead-lens/delta/3``: the difference of two budgets; durations in ns per call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from msgspec import UNSET, UnsetType, field
 from overhead_lens.comparison import factors as factoring
 from overhead_lens.comparison import instructions as counting
 from overhead_lens.comparison import model
-from overhead_lens.comparison.factors import KernelSplit
 from overhead_lens.comparison.instructions import InstructionContributor
 from overhead_lens.contract import Ratio, Rounded, ShareOfTime, Tenths, TenthsInterval, Thousandths
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
@@ -59,7 +58,6 @@ class Factor(Row, frozen=True):
     per_unit_ns: Thousandths
     share: ShareOfTime
     ratio_without: Ratio | None
-    estimate: bool
 
 
 class Factors(Row, frozen=True):
@@ -70,7 +68,6 @@ class Factors(Row, frozen=True):
     new_ns: int
     delta_ns: int
     parts: list[Factor]
-    kernel: KernelSplit | None
 
 
 class CountCategoryDelta(Row, frozen=True):
@@ -115,7 +112,7 @@ class DeltaDocument(Document, frozen=True, kw_only=True):
     where a baseline was checked.
     """
 
-    schema: Literal["overhead-lens/delta/2"] = "overhead-lens/delta/2"
+    schema: Literal["overhead-lens/delta/3"] = "overhead-lens/delta/3"
     base: BreakdownDocument
     new: BreakdownDocument
     verdict: str

@@ -1,4 +1,4 @@
-"""``overhead-lens/ladder/2``: a call with one thing after another left out; durations in ns per call."""
+"""``overhead-lens/ladder/3``: a call with one thing after another left out; durations in ns per call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, Literal
 from overhead_lens.contract import TenthsInterval
 from overhead_lens.documents.common import Document, Interval, Row, fill, json_subject
 from overhead_lens.studies.ladder import analysis
-from overhead_lens.studies.ladder.analysis import PublishedRung
 from overhead_lens.subject import Subject
 
 
@@ -24,8 +23,6 @@ class Rung(Row, frozen=True):
     step_ci95_ns: Interval | None
     minor_faults: float | None
     reason: str | None
-    published: list[PublishedRung]
-    published_us: float | None
 
 
 class Layer(Row, frozen=True):
@@ -36,31 +33,16 @@ class Layer(Row, frozen=True):
     ci95_ns: Interval
 
 
-class Step(Row, frozen=True):
-    """A small job done in two ways, ns."""
-
-    pair: str
-    slow: str
-    fast: str
-    published_ns: int | None
-    slow_ns: float | None
-    fast_ns: float | None
-    delta_ns: float | None
-    delta_ci95_ns: Interval | None
-    reason: str | None
-
-
 class LadderDocument(Document, frozen=True, kw_only=True):
     """What each layer of a compiled call costs."""
 
-    schema: Literal["overhead-lens/ladder/2"] = "overhead-lens/ladder/2"
+    schema: Literal["overhead-lens/ladder/3"] = "overhead-lens/ladder/3"
     subject: Subject
     per: Literal["call"] = "call"
     unit: Literal["ns"] = "ns"
     processes: int
     rungs: list[Rung]
     layers: list[Layer]
-    steps: list[Step]
     sentence: str
     warnings: list[str]
     environment: dict[str, Any]
@@ -73,12 +55,6 @@ def ladder_document(ladder: analysis.Ladder) -> LadderDocument:
         LadderDocument,
         ladder,
         subject=json_subject(ladder.subject),
-        rungs=[_rung(rung) for rung in ladder.rungs],
+        rungs=[fill(Rung, rung, **asdict(rung.kind)) for rung in ladder.rungs],
         layers=[fill(Layer, layer) for layer in ladder.layers],
-        steps=[fill(Step, step, **asdict(step.kind)) for step in ladder.steps],
     )
-
-
-def _rung(rung: analysis.Rung) -> Rung:
-    published_us = rung.published[0].ns / 1000 if rung.published else None
-    return fill(Rung, rung, **asdict(rung.kind), published_us=published_us)

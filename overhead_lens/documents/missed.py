@@ -6,7 +6,7 @@ from typing import Literal
 
 from overhead_lens.documents.common import Document, fill
 from overhead_lens.documents.run import RunDocument, run_document
-from overhead_lens.studies.run.missed import Missed, RealLife
+from overhead_lens.studies.run.missed import EndToEnd, Shortfall
 
 
 class MissedDocument(Document, frozen=True, kw_only=True):
@@ -15,11 +15,11 @@ class MissedDocument(Document, frozen=True, kw_only=True):
     schema: Literal["overhead-lens/missed/1"] = "overhead-lens/missed/1"
     run: RunDocument
     median_ns: int | None
-    missed: list[Missed]
+    missed: list[Shortfall]
     sentence: str
     notes: list[str]
 
 
-def missed_document(found: RealLife) -> MissedDocument:
+def missed_document(found: EndToEnd) -> MissedDocument:
     """The document of a run held against a hot loop."""
     return fill(MissedDocument, found, run=run_document(found.run))

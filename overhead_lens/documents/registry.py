@@ -35,7 +35,7 @@ _NAMES = {
     "Batches": "AtBatches",
     "CriticalPath": "Path",
     "DeviceBudget": "Device",
-    "Missed": "Figure",
+    "Shortfall": "Figure",
     "ModuleClass": "OfClass",
     "ModuleTime": "ModuleTimes",
     "PhaseTime": "Phase",

@@ -1,4 +1,4 @@
-"""``overhead-lens/sweep/2``: time over sizes; durations in ns per call, rates in elements per second."""
+"""``overhead-lens/sweep/3``: time over sizes; durations in ns per call, rates in elements per second."""
 
 from __future__ import annotations
 
@@ -13,16 +13,6 @@ from overhead_lens.subject import Subject
 _MODEL = "overhead_ns + size * element_ns, least squares of relative errors"
 
 
-class PublishedLine(Row, frozen=True):
-    """The line through what others measured; ``overhead_known`` if they measured the smallest size."""
-
-    overhead_ns: float
-    element_ns: float
-    worst_share: float
-    overhead_known: bool
-    rate_per_s: float | None
-
-
 class Variant(Row, frozen=True):
     """A variant's line: overhead, ns, and ns per element; a rate that is infinite is null."""
 
@@ -35,7 +25,6 @@ class Variant(Row, frozen=True):
     rate_ci95_per_s: tuple[float | None, float | None]
     fit: str
     worst_share: float
-    published: PublishedLine | None
     points: list[SweptPoint]
 
 
@@ -47,13 +36,12 @@ class Crossing(Row, frozen=True):
     size: float | None
     ci95: tuple[float | None, float | None] | None
     between: tuple[int, int] | None
-    published: float | None
 
 
 class SweepDocument(Document, frozen=True, kw_only=True):
     """Overhead and rate of each variant, and from which size on which one is the fastest."""
 
-    schema: Literal["overhead-lens/sweep/2"] = "overhead-lens/sweep/2"
+    schema: Literal["overhead-lens/sweep/3"] = "overhead-lens/sweep/3"
     subject: Subject
     per: Literal["call"] = "call"
     unit: Literal["ns"] = "ns"
@@ -83,20 +71,13 @@ def sweep_document(sweep: analysis.Sweep) -> SweepDocument:
 
 
 def _variant(variant: analysis.SweptVariant) -> Variant:
-    line, published, (low_ns, high_ns) = variant.line, variant.published, variant.element_ci95_ns
+    line, (low_ns, high_ns) = variant.line, variant.element_ci95_ns
     return fill(
         Variant,
         variant,
         **asdict(line),
         rate_per_s=_rate(line.element_ns),
         rate_ci95_per_s=(_rate(high_ns), _rate(low_ns)),
-        published=published
-        and fill(
-            PublishedLine,
-            published,
-            overhead_known=variant.published_overhead,
-            rate_per_s=_rate(published.element_ns),
-        ),
     )
 
 

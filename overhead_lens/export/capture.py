@@ -18,8 +18,8 @@ from overhead_lens.captures.files import KINETO, KINETO_STACK, PERFETTO
 from overhead_lens.export.lanes.budget import budget_lane, device_lane, operator_lane
 from overhead_lens.export.lanes.call import Span, categories_in, events_of_call, one_call
 from overhead_lens.export.lanes.clock import block_counter, interval_lane
-from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.lanes.events import event_lanes
+from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.lanes.model import Lane, Section
 from overhead_lens.export.lanes.placement import OPERATORS_LANE
 from overhead_lens.export.lanes.samples import placed_stacks
@@ -139,7 +139,7 @@ def _traced(loop: _Loop, classifier: Classifier) -> Iterator[Section]:
         f"{loop.title}, as torch.profiler recorded it: {format_ns(loop.wall_ns)} with the profiler's own cost, which the budget "
         "does not contain."
     )
-    yield from _sections(event_lanes(Drawn(loop.own_events, categories)), TRACED, text)
+    yield from _sections(event_lanes(LaneEvents(loop.own_events, categories)), TRACED, text)
 
 
 def _traced_with_stacks(loop: _Loop, wall_ns: int) -> Iterator[Section]:
@@ -149,7 +149,7 @@ def _traced_with_stacks(loop: _Loop, wall_ns: int) -> Iterator[Section]:
         "looking at who calls whom, in order: no figure of the budget comes from it."
     )
     yield from _sections(
-        event_lanes(Drawn(loop.own_events, python_apart=False)), TRACED_WITH_STACKS, text, only=OPERATORS_LANE
+        event_lanes(LaneEvents(loop.own_events, python_apart=False)), TRACED_WITH_STACKS, text, only=OPERATORS_LANE
     )
 
 

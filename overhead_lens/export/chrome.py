@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.lanes.events import event_lanes
 from overhead_lens.export.lanes.identities import Identities
+from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.lanes.model import Begin, Lane, Slice, Value, nest
 from overhead_lens.export.names import readable
 from overhead_lens.export.output import replacing_text
@@ -23,18 +23,18 @@ from overhead_lens.units import NS_PER_US
 _Event = dict[str, Value]
 
 
-def write_chrome(path: Path, budget: Lane, evidence: Drawn | None = None) -> None:
+def write_chrome(path: Path, budget: Lane, evidence: LaneEvents | None = None) -> None:
     """Write a JSON trace of the budget, and of the events with their arrows; compressed for a name in ``.gz``.
 
     Args:
         path: Replaced when the trace is complete.
         budget: Stands first, as a process of its own.
-        evidence: Drawn below it.
+        evidence: LaneEvents below it.
 
     Raises:
         UsageError: The file cannot be written, or the events' timestamps are damaged.
     """
-    shown = evidence or Drawn()
+    shown = evidence or LaneEvents()
     lanes = [budget, *event_lanes(shown)]
     with replacing_text(path) as file:
         file.write('{"displayTimeUnit":"ns","traceEvents":[')
@@ -45,7 +45,7 @@ def write_chrome(path: Path, budget: Lane, evidence: Drawn | None = None) -> Non
         file.write("\n]}\n")
 
 
-def _events(lanes: list[Lane], evidence: Drawn) -> Iterator[str]:
+def _events(lanes: list[Lane], evidence: LaneEvents) -> Iterator[str]:
     numbers = Identities(lane.thread for lane in lanes if lane.thread is not None)
     processes: dict[str, int] = {}
     rows = count(1)

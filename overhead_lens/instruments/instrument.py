@@ -144,7 +144,7 @@ class Turn:
         return self.recording.request
 
     @property
-    def asked(self) -> Process:
+    def present_worker(self) -> Process:
         """The process, which there is unless the instrument measures afterwards."""
         assert self.worker is not None
         return self.worker

@@ -37,10 +37,10 @@ def share_one_core(pids: Iterable[int]) -> dict[int, dict[int, set[int]]]:
     if not hasattr(os, "sched_setaffinity"):
         return {}
     core = quietest_core(os.sched_getaffinity(0))
-    return {pid: set_apart(pid, core) for pid in pids}
+    return {pid: confine_others(pid, core) for pid in pids}
 
 
-def set_apart(pid: int, core: int) -> dict[int, set[int]]:
+def confine_others(pid: int, core: int) -> dict[int, set[int]]:
     """Keep the main thread of a process on a core, its others off it; returns their former cores.
 
     A thread that wakes up on the core of a main thread that spins and waits for it does not run until the scheduler's next tick,

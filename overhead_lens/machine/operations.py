@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from overhead_lens.scenario import Published, Work
+from overhead_lens.scenario import Work
 from overhead_lens.subject import Kind
 
 Reply = TypeVar("Reply")
@@ -41,10 +41,8 @@ class Workload(Struct, frozen=True):
     device: str
     summary: str
     params: dict[str, Any]
-    default_params: dict[str, Any]
     work: Work
     work_known: bool
-    published: list[Published]
     compiles: bool
 
 

@@ -58,7 +58,7 @@ class Phase(IntEnum):
     TRACED = 4
 
 
-class Step(NamedTuple):
+class StepRecord(NamedTuple):
     """One step: its time, and counters of the main thread at its end.
 
     Attributes:
@@ -117,7 +117,7 @@ class Area:
         self._words[word] = value
 
     def add(self, *row: int) -> None:
-        """Append the fields of a ``Step``; those beyond the area's end are lost."""
+        """Append the fields of a ``StepRecord``; those beyond the area's end are lost."""
         if self._next < _BYTES:
             _pack(self._memory, self._next, *row)
             self._next += _ROW_BYTES
@@ -128,11 +128,11 @@ class Area:
         self._next = _FIRST
         self._words[_ROWS] = 0
 
-    def rows(self) -> list[Step]:
+    def rows(self) -> list[StepRecord]:
         """The rows so far."""
         size = self._words[Word.ROWS] * _ROW.size
         start = _WORDS * 8
-        return [Step(*fields) for fields in _ROW.iter_unpack(self._memory[start : start + size])]
+        return [StepRecord(*fields) for fields in _ROW.iter_unpack(self._memory[start : start + size])]
 
     @property
     def is_full(self) -> bool:

@@ -20,7 +20,7 @@ from typing import Any
 from overhead_lens import marks
 from overhead_lens.program.area import Area, Word
 from overhead_lens.program.hooks import AroundImport, hooks, watch_collections
-from overhead_lens.program.loops import Wanted, marked
+from overhead_lens.program.loops import StepPlace, marked
 from overhead_lens.program.watcher import KINDS, StepWatcher
 
 _OURS = os.path.dirname(os.path.abspath(__file__))
@@ -62,17 +62,17 @@ class _Compiling:
         """The main program's code: its loops are marked, and the user's step if it is there."""
         wanted = None
         if self.at.isdigit() and os.path.realpath(file) == os.path.realpath(self.place):
-            wanted = Wanted(line=int(self.at))
+            wanted = StepPlace(line=int(self.at))
         elif self.at and self.place in ("__main__", Path(file).stem):
-            wanted = Wanted(function=self.at)
+            wanted = StepPlace(function=self.at)
         return self._marked(source, file, loops=True, wanted=wanted)
 
     def module(self, source: bytes, file: str) -> CodeType:
         """The code of the module that holds the user's step."""
-        wanted = Wanted(line=int(self.at)) if self.at.isdigit() else Wanted(function=self.at)
+        wanted = StepPlace(line=int(self.at)) if self.at.isdigit() else StepPlace(function=self.at)
         return self._marked(source, file, loops=False, wanted=wanted)
 
-    def _marked(self, source: bytes, file: str, *, loops: bool, wanted: Wanted | None) -> CodeType:
+    def _marked(self, source: bytes, file: str, *, loops: bool, wanted: StepPlace | None) -> CodeType:
         found = marked(source, file, loops=loops, wanted=wanted, first=self._watcher.loop_count)
         self._watcher.watch_loops(found.loops)
         return found.code

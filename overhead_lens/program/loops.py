@@ -53,7 +53,7 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class StepPlace:
     """Where the user says that a step is: a line, or a function's entry; nothing by default."""
 
     line: int = 0
@@ -69,7 +69,7 @@ class Marked:
     found: bool = False
 
 
-def marked(source: bytes, file: str, *, loops: bool, wanted: Wanted | None = None, first: int = 0) -> Marked:
+def marked(source: bytes, file: str, *, loops: bool, wanted: StepPlace | None = None, first: int = 0) -> Marked:
     """Compile a program's source with its marks; the number of its first loop is ``first``.
 
     Raises:
@@ -128,7 +128,7 @@ def _mark_loops(scope: Any, file: str, places: list[Loop], first: int) -> None:
                 statements.insert(statements.index(loop) + 1, _call(LEFT.format(number), loop))
 
 
-def _mark_wanted(tree: ast.Module, wanted: Wanted) -> bool:
+def _mark_wanted(tree: ast.Module, wanted: StepPlace) -> bool:
     """Insert the call at the user's step; whether there is such a place."""
     for holder in ast.walk(tree):
         if wanted.function:

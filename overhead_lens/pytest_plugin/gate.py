@@ -18,7 +18,7 @@ from overhead_lens.errors import OverheadLensError, UsageError
 from overhead_lens.machine.request import QUICK
 from overhead_lens.pytest_plugin.baselines import keep, place_of
 from overhead_lens.pytest_plugin.limits import Limits
-from overhead_lens.pytest_plugin.summary import Row, report
+from overhead_lens.pytest_plugin.summary import SummaryRow, report
 from overhead_lens.report.text.blocks import cut, signed_interval_text
 from overhead_lens.report.text.plain import plain
 from overhead_lens.scenario import Arguments
@@ -99,7 +99,7 @@ class Overhead:
             return self._compare(place, new, record)
         keep(new, place)
         state, figure = "updated" if exists else "recorded", _figure(new, self._limits)
-        report(self._node, Row(self._title, state, figure, place=_short(place)))
+        report(self._node, SummaryRow(self._title, state, figure, place=_short(place)))
         return ""
 
     def _compare(self, place: Path, new: Path, record: Callable[[str], Path]) -> str:
@@ -118,7 +118,7 @@ class Overhead:
             figures = (_count_text(delta.new_count), f"{delta.base_count:,}")
             more = f"{signed_count(delta.delta_count)} ({signed_share(delta.delta_count, delta.base_count)})"
             interval = ""
-        report(self._node, Row(self._title, _state(outcome), *figures, more, interval, limits))
+        report(self._node, SummaryRow(self._title, _state(outcome), *figures, more, interval, limits))
         return "\n".join(_failure(outcome, self._title, place)) if outcome.regressed else ""
 
     @property

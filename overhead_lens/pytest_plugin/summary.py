@@ -16,7 +16,7 @@ _COLUMNS = ("test", "base", "new", "difference", "95 % interval", "limits", "sta
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SummaryRow:
     """One measured call, in words.
 
     Attributes:
@@ -52,7 +52,7 @@ class Row:
         return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
-def report(node: pytest.Item, row: Row) -> None:
+def report(node: pytest.Item, row: SummaryRow) -> None:
     """Give a test's report a row."""
     node.user_properties.append((PROPERTY, asdict(row)))
 
@@ -66,12 +66,12 @@ class Summary:
 
     def __init__(self, markdown: Path | None) -> None:
         self._markdown = markdown
-        self._rows: list[Row] = []
+        self._rows: list[SummaryRow] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the rows of a test that is over."""
         if report.when == "teardown":
-            self._rows += [Row(**_as_row(value)) for name, value in report.user_properties if name == PROPERTY]
+            self._rows += [SummaryRow(**_as_row(value)) for name, value in report.user_properties if name == PROPERTY]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print a line for each call."""

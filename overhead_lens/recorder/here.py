@@ -99,6 +99,6 @@ def _calibrate(side: Side) -> None:
     """Measure the profiler's cost, if this machine lacks it, in another process: it compiles and records."""
     calibrate = Calibrate()
     side.recording.instruments = [*side.recording.instruments, calibrate]
-    if calibrate.is_wanted(side.recording):
+    if calibrate.is_due(side.recording):
         with side.start("calibrator") as worker:
             calibrate.measure(Turn(side.recording, 0, worker))

@@ -20,7 +20,6 @@ from overhead_lens.machine.environment import describe_machine, git_commit
 from overhead_lens.machine.operations import DESCRIBE_RUNTIME, LOAD, RECOMPILE, WARM_UP, Workload
 from overhead_lens.machine.process import Process, Worker
 from overhead_lens.machine.request import Listener, Order, Request
-from overhead_lens.scenario import Published
 from overhead_lens.subject import Subject
 from overhead_lens.units import format_bytes
 
@@ -105,10 +104,8 @@ class Side:
         meta = CaptureMeta(
             subject=subject_of(workload),
             summary=workload.summary,
-            default_params=workload.default_params,
             work=workload.work if workload.work_known else None,
             units=workload.work.units,
-            published=[row for row in workload.published if _fits(row, workload)],
             compile_options=None if request.compile_options is None else dict(request.compile_options),
             target=request.target.text,
             inputs=None if request.target.inputs is None else request.target.inputs.text,
@@ -147,12 +144,3 @@ def provenance(order: Order, runtime: Mapping[str, Any], started: datetime) -> d
         "started": started.isoformat(timespec="seconds"),
         "seconds": round((datetime.now(timezone.utc) - started).total_seconds(), 1),
     }
-
-
-def _fits(published: Published, workload: Workload) -> bool:
-    """Whether a reference figure is of this variant, mode and size."""
-    wanted = {**workload.default_params, **published.params}
-    same_call = published.compile == workload.compiles and published.variant == workload.variant
-    # A figure of a rung that no parameter makes belongs to the ladder.
-    plain = published.rung in ("", "eager", "compiled") or bool(published.params)
-    return same_call and plain and workload.params == wanted

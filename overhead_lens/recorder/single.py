@@ -142,9 +142,9 @@ def _measure_turns(side: Side, turns: Sequence[Turn], listener: Listener, ends: 
     while not ended and len(measured) < len(turns):
         group = turns[len(measured) : len(measured) + len(cores)]
         for turn in group:
-            listener.step(f"timing: {turn.asked.name}")
+            listener.step(f"timing: {turn.present_worker.name}")
             side.give_turns(When.TIMED, turn.process, turn.worker)
-        listener.step(f"sampling: {', '.join(turn.asked.name for turn in group)}")
+        listener.step(f"sampling: {', '.join(turn.present_worker.name for turn in group)}")
         # A core that is left over traces; a process is not traced while it is sampled itself.
         beside = traced if measured and len(group) < len(cores) else []
         _look_into(side, [*((When.SAMPLED, turn) for turn in group), *beside], cores)

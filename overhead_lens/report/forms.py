@@ -72,8 +72,8 @@ _FORMS = {
     "studies.run.delta.RunDelta": Form(
         "documents.steps:steps_document", outline="report.outlines.delta:run_delta_outline"
     ),
-    "studies.run.missed.RealLife": Form(
-        "documents.missed:missed_document", outline="report.outlines.run:real_life_outline"
+    "studies.run.missed.EndToEnd": Form(
+        "documents.missed:missed_document", outline="report.outlines.run:end_to_end_outline"
     ),
     "studies.run.job.RunJob": Form("documents.ranks:ranks_document", outline="report.outlines.run:job_outline"),
     "studies.attach.analysis.ProcessBudget": Form(

@@ -23,9 +23,9 @@ from overhead_lens.traces.columns import joined, where
 from overhead_lens.traces.costs import kernel_costs, kernel_estimate, operator_costs
 from overhead_lens.traces.counters.analysis import Counted, counted
 from overhead_lens.traces.critical_path.analysis import PathAnalysis
-from overhead_lens.traces.critical_path.chains import Chains
+from overhead_lens.traces.critical_path.fragments import PathFragments
 from overhead_lens.traces.critical_path.graph import graph_of
-from overhead_lens.traces.critical_path.keep import chains_of
+from overhead_lens.traces.critical_path.keep import fragments_of
 from overhead_lens.traces.critical_path.model import PART_COLUMNS
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.find import findings
@@ -245,9 +245,9 @@ class Analyzer:
         return PathAnalysis(graph, self.window, self._step_windows)
 
     @property
-    def chains(self) -> Chains:
+    def chains(self) -> PathFragments:
         """What a path over several ranks takes of this one."""
-        return chains_of(self.paths, collective_rows(self._events, self._linked))
+        return fragments_of(self.paths, collective_rows(self._events, self._linked))
 
     @cached_property
     def _step_windows(self) -> list[tuple[int, Window]]:

@@ -30,7 +30,7 @@ def run(loop: Callable[..., int], inputs: Sequence[Array | int], outputs: Sequen
         passed = (*contiguous, *outputs)
         code = _machine_code(loop)
         # Where the scanner had to be compiled, the compiler is there already.
-        if event_count >= COMPILED_FROM or "numba" in sys.modules or code.is_kept(*passed):
+        if event_count >= COMPILED_FROM or "numba" in sys.modules or code.is_stored(*passed):
             return code(*passed)[0]
     plain_outputs = [output.tolist() for output in outputs]
     plain_inputs = [value.tolist() if isinstance(value, np.ndarray) else value for value in inputs]

@@ -9,7 +9,7 @@ from overhead_lens.errors import require
 from overhead_lens.traces.budgets import TraceBudgets
 from overhead_lens.traces.collectives.model import Collective, CollectiveCost
 from overhead_lens.traces.counters.model import NO_COUNTERS, Counters
-from overhead_lens.traces.critical_path.chains import Chains
+from overhead_lens.traces.critical_path.fragments import PathFragments
 from overhead_lens.traces.critical_path.model import CriticalPath
 from overhead_lens.traces.findings.model import Finding
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch
@@ -71,7 +71,7 @@ class TraceAnalysis(TraceBudgets):
     modules: ModuleBudgets | None = None
     counters: Counters = NO_COUNTERS
     critical_path: CriticalPath | None = None
-    chains: Chains | None = field(default=None, compare=False, repr=False)
+    chains: PathFragments | None = field(default=None, compare=False, repr=False)
     findings: tuple[Finding, ...] = ()
     launch_figures: tuple[DeviceLaunches, ...] = ()
     batch: InputBatch | None = None

@@ -23,7 +23,7 @@ from overhead_lens.traces.collectives.matching import Matched, matched
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.collectives.stragglers import Stragglers, stragglers
 from overhead_lens.traces.critical_path.model import PathOverRanks
-from overhead_lens.traces.critical_path.over_ranks import RankChains, path_over_ranks
+from overhead_lens.traces.critical_path.over_ranks import RankPaths, path_over_ranks
 from overhead_lens.traces.findings.model import Evidence, Finding
 from overhead_lens.traces.findings.recorded import MOST_EVIDENCE
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
@@ -217,7 +217,7 @@ def _findings(ranks: Sequence[RankTime], delays: Stragglers | None) -> tuple[Fin
 
 def _path(analyses: Sequence[TraceAnalysis], ranks: Sequence[RankTime], matches: Matched) -> PathOverRanks | None:
     chains = [
-        RankChains(rank.label, analysis.chains, analysis.collectives)
+        RankPaths(rank.label, analysis.chains, analysis.collectives)
         for rank, analysis in zip(ranks, analyses, strict=True)
         if analysis.chains is not None
     ]

@@ -226,10 +226,8 @@ def describe(workload: Workload) -> dict[str, Any]:
         "device": workload.device,
         "summary": scenario.summary,
         "params": dataclasses.asdict(workload.params),
-        "default_params": dataclasses.asdict(scenario.params()),
         "work": dataclasses.asdict(work),
         "work_known": scenario.work is not None,
-        "published": [dataclasses.asdict(figure) for figure in scenario.published],
         "compiles": workload.compile_options is not None,
     }
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from overhead_lens.scenario import Published
 from scripts.reproduction.measuring import profiled, run_tool
 from scripts.reproduction.outcomes import (
     Call,
@@ -21,10 +20,9 @@ from scripts.reproduction.outcomes import (
     Unit,
     outcome_of,
 )
-from scripts.reproduction.published import published_of
+from scripts.reproduction.published import Published, figures, published_of
 
 INFERENCE = str(Path(__file__).with_name("add1_inference.py"))
-POST = "Micro-optimizations for the most micro of benchmarks; i9-11900K, 1 element"
 ENDS_OF_THE_POST = ("compiled, before the changes", "compiled, after the changes")
 ADD1_CALLS = (
     Call("eager", "add1"),
@@ -67,7 +65,7 @@ def _figures() -> dict[str, list[Published]]:
     """Published figures by call; of the post that tells of many steps the first and the last."""
     figures = {}
     for call in ADD1_CALLS:
-        of_call = published_of(call.target, compile=call.compile, params=call.params)
+        of_call = published_of(Path(call.target).stem, compile=call.compile, params=call.params)
         steps = call.name == "compiled"
         figures[call.name] = [
             each for each in of_call if not steps or "issue" in each.source or each.label in ENDS_OF_THE_POST
@@ -76,7 +74,7 @@ def _figures() -> dict[str, list[Published]]:
 
 
 def measure_ladder(_options: argparse.Namespace) -> dict[str, Any]:
-    """A unit: the rungs of ``overhead-lens ladder add1``, an outcome and the title and published figure of each."""
+    """A unit: the rungs of ``overhead-lens ladder add1``, an outcome and the title of each."""
     done = run_tool(["ladder", "add1", "--json"])
     return {"ladder": done} if isinstance(done, str) else {"rungs": done["rungs"]}
 
@@ -97,9 +95,10 @@ def rung_row(rung: Mapping[str, Any]) -> TimeRow:
     if rung["ns"] is not None:
         low_ns, high_ns = rung["ci95_ns"] or (rung["ns"], rung["ns"])
         outcome = Measured(rung["ns"], low_ns, high_ns, 0)
-    if rung["published_us"] is None:
+    figure = next((each for each in figures("add1") if each.rung == rung["name"]), None)
+    if figure is None:
         return TimeRow(rung["title"], "", None, outcome)
-    return TimeRow(rung["title"], POST, 1000 * rung["published_us"], outcome)
+    return TimeRow(rung["title"], figure.source, figure.ns, outcome)
 
 
 PARTS = (

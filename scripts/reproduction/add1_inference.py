@@ -11,10 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
-from overhead_lens.scenario import Published, Scenario
+from overhead_lens.scenario import Scenario
 
-ISSUE = "pytorch issue 122029, 1 element"
-SECOND_HOST = "pytorch issue 122029, a second host, 1 element"
 MODE = torch.inference_mode()
 
 
@@ -53,10 +51,4 @@ SCENARIO = Scenario(
     inputs=inputs,
     variants={"add1": add1},
     check=check,
-    published=(
-        Published("eager, inference mode", 4_100, "add1", source=ISSUE),
-        Published("compiled, inference mode", 11_100, "add1", compile=True, source=ISSUE),
-        Published("eager, inference mode", 2_800, "add1", source=SECOND_HOST),
-        Published("compiled, inference mode", 6_100, "add1", compile=True, source=SECOND_HOST),
-    ),
 )

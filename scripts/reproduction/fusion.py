@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scripts.reproduction.measuring import profiled
 from scripts.reproduction.outcomes import Call, Outcomes, Part, RatioRow, TimeRow, outcome_of
-from scripts.reproduction.published import NOTEBOOK, published_of, scenario_published
+from scripts.reproduction.published import NOTEBOOK, figures, published_of
 
 PUZZLER = "GPUPuzzlers, fusion; A100 40 GB"
 ON_A_GPU = (
@@ -41,7 +41,7 @@ def gelu_ratios(outcomes: Outcomes) -> list[RatioRow]:
 
 def split_times(outcomes: Outcomes) -> list[TimeRow]:
     """The four variants."""
-    published = {each.variant: each.ns for each in scenario_published("split_stack")}
+    published = {each.variant: each.ns for each in figures("split_stack")}
     return [
         TimeRow(call.name, PUZZLER, published.get(call.name), outcome_of(outcomes, f"{call.name}/{call.name}"))
         for call in SPLIT_CALLS

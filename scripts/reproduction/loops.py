@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from scripts.reproduction.measuring import profiled
-from scripts.reproduction.outcomes import Call, Outcomes, Part, RatioRow, TimeRow, outcome_of
+import argparse
+from pathlib import Path
+from typing import Any
+
+from scripts.reproduction.linear_peaks import PASSES, SIZE
+from scripts.reproduction.measuring import clock, profile, profiled
+from scripts.reproduction.outcomes import Call, Measured, Outcomes, Part, RatioRow, TimeRow, Unit, outcome_of
 from scripts.reproduction.published import FORUM
 
-# Published ratios; published times stand in the scenarios.
+# Only the ratio was published.
 LINEAR_SPEED_UP = 77.0
 GRAD = {"requires_grad": "true"}
 LINEAR_CALLS = (
@@ -14,6 +19,14 @@ LINEAR_CALLS = (
     Call("grad-batched", "linear_loop:batched", params=GRAD),
     Call("loop", "linear_loop:loop"),
     Call("batched", "linear_loop:batched"),
+)
+VECTORS, FEATURES = 10_000, 256
+ONE_THREAD = {"threads": "1"}
+PEAKS = str(Path(__file__).with_name("linear_peaks.py"))
+PEAK_CALLS = (
+    Call("product", PEAKS),
+    Call("product_one_thread", PEAKS, params=ONE_THREAD),
+    Call("read", f"{PEAKS}:read", params=ONE_THREAD),
 )
 SQRT_CALLS = (Call("loop", "elementwise_sqrt:loop"), Call("whole", "elementwise_sqrt:whole"))
 
@@ -37,6 +50,48 @@ def linear_ratios(outcomes: Outcomes) -> list[RatioRow]:
     ]
 
 
+def measure_kernel(options: argparse.Namespace) -> dict[str, Any]:
+    """A unit: both ways without gradients, and the machine's peaks within the same minutes."""
+    profiles = [profile(call)(options) for call in LINEAR_CALLS[2:]]
+    return {**profiles[0], **profiles[1], **clock(PEAK_CALLS)(options)}
+
+
+def kernel_notes(outcomes: Outcomes) -> list[str]:
+    """The kernels' time of both ways, split by this machine's peaks, per vector; nothing before all of it is measured.
+
+    The loop computes on one thread and reads the weight again for every vector. Arithmetic and reading overlap at best, so that
+    reading counts only beyond the arithmetic, and the rest beyond both.
+    """
+    names = ("kernel/loop", "kernel/batched", *(f"kernel/{call.name}" for call in PEAK_CALLS))
+    measured = [outcome for outcome in map(outcomes.get, names) if isinstance(outcome, Measured)]
+    if len(measured) < len(names):
+        return []
+    loop, batched, product, one_thread, read = measured
+    share_of_product = 2 * FEATURES**2 / (2 * SIZE**3)
+    arithmetic_ns, slow_ns = product.ns * share_of_product, one_thread.ns * share_of_product
+    notes = []
+    for name, side, ends_ns in (
+        ("loop", loop, (arithmetic_ns, slow_ns, read.ns / PASSES)),
+        ("batched", batched, (arithmetic_ns,)),
+    ):
+        kernel_ns = side.host_ns["kernel"] / VECTORS
+        parts_ns: list[float] = []
+        for end_ns in ends_ns:
+            parts_ns.append(max(min(end_ns, kernel_ns) - sum(parts_ns), 0.0))
+        labels = (
+            "arithmetic at the rate of a large product",
+            "more on one thread",
+            "more for reading the weight again",
+        )
+        parts = [f"{ns:,.0f} ns {label}" for ns, label in zip(parts_ns, labels, strict=False)]
+        rate = 2 * FEATURES**2 / kernel_ns
+        notes.append(
+            f"The kernels of {name} take {kernel_ns:,.0f} ns a vector ({rate:.1f} GFLOP/s): {', '.join(parts)}, "
+            f"{kernel_ns - sum(parts_ns):,.0f} ns the rest."
+        )
+    return notes
+
+
 def sqrt_times(outcomes: Outcomes) -> list[TimeRow]:
     """Row by row and in one call; nobody has published a figure."""
     return _times(outcomes, SQRT_CALLS)
@@ -53,5 +108,6 @@ def _times(outcomes: Outcomes, calls: tuple[Call, ...]) -> list[TimeRow]:
 
 PARTS = (
     Part("linear_loop", profiled(*LINEAR_CALLS), linear_times, linear_ratios),
+    Part("linear_kernel", (Unit("kernel", measure_kernel),), notes=kernel_notes),
     Part("elementwise_sqrt", profiled(*SQRT_CALLS), sqrt_times, sqrt_ratios),
 )

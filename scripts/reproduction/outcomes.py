@@ -117,11 +117,17 @@ def no_ratios(_outcomes: Outcomes) -> list[RatioRow]:
     return []
 
 
+def no_notes(_outcomes: Outcomes) -> list[str]:
+    """Notes of a part that has none."""
+    return []
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A workload: what is measured of it, and its rows from every call's outcome by ``UNIT/CALL``."""
+    """A workload: what is measured of it, its rows and notes on its budget from every call's outcome by ``UNIT/CALL``."""
 
     name: str
     units: tuple[Unit, ...]
     times: Callable[[Outcomes], list[TimeRow]] = no_times
     ratios: Callable[[Outcomes], list[RatioRow]] = no_ratios
+    notes: Callable[[Outcomes], list[str]] = no_notes

@@ -1,32 +1,59 @@
-"""Where published figures come from, and those that scenarios carry; the others stand beside their tables."""
+"""Published figures (``published.csv``) and where they come from; published ratios stand beside their tables.
+
+A row of the table is a figure that somebody printed: a scenario's ``variant``, eager or compiled, at the ``params`` named (others
+at their defaults), as a ``rung`` of the ladder where it is one, in ``ns`` per call. It is of other hardware: never a pass mark.
+"""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Mapping
-
-from overhead_lens.scenario import Published
-from overhead_lens.target import parse_target
-from overhead_lens.worker.load import load_scenario
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 FORUM = 'forum question "Batching Question", discuss.pytorch.org topic 102632'
 NOTEBOOK = "ZOSIA 2026 talk notebook; machine not stated"
 
 
-def published_of(target: str, *, compile: bool, params: Mapping[str, str] | None = None) -> list[Published]:
-    """The scenario's figures for a call; ``params`` are texts as on the command line."""
-    named = parse_target(target)
-    scenario = load_scenario(named)
-    variant = scenario.variant(named.name)
-    wanted = {name: value.lower() for name, value in (params or {}).items()}
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A row of the table; ``params`` as on the command line."""
+
+    scenario: str
+    variant: str
+    compile: bool
+    params: Mapping[str, str]
+    rung: str
+    ns: int
+    label: str
+    source: str
+
+
+@cache
+def figures(scenario: str) -> tuple[Published, ...]:
+    """All figures of a scenario."""
+    with Path(__file__).with_name("published.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["scenario"] == scenario]
+    return tuple(
+        Published(
+            scenario,
+            row["variant"],
+            row["mode"] == "compiled",
+            dict(pair.split("=") for pair in row["params"].split()),
+            row["rung"],
+            int(row["ns"]),
+            row["label"],
+            row["source"],
+        )
+        for row in rows
+    )
+
+
+def published_of(scenario: str, *, compile: bool, params: Mapping[str, str] | None = None) -> list[Published]:
+    """The figures of a call; those under inference mode belong to a scenario of their own."""
     return [
-        each
-        for each in scenario.published
-        if (each.variant, each.compile) == (variant, compile)
-        and not each.rung.endswith("_inference_mode")  # a scenario of its own measures those
-        and {name: str(value).lower() for name, value in each.params.items()} == wanted
+        figure
+        for figure in figures(scenario)
+        if figure.compile == compile and figure.params == (params or {}) and not figure.rung.endswith("_inference_mode")
     ]
-
-
-def scenario_published(name: str) -> tuple[Published, ...]:
-    """All of a scenario's figures."""
-    return load_scenario(parse_target(name)).published

@@ -6,10 +6,9 @@ import itertools
 import math
 import os
 
-from overhead_lens.scenario import Published
 from scripts.reproduction.measuring import clock, profile
 from scripts.reproduction.outcomes import Call, Outcomes, Part, RatioRow, TimeRow, Unit, outcome_of
-from scripts.reproduction.published import NOTEBOOK, scenario_published
+from scripts.reproduction.published import NOTEBOOK, Published, figures
 
 # How many times faster rows are than columns: in PyTorch, in NumPy.
 ROWS_FASTER_BY = {
@@ -38,14 +37,14 @@ def sum_times(outcomes: Outcomes) -> list[TimeRow]:
 
 
 def _published_sums() -> dict[tuple[str, int], Published]:
-    return {(each.variant, int(each.params.get("n", 10_000))): each for each in scenario_published("sum_elements")}
+    return {(each.variant, int(each.params.get("n", 10_000))): each for each in figures("sum_elements")}
 
 
 def row_col_times(outcomes: Outcomes) -> list[TimeRow]:
     """The largest matrix, whose times are published."""
     return [
         TimeRow(f"{each.variant}, {LARGEST}", NOTEBOOK, each.ns, outcome_of(outcomes, f"{LARGEST}/{each.variant}"))
-        for each in scenario_published("row_col_sum")
+        for each in figures("row_col_sum")
     ]
 
 

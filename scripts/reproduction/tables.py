@@ -100,8 +100,9 @@ def results_of(stored: Mapping[str, Stored]) -> Iterator[Result]:
         rows[RATIOS] += [ratio_row(part.name, row) for row in part.ratios(outcomes)]
         rows[BUDGETS] += budget_rows(part.name, outcomes)
         rows[TRACES] += trace_rows(part.name, outcomes)
+    notes = {**NOTES, BUDGETS: [note for part in PARTS for note in part.notes(stored[part.name].outcomes)]}
     for claim in CLAIMS:
-        yield claim.answered(rows[claim], NOTES.get(claim, ()), origin)
+        yield claim.answered(rows[claim], notes.get(claim, ()), origin)
 
 
 def _joined(origins: list[Origin]) -> Origin | None:

@@ -279,15 +279,9 @@ def test_the_profilers_cost_is_taken_out() -> None:
     assert found.breakdown.closure.trace_sum_ns == 80
 
 
-@pytest.mark.parametrize(("units", "reads"), [(1, 1.0), (2, 2.0), (9, 2.5)])
-def test_shared_bytes_are_read_by_every_call_of_the_costliest_operator(units: int, reads: float) -> None:
-    work = {"units": units, "flops": 5, "bytes": 80, "shared_bytes": 8}
-    rows = [("measured_loop", "user_annotation", 0, 600)]
-    rows += [("aten::mv", "cpu_op", 100 * at, 90) for at in range(5)] + [("aten::empty", "cpu_op", 550, 10)]
-    found = budget([stack(USER)], clock(300), events(*rows), work=work).breakdown
-    assert (found.shared_reads, found.work) == (reads, Work(units, 5, 80, 8))
-    assert budget([stack(USER)], clock(300), None, work=work).breakdown.shared_reads is None
-    assert budget([stack(USER)], clock(300), TRACE.head(1), work=work).breakdown.shared_reads == 1.0
+def test_work_is_known_only_where_the_scenario_defines_it() -> None:
+    work = {"units": 2, "flops": 5, "bytes": 80}
+    assert budget([stack(USER)], clock(300), None, work=work).breakdown.work == Work(2, 5, 80)
     unknown = budget([stack(USER)], clock(300), None, work=work, work_known=False).breakdown
     assert (unknown.work, unknown.wall.floor) == (None, None)
 

@@ -31,7 +31,7 @@ def host(evidence: str = "samples", **ns: int) -> list[HostCategory]:
 
 
 def traced(guard_ns: float) -> TraceBudget:
-    return TraceBudget({Attribution("guard"): guard_ns}, {}, 1e4, 1e4, 0.0, {"guard": 40.0}, frozenset(), 0.0, 0.0)
+    return TraceBudget({Attribution("guard"): guard_ns}, {}, 1e4, 1e4, 0.0, {"guard": 40.0}, frozenset(), 0.0)
 
 
 def ablation(**ns: int) -> pd.DataFrame:

@@ -181,7 +181,7 @@ def test_no_directory_at_all(tmp_path: Path) -> None:
         ({"params": [1]}, "Expected `object`, got `array` - at `$.subject.params`"),
         (
             {"work": {"units": 0, "flops": 0, "bytes": 0}, "work_known": True},
-            "work needs units >= 1, flops >= 0 and bytes >= shared_bytes >= 0, not Work(units=0, flops=0, bytes=0, shared_bytes=0)",
+            "work needs units >= 1, flops >= 0 and bytes >= 0, not Work(units=0, flops=0, bytes=0)",
         ),
         ({"trace": 7}, "Expected `object`, got `int` - at `$.instruments.trace`"),
         ({"guards": [1]}, "Expected `object`, got `array` - at `$.instruments.guards`"),

@@ -48,7 +48,7 @@ def test_the_same_code_keeps_its_limits(folder: Path) -> None:
         done = lens("check", "base", *arguments, "-q", "-o", "same", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     document = validated(done.stdout)
-    assert document["schema"] == "overhead-lens/delta/2"
+    assert document["schema"] == "overhead-lens/delta/3"
     assert [(limit["name"], limit["state"]) for limit in document["limits"]] == [("total", "kept"), ("python", "kept")]
     assert document["regressed"] is False
     assert (folder / "same.md").read_text(encoding="utf-8").startswith("### No regression: tiny:total\n")

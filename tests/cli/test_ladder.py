@@ -154,14 +154,9 @@ def cut_off(path: Path) -> None:
         (damage_meta(subject=7), "meta.json: Expected `object`, got `int` - at `$.subject`"),
         (damage_meta(environment=3), "meta.json: Expected `object`, got `int` - at `$.environment`"),
         (damage_meta(reasons={"eager": 7}), "meta.json: Expected `str | null`, got `int` - at `$.reasons[...]`"),
-        (
-            damage_meta(published=[{"label": "x"}]),
-            "meta.json: Object missing required field `ns` - at `$.published[0]`",
-        ),
-        (damage_rows(lambda rows: rows.drop(columns="kind")), "ablation.parquet has no kind"),
         (damage_rows(lambda rows: rows.drop(columns="minor_faults")), "ablation.parquet has no minor_faults"),
         (damage_rows(lambda rows: rows[:0]), "ablation.parquet has no rows"),
-        (damage_rows(lambda rows: rows.assign(kind="step")), "ablation.parquet has no rows of a rung"),
+        (damage_rows(lambda rows: rows.assign(rung="manager by hand")), "ablation.parquet has no rows of a rung"),
         (damage_rows(lambda rows: rows.assign(calls=0)), "ablation.parquet: calls must hold integers of at least 1"),
         (
             damage_rows(lambda rows: rows.assign(wall_ns=0.5)),
@@ -249,4 +244,4 @@ def test_a_whole_ladder_of_a_call_without_tensors(
     assert "<!-- eager -->" in (path / "waterfall.svg").read_text(encoding="utf-8")
     meta, rows = read_ladder(path)
     assert (meta.names, meta.reasons) == (list(FEW), {name: FEW[name] for name in meta.reasons})
-    assert set(rows[rows["kind"] == "rung"]["rung"]) == {name for name, reason in FEW.items() if reason is None}
+    assert set(rows["rung"]) == {name for name, reason in FEW.items() if reason is None}

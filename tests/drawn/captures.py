@@ -23,7 +23,7 @@ from overhead_lens.instruments.page_faults.evidence import PageFaults
 from overhead_lens.instruments.peaks.evidence import Peaks
 from overhead_lens.instruments.samples.evidence import Sampled, Samples
 from overhead_lens.instruments.samples.record import write_stacks
-from overhead_lens.instruments.trace.evidence import Trace, Traced
+from overhead_lens.instruments.trace.evidence import Traced, TraceNote
 from overhead_lens.readers.callgrind import CallGraph
 from overhead_lens.stack import Stack
 
@@ -49,7 +49,6 @@ META: dict[str, Any] = {
     "samples": {"samples": 100, "errors": 0, "reason": None},
     "guards": None,
     "peaks": {},
-    "published": [],
     "warnings": [],
     "environment": {"torch": "2.0"},
 }
@@ -110,7 +109,7 @@ def evidence(
         meta=found,
         clock=clock,
         samples=Samples(samples, note("samples", Sampled) or Sampled()),
-        trace=None if events is None else Trace(events, traced),
+        trace=None if events is None else TraceNote(events, traced),
         calibration=calibration,
         ablation=ablation,
         guards=note("guards", Guards) or Guards(),

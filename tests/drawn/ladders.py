@@ -21,53 +21,42 @@ META: dict[str, Any] = {
     "variant": "call",
     "device": "cpu",
     "params": {"size": 10},
-    "default_params": {"size": 10},
     "names": ["eager", "compiled"],
     "reasons": {},
-    "pairs": {},
-    "published": [],
     "environment": {"torch": "2.0"},
 }
 
 Sides = Mapping[str, Sequence[float | None]]
 
 
-def published(rung: str, ns: float, source: str = "post", **more: Any) -> dict[str, Any]:
-    """A figure as the metadata hold it."""
-    return {"label": rung, "ns": ns, "variant": "call", "source": source, "params": {}, "rung": rung, **more}
+def draw_rows(rungs: Sides, faults: int = 0, blocks: int = 3) -> list[dict[str, Any]]:
+    """Blocks of the rungs: ns per call in each process, the same in every block; None where a process has none."""
+    return [
+        {
+            "process": process,
+            "rung": name,
+            "block": block,
+            "calls": CALLS,
+            "wall_ns": round(CALLS * ns),
+            "reference_ns": 100,
+            "minor_faults": faults * CALLS,
+        }
+        for process in range(max(map(len, rungs.values())))
+        for block in range(blocks)
+        for name, per_process in rungs.items()
+        if (ns := per_process[process]) is not None
+    ]
 
 
-def draw_rows(rungs: Sides, steps: Sides | None = None, faults: int = 0, blocks: int = 3) -> list[dict[str, Any]]:
-    """Blocks of the sides: ns per call in each process, the same in every block; None where a process has none."""
-    rows = []
-    for process in range(max(map(len, [*rungs.values(), *(steps or {}).values()]))):
-        for kind, sides in (("rung", rungs), ("step", steps or {})):
-            for block in range(blocks):
-                for name, per_process in sides.items():
-                    ns = per_process[process]
-                    if ns is not None:
-                        row = {
-                            "process": process,
-                            "kind": kind,
-                            "rung": name,
-                            "block": block,
-                            "calls": CALLS,
-                            "wall_ns": round(CALLS * ns),
-                            "reference_ns": 100,
-                        }
-                        rows.append({**row, "minor_faults": faults * CALLS} if kind == "rung" else row)
-    return rows
-
-
-def frame(rungs: Sides, steps: Sides | None = None, faults: int = 0, blocks: int = 3) -> pd.DataFrame:
+def frame(rungs: Sides, faults: int = 0, blocks: int = 3) -> pd.DataFrame:
     """The same as the analysis reads it."""
-    return pd.DataFrame(draw_rows(rungs, steps, faults, blocks))
+    return pd.DataFrame(draw_rows(rungs, faults, blocks))
 
 
-def draw_stored(path: Path, rungs: Sides, steps: Sides | None = None, **meta: Any) -> Path:
+def draw_stored(path: Path, rungs: Sides, **meta: Any) -> Path:
     """A complete ladder directory."""
     path.mkdir()
-    write_table(path / ABLATION, draw_rows(rungs, steps))
+    write_table(path / ABLATION, draw_rows(rungs))
     write_meta(path, LADDER, typed({**META, "names": list(rungs), **meta}))
     return path
 

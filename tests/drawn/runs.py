@@ -13,7 +13,7 @@ from overhead_lens.captures.directory import write_meta
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.py_spy.threads import read_threads
 from overhead_lens.samplers.blocks import SampledBlock
-from overhead_lens.studies.run.stored import RUN, STEPS, Compilation, Place, Region, RunMeta, StoredRun
+from overhead_lens.studies.run.stored import RUN, STEPS, Compilation, Place, RunMeta, StoredRegion, StoredRun
 
 PID = 10
 HOME = Place("/home/ada/train.py", "train", 3, 9)
@@ -98,6 +98,6 @@ def slow_run(folder: Path) -> Path:
         *stretch(Phase.TRACED, *[2 * STEP_NS] * 3),
     ]
     turn = [main(WORK, 60), main(KERNEL, 40), "thread (11): loader;wait (data.py:1);clock_nanosleep (libc.so.6) 100"]
-    regions = [Region("decode", [HOME], 40, 40 * 100_000.0, 40 * 100_000.0**2)]
+    regions = [StoredRegion("decode", [HOME], 40, 40 * 100_000.0, 40 * 100_000.0**2)]
     run = run_of(*steps, regions=regions, compilations=[Compilation(0, 1, "a < b")])
     return store(folder, run, [turn])

@@ -8,7 +8,7 @@ from overhead_lens.captures.directory import write_meta
 from overhead_lens.captures.files import CLOCK
 from overhead_lens.captures.tables import write_table
 from overhead_lens.scenario import Work
-from overhead_lens.studies.sweep.stored import SWEEP, Against, Point, SweepMeta
+from overhead_lens.studies.sweep.stored import SWEEP, Against, SizePoint, SweepMeta
 from overhead_lens.subject import Subject
 
 
@@ -24,10 +24,9 @@ def draw_sweep(folder: Path) -> Path:
     meta = SweepMeta(
         subject=Subject("scenario", "drawn", "v", {"n": 10}),
         variants=["v"],
-        points=[Point({"n": n}, Work()) for n in (10, 100)],
+        points=[SizePoint({"n": n}, Work()) for n in (10, 100)],
         swept={"n": [10, 100]},
         against=Against("n", [10, 100]),
-        default_params={"n": 10},
     )
     write_table(folder / CLOCK, rows)
     write_meta(folder, SWEEP, meta)

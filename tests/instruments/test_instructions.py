@@ -49,10 +49,8 @@ LOADED = {
     "device": "cpu",
     "summary": "",
     "params": {},
-    "default_params": {},
     "work": {},
     "work_known": False,
-    "published": [],
 }
 
 

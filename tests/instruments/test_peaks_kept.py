@@ -12,11 +12,11 @@ import pytest
 from overhead_lens.correction import store
 from overhead_lens.instruments.calibration.record import Calibrate
 from overhead_lens.instruments.instrument import Recording, Turn
-from overhead_lens.instruments.peaks.evidence import Device, Level, Peaks, faster, kept_peaks
+from overhead_lens.instruments.peaks.evidence import DevicePeaks, Level, Peaks, faster, stored_peaks
 from overhead_lens.instruments.peaks.record import MeasurePeaks
 
 
-def peaks(flops: float, memory: float, device: Device | None = None) -> Peaks:
+def peaks(flops: float, memory: float, device: DevicePeaks | None = None) -> Peaks:
     return Peaks([Level(1, 9.0), Level(2, memory)], flops, device=device)
 
 
@@ -67,15 +67,15 @@ def test_the_faster_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "call", "are_kept"), [(None, "cpu", True), (None, "cuda", False), (Device(1.0, 2.0), "cuda", True)]
+    ("device", "call", "are_kept"), [(None, "cpu", True), (None, "cuda", False), (DevicePeaks(1.0, 2.0), "cuda", True)]
 )
 def test_kept_peaks_without_the_device_of_a_call_are_measured_again(
-    device: Device | None, call: str, are_kept: bool
+    device: DevicePeaks | None, call: str, are_kept: bool
 ) -> None:
     known = peaks(1.0, 2.0, device)
-    assert kept_peaks(msgspec.to_builtins(known), call) == (known if are_kept else None)
+    assert stored_peaks(msgspec.to_builtins(known), call) == (known if are_kept else None)
 
 
 @pytest.mark.parametrize("damaged", [None, {}, {"copy": []}, "x"])
 def test_damaged_peaks_are_measured_again(damaged: Any) -> None:
-    assert kept_peaks(damaged, "cpu") is None
+    assert stored_peaks(damaged, "cpu") is None

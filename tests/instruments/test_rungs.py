@@ -12,7 +12,7 @@ from torch._dynamo import eval_frame
 
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.ablation import worker as ablation
-from overhead_lens.instruments.ablation.rungs import Rung, build_rungs
+from overhead_lens.instruments.ablation.rungs import RungCall, build_rungs
 from overhead_lens.scenario import Scenario
 from overhead_lens.studies.ladder.analysis import RUNGS
 from overhead_lens.worker.loop import make_measured_loop
@@ -88,21 +88,21 @@ def workload(call: Any, *args: Any, check: Callable[..., None] | None = None, **
     return Workload(scenario, "t", Params(), call, call, args, "cpu", make_measured_loop(len(args)), None, options)
 
 
-def built(work: Workload, *names: str) -> dict[str, Rung]:
+def built(work: Workload, *names: str) -> dict[str, RungCall]:
     return {rung.name: rung for rung in build_rungs(work, list(names or RUNGS))}
 
 
-def reasons(rungs: dict[str, Rung]) -> dict[str, str]:
+def reasons(rungs: dict[str, RungCall]) -> dict[str, str]:
     return {name: rung.reason for name, rung in rungs.items() if rung.reason is not None}
 
 
-def output(rung: Rung) -> Any:
+def output(rung: RungCall) -> Any:
     assert rung.call is not None, rung.reason
     with rung.context():
         return rung.call(*rung.args)
 
 
-def code_of(rung: Rung) -> Any:
+def code_of(rung: RungCall) -> Any:
     """The code object under which Dynamo keeps a compiled rung's entries."""
     return rung.call._torchdynamo_orig_callable.__code__  # type: ignore[union-attr]
 
@@ -113,12 +113,12 @@ def entries(code: Any) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def usual() -> dict[str, Rung]:
+def usual() -> dict[str, RungCall]:
     """All rungs of a call that every rung can do."""
     return built(workload(scaled, X, W))
 
 
-def test_every_rung_can_be_done_and_returns_what_the_eager_call_does(usual: dict[str, Rung]) -> None:
+def test_every_rung_can_be_done_and_returns_what_the_eager_call_does(usual: dict[str, RungCall]) -> None:
     assert reasons(usual) == NO_FILTER
     assert list(usual) == list(RUNGS)
     for name, rung in usual.items():
@@ -131,7 +131,7 @@ def test_every_rung_can_be_done_and_returns_what_the_eager_call_does(usual: dict
             assert (rung.returns, rung.args, output(rung)) == (False, (), None), name
 
 
-def test_compiled_rungs_have_code_objects_and_so_entries_of_their_own(usual: dict[str, Rung]) -> None:
+def test_compiled_rungs_have_code_objects_and_so_entries_of_their_own(usual: dict[str, RungCall]) -> None:
     compiled = [
         "compiled",
         "guards_filtered",
@@ -148,7 +148,7 @@ def test_compiled_rungs_have_code_objects_and_so_entries_of_their_own(usual: dic
 
 
 @needs_filter
-def test_guards_filtered_has_no_guard_left(usual: dict[str, Rung], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guards_filtered_has_no_guard_left(usual: dict[str, RungCall], monkeypatch: pytest.MonkeyPatch) -> None:
     def leaves(name: str) -> int:
         (entry,) = entries(code_of(usual[name]))
         root = entry.guard_manager.root
@@ -160,7 +160,9 @@ def test_guards_filtered_has_no_guard_left(usual: dict[str, Rung], monkeypatch: 
     assert torch.equal(output(usual["guards_filtered"]), X * 2.0 + W)
 
 
-def test_skipping_guards_applies_when_the_call_is_made(usual: dict[str, Rung], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipping_guards_applies_when_the_call_is_made(
+    usual: dict[str, RungCall], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A changed global is what a guard would see: inside the rung's context the old entry runs, outside it is compiled anew."""
     rung = built(workload(scaled, X, W), "guard_eval_skipped")["guard_eval_skipped"]
     monkeypatch.setitem(globals(), "FACTOR", 50.0)
@@ -169,14 +171,14 @@ def test_skipping_guards_applies_when_the_call_is_made(usual: dict[str, Rung], m
     assert torch.equal(rung.call(X, W), X * 50.0 + W)
 
 
-def test_direct_bytecode_runs_the_compiled_graph_without_dynamo(usual: dict[str, Rung]) -> None:
+def test_direct_bytecode_runs_the_compiled_graph_without_dynamo(usual: dict[str, RungCall]) -> None:
     call: Any = usual["direct_bytecode"].call
     assert any(name.startswith("__compiled_fn") for name in call.__code__.co_names)
     assert not hasattr(call, "_torchdynamo_orig_callable")
     assert torch.equal(call(X + 1, W), scaled(X + 1, W))
 
 
-def test_contexts_are_entered_around_the_calls(usual: dict[str, Rung]) -> None:
+def test_contexts_are_entered_around_the_calls(usual: dict[str, RungCall]) -> None:
     assert output(usual["compiled_inference_mode"]).is_inference()
     assert output(usual["eager_inference_mode"]).is_inference()
     assert not output(usual["compiled"]).is_inference()

@@ -35,9 +35,9 @@ def test_the_other_threads_leave_the_core_that_the_main_one_comes_to() -> None:
     own = os.sched_getaffinity(0)
     first, second, *_ = sorted(own)
     with two_threads() as target:
-        cores.set_apart(target[0], first)
+        cores.confine_others(target[0], first)
         os.sched_setaffinity(target[1], {second})
-        before = cores.set_apart(target[0], second)
+        before = cores.confine_others(target[0], second)
         assert before == dict(zip(target, [{first}, {second}], strict=True))
         assert where(target) == [{second}, own - {second}]
         cores.put_back(target[0], before)
@@ -60,9 +60,9 @@ def test_a_thread_that_was_started_since_runs_where_the_main_one_could() -> None
 
 def test_a_process_that_has_ended_has_no_threads() -> None:
     with two_threads() as target:
-        before = cores.set_apart(target[0], min(os.sched_getaffinity(0)))
+        before = cores.confine_others(target[0], min(os.sched_getaffinity(0)))
     assert len(before) == 2
-    assert cores.set_apart(target[0], 0) == {}
+    assert cores.confine_others(target[0], 0) == {}
     cores.put_back(target[0], before)
 
 

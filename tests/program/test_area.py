@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from overhead_lens.program import area as shared
-from overhead_lens.program.area import FILE, Area, Phase, Step, Word
+from overhead_lens.program.area import FILE, Area, Phase, StepRecord, Word
 
-FIRST = Step(1, 2**62, Phase.BARE, 3, 4, 5, 6, 7, 8, -9)
-SECOND = Step(10, 20, Phase.TRACED, 0, 0, 0, 0, 0, 0, 0)
+FIRST = StepRecord(1, 2**62, Phase.BARE, 3, 4, 5, 6, 7, 8, -9)
+SECOND = StepRecord(10, 20, Phase.TRACED, 0, 0, 0, 0, 0, 0, 0)
 
 
 def test_rows_and_words_are_read_by_the_other_side(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.program.loops import EACH, LEFT, STEP, TICK, Loop, Marked, Wanted, marked
+from overhead_lens.program.loops import EACH, LEFT, STEP, TICK, Loop, Marked, StepPlace, marked
 from overhead_lens.program.watcher import StepWatcher
 
 
-def mark(source: str, wanted: Wanted | None = None, *, loops: bool = True, first: int = 0) -> Marked:
+def mark(source: str, wanted: StepPlace | None = None, *, loops: bool = True, first: int = 0) -> Marked:
     return marked(textwrap.dedent(source).encode(), "train.py", loops=loops, wanted=wanted, first=first)
 
 
@@ -351,30 +351,30 @@ step()
 @pytest.mark.parametrize(
     ("wanted", "times"),
     [
-        (Wanted(line=6), 1),
-        (Wanted(line=7), 2),
-        (Wanted(line=16), 2),
-        (Wanted(line=20), 1),
-        (Wanted(function="step"), 2),
-        (Wanted(function="Trainer.step"), 1),
-        (Wanted(function="Trainer.step_later"), 0),
+        (StepPlace(line=6), 1),
+        (StepPlace(line=7), 2),
+        (StepPlace(line=16), 2),
+        (StepPlace(line=20), 1),
+        (StepPlace(function="step"), 2),
+        (StepPlace(function="Trainer.step"), 1),
+        (StepPlace(function="Trainer.step_later"), 0),
     ],
 )
-def test_a_step_at_a_line_or_a_function(wanted: Wanted, times: int) -> None:
+def test_a_step_at_a_line_or_a_function(wanted: StepPlace, times: int) -> None:
     found = mark(STEPS, wanted)
     assert found.found
     assert executed(found)[1] == times
 
 
 @pytest.mark.parametrize(
-    "wanted", [Wanted(line=8), Wanted(line=99), Wanted(function="train"), Wanted(function="Trainer")]
+    "wanted", [StepPlace(line=8), StepPlace(line=99), StepPlace(function="train"), StepPlace(function="Trainer")]
 )
-def test_a_step_that_is_not_there(wanted: Wanted) -> None:
+def test_a_step_that_is_not_there(wanted: StepPlace) -> None:
     found = mark(STEPS, wanted)
     assert not found.found
     assert executed(found)[1] == 0
 
 
 def test_a_function_keeps_its_docstring() -> None:
-    _, _, left = executed(mark(STEPS, Wanted(function="Trainer.step")))
+    _, _, left = executed(mark(STEPS, StepPlace(function="Trainer.step")))
     assert left["Trainer"].step.__doc__ == "A step."

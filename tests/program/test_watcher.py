@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from overhead_lens.program import watcher as watching
-from overhead_lens.program.area import NOTES, Area, Phase, Step, Word
+from overhead_lens.program.area import NOTES, Area, Phase, StepRecord, Word
 from overhead_lens.program.loops import LEFT, TICK, Loop
 from overhead_lens.program.watcher import KINDS, StepWatcher
 
@@ -91,7 +91,7 @@ class Program:
         lines = path.read_text().splitlines() if path.exists() else []
         return {name: value for line in lines for name, value in json.loads(line).items()}
 
-    def rows(self) -> list[Step]:
+    def rows(self) -> list[StepRecord]:
         return self.area.rows()
 
     def phases(self) -> list[tuple[Phase, int]]:

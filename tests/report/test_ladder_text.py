@@ -15,10 +15,10 @@ from overhead_lens.documents.ladder import ladder_document
 from overhead_lens.errors import MeasurementError
 from overhead_lens.report.forms import print_text
 from overhead_lens.report.pictures.ladder import draw_ladder
-from overhead_lens.studies.ladder.analysis import RUNGS, STEPS, Ladder, make_ladder
+from overhead_lens.studies.ladder.analysis import RUNGS, Ladder, make_ladder
 from overhead_lens.subject import Subject
 from tests.documents import validated
-from tests.drawn.ladders import META, frame, published, typed
+from tests.drawn.ladders import META, frame, typed
 from tests.report.goldens import expect
 
 HOSTILE = "[red]$x^{\\frac{1}$[/red]\n\x1b[31m<b>&$"
@@ -43,23 +43,14 @@ TIMES = (
 
 
 def made(faults: int = 0) -> Ladder:
-    """Every rung but the last, two processes that differ by 10 %, one pair of single steps that could not be done."""
+    """Every rung but the last, two processes that differ by 10 %."""
     rungs = {name: [float(ns), 1.1 * ns] for name, ns in zip(RUNGS, TIMES, strict=False)}
-    steps = {
-        side: [float(ns), 1.1 * ns]
-        for step in STEPS
-        if step.pair != "guard"
-        for side, ns in ((step.slow, 600 + len(step.slow)), (step.fast, 100 + len(step.fast)))
-    }
-    figures = [published("eager", 4_500), published("compiled", 10_300), published("guards_filtered", 8_000)]
     meta = {
         **META,
         "names": list(RUNGS),
         "reasons": {"eager_warm_heap": "this C library has no mallopt that keeps freed memory"},
-        "pairs": {"guard": "this torch has no guard managers"},
-        "published": [*figures, published("cpp_wrapper", 8_600, "another machine")],
     }
-    return make_ladder(typed(meta), frame(rungs, steps, faults), "traces/ladder-drawn")
+    return make_ladder(typed(meta), frame(rungs, faults), "traces/ladder-drawn")
 
 
 def printed(ladder: Ladder, width: int = 132) -> str:
@@ -81,7 +72,7 @@ def test_json() -> None:
 
 def test_faults_are_a_column_only_where_there_are_any() -> None:
     header = next(line for line in printed(made(faults=12)).splitlines() if line.startswith("rung "))
-    assert header.split()[-2:] == ["faults", "published"]
+    assert header.split()[-1] == "faults"
     assert "faults" not in printed(made())
 
 

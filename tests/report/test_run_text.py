@@ -16,7 +16,7 @@ from overhead_lens.report.forms import print_text
 from overhead_lens.report.outlines.run import check_lines, run_outline, sentence
 from overhead_lens.studies.run.analysis import RunBudget, StepWall, run_budget
 from overhead_lens.studies.run.job import RunJob
-from overhead_lens.studies.run.stored import Compilation, Place, Region
+from overhead_lens.studies.run.stored import Compilation, Place, StoredRegion
 from tests.drawn.builders import breakdown
 from tests.drawn.runs import KERNEL, OUTSIDE, WAIT, WORK, bare, main, run_of, stretch
 from tests.drawn.stacks import CLASSIFIER
@@ -46,7 +46,10 @@ def full(**meta: Any) -> RunBudget:
         *("thread (11): reader;read (data.py:9) 400", "thread (11): reader;read (data.py:9);poll (libc.so.6) 600"),
     ]
     where = [Place("/home/ada/train.py", "train", 5, 5)]
-    regions = [Region("decode", where, 42, 16.8 * MS, 16.8 * MS * 0.4 * MS), Region("\x1b[31mlog", [], 42, 420, 4200)]
+    regions = [
+        StoredRegion("decode", where, 42, 16.8 * MS, 16.8 * MS * 0.4 * MS),
+        StoredRegion("\x1b[31mlog", [], 42, 420, 4200),
+    ]
     start = [main("import_torch (<frozen importlib._bootstrap>:9)", 30), main(OUTSIDE, 10)]
     moments = {"begun_ns": 1_000 - 40 * MS, "first_ns": 1_000, "settled_ns": 1_000 + 30 * MS, "wall_ns": 200 * MS}
     drawn = run_of(*rows, turns=(turn,), start=start, regions=regions, exit_code=7, rank=1, **moments, **meta)
@@ -85,7 +88,7 @@ def test_the_thread_of_the_steps_is_said() -> None:
 def test_a_narrow_terminal_cuts_no_figure() -> None:
     turn = [main(f"{WORK};{frame}", 300) for frame in ("at::native::add_kernel (libtorch_cpu.so)", "poll (libc.so.6)")]
     where = [Place("/home/ada/train.py", "train", 5, 5)]
-    region = Region("postprocessing", where, 12_345, 12_345 * 68_220.0, 12_345 * 5e9)
+    region = StoredRegion("postprocessing", where, 12_345, 12_345 * 68_220.0, 12_345 * 5e9)
     made = run_budget(run_of(*bare(MS, MS, MS), turns=([*turn, main(WORK, 400)],), regions=[region]), CLASSIFIER)
     text = printed(made, width=80)
     (row,) = [line for line in text.splitlines() if line.startswith("postprocessing")]

@@ -28,7 +28,6 @@ from overhead_lens.documents.breakdown import breakdown_document
 from overhead_lens.documents.delta import delta_document
 from overhead_lens.report.forms import print_text
 from overhead_lens.report.text.blocks import call_title, side_titles
-from overhead_lens.scenario import Published
 from overhead_lens.stats.estimate import range_of
 from overhead_lens.taxonomy.host import Frame
 from overhead_lens.units import format_signed_ns
@@ -100,7 +99,6 @@ def full() -> Breakdown:
             CrossCheck("kernel", reading(1_000.0, 9.0), None, reading(77.0, 2.0), agree=False, bound="upper"),
         ),
         warnings=("only 3 clock processes",),
-        published=(Published("compiled", 14_000.0, "drawn", source="an issue"),),
         environment={"torch": "2.9", "gpu": None},
         capture="traces/drawn",
     )
@@ -236,14 +234,13 @@ def hostile(name: str) -> Breakdown:
         guards=(Guard(f"{name}7", 10.0),),
         operators=Operator(f"{name}8", 200, 100, {"python": 100}, (child,)),
         warnings=(f"{name}9",),
-        published=(Published(f"{name}a", 100.0, "drawn", source=f"{name}b"),),
-        capture=f"{name}c",
+        capture=f"{name}a",
     )
 
 
 def test_names_are_never_markup() -> None:
     text = printed(hostile("[bold]x[/]:tada:"), whole=True)
-    for mark in "123456789abc":
+    for mark in "123456789a":
         assert f"[bold]x[/]:tada:{mark}" in text
     moved = printed(difference(breakdown(python=100), hostile("[red]y"), moved="[bold]x[/]:tada:"))
     assert "+100 ns [bold]x[/]:tada:" in moved
@@ -253,7 +250,7 @@ def test_names_are_never_markup() -> None:
 def test_names_are_never_obeyed() -> None:
     text = printed(hostile("\x1b[2J\n"), whole=True)
     assert "\x1b" not in text
-    for mark in "123456789abc":
+    for mark in "123456789a":
         assert f"\\x1b[2J\\n{mark}" in text
     assert "\x1b" not in printed(difference(breakdown(python=100), hostile("\x1b[2J"), moved="\x1b[2J"))
 

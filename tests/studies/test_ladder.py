@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from overhead_lens.studies.ladder.analysis import LAYERS, RUNGS, STEPS, Ladder, Rung, make_ladder
-from tests.drawn.ladders import META, Sides, frame, published, typed
+from overhead_lens.studies.ladder.analysis import LAYERS, RUNGS, Ladder, Rung, make_ladder
+from tests.drawn.ladders import META, Sides, frame, typed
 
 CALL = {
     "eager": [2_000.0],
@@ -20,9 +20,9 @@ CALL = {
 }
 
 
-def ladder(rungs: Sides, steps: Sides | None = None, /, faults: int = 0, blocks: int = 3, **meta: Any) -> Ladder:
+def ladder(rungs: Sides, /, faults: int = 0, blocks: int = 3, **meta: Any) -> Ladder:
     made = {**META, "names": list(rungs), **meta}
-    return make_ladder(typed(made), frame(rungs, steps, faults, blocks), "somewhere")
+    return make_ladder(typed(made), frame(rungs, faults, blocks), "somewhere")
 
 
 def rung(made: Ladder, name: str) -> Rung:
@@ -80,27 +80,6 @@ def test_a_rung_whose_neighbour_is_missing_has_a_time_and_no_step() -> None:
     assert (found.ns, found.step_ns, found.step_ci95_ns) == (4.0, None, None)
 
 
-def test_single_steps_are_paired_too() -> None:
-    kind = STEPS[0]
-    made = ladder(
-        {"eager": [1.0] * 3},
-        {kind.slow: [100.0, 200.0, 300.0], kind.fast: [90.0, 180.0, 270.0]},
-        pairs={"guard": "no managers"},
-    )
-    first = made.steps[0]
-    assert (first.kind, first.slow_ns, first.fast_ns, first.delta_ns) == (kind, 200.0, 180.0, 20.0)
-    assert [(step.kind.pair, step.delta_ns, step.reason) for step in made.steps[1:3]] == [
-        ("guard", None, "no managers"),
-        ("context_manager", None, "not every process could time it"),
-    ]
-
-
-def test_without_any_single_step() -> None:
-    made = ladder({"eager": [1.0]}, pairs={"binding": "no compiler"})
-    assert [step.slow_ns for step in made.steps] == [None] * len(STEPS)
-    assert made.steps[0].reason == "no compiler"
-
-
 def test_blocks_beside_a_disturbed_reference_are_left_out_and_said() -> None:
     rows = frame({"eager": [10.0]}, blocks=10)
     rows.loc[5:, "reference_ns"] = 300
@@ -148,69 +127,11 @@ def test_without_one_of_their_rungs_there_are_no_layers(missing: str) -> None:
     assert ladder({name: ns for name, ns in CALL.items() if name != missing}).layers == ()
 
 
-def test_published_figures_meet_their_rung_and_the_eager_figure_of_their_source() -> None:
-    made = ladder(
-        CALL,
-        published=[
-            published("eager", 4_000, "post"),
-            published("eager", 3_000, "issue"),
-            published("compiled", 12_000, "issue"),
-            published("compiled", 10_000, "post"),
-            published("compiled", 9_000, "elsewhere"),
-            published("", 1, "post"),
-        ],
-    )
-    assert [(each.source, each.ns, each.eager_ns) for each in rung(made, "compiled").published] == [
-        ("issue", 12_000, 3_000),
-        ("post", 10_000, 4_000),
-        ("elsewhere", 9_000, 0.0),
-    ]
-    assert rung(made, "guards_filtered").published == ()
-
-
-@pytest.mark.parametrize(
-    ("rung_name", "params", "figure", "fits"),
-    [
-        ("compiled", {"size": 10, "requires_grad": False}, {}, True),
-        ("compiled", {"size": 11, "requires_grad": False}, {}, False),
-        ("compiled", {"size": 10, "requires_grad": True}, {}, False),
-        ("compiled", {"size": 10, "requires_grad": False}, {"params": {"size": 11}}, False),
-        ("compiled", {"size": 11, "requires_grad": False}, {"params": {"size": 11}}, True),
-        ("compiled", {"size": 10, "requires_grad": False}, {"variant": "another"}, False),
-        ("compiled", {"size": 10, "requires_grad": False}, {"params": {"requires_grad": True}}, False),
-        ("compiled_requires_grad", {"size": 10, "requires_grad": False}, {"params": {"requires_grad": True}}, True),
-        ("compiled_requires_grad", {"size": 10, "requires_grad": True}, {"params": {"requires_grad": True}}, True),
-    ],
-)
-def test_published_figures_are_of_the_same_variant_and_parameters(
-    rung_name: str, params: dict[str, Any], figure: dict[str, Any], fits: bool
-) -> None:
-    made = ladder(
-        {rung_name: [5.0]},
-        params=params,
-        default_params={"size": 10, "requires_grad": False},
-        published=[published(rung_name, 7, **figure)],
-    )
-    assert bool(rung(made, rung_name).published) is fits
-
-
 def test_the_sentence() -> None:
-    figures = {"eager": 4_000, "compiled": 8_000, "guards_filtered": 7_200, "generated_code": 6_000}
-    made = ladder(CALL, published=[published(name, ns) for name, ns in figures.items()])
-    assert made.sentence == (
-        "Of the compiled call's 10.00 µs, 4.50 µs (45%) is Dynamo's bytecode and AOTAutograd's runtime wrappers. "
-        "The largest change since the published ladder is between “all guards filtered” and “Inductor's code called "
-        "directly”: 0.30 times the eager call then, 3.75 now."
+    assert ladder(CALL).sentence == (
+        "Of the compiled call's 10.00 µs, 4.50 µs (45%) is Dynamo's bytecode and AOTAutograd's runtime wrappers."
     )
-
-
-def test_the_sentence_without_published_figures_or_without_layers() -> None:
-    assert ladder(CALL).sentence.endswith("is Dynamo's bytecode and AOTAutograd's runtime wrappers.")
     assert ladder({"eager": [1.0], "compiled": [2.0]}).sentence == ""
-    two = ladder({"eager": [100.0], "compiled": [300.0]}, published=[published("eager", 10), published("compiled", 20)])
-    assert two.sentence == (
-        "The largest change since the published ladder is in “torch.compile”: 2.00 times the eager call then, 3.00 now."
-    )
 
 
 def test_every_rung_leads_to_the_first() -> None:

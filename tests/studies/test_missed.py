@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from overhead_lens.program.area import Phase
-from overhead_lens.report.outlines.run import real_life_outline
+from overhead_lens.report.outlines.run import end_to_end_outline
 from overhead_lens.studies.run.analysis import RunBudget, run_budget
-from overhead_lens.studies.run.missed import Missed, real_life
+from overhead_lens.studies.run.missed import Shortfall, end_to_end
 from tests.cli.run import error_line, lens
 from tests.documents import validated
 from tests.drawn.builders import breakdown
@@ -38,12 +38,12 @@ def with_host(parts: dict[str, dict[str, int]], **host: int) -> RunBudget:
 
 
 def figures(found: RunBudget) -> dict[str, int]:
-    return {row.figure: row.ns for row in real_life(found).missed}
+    return {row.figure: row.ns for row in end_to_end(found).missed}
 
 
 def test_slow_steps_are_what_the_mean_has_more_than_the_median() -> None:
     slow = {"ns": 21_000, "gc_ns": 20_000}
-    found = real_life(run(*stretch(Phase.WARM_UP, *(9 * [90_000])), *bare(*(18 * [1_000]), slow, {"ns": 3_000})))
+    found = end_to_end(run(*stretch(Phase.WARM_UP, *(9 * [90_000])), *bare(*(18 * [1_000]), slow, {"ns": 3_000})))
     # (18 x 1000 + 21000 + 3000) / 20 = 2100; the warm-up and the first step of a stretch do not count.
     assert (found.run.wall.ns, found.median_ns) == (2_100, 1_000)
     (row,) = found.missed
@@ -67,7 +67,7 @@ def test_slow_steps_are_what_the_mean_has_more_than_the_median() -> None:
     ],
 )
 def test_parts_that_only_a_program_has(category: str, part: str, remedy: str) -> None:
-    found = real_life(with_host({category: {part: 300}}, **{category: 400, "kernel": 600}))
+    found = end_to_end(with_host({category: {part: 300}}, **{category: 400, "kernel": 600}))
     (row,) = found.missed
     assert (row.figure, row.ns, row.share, row.remedy) == (f"{category}/{part}", 300, 0.3, remedy)
     assert bool(row.how) == bool(remedy)
@@ -84,23 +84,23 @@ def test_waiting_for_a_device_is_in_a_hot_loop_too() -> None:
 
 def test_the_most_time_first_and_nothing_that_cannot_be_seen() -> None:
     parts = {"python": {"gc": 1}, "wait": {"data": 200, "io": 300}}
-    found = real_life(with_host(parts, python=100, wait=500, compile=400))
+    found = end_to_end(with_host(parts, python=100, wait=500, compile=400))
     assert [(row.figure, row.ns) for row in found.missed] == [("compile", 400), ("wait/io", 300), ("wait/data", 200)]
-    assert found.missed[1] == Missed("wait/io", 300, 0.3, ALONE, "", "")
+    assert found.missed[1] == Shortfall("wait/io", 300, 0.3, ALONE, "", "")
     assert found.sentence == "a hot loop of the step would have missed compile (40.0% of it), and 2 more"
 
 
 def test_a_run_without_steps_says_nothing_of_slow_ones() -> None:
-    found = real_life(run_budget(run_of(found_by="none", home=None), CLASSIFIER))
+    found = end_to_end(run_budget(run_of(found_by="none", home=None), CLASSIFIER))
     assert (found.median_ns, found.missed) == (None, ())
     assert found.sentence == "nothing is known of the step but its time: there are no samples".replace("step", "run")
     assert found.notes[1] == "no steps were found, so that nothing is said of slow ones: --step names one"
 
 
 def test_text_and_page() -> None:
-    found = real_life(with_host({"wait": {"data": 200}, "python": {"gc": 100}}, python=500, wait=500))
+    found = end_to_end(with_host({"wait": {"data": 200}, "python": {"gc": 100}}, python=500, wait=500))
     expect("run_missed.txt", printed(found, width=120))
-    ((_, *missed),) = rows(real_life_outline(found), "What a hot loop would have missed")
+    ((_, *missed),) = rows(end_to_end_outline(found), "What a hot loop would have missed")
     assert [row[0] for row in missed] == ["wait/data", "python/gc"]
 
 

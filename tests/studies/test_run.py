@@ -16,7 +16,7 @@ from overhead_lens.program.area import Phase
 from overhead_lens.report.forms import to_text
 from overhead_lens.studies.run.analysis import RunBudget, Steps, StepWall, run_budget
 from overhead_lens.studies.run.slowest import Slow, slowest_steps
-from overhead_lens.studies.run.stored import STEPS, Compilation, Place, Region, read_run
+from overhead_lens.studies.run.stored import STEPS, Compilation, Place, StoredRegion, read_run
 from tests.cli.run import error_line, lens
 from tests.documents import validated
 from tests.drawn.runs import (
@@ -268,8 +268,8 @@ def test_warnings_of_the_recording_come_first() -> None:
 
 
 # ---------------------------------------------------------------- regions and threads
-def region(name: str, count: int, ns: float, squares_ns2: float, *places: Place) -> Region:
-    return Region(name, list(places), count, ns, squares_ns2)
+def region(name: str, count: int, ns: float, squares_ns2: float, *places: Place) -> StoredRegion:
+    return StoredRegion(name, list(places), count, ns, squares_ns2)
 
 
 def test_regions_have_budgets_of_their_own() -> None:
@@ -307,7 +307,7 @@ def test_the_interval_of_a_region_is_that_of_its_blocks_of_entries() -> None:
     entries = [300] * 3_000 + [100] * 3_000
     blocks = [(600, 180_000.0)] * 5 + [(600, 60_000.0)] * 5
     squares = float(sum(ns * ns for ns in entries))
-    drawn = Region("half", [], 6_000, 1_200_000.0, squares, blocks)
+    drawn = StoredRegion("half", [], 6_000, 1_200_000.0, squares, blocks)
     (found,) = budget(*bare(100, 100, 100), regions=[drawn]).regions
     # Nine degrees of freedom; the ten blocks' means scatter by 100 * sqrt(10 / 9).
     factor = math.exp(2.262 * 100 * (10 / 9) ** 0.5 / 10**0.5 / 200)
@@ -316,7 +316,7 @@ def test_the_interval_of_a_region_is_that_of_its_blocks_of_entries() -> None:
 
 
 def test_a_region_entered_once_has_no_interval() -> None:
-    drawn = Region("once", [HOME], 1, 70.0, 4_900.0, [(1, 70.0)])
+    drawn = StoredRegion("once", [HOME], 1, 70.0, 4_900.0, [(1, 70.0)])
     (found,) = budget(*bare(100, 100, 100), regions=[drawn]).regions
     assert found.wall == StepWall(70, (70.0, 70.0), interval="none")
     text = to_text(budget(*bare(100, 100, 100), regions=[drawn]))
@@ -328,7 +328,7 @@ def test_a_region_entered_once_has_no_interval() -> None:
 
 def test_the_categories_of_a_region_hold_what_its_time_may_be_off_by() -> None:
     turn = [main(WORK, 10_000)]
-    drawn = Region("step", [HOME], 2, 300.0, 50_000.0, [(1, 100.0), (1, 200.0)])
+    drawn = StoredRegion("step", [HOME], 2, 300.0, 50_000.0, [(1, 100.0), (1, 200.0)])
     (found,) = budget(*bare(100, 100, 100), turns=(turn,), regions=[drawn]).regions
     low, high = next(each for each in found.host if each.category == "python").ci95_ns
     assert (low, high) == (
@@ -468,7 +468,7 @@ def test_no_steps_no_slow_ones() -> None:
 def test_it_is_stored_loaded_and_shown(tmp_path: Path) -> None:
     rows = [*stretch(Phase.WARM_UP, 900), *bare(100, 300, 300, 100)]
     places = [Place("/home/ada/train.py", "train", 5, 5)]
-    region_of = Region("decode", places, 4, 400.0, 41_000.0, [(2, 190.0), (2, 210.0)])
+    region_of = StoredRegion("decode", places, 4, 400.0, 41_000.0, [(2, 190.0), (2, 210.0)])
     drawn = run_of(*rows, rank=3, regions=[region_of], exit_code=7)
     turns = (TURN, [*TURN, "thread (11): reader;read (data.py:9) 200"])
     path = store(tmp_path / "r", drawn, turns)

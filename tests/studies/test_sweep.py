@@ -37,7 +37,7 @@ def draw(
     about = {
         "scenario": "drawn", "variants": list(sides), "compile": False, "device": "cpu", "swept": {"n": sizes},
         "points": [{"params": {"n": n, "dtype": "float32"}, "work": {}} for n in sizes],
-        "against": {"name": "n", "sizes": sizes}, "default_params": {"n": 10, "dtype": "float32"}, "published": [],
+        "against": {"name": "n", "sizes": sizes},
     }  # fmt: skip
     return make_sweep(typed({**about, **meta}), pd.DataFrame(rows, columns=columns), "folder")
 
@@ -115,29 +115,3 @@ def test_lines_alike_cross_anywhere() -> None:
     (crossing,) = sweep.crossings
     assert crossing.ci95 == (0.0, math.inf)
     assert sweep.fastest == (("a", "b"),) * len(SIZES)
-
-
-def test_published_figures_are_those_of_the_same_call() -> None:
-    def figure(n: int, ns: float, **more: Any) -> dict[str, Any]:
-        return {
-            "variant": "a",
-            "compile": False,
-            "rung": "",
-            "params": {"n": n},
-            "ns": ns,
-            "label": "",
-            "source": "",
-            **more,
-        }
-
-    published = [
-        figure(100, 1_100.0), figure(10_000, 11_000.0), figure(1_000, 1.0, compile=True), figure(1_000, 1.0, rung="eager"),
-        figure(1_000, 1.0, variant="b"), figure(1_000, 1.0, params={"n": 1_000, "dtype": "float64"}),
-    ]  # fmt: skip
-    (variant,) = draw({"a": lambda n: 100 + n}, published=published).variants
-    assert [point.published_ns for point in variant.points] == [1_100.0, None, 11_000.0, None]
-    assert variant.published.overhead_ns == pytest.approx(1_000)
-    assert variant.published.element_ns == pytest.approx(1.0)
-    assert variant.published_overhead
-    (without_small,) = draw({"a": lambda n: 100 + n}, published=[figure(n, n + 1.0) for n in SIZES[1:]]).variants
-    assert not without_small.published_overhead

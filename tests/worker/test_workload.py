@@ -70,10 +70,8 @@ def test_what_the_metadata_says() -> None:
         "device": "cpu",
         "summary": "",
         "params": {},
-        "default_params": {},
-        "work": {"units": 1, "flops": 0, "bytes": 0, "shared_bytes": 0},
+        "work": {"units": 1, "flops": 0, "bytes": 0},
         "work_known": False,
-        "published": [],
     }
     assert describe(workloads.load(parse_target("add1"), {}, None))["kind"] == "scenario"
 

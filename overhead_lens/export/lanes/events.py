@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from overhead_lens.errors import UsageError
-from overhead_lens.export.lanes.drawn import Drawn
 from overhead_lens.export.lanes.flows import Flows, find_flows
+from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.lanes.model import Lane, Slice, ThreadKey, Value
 from overhead_lens.export.lanes.placement import ANNOTATIONS, CATEGORIES_LANE, LANE_KINDS, STREAM, placed_rows
 from overhead_lens.export.names import readable
@@ -25,7 +25,7 @@ _Positions: TypeAlias = npt.NDArray[np.int64]
 _Key: TypeAlias = tuple[str, str, str]
 
 
-def event_lanes(evidence: Drawn, zero_ns: int | None = None) -> list[Lane]:
+def event_lanes(evidence: LaneEvents, zero_ns: int | None = None) -> list[Lane]:
     """Lanes of the events and of the categories over them: threads in order of appearance, then device streams.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from overhead_lens.export.lanes.drawn import Drawn
+from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.names import readable
 from overhead_lens.readers.kineto.event import DEVICE_CATEGORIES
 
@@ -22,7 +22,7 @@ ANNOTATION_CATEGORIES = ("gpu_user_annotation", "cuda_sync")
 _COLUMNS = ["name", "cat", "pid", "tid", "kind", "start_ns", "dur_ns", "correlation", "sequence"]
 
 
-def placed_rows(evidence: Drawn) -> pd.DataFrame:
+def placed_rows(evidence: LaneEvents) -> pd.DataFrame:
     """Every event and category interval, in file order.
 
     Returns:

@@ -154,7 +154,9 @@ class _Run:
             return
         slowest = {slow.step: slow for slow in self.budget.slowest}
         points = zip(self.steps["start_ns"].tolist(), _lengths_us(self.steps), strict=True)
-        yield Section(Counter(STEP_TIME, "µs", points, "How long each step took, from its beginning to the next one's."))
+        yield Section(
+            Counter(STEP_TIME, "µs", points, "How long each step took, from its beginning to the next one's.")
+        )
         if slowest:
             own = self.steps[self.steps["number"].isin(list(slowest))]
             text = "Steps that took more than twice the median, and why: by what their counters have more than the median step's."

@@ -48,7 +48,7 @@ def read_rungs(path: Path, others: Iterable[str] = ()) -> pd.DataFrame:
 
 
 class RungTimes(Struct, frozen=True):
-    """Timed blocks of rungs or steps; by name why one was not done, None where it was."""
+    """Timed blocks of rungs; by name why one was not done, None where it was."""
 
     rows: list[dict[str, int | str]]
     reasons: Mapping[str, str | None]

@@ -20,7 +20,6 @@ _BUDGET_NS = 1_000_000_000
 
 PREPARE = Operation("instruments.ablation.worker:prepare_rungs", Nothing)
 TIME_RUNGS = Operation("instruments.ablation.worker:time_rungs", RungTimes)
-TIME_STEPS = Operation("instruments.ablation.worker:time_steps", RungTimes)
 
 
 class Ablate:
@@ -37,7 +36,7 @@ class Ablate:
         """Time the rungs of a compiled call."""
         if not turn.recording.compiles:
             return
-        worker, process = turn.asked, turn.process
+        worker, process = turn.present_worker, turn.process
         rounds = round(_ROUNDS_PER_BLOCK * turn.request.effort.blocks)
         try:
             worker.ask(PREPARE, names=list(CHECK_RUNGS))

@@ -34,7 +34,7 @@ WARM_HEAP = "_warm_heap"
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
+class RungCall:
     """One way to make the measured call.
 
     Attributes:
@@ -53,7 +53,7 @@ class Rung:
     keywords: tuple[str, ...] = ()
 
 
-def build_rungs(workload: Workload, names: list[str]) -> list[Rung]:
+def build_rungs(workload: Workload, names: list[str]) -> list[RungCall]:
     """Rungs by name, in the order of ``names``; each is called once."""
     builder = _Builder(workload)
     return [builder.rung(name) for name in names]
@@ -81,7 +81,7 @@ class _Builder:
         self._default: Callable[..., Any] | None = None
         self._graphs: list[generated.GraphCall] | None = None
 
-    def rung(self, name: str) -> Rung:
+    def rung(self, name: str) -> RungCall:
         """One rung, or the reason why it cannot be done."""
         try:
             rung = self._made(name)
@@ -91,31 +91,33 @@ class _Builder:
                 if rung.returns:
                     self._check(rung.args, output)
         except MeasurementError as error:
-            return Rung(name, reason=str(error))
+            return RungCall(name, reason=str(error))
         except Exception as error:
-            return Rung(name, reason=_why(error))
+            return RungCall(name, reason=_why(error))
         return rung
 
-    def _made(self, name: str) -> Rung:
+    def _made(self, name: str) -> RungCall:
         eager, args = self._workload.original, self._args
-        makers: Mapping[str, Callable[[], Rung]] = {
-            "eager": lambda: Rung(name, eager, args),
-            "compiled": lambda: Rung(name, self._once_compiled(), args),
-            "guards_filtered": lambda: Rung(name, self._own(guard_filter_fn=_no_guards()), args),
-            "guard_eval_skipped": lambda: Rung(name, self._called_once(), args, _stance(skip_guard_eval_unsafe=True)),
-            "direct_bytecode": lambda: Rung(name, self._direct_bytecode(), args),
+        makers: Mapping[str, Callable[[], RungCall]] = {
+            "eager": lambda: RungCall(name, eager, args),
+            "compiled": lambda: RungCall(name, self._once_compiled(), args),
+            "guards_filtered": lambda: RungCall(name, self._own(guard_filter_fn=_no_guards()), args),
+            "guard_eval_skipped": lambda: RungCall(
+                name, self._called_once(), args, _stance(skip_guard_eval_unsafe=True)
+            ),
+            "direct_bytecode": lambda: RungCall(name, self._direct_bytecode(), args),
             "generated_code": lambda: _bare(name, generated.direct(self._graph_calls())),
             "allocation_hoisted": lambda: _bare(name, generated.direct(generated.hoisted(self._graph_calls()))),
             "kernel_binding": lambda: _bare(name, generated.bound(self._kernel_calls())),
             "kernel_ctypes": lambda: _bare(name, generated.by_ctypes(self._kernel_calls())),
-            "cpp_wrapper": lambda: Rung(name, self._own(cpp_wrapper=True), args),
-            "cpp_wrapper_guards_filtered": lambda: Rung(
+            "cpp_wrapper": lambda: RungCall(name, self._own(cpp_wrapper=True), args),
+            "cpp_wrapper_guards_filtered": lambda: RungCall(
                 name, self._own(cpp_wrapper=True, guard_filter_fn=_no_guards()), args
             ),
-            "eager_inference_mode": lambda: Rung(name, eager, args, torch.inference_mode),
-            "compiled_inference_mode": lambda: Rung(name, self._own(), args, torch.inference_mode),
-            "eager_requires_grad": lambda: Rung(name, eager, self._with_grad()),
-            "compiled_requires_grad": lambda: Rung(name, self._own(), self._with_grad()),
+            "eager_inference_mode": lambda: RungCall(name, eager, args, torch.inference_mode),
+            "compiled_inference_mode": lambda: RungCall(name, self._own(), args, torch.inference_mode),
+            "eager_requires_grad": lambda: RungCall(name, eager, self._with_grad()),
+            "compiled_requires_grad": lambda: RungCall(name, self._own(), self._with_grad()),
         }
         return makers[name.removesuffix(WARM_HEAP)]()
 
@@ -195,9 +197,9 @@ class _Builder:
         return changed
 
 
-def _bare(name: str, call: Callable[[], object]) -> Rung:
+def _bare(name: str, call: Callable[[], object]) -> RungCall:
     """A rung of generated code alone: autograd records nothing, as inside the compiled call."""
-    return Rung(name, call, context=torch.no_grad, returns=False)
+    return RungCall(name, call, context=torch.no_grad, returns=False)
 
 
 def _why(error: Exception) -> str:

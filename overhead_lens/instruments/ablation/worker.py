@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.ablation import steps
-from overhead_lens.instruments.ablation.rungs import WARM_HEAP, Rung, build_rungs, keep_heap
+from overhead_lens.instruments.ablation.rungs import WARM_HEAP, RungCall, build_rungs, keep_heap
 from overhead_lens.worker.loop import reference_ns, run_ns
 from overhead_lens.worker.session import Session, operation
 from overhead_lens.worker.usage import Waits, usage_of_thread
@@ -29,7 +28,7 @@ _LADDER = "ladder"
 
 
 @contextmanager
-def _noting(reasons: dict[str, str | None], rung: Rung) -> Iterator[None]:
+def _noting(reasons: dict[str, str | None], rung: RungCall) -> Iterator[None]:
     """Make the failure of a rung its reason."""
     try:
         yield
@@ -47,7 +46,9 @@ class RungTimer:
         synchronize: Waits for the device; None on the CPU.
     """
 
-    def __init__(self, usual: Sequence[Rung], warm: Sequence[Rung], synchronize: Callable[[], None] | None) -> None:
+    def __init__(
+        self, usual: Sequence[RungCall], warm: Sequence[RungCall], synchronize: Callable[[], None] | None
+    ) -> None:
         self._usual, self._warm, self._synchronize = usual, warm, synchronize
         gc.collect()
         gc.freeze()
@@ -85,7 +86,7 @@ class RungTimer:
 
     def _rounds(
         self,
-        rungs: Sequence[Rung],
+        rungs: Sequence[RungCall],
         block_ns: int,
         rounds: int,
         budget_ns: int,
@@ -110,7 +111,7 @@ class RungTimer:
                         rows.append({"rung": rung.name, "block": number, **self._block(rung, counts[rung.name])})
         return [row for row in rows if reasons[row["rung"]] is None]
 
-    def _settled_calls(self, rung: Rung, block_ns: int) -> int:
+    def _settled_calls(self, rung: RungCall, block_ns: int) -> int:
         """Calls per block, by the fastest batch of a warm-up."""
         spent_ns, count, fastest_ns = 0, 1, float("inf")
         with rung.context():
@@ -121,7 +122,7 @@ class RungTimer:
                 count = max(count, calls_within(fastest_ns, block_ns))
         return calls_within(fastest_ns, block_ns)
 
-    def _block(self, rung: Rung, count: int) -> dict[str, int]:
+    def _block(self, rung: RungCall, count: int) -> dict[str, int]:
         yardstick_ns = reference_ns()
         with rung.context():
             # The rungs before have displaced its code and data from the caches.
@@ -133,7 +134,7 @@ class RungTimer:
             wall_ns -= waits.during(wall_ns)["delayed_ns"]
         return {"calls": count, "wall_ns": wall_ns, "reference_ns": yardstick_ns, "minor_faults": faults}
 
-    def _run(self, rung: Rung, count: int) -> int:
+    def _run(self, rung: RungCall, count: int) -> int:
         assert rung.call is not None
         return run_ns(rung.call, rung.args, count, self._synchronize, rung.keywords)
 
@@ -150,9 +151,3 @@ def time_rungs(session: Session, block_ns: int, rounds: int, budget_ns: int, see
     """Time the rungs of the call in turns."""
     ladder: RungTimer = session.kept[_LADDER]
     return ladder.measure(block_ns, rounds, budget_ns, seed)
-
-
-@operation
-def time_steps(_session: Session, block_ns: int, rounds: int, seed: int) -> dict[str, Any]:
-    """Time single steps of a compiled call as pairs."""
-    return steps.measure_steps(block_ns, rounds, seed)

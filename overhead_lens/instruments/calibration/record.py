@@ -32,10 +32,10 @@ class Calibrate:
 
     def measure(self, turn: Turn) -> None:
         """Measure, if there is a trace and the kept calibration lacks processes."""
-        if not self.is_wanted(turn.recording):
+        if not self.is_due(turn.recording):
             return
         try:
-            measured = turn.asked.ask(MEASURE_COSTS, flags=[PLAIN], compiled=turn.recording.compiles)
+            measured = turn.present_worker.ask(MEASURE_COSTS, flags=[PLAIN], compiled=turn.recording.compiles)
         except MeasurementError as error:
             turn.warn("the cost of recording is not calibrated", error)
             return
@@ -48,7 +48,7 @@ class Calibrate:
             self.calibration = {**(self.calibration or {}), **more}
             store.save(_name(recording), self.calibration)
 
-    def is_wanted(self, recording: Recording) -> bool:
+    def is_due(self, recording: Recording) -> bool:
         """Load the kept calibration; returns whether there is a trace and it lacks processes."""
         about = recording.of(RecordTrace).about
         if about is None or about.reason:

@@ -53,7 +53,7 @@ class Clock:
     def measure(self, turn: Turn) -> None:
         """Time the blocks of a process."""
         effort = turn.request.effort
-        timed = turn.asked.ask(
+        timed = turn.present_worker.ask(
             TIME_BLOCKS, block_ns=self.block_ns, blocks=effort.blocks, budget_ns=effort.clock_budget_ns
         )
         self.rows += [{"process": turn.process, **row} for row in timed.rows]

@@ -24,7 +24,7 @@ class ListGuards:
     def measure(self, turn: Turn) -> None:
         """List and time them."""
         if turn.recording.compiles:
-            self.guards = turn.asked.ask(LIST)
+            self.guards = turn.present_worker.ask(LIST)
 
     def write(self, _folder: Path) -> Any:
         """The guards."""

@@ -26,7 +26,7 @@ class MeasurePageFaults:
         """Measure if the page faults of the process's blocks matter."""
         blocks = turn.recording.of(Clock).rows_of(turn.process)
         if matter(sum(row["minor_faults"] for row in blocks), sum(row["wall_ns"] for row in blocks)):
-            touched = turn.asked.ask(MEASURE)
+            touched = turn.present_worker.ask(MEASURE)
             self.rows.append(Touched(touched.faults, touched.user_ns, turn.process))
 
     def write(self, _folder: Path) -> Any:

@@ -14,33 +14,25 @@ Positive = Annotated[float, Meta(gt=0)]
 Size = Annotated[int, Meta(gt=0)]
 
 
-class Rates(Struct, frozen=True, omit_defaults=True):
-    """Bandwidth of a working set.
+class Level(Struct, frozen=True, omit_defaults=True):
+    """Bandwidth of a memory level with all threads, or with one where that is faster.
 
     Attributes:
         bytes: The working set.
         bytes_per_s: The larger of reading and copying (read + written).
         capacity_bytes: Size of the level, over the threads; None for main memory; not set in captures that know no levels.
-        read_bytes_per_s, copy_bytes_per_s: Each by itself.
+        level: None in captures that know none.
     """
 
     bytes: Size
     bytes_per_s: Positive
     capacity_bytes: int | UnsetType | None = UNSET
-    read_bytes_per_s: float | None = None
-    copy_bytes_per_s: float | None = None
+    level: str | None = None
 
     @property
     def holds_bytes(self) -> int | None:
         """Size of the level, None for main memory; the working set where no levels are known."""
         return self.bytes if isinstance(self.capacity_bytes, UnsetType) else self.capacity_bytes
-
-
-class Level(Rates, frozen=True, omit_defaults=True):
-    """A memory level with all threads and with one; ``level`` is None in captures that know none."""
-
-    level: str | None = None
-    one_thread: Rates | None = None
 
     @property
     def name(self) -> str:
@@ -48,15 +40,7 @@ class Level(Rates, frozen=True, omit_defaults=True):
         return self.level or f"a working set of {self.bytes / 2**20:.4g} MiB"
 
 
-class Gemv(Struct, frozen=True):
-    """Rate of a float32 matrix-vector product's weight, by the level that holds it."""
-
-    level: str
-    weight_bytes: int
-    bytes_per_s: float
-
-
-class Device(Struct, frozen=True):
+class DevicePeaks(Struct, frozen=True):
     """Peaks of a device: copy (read + written), float32 arithmetic, an empty launch; 0 for an unknown cache."""
 
     bytes_per_s: Positive
@@ -72,8 +56,7 @@ class Peaks(Struct, frozen=True):
     Attributes:
         copy: Memory levels, smallest first, main memory last.
         levels_from: ``sysfs``, or ``assumed`` where the machine does not say.
-        flops_per_s, one_thread_flops_per_s: float32 matrix-matrix product.
-        gemv: float32 matrix-vector products.
+        flops_per_s: float32 matrix-matrix product.
         threads: Of torch.
         device: None without a GPU in use; ``device_reason`` says why.
         seconds: Time that measuring took.
@@ -81,23 +64,15 @@ class Peaks(Struct, frozen=True):
 
     copy: Annotated[list[Level], Meta(min_length=1)]
     flops_per_s: Positive
-    one_thread_flops_per_s: float | None = None
     levels_from: str = ""
-    gemv: list[Gemv] = []
     threads: int = 1
-    device: Device | None = None
+    device: DevicePeaks | None = None
     device_reason: str | None = None
     seconds: float = 0.0
 
     def level_of(self, size_bytes: int) -> Level:
         """The smallest memory level that holds a number of bytes; main memory if none does."""
         return next((level for level in self.copy if (level.holds_bytes or 0) >= size_bytes), self.copy[-1])
-
-    def level_of_one_thread(self, size_bytes: int) -> tuple[Level, Rates] | None:
-        """The smallest memory level that holds a number of bytes for one thread, with its rates, if known."""
-        levels = [(level, level.one_thread) for level in self.copy if level.one_thread is not None]
-        fitting = [(level, rates) for level, rates in levels if (rates.holds_bytes or 0) >= size_bytes]
-        return next(iter([*fitting, *levels[-1:]]), None)
 
 
 def read_peaks(capture: Capture) -> Peaks | None:
@@ -109,7 +84,7 @@ def read_peaks(capture: Capture) -> Peaks | None:
     return capture.note("peaks", Peaks)
 
 
-def kept_peaks(kept: Mapping[str, Any] | None, device: str) -> Peaks | None:
+def stored_peaks(kept: Mapping[str, Any] | None, device: str) -> Peaks | None:
     """Peaks kept with a calibration; None if they are damaged or lack the device of a call, so that they are measured again."""
     try:
         peaks = msgspec.convert(kept, Peaks)

@@ -10,7 +10,7 @@ import msgspec
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.calibration.record import Calibrate
 from overhead_lens.instruments.instrument import Turn, When
-from overhead_lens.instruments.peaks.evidence import Peaks, faster, kept_peaks
+from overhead_lens.instruments.peaks.evidence import Peaks, faster, stored_peaks
 from overhead_lens.machine.operations import Operation
 
 MEASURE = Operation("instruments.peaks.worker:measure_peaks", Peaks)
@@ -28,12 +28,12 @@ class MeasurePeaks:
     def measure(self, turn: Turn) -> None:
         """Take the kept ones, or measure; the faster of both are kept, since what else runs only makes them slower."""
         calibrate = turn.recording.of(Calibrate)
-        kept = kept_peaks((calibrate.calibration or {}).get("peaks"), turn.recording.device)
+        kept = stored_peaks((calibrate.calibration or {}).get("peaks"), turn.recording.device)
         self.peaks = kept
         if kept is not None and not calibrate.measured:
             return
         try:
-            measured = turn.asked.ask(MEASURE)
+            measured = turn.present_worker.ask(MEASURE)
         except MeasurementError as error:
             turn.warn("no roofline floor", error)
             return

@@ -35,7 +35,6 @@ _LINE_FLOATS = 16
 _CALL_BYTES = 8 * _MIB
 _MEMORY_BYTES = (128 * _MIB, 512 * _MIB)
 _MEMORY_OF_LAST_CACHE = 4
-_WEIGHT_BYTES = 64 * _MIB
 _STREAM_NS = 50_000_000
 _GEMM_NS = 200_000_000
 _GEMM_SIZE = 768
@@ -68,8 +67,7 @@ def peaks_here() -> dict[str, Any]:
     """Memory bandwidth per level, matrix products, and a GPU's launch latency; takes about 2 s.
 
     Returns:
-        The fields of ``evidence.Peaks``: ``copy`` has the larger of all threads' and one's ``bytes_per_s``, all else as with
-        all threads; ``gemv`` is net of calling (the same call on one element).
+        The fields of ``evidence.Peaks``.
     """
     started = time.perf_counter()
     caches, levels_from = read_caches()
@@ -79,14 +77,11 @@ def peaks_here() -> dict[str, Any]:
         with threads_in_use(1):
             one_gemm = gemm if threads == 1 else _gemm_rate()
         copy = [_level(cache, caches, threads) for cache in (*caches, None)]
-        gemv = [_gemv(cache) for cache in (*caches[1:], None)]
         device, reason = _device()
     return {
         "copy": copy,
         "levels_from": levels_from,
         "flops_per_s": max(gemm, one_gemm),
-        "one_thread_flops_per_s": one_gemm,
-        "gemv": gemv,
         "threads": threads,
         "device": device,
         "device_reason": reason,
@@ -128,7 +123,7 @@ def _level(cache: Cache | None, caches: list[Cache], threads: int) -> dict[str, 
     with threads_in_use(1):
         one = together if threads == 1 else _stream(cache, caches, 1)
     fastest = max(together["bytes_per_s"], one["bytes_per_s"])
-    return {"level": cache.name if cache else "DRAM", **together, "bytes_per_s": fastest, "one_thread": one}
+    return {"level": cache.name if cache else "DRAM", **together, "bytes_per_s": fastest}
 
 
 def _stream(cache: Cache | None, caches: list[Cache], threads: int) -> dict[str, Any]:
@@ -140,13 +135,7 @@ def _stream(cache: Cache | None, caches: list[Cache], threads: int) -> dict[str,
         capacity = cache.size_bytes * cache.instances(threads, os.cpu_count() or 1)
         working_set = capacity // 2
     read, copy = _read_rate(working_set // threads, threads), _copy_rate(working_set // threads, threads)
-    return {
-        "bytes": working_set,
-        "capacity_bytes": capacity,
-        "bytes_per_s": max(read, copy),
-        "read_bytes_per_s": read,
-        "copy_bytes_per_s": copy,
-    }
+    return {"bytes": working_set, "capacity_bytes": capacity, "bytes_per_s": max(read, copy)}
 
 
 def _read_rate(slab_bytes: int, threads: int) -> float:
@@ -171,26 +160,6 @@ def _gemm_rate() -> float:
     left = torch.ones(_GEMM_SIZE, _GEMM_SIZE)
     out = torch.empty_like(left)
     return 2 * _GEMM_SIZE**3 / _fastest_ns(lambda: torch.mm(left, left, out=out), _GEMM_NS) * 1e9
-
-
-def _gemv(cache: Cache | None) -> dict[str, Any]:
-    """Rate of a weight that half fills one instance of the level."""
-    weight_bytes = cache.size_bytes // 2 if cache else _WEIGHT_BYTES
-    side = math.isqrt(weight_bytes // _FLOAT_BYTES)
-    call_ns = _gemv_ns(1)
-    net_ns = max(_gemv_ns(side) - call_ns, 1)
-    size_bytes = side * side * _FLOAT_BYTES
-    return {
-        "level": cache.name if cache else "DRAM",
-        "weight_bytes": size_bytes,
-        "bytes_per_s": size_bytes / net_ns * 1e9,
-    }
-
-
-def _gemv_ns(side: int) -> int:
-    weight, vector = torch.ones(side, side), torch.ones(side)
-    out = torch.empty_like(vector)
-    return _fastest_ns(lambda: torch.mv(weight, vector, out=out), _STREAM_NS)
 
 
 def _device() -> tuple[dict[str, float] | None, str | None]:

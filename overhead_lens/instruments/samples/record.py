@@ -109,7 +109,7 @@ class SampleStacks:
             return None
         threads = turn.recording.of(Clock).use_threads[turn.process]
         count = effort.samples_per_process
-        return self.start(stack, turn.recording.folder, turn.asked, count, core, threads=threads)
+        return self.start(stack, turn.recording.folder, turn.present_worker, count, core, threads=threads)
 
     def start(
         self, stack: ExitStack, folder: Path, worker: Process, count: int, core: int | None = None, *, threads: bool

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from overhead_lens.machine.cores import put_back, set_apart
+from overhead_lens.machine.cores import confine_others, put_back
 from overhead_lens.samplers.py_spy import PySpy
 from overhead_lens.samplers.sampler import SamplerRun, Watch
 
@@ -85,7 +85,7 @@ def _shared_core(pid: int, core: int | None) -> Iterator[int | None]:
     try:
         with contextlib.suppress(OSError, AttributeError):
             core = max(os.sched_getaffinity(pid)) if core is None else core
-            before = set_apart(pid, core)
+            before = confine_others(pid, core)
         yield core
     finally:
         put_back(pid, before)

@@ -41,14 +41,14 @@ class Traced(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class TraceNote:
     """Event frame of ``readers/kineto`` of the plain trace, and how it was recorded."""
 
     events: pd.DataFrame
     about: Traced
 
 
-def read_trace(capture: Capture) -> Trace | None:
+def read_trace(capture: Capture) -> TraceNote | None:
     """The plain trace; None where none was recorded.
 
     Raises:
@@ -60,4 +60,4 @@ def read_trace(capture: Capture) -> Trace | None:
     path = capture.existing(KINETO)
     if path is None or about is None or about.reason:
         return None
-    return Trace(read_events(path), about)
+    return TraceNote(read_events(path), about)

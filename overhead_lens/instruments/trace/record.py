@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.instrument import Begun, Turn, When, measure_at_once
 from overhead_lens.instruments.trace.evidence import Traced
-from overhead_lens.machine.cores import put_back, set_apart
+from overhead_lens.machine.cores import confine_others, put_back
 from overhead_lens.machine.operations import Operation
 
 RECORD = Operation("instruments.trace.worker:record_trace", Traced)
@@ -27,7 +27,7 @@ class Tracing:
     def keep(self) -> None:
         """Keep how it was recorded."""
         try:
-            self._instrument.about = self._turn.asked.receive(RECORD)
+            self._instrument.about = self._turn.present_worker.receive(RECORD)
         except MeasurementError as error:
             self._instrument.about = Traced(reason=str(error))
             self._turn.warn("no trace", error)
@@ -50,9 +50,9 @@ class RecordTrace:
         """Record it on a core; see ``SideBySide``. Not of cold calls: it would hold what displaces the caches between them."""
         if turn.request.displaced_bytes is not None:
             return None
-        worker = turn.asked
+        worker = turn.present_worker
         if core is not None:
-            stack.callback(put_back, worker.pid, set_apart(worker.pid, core))
+            stack.callback(put_back, worker.pid, confine_others(worker.pid, core))
         worker.send(RECORD, folder=str(turn.recording.folder), budget_ns=turn.request.effort.clock_budget_ns)
         return Tracing(self, turn)
 

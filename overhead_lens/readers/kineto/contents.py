@@ -16,7 +16,7 @@ from overhead_lens.errors import UsageError
 from overhead_lens.readers.kineto.columns import Contents, Ints
 from overhead_lens.readers.kineto.document import decoded
 from overhead_lens.readers.kineto.source import Source, opened
-from overhead_lens.readers.kineto.stream import is_scanner_kept, scan
+from overhead_lens.readers.kineto.stream import is_scanner_compiled, scan
 
 SMALL_BYTES = 2 << 20
 """Up to this size, decoding as a whole is faster than loading and running the scanner's machine code."""
@@ -34,7 +34,7 @@ def read_contents(path: Path) -> Contents:
         UsageError: The file cannot be read or is not such a trace.
     """
     with opened(path) as source:
-        limit_bytes = SMALL_BYTES if is_scanner_kept() else UNCOMPILED_BYTES
+        limit_bytes = SMALL_BYTES if is_scanner_compiled() else UNCOMPILED_BYTES
         head, size = _head(source, limit_bytes)
         if size == 0:
             raise UsageError(f"{path} is empty" if not source.broken else f"{path} is not a readable gzip file")

@@ -24,7 +24,7 @@ from overhead_lens.readers.kineto.event import (
     MEMORY_EVENT,
     MISSING,
     OTHER,
-    Row,
+    EventFields,
     complete_row,
     counter_row,
     from_json,
@@ -123,7 +123,7 @@ class _Reading:
         memory = np.array(self._memory, dtype=np.int64).reshape(-1, len(MEMORY_NUMBERS))
         return Columns(table[:, 0].astype(np.int8), values, list(self._codes), memory, self._counters, work)
 
-    def _add(self, entry: _Event, read: Row, work: WorkNumbers) -> None:
+    def _add(self, entry: _Event, read: EventFields, work: WorkNumbers) -> None:
         if read.issue is not None:
             self.issues[read.issue] += 1
         if read.kind == MEMORY and not self._says(memory_numbers(bytes(entry.args)), self._memory, BAD_MEMORY):
@@ -151,7 +151,7 @@ class _Reading:
         return read is not None
 
 
-def _row(entry: _Event) -> tuple[Row, WorkNumbers]:
+def _row(entry: _Event) -> tuple[EventFields, WorkNumbers]:
     """The row of an entry, and what it says of itself as device work."""
     if entry.ph not in ("X", "M"):
         return _point_row(entry), NONE
@@ -161,7 +161,7 @@ def _row(entry: _Event) -> tuple[Row, WorkNumbers]:
     return _complete_row(entry, arguments), _work(arguments)
 
 
-def _point_row(entry: _Event) -> Row:
+def _point_row(entry: _Event) -> EventFields:
     """The row of an entry that has no duration."""
     time = _text(entry.ts) if len(memoryview(entry.ts)) > 0 else None
     if entry.ph == "i" and entry.name == MEMORY_EVENT:
@@ -183,7 +183,7 @@ def _work(arguments: _Arguments) -> WorkNumbers:
     return NONE if numbers == NONE else numbers
 
 
-def _complete_row(entry: _Event, arguments: _Arguments) -> Row:
+def _complete_row(entry: _Event, arguments: _Arguments) -> EventFields:
     return complete_row(
         entry.name,
         entry.cat,

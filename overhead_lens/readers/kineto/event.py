@@ -47,7 +47,7 @@ _INT64 = 2**63
 _MOST_DIGITS = 4_300  # int() refuses more (sys.set_int_max_str_digits)
 
 
-class Row(NamedTuple):
+class EventFields(NamedTuple):
     """One entry as it goes into the frame.
 
     Attributes:
@@ -72,7 +72,7 @@ class Row(NamedTuple):
     issue: str | None = None
 
 
-def parse_row(text: bytes) -> Row:
+def parse_row(text: bytes) -> EventFields:
     """Parse one entry; text that is not a JSON object is a damaged event."""
     try:
         # Exporters copy names as they are: they may not be UTF-8.
@@ -81,9 +81,9 @@ def parse_row(text: bytes) -> Row:
         # float64 cannot hold a timestamp (units.py): keep its text.
         times = from_json(decoded, parse_float=str) if _holds_float_times(event) else event
     except (ValueError, RecursionError):
-        return Row(OTHER, issue=DAMAGED)
+        return EventFields(OTHER, issue=DAMAGED)
     if not isinstance(event, dict):
-        return Row(OTHER, issue=DAMAGED)
+        return EventFields(OTHER, issue=DAMAGED)
     phase, arguments = event.get("ph"), event.get("args")
     arguments = arguments if isinstance(arguments, dict) else {}
     if phase == "M":
@@ -106,7 +106,7 @@ def parse_row(text: bytes) -> Row:
     )
 
 
-def _point_row(event: dict[str, Any], ts: Any) -> Row:
+def _point_row(event: dict[str, Any], ts: Any) -> EventFields:
     """Row of an entry that has no duration."""
     if event.get("ph") == "i" and event.get("name") == MEMORY_EVENT:
         return memory_row(event.get("pid"), event.get("tid"), ts)
@@ -159,7 +159,7 @@ def complete_row(
     device: Any,
     stream: Any,
     external: Any,
-) -> Row:
+) -> EventFields:
     """Row of a complete event, from decoded values.
 
     Args:
@@ -169,7 +169,7 @@ def complete_row(
     """
     start_ns = _nanoseconds(ts)
     if start_ns is None:
-        return Row(OTHER, issue=BAD_TIMESTAMP)
+        return EventFields(OTHER, issue=BAD_TIMESTAMP)
     issue = None
     dur_ns = 0 if dur is MISSING else _nanoseconds(dur)
     if dur is MISSING:
@@ -178,7 +178,7 @@ def complete_row(
         issue = BAD_DURATION
     elif dur_ns < 0:
         issue = NEGATIVE_DURATION
-    return Row(
+    return EventFields(
         COMPLETE,
         as_text(name),
         as_text(cat),
@@ -195,30 +195,34 @@ def complete_row(
     )
 
 
-def label_row(name: Any, pid: Any, tid: Any, label: Any) -> Row:
+def label_row(name: Any, pid: Any, tid: Any, label: Any) -> EventFields:
     """Row of a metadata entry: a thread's name, or ``OTHER``."""
-    return Row(LABEL, as_text(label), "", as_text(pid), as_text(tid)) if name == "thread_name" else Row(OTHER)
+    return (
+        EventFields(LABEL, as_text(label), "", as_text(pid), as_text(tid))
+        if name == "thread_name"
+        else EventFields(OTHER)
+    )
 
 
-def memory_row(pid: Any, tid: Any, ts: Any) -> Row:
+def memory_row(pid: Any, tid: Any, ts: Any) -> EventFields:
     """Row of an allocation or release; its numbers are in ``args``."""
     start_ns = _nanoseconds(ts)
     if start_ns is None:
-        return Row(OTHER, issue=BAD_TIMESTAMP)
-    return Row(MEMORY, "", "", as_text(pid), as_text(tid), start_ns)
+        return EventFields(OTHER, issue=BAD_TIMESTAMP)
+    return EventFields(MEMORY, "", "", as_text(pid), as_text(tid), start_ns)
 
 
-def counter_row(name: Any, cat: Any, pid: Any, tid: Any, ts: Any) -> Row:
+def counter_row(name: Any, cat: Any, pid: Any, tid: Any, ts: Any) -> EventFields:
     """Row of values of counters, which are in ``args``."""
     start_ns = _nanoseconds(ts)
     if start_ns is None:
-        return Row(OTHER, issue=BAD_TIMESTAMP)
-    return Row(COUNTER, as_text(name), as_text(cat), as_text(pid), as_text(tid), start_ns)
+        return EventFields(OTHER, issue=BAD_TIMESTAMP)
+    return EventFields(COUNTER, as_text(name), as_text(cat), as_text(pid), as_text(tid), start_ns)
 
 
-def other_row(phase: Any) -> Row:
+def other_row(phase: Any) -> EventFields:
     """Row of any other phase: flows and instants of other names are only counted."""
-    return Row(OTHER, issue=NO_PHASE if phase is None else BEGIN_END if phase in ("B", "E") else None)
+    return EventFields(OTHER, issue=NO_PHASE if phase is None else BEGIN_END if phase in ("B", "E") else None)
 
 
 def as_text(value: Any) -> str:

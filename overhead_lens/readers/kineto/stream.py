@@ -114,9 +114,9 @@ def scan(source: Source, head: list[Ints], path: Path) -> Contents:
     return _Scan(path).run(source, head)
 
 
-def is_scanner_kept() -> bool:
+def is_scanner_compiled() -> bool:
     """Whether the scanner was compiled on this machine."""
-    return _Scan(Path()).is_kept
+    return _Scan(Path()).is_stored
 
 
 class _Scan:
@@ -144,9 +144,9 @@ class _Scan:
         self._after: list[bytes] = []
 
     @property
-    def is_kept(self) -> bool:
+    def is_stored(self) -> bool:
         """Whether its machine code is there."""
-        return layout.scan.is_kept(*self._passed(np.zeros(0, dtype=np.uint8), 0, 0, final=True))
+        return layout.scan.is_stored(*self._passed(np.zeros(0, dtype=np.uint8), 0, 0, final=True))
 
     def _passed(self, text: Ints, at: int, end: int, *, final: bool) -> tuple[Any, ...]:
         """What the scanner is given."""

@@ -65,7 +65,6 @@ def breakdown_outline(breakdown: Breakdown) -> Outline:
             _operators(breakdown.operators),
             _checks(breakdown),
             Section("Wall time per process", [Drawing(partial(processes, breakdown))], "page", is_open=False),
-            _published(breakdown),
         ),
         figure=figure,
         about=[_how(breakdown)],
@@ -303,13 +302,3 @@ def _reading(reading: Reading | None, bound: str = "") -> list[Cell]:
     if reading is None:
         return [Cell(), Cell()]
     return [text(f"{bound}{format_ns(reading.ns)}"), bounds(reading.ci95_ns)]
-
-
-def _published(breakdown: Breakdown) -> Section:
-    rows = [
-        Row([time(figure.ns), text(f"{breakdown.wall.ns / figure.ns:.2f}x"), text(figure.label), text(figure.source)])
-        for figure in breakdown.published
-    ]
-    columns = [Column("published"), Column("this is"), names("what"), names("source")]
-    table = Table(columns, rows, "of other machines: not a pass mark")
-    return Section("Published figures", [table], "page", is_open=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from overhead_lens.comparison.contributors import guard_kinds_in_words
-from overhead_lens.comparison.factors import Factor, Factors, describe_kernel
+from overhead_lens.comparison.factors import Factor, Factors
 from overhead_lens.comparison.instructions import InstructionDelta, signed_count, signed_share
 from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
 from overhead_lens.report.looks import LONGER, SHORTER
@@ -234,10 +234,9 @@ def _factors(factors: Factors | None) -> list[Section]:
     walls = (factors.base_ns / factors.units, factors.new_ns / factors.units)
     ratio = f"{max(walls) / min(walls):.1f}x" if min(walls) else ""
     total = [text("sum = wall"), *map(time, walls), signed(walls[1] - walls[0]), text("100%"), text(ratio)]
-    notes = describe_kernel(factors.kernel) if factors.kernel is not None else []
     heading = f"Factors of the ratio, per unit of work ({factors.units:,} units)"
     table = Table(columns, [*rows, Row(total, tone="bold", is_sum=True)])
-    return [Section(heading, [table, Notes(list(notes), tone="dim")])]
+    return [Section(heading, [table])]
 
 
 def _factor(part: Factor, factors: Factors) -> Row:
@@ -245,7 +244,7 @@ def _factor(part: Factor, factors: Factors) -> Row:
     ratio = factors.ratio_without(part)
     return Row(
         [
-            text(f"{part.name}{' (estimate)' if part.estimate else ''}", part.name.partition(":")[0]),
+            text(part.name, part.name),
             *per_unit,
             signed(part.delta_ns / factors.units),
             text(f"{factors.share(part):.0%}"),

@@ -112,7 +112,7 @@ def _changes(changes: Sequence[HistoryChange]) -> Iterator[Block]:
 
 def _levels(segment: Segment) -> Table:
     """The level of each series between changes: the first and the last of many segments."""
-    stretches = segment.stretches
+    stretches = segment.between_changes
     few = len(stretches) <= _MOST_STRETCHES
     shown = range(len(stretches)) if few else [0, *range(1 - _MOST_STRETCHES, 0)]
     columns = [names("category"), names("trend", gives_way=1)]

@@ -1,4 +1,4 @@
-"""An ablation ladder in words: the layers of the compiled call, the rungs, small jobs done in two ways."""
+"""An ablation ladder in words: the layers of the compiled call, the rungs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from overhead_lens.report.outline import (
     time,
 )
 from overhead_lens.report.outlines.origin import origin
-from overhead_lens.studies.ladder.analysis import Ladder, LadderStep, Layer, Rung
+from overhead_lens.studies.ladder.analysis import Ladder, Layer, Rung
 
 _NOT_DONE = "not done"
 
@@ -38,7 +38,7 @@ def ladder_outline(ladder: Ladder) -> Outline:
     return Outline(
         f"ladder of {ladder.subject.name}:{ladder.subject.variant}  {params}".rstrip(),
         ladder.sentence or f"{done} of {len(ladder.rungs)} rungs could be timed.",
-        sections(_layers(ladder.layers), _rungs(ladder), _steps(ladder.steps)),
+        sections(_layers(ladder.layers), _rungs(ladder)),
         about=[f"per call, {processes}; a step is the paired difference to the rung it is indented under"],
         warnings=ladder.warnings,
         ends=[f"ladder: {ladder.directory}"],
@@ -66,7 +66,7 @@ def _rungs(ladder: Ladder) -> Section:
     most_ns = max((rung.ci95_ns[1] for rung in ladder.rungs if rung.ns is not None and rung.ci95_ns), default=0.0)
     columns = [names("rung"), names("", gives_way=6), Column("time"), Column("step", gives_way=1)]
     columns += [names("95 % interval", gives_way=2), Column("x eager", gives_way=3)]
-    columns += [Column("faults", gives_way=4), Column("published", gives_way=5)]
+    columns += [Column("faults", gives_way=4)]
     table = Table(columns, [_rung(rung, eager, most_ns) for rung in ladder.rungs])
     missing = [f"not done: {rung.kind.title}: {rung.reason}" for rung in ladder.rungs if rung.reason]
     return Section("Rungs", [table, Notes(missing, tone="dim")], reach="everywhere")
@@ -74,7 +74,7 @@ def _rungs(ladder: Ladder) -> Section:
 
 def _rung(rung: Rung, eager: Rung | None, most_ns: float) -> Row:
     if rung.ns is None:
-        return Row([text(rung.kind.title), Cell(), text(_NOT_DONE), *[Cell()] * 5], rung.depth)
+        return Row([text(rung.kind.title), Cell(), text(_NOT_DONE), *[Cell()] * 4], rung.depth)
     faults = rung.minor_faults if rung.minor_faults and rung.minor_faults >= 1 else None
     return Row(
         [
@@ -83,34 +83,6 @@ def _rung(rung: Rung, eager: Rung | None, most_ns: float) -> Row:
             *(time(rung.ns), signed(rung.step_ns), signed_bounds(rung.step_ci95_ns)),
             text(f"{rung.ns / eager.ns:.2f}" if eager is not None and eager.ns else ""),
             text("" if faults is None else f"{faults:.0f}"),
-            text(_published(rung)),
         ],
         rung.depth,
     )
-
-
-def _published(rung: Rung) -> str:
-    """The first published figure and its multiple of the eager call of the same source."""
-    if not rung.published:
-        return ""
-    first = rung.published[0]
-    multiple = f" {first.ns / first.eager_ns:.2f}x" if first.eager_ns else ""
-    return f"{first.ns / 1e3:,.1f} µs{multiple}"
-
-
-def _steps(steps: Sequence[LadderStep]) -> Section:
-    """Small jobs done in two ways, and why some could not be timed."""
-    columns = [names("single step"), Column("time"), names("instead of"), Column("time"), Column("difference")]
-    columns += [names("95 % interval"), Column("ratio"), Column("published")]
-    missing = dict.fromkeys(f"not done: {step.kind.pair}: {step.reason}" for step in steps if step.reason)
-    table = Table(columns, [_step(step) for step in steps], "small jobs done in two ways")
-    return Section("Single steps", [table, Notes(list(missing))], "page", is_open=False)
-
-
-def _step(step: LadderStep) -> Row:
-    kind = step.kind
-    if step.slow_ns is None or step.fast_ns is None:
-        return Row([text(kind.slow), text(_NOT_DONE), text(kind.fast), *[Cell()] * 5])
-    sides = [text(kind.slow), time(step.slow_ns), text(kind.fast), time(step.fast_ns)]
-    difference = [signed(step.delta_ns), signed_bounds(step.delta_ci95_ns), text(f"{step.slow_ns / step.fast_ns:.1f}x")]
-    return Row([*sides, *difference, signed(kind.published_ns)])

@@ -39,7 +39,7 @@ from overhead_lens.report.page.model import Text
 from overhead_lens.report.text.blocks import bounds_text, interval_text
 from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, step_stacks
 from overhead_lens.studies.run.job import RunJob
-from overhead_lens.studies.run.missed import RealLife
+from overhead_lens.studies.run.missed import EndToEnd
 from overhead_lens.studies.run.stored import read_run
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
@@ -75,7 +75,7 @@ def run_outline(run: RunBudget) -> Outline:
     )
 
 
-def real_life_outline(found: RealLife) -> Outline:
+def end_to_end_outline(found: EndToEnd) -> Outline:
     """A run compared with a hot loop: what that would have missed, then, on its page, the run."""
     run = found.run
     columns = [names("missed by a hot loop"), Column(f"per {run.per}"), Column("share"), names("because", gives_way=1)]

@@ -78,9 +78,9 @@ def _misfit(variant: SweptVariant, against: str) -> str:
 
 
 def _lines(sweep: Sweep) -> Section:
-    """The fitted line of every variant beside the published one."""
-    columns = [names("variant"), Column("overhead"), names("95 %", gives_way=1), Column("published", gives_way=2)]
-    columns += [Column(f"{sweep.against} per ns"), names("95 %", gives_way=1), Column("published", gives_way=2)]
+    """The fitted line of every variant."""
+    columns = [names("variant"), Column("overhead"), names("95 %", gives_way=1)]
+    columns += [Column(f"{sweep.against} per ns"), names("95 %", gives_way=1)]
     table = Table([*columns, names("")], [_line(variant) for variant in sweep.variants])
     model = f"time = overhead + {sweep.against} / rate, least squares of relative errors"
     drawn = Drawing(lambda _: [residuals_chart(sweep)])
@@ -88,14 +88,12 @@ def _lines(sweep: Sweep) -> Section:
 
 
 def _line(variant: SweptVariant) -> Row:
-    line, (low_ns, high_ns), theirs = variant.line, variant.element_ci95_ns, variant.published
+    line, (low_ns, high_ns) = variant.line, variant.element_ci95_ns
     return Row(
         [
             text(variant.name),
             *(time(line.overhead_ns), bounds(variant.overhead_ci95_ns)),
-            time(theirs.overhead_ns if theirs and variant.published_overhead else None),
             *(text(_rate(line.element_ns)), text(f"{_rate(high_ns)} .. {_rate(low_ns)}")),
-            text("" if theirs is None else _rate(theirs.element_ns)),
             text(variant.fit),
         ]
     )
@@ -104,7 +102,7 @@ def _line(variant: SweptVariant) -> Row:
 def _crossings(sweep: Sweep) -> Section:
     """Where the lines of each two variants cross."""
     columns = [names("faster below"), names("faster above"), Column(f"lines cross at {sweep.against}")]
-    columns += [Column("95 %", gives_way=1), Column("measured between", gives_way=2), Column("published", gives_way=3)]
+    columns += [Column("95 %", gives_way=1), Column("measured between", gives_way=2)]
     table = Table(columns, [_crossing(crossing) for crossing in sweep.crossings])
     return Section("Where one overtakes the other", [table], reach="everywhere")
 
@@ -118,7 +116,6 @@ def _crossing(crossing: Crossing) -> Row:
             text("none" if crossing.size is None else _size(crossing.size)),
             _spread(crossing),
             text("" if between is None else f"{between[0]:,} and {between[1]:,}"),
-            text("" if crossing.published is None else _size(crossing.published)),
         ]
     )
 

@@ -12,7 +12,7 @@ from overhead_lens.studies.ladder.analysis import Ladder, Layer
 
 _WIDTH_IN = 12.0
 _ROW_IN = 0.34
-_BAR, _STEP, _PALE = "#4c78a8", "#f58518", "#bab0ac"
+_BAR, _STEP = "#4c78a8", "#f58518"
 
 
 def draw_ladder(ladder: Ladder, target: Path) -> None:
@@ -58,9 +58,7 @@ def _bars(axes: Any, ladder: Ladder) -> None:
         spread = [[max(0.0, rung.ns - rung.ci95_ns[0]) / 1e3], [max(0.0, rung.ci95_ns[1] - rung.ns) / 1e3]]
         axes.barh(at, rung.ns / 1e3, color=_BAR, xerr=spread, error_kw={"lw": 1, "capsize": 2})
         axes.annotate(f"   {rung.ns / 1e3:,.3g}", (rung.ci95_ns[1] / 1e3, at), va="center", fontsize=8)
-        for figure in rung.published:
-            axes.plot(figure.ns / 1e3, at, marker="|", color=_PALE, markersize=12, markeredgewidth=2)
     axes.set_yticks(range(len(done)), [literal(rung.kind.title) for rung in done])
     axes.invert_yaxis()
-    axes.set_title("rungs (grey marks: published on other machines)", fontsize=10)
+    axes.set_title("rungs", fontsize=10)
     axes.margins(x=0.08)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from overhead_lens.instruments.ablation.rungs import Rung
+from overhead_lens.instruments.ablation.rungs import RungCall
 from overhead_lens.instruments.ablation.worker import RungTimer
 from overhead_lens.remedies.remedy import NotApplicableError, Remedy
 from overhead_lens.worker.outputs import CLOSE, EQUAL, UNKNOWN, Outcome, compared, copied, outcome_of
@@ -32,7 +32,7 @@ class Trials:
     def __init__(self, workload: Workload, file: str | None, folder: Path) -> None:
         self._workload, self._folder = workload, folder
         self.known: Mapping[str, Remedy] = known_remedies(workload, file)
-        self._rungs = [Rung(BASE, workload.call, workload.args, keywords=workload.keywords)]
+        self._rungs = [RungCall(BASE, workload.call, workload.args, keywords=workload.keywords)]
         self._base = _outcome(Remedied(workload))
         again = _outcome(Remedied(workload))
         self.repeats = compared(self._base, again) in (EQUAL, CLOSE)
@@ -57,7 +57,7 @@ class Trials:
         except Exception as error:
             return _trial("failed", _why(error), leaks=before != _state())
         self._rungs.append(
-            Rung(name, made.workload.call, made.workload.args, made.entered, keywords=made.workload.keywords)
+            RungCall(name, made.workload.call, made.workload.args, made.entered, keywords=made.workload.keywords)
         )
         output = compared(self._base, outcome) if self.repeats else UNKNOWN
         loses = self._base.has_gradient and not outcome.has_gradient

@@ -137,7 +137,7 @@ class Segment:
     levels: Mapping[str, Sequence[Level]]
 
     @property
-    def stretches(self) -> list[Sequence[Point]]:
+    def between_changes(self) -> list[Sequence[Point]]:
         """The captures between the changes."""
         bounds = [0, *(change.position for change in self.changes), len(self.points)]
         return [self.points[start:end] for start, end in itertools.pairwise(bounds)]

@@ -15,7 +15,6 @@ import pandas as pd
 from overhead_lens.budget.thresholds import DISTURBED_BLOCKS_SHARE
 from overhead_lens.budget.wall import undisturbed
 from overhead_lens.result import Result
-from overhead_lens.scenario import Published
 from overhead_lens.stats.bootstrap import PairedSides, paired_sides
 from overhead_lens.stats.values import Interval
 from overhead_lens.studies.ladder.stored import LadderMeta, read_ladder
@@ -56,39 +55,6 @@ RUNGS: Mapping[str, RungKind] = {
 
 
 @dataclass(frozen=True, slots=True)
-class StepKind:
-    """Two ways to do one small job, and the published saving in ns."""
-
-    pair: str
-    slow: str
-    fast: str
-    published_ns: int | None = None
-
-
-# Published: "Micro-optimizations for the most micro of benchmarks", i9-11900K; per kernel call, graph, graph, allocation. Its
-# guard is BACKEND_MATCH; its context managers are those of Dynamo's wrapper, several per graph.
-STEPS = (
-    StepKind("binding", "kernel by ctypes", "kernel by C++ binding", 1_900),
-    StepKind("guard", "guard in Python", "guard in C++", 4_400),
-    StepKind("context_manager", "manager by contextlib", "manager by hand"),
-    StepKind("context_manager", "manager by hand", "no context manager"),
-    StepKind("context_manager", "manager by contextlib", "no context manager", 5_900),
-    StepKind("allocation", "torch.empty", "empty_strided_cpu", 1_700),
-    StepKind("allocation", "torch.empty_strided", "empty_strided_cpu"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedRung:
-    """A published figure of a rung, and its source's eager figure (0 without), ns per call."""
-
-    label: str
-    ns: float
-    eager_ns: float
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
 class Rung:
     """One rung, in ns per call.
 
@@ -106,7 +72,6 @@ class Rung:
     step_ci95_ns: Interval | None
     minor_faults: float | None
     reason: str | None
-    published: tuple[PublishedRung, ...] = ()
 
     @property
     def kind(self) -> RungKind:
@@ -120,18 +85,6 @@ class Rung:
         while against is not None:
             depth, against = depth + 1, RUNGS[against].against
         return depth
-
-
-@dataclass(frozen=True, slots=True)
-class LadderStep:
-    """One small job timed in two ways, in ns, with the paired difference."""
-
-    kind: StepKind
-    slow_ns: float | None
-    fast_ns: float | None
-    delta_ns: float | None
-    delta_ci95_ns: Interval | None
-    reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +106,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Ladder(Result):
-    """All rungs of one scenario, and the single steps of this machine.
+    """All rungs of one scenario.
 
     Attributes:
         layers: Of the compiled call, outermost first; empty where a rung is missing.
@@ -163,7 +116,6 @@ class Ladder(Result):
     processes: int
     rungs: tuple[Rung, ...]
     layers: tuple[Layer, ...]
-    steps: tuple[LadderStep, ...]
     warnings: tuple[str, ...]
     environment: Mapping[str, Any]
     directory: str
@@ -174,8 +126,13 @@ class Ladder(Result):
 
     @property
     def sentence(self) -> str:
-        """The largest layer of the compiled call, and the largest change since the published ladder."""
-        return " ".join(filter(None, (_largest(self), _since(self))))
+        """The largest layer of the compiled call; empty where a rung is missing."""
+        if not self.layers:
+            return ""
+        largest = max(self.layers, key=lambda layer: layer.ns)
+        total_ns = sum(layer.ns for layer in self.layers)
+        share = f"{format_ns(largest.ns)} ({largest.ns / total_ns:.0%})"
+        return f"Of the compiled call's {format_ns(total_ns)}, {share} is {largest.name}."
 
 
 def ladder_of(path: Path) -> Ladder:
@@ -193,22 +150,18 @@ def make_ladder(meta: LadderMeta, rows: pd.DataFrame, directory: str) -> Ladder:
 
     Args:
         meta: The ladder's metadata.
-        rows: ``process``, ``kind`` (``rung`` or ``step``), ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``,
-            ``minor_faults``.
+        rows: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults``.
         directory: The ladder's directory.
     """
     kept = undisturbed(rows, ("process", "rung"))
-    rungs, steps = (kept[kept["kind"] == kind] for kind in ("rung", "step"))
-    walls = paired_sides(rungs)
-    faults = rungs["minor_faults"].groupby(rungs["rung"]).sum() / rungs["calls"].groupby(rungs["rung"]).sum()
-    published = _published(meta)
+    walls = paired_sides(kept)
+    faults = kept["minor_faults"].groupby(kept["rung"]).sum() / kept["calls"].groupby(kept["rung"]).sum()
     names = [name for name in meta.names if isinstance(name, str) and name in RUNGS]
     return Ladder(
         meta.subject,
         int(rows["process"].nunique()),
-        tuple(_rung(name, walls, faults, meta.reasons.get(name), published.get(name, ())) for name in names),
+        tuple(_rung(name, walls, faults, meta.reasons.get(name)) for name in names),
         tuple(_layers(walls)),
-        tuple(_steps(paired_sides(steps), meta.pairs)),
         tuple(_warnings(1 - len(kept) / len(rows), walls, [name for name in meta.names if name not in names])),
         meta.environment,
         directory,
@@ -230,48 +183,13 @@ def _warnings(disturbed: float, walls: PairedSides, unknown: list[Any]) -> list[
     return warnings
 
 
-def _rung(
-    name: str, walls: PairedSides, faults: pd.Series[float], reason: str | None, published: tuple[PublishedRung, ...]
-) -> Rung:
+def _rung(name: str, walls: PairedSides, faults: pd.Series[float], reason: str | None) -> Rung:
     if name not in walls.values:
-        return Rung(name, None, None, None, None, None, reason or "not every process could time it", published)
+        return Rung(name, None, None, None, None, None, reason or "not every process could time it")
     estimate = walls.estimate(name)
     against = RUNGS[name].against
     step_ns, step_ci95_ns = (walls.difference(name, against) if against else None) or (None, None)
-    return Rung(name, estimate.value, estimate.interval(), step_ns, step_ci95_ns, float(faults[name]), None, published)
-
-
-def _steps(walls: PairedSides, reasons: Mapping[str, str | None]) -> list[LadderStep]:
-    steps = []
-    for kind in STEPS:
-        delta = walls.difference(kind.slow, kind.fast)
-        if delta is None:
-            reason = reasons.get(kind.pair) or "not every process could time it"
-            steps.append(LadderStep(kind, None, None, None, None, reason))
-        else:
-            slow_ns, fast_ns = walls.estimate(kind.slow).value, walls.estimate(kind.fast).value
-            steps.append(LadderStep(kind, slow_ns, fast_ns, *delta, None))
-    return steps
-
-
-def _published(meta: LadderMeta) -> dict[str, tuple[PublishedRung, ...]]:
-    """Published figures of this variant and these parameters, by rung."""
-    entries = [entry for entry in meta.published if _fits(entry, meta)]
-    eager = {entry.source: entry.ns for entry in entries if entry.rung == "eager"}
-    figures: dict[str, tuple[PublishedRung, ...]] = {}
-    for entry in entries:
-        if entry.rung:
-            figure = PublishedRung(entry.label, entry.ns, eager.get(entry.source, 0.0), entry.source)
-            figures[entry.rung] = (*figures.get(entry.rung, ()), figure)
-    return figures
-
-
-def _fits(entry: Published, meta: LadderMeta) -> bool:
-    """Whether a figure has this variant and these parameters; a parameter that its rung sets may differ."""
-    params = meta.subject.params
-    of_rung = {name: value for name, value in entry.params.items() if entry.rung.endswith(f"_{name}")}
-    usual = params if meta.default_params is None else meta.default_params
-    return entry.variant == meta.subject.variant and {**params, **of_rung} == {**usual, **entry.params}
+    return Rung(name, estimate.value, estimate.interval(), step_ns, step_ci95_ns, float(faults[name]), None)
 
 
 # Layers of the compiled call, outermost first: the difference of two rungs.
@@ -293,33 +211,3 @@ def _layers(walls: PairedSides) -> Iterator[Layer]:
         low_ns, high_ns = walls.estimate(upper, lower).interval()
         layer_ns = ns[upper] - (ns[lower] if lower else 0)
         yield Layer(name, upper, lower, layer_ns, (min(low_ns, layer_ns), max(high_ns, layer_ns)))
-
-
-def _largest(ladder: Ladder) -> str:
-    if not ladder.layers:
-        return ""
-    largest = max(ladder.layers, key=lambda layer: layer.ns)
-    total_ns = sum(layer.ns for layer in ladder.layers)
-    share = f"{format_ns(largest.ns)} ({largest.ns / total_ns:.0%})"
-    return f"Of the compiled call's {format_ns(total_ns)}, {share} is {largest.name}."
-
-
-def _since(ladder: Ladder) -> str:
-    """The largest change between published rungs, in multiples of the same machine's eager call."""
-    eager = ladder.rung("eager")
-    if eager is None or not eager.ns:
-        return ""
-    known = {
-        rung.name: (rung.ns / eager.ns, rung.published[0].ns / rung.published[0].eager_ns)
-        for rung in ladder.rungs
-        if rung.ns is not None and rung.published and rung.published[0].eager_ns
-    }
-    order = ("compiled", "guards_filtered", "generated_code", "allocation_hoisted")
-    names = [name for name in order if name in known]
-    changes = []
-    for upper, lower in zip(names, [*names, None][1:], strict=True):
-        now, then = (known[upper][at] - (known[lower][at] if lower else 0.0) for at in (0, 1))
-        title = f"“{RUNGS[upper].title}”"
-        layer = f"between {title} and “{RUNGS[lower].title}”" if lower else f"in {title}"
-        changes.append((abs(now - then), f"{layer}: {then:.2f} times the eager call then, {now:.2f} now"))
-    return f"The largest change since the published ladder is {max(changes)[1]}." if changes else ""

@@ -10,7 +10,7 @@ from typing import Any
 from overhead_lens.captures.files import ABLATION
 from overhead_lens.captures.tables import write_table
 from overhead_lens.errors import MeasurementError
-from overhead_lens.instruments.ablation.record import PREPARE, TIME_RUNGS, TIME_STEPS
+from overhead_lens.instruments.ablation.record import PREPARE, TIME_RUNGS
 from overhead_lens.machine.operations import LOAD, Workload
 from overhead_lens.machine.process import Worker, ask_all
 from overhead_lens.machine.request import Listener, Request
@@ -19,13 +19,10 @@ from overhead_lens.recorder.side import subject_of
 from overhead_lens.studies.ladder.stored import LADDER, LadderMeta
 
 BLOCK_NS = 5_000_000
-STEP_BLOCK_NS = 2_000_000
-
-RUNG, STEP = "rung", "step"
 
 
 def record_ladder(request: Request, names: Sequence[str], listener: Listener) -> Path:
-    """Record the rungs called ``names`` and the single steps into a new directory.
+    """Record the rungs called ``names`` into a new directory.
 
     ``request.compile_options`` apply to every compiled rung; ``request.effort`` gives the processes, the rounds (its blocks) and
     the time for them (its clock budget).
@@ -39,14 +36,13 @@ def record_ladder(request: Request, names: Sequence[str], listener: Listener) ->
 
 @dataclass(slots=True)
 class _Ladder:
-    """A ladder while it is recorded; ``reasons`` and ``pairs`` say why rungs and single steps were not timed."""
+    """A ladder while it is recorded; ``reasons`` says why rungs were not timed."""
 
     request: Request
     names: Sequence[str]
     workload: Workload | None = None
     rows: list[dict[str, Any]] = field(default_factory=list)
     reasons: dict[str, str | None] = field(default_factory=dict)
-    pairs: dict[str, str | None] = field(default_factory=dict)
 
     def load(self, workers: Sequence[Worker]) -> None:
         self.workload = ask_all(workers, LOAD, **self.request.load_arguments())[0]
@@ -57,17 +53,15 @@ class _Ladder:
 
     def measure(self, worker: Worker, process: int) -> None:
         effort = self.request.effort
-        rungs = worker.ask(
+        timed = worker.ask(
             TIME_RUNGS, block_ns=BLOCK_NS, rounds=effort.blocks, budget_ns=effort.clock_budget_ns, seed=process
         )
-        steps = worker.ask(TIME_STEPS, block_ns=STEP_BLOCK_NS, rounds=effort.blocks, seed=process)
-        for reasons, kind, timed in ((self.reasons, RUNG, rungs), (self.pairs, STEP, steps)):
-            for name, reason in timed.reasons.items():
-                reasons[name] = reasons.get(name) or reason
-            self.rows += [{"process": process, "kind": kind, **row} for row in timed.rows]
+        for name, reason in timed.reasons.items():
+            self.reasons[name] = self.reasons.get(name) or reason
+        self.rows += [{"process": process, **row} for row in timed.rows]
 
     def write(self, folder: Path, provenance: Mapping[str, Any]) -> LadderMeta:
-        if not any(row["kind"] == RUNG for row in self.rows):
+        if not self.rows:
             reason = next(iter(self.reasons.values()), "none was asked for")
             raise MeasurementError(f"no rung could be timed: {reason}")
         assert self.workload is not None
@@ -77,10 +71,7 @@ class _Ladder:
             subject=replace(subject_of(self.workload), compile=True),
             names=list(self.names),
             reasons=self.reasons,
-            pairs=self.pairs,
             summary=self.workload.summary,
-            default_params=self.workload.default_params,
-            published=self.workload.published,
             compile_options=None if options is None else dict(options),
             **provenance,
         )

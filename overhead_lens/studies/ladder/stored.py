@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pandas as pd
 
 from overhead_lens.captures.directory import Kind, damaged, read_meta
@@ -13,7 +12,6 @@ from overhead_lens.captures.files import ABLATION
 from overhead_lens.captures.model import Recorded
 from overhead_lens.captures.upgrade import with_subject
 from overhead_lens.instruments.ablation.evidence import read_rungs
-from overhead_lens.scenario import Published
 from overhead_lens.subject import Subject
 
 
@@ -22,17 +20,14 @@ class LadderMeta(Recorded, frozen=True, kw_only=True):
 
     Attributes:
         names: Requested rungs.
-        reasons, pairs: Why a rung, or a pair of single steps, was not timed; None where it was.
+        reasons: Why a rung was not timed; None where it was.
         compile_options: Keyword arguments of torch.compile for every compiled rung.
     """
 
     subject: Subject
     names: list[Any]
     reasons: dict[str, str | None]
-    pairs: dict[str, str | None]
     summary: str = ""
-    default_params: dict[str, Any] | None = None
-    published: list[Published] = msgspec.field(default_factory=list)
     compile_options: dict[str, Any] | None = None
 
 
@@ -47,11 +42,12 @@ def read_ladder(path: Path) -> tuple[LadderMeta, pd.DataFrame]:
     """
     meta = read_meta(path, LADDER)
     try:
-        rows = read_rungs(path / ABLATION, ("kind", "minor_faults"))
-        timed = rows[rows["kind"] == "rung"]
-        if timed.empty:
+        rows = read_rungs(path / ABLATION, ("minor_faults",))
+        # Earlier versions timed single steps beside the rungs.
+        rows = rows[rows["rung"].isin([name for name in meta.names if isinstance(name, str)])]
+        if rows.empty:
             raise ValueError(f"{ABLATION} has no rows of a rung")  # noqa: TRY301
-        if not (pd.to_numeric(timed["minor_faults"], errors="coerce") >= 0).all():
+        if not (pd.to_numeric(rows["minor_faults"], errors="coerce") >= 0).all():
             raise ValueError(f"{ABLATION}: minor_faults must hold numbers of at least 0")  # noqa: TRY301
     except FileNotFoundError:
         raise damaged("ladder", path, f"it has no {ABLATION}") from None

@@ -43,7 +43,7 @@ from overhead_lens.studies.run.checks import (
 )
 from overhead_lens.studies.run.phases import PhaseTime, phases
 from overhead_lens.studies.run.slowest import Slow, slowest_steps
-from overhead_lens.studies.run.stored import FoundBy, Place, Region, StoredRun, read_run
+from overhead_lens.studies.run.stored import FoundBy, Place, StoredRegion, StoredRun, read_run
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
@@ -497,7 +497,7 @@ def _regions(run: StoredRun, threads: Sequence[SampledThread], classifier: Class
     return tuple(sorted(budgets, key=lambda budget: -budget.count * budget.wall.ns))
 
 
-def _entered(region: Region) -> Estimate:
+def _entered(region: StoredRegion) -> Estimate:
     """Mean time in a region, by blocks of consecutive entries; of an older run by the entries' own spread."""
     if region.blocks:
         counts, sums = np.array(region.blocks, dtype=np.float64).T

@@ -41,7 +41,7 @@ _LACKING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
+class Shortfall:
     """A category, ``category/part`` or ``slow steps``; ``remedy`` and ``how`` are empty where nothing is known against it."""
 
     figure: str  # Slow steps: what the mean step takes more than the median one.
@@ -53,7 +53,7 @@ class Missed:
 
 
 @dataclass(frozen=True, slots=True)
-class RealLife(Result):
+class EndToEnd(Result):
     """A run compared with what a hot loop of its step could measure.
 
     Attributes:
@@ -65,23 +65,23 @@ class RealLife(Result):
 
     run: RunBudget
     median_ns: int | None
-    missed: tuple[Missed, ...]
+    missed: tuple[Shortfall, ...]
     sentence: str
     notes: tuple[str, ...]
 
 
-def real_life(run: RunBudget) -> RealLife:
+def end_to_end(run: RunBudget) -> EndToEnd:
     """Which of a run's figures a hot loop of its step would have missed."""
     bare = _bare_ns(run)
     hows = {remedy.name: remedy.how for remedy in built_in()}
     found = [
-        Missed(figure, ns, ns / run.wall.ns, because, remedy, hows.get(remedy, ""))
+        Shortfall(figure, ns, ns / run.wall.ns, because, remedy, hows.get(remedy, ""))
         for figure, ns, because, remedy in (*_slow(run, bare), *_lacking(run))
         if run.wall.ns and ns >= max(1, _LEAST_SHARE * run.wall.ns)
     ]
     missed = tuple(sorted(found, key=lambda row: -row.ns))
     median_ns = round(float(np.median(bare))) if len(bare) else None
-    return RealLife(run, median_ns, missed, _sentence(run, missed), _notes(run))
+    return EndToEnd(run, median_ns, missed, _sentence(run, missed), _notes(run))
 
 
 def _bare_ns(run: RunBudget) -> Ints:
@@ -118,7 +118,7 @@ def _ns_of(category: HostCategory, part: str) -> int:
     return next((named.ns for named in category.parts if named.name == part), 0)
 
 
-def _sentence(run: RunBudget, missed: tuple[Missed, ...]) -> str:
+def _sentence(run: RunBudget, missed: tuple[Shortfall, ...]) -> str:
     if not run.samples and not missed:
         return f"nothing is known of the {run.per} but its time: there are no samples"
     if not missed:

@@ -31,11 +31,11 @@ from overhead_lens.captures.files import KINETO, STACKS
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.machine.cores import cpu_quota
 from overhead_lens.machine.environment import describe_machine
-from overhead_lens.program.area import FILE, NOTES, Area, Phase, Step, Word
+from overhead_lens.program.area import FILE, NOTES, Area, Phase, StepRecord, Word
 from overhead_lens.program.trace import TRACE
 from overhead_lens.samplers.blocks import Block, blocks_of, write_blocks
 from overhead_lens.studies.run.sampling import RATE_HZ, RunSampler, Sampled
-from overhead_lens.studies.run.stored import RUN, STEPS, Compilation, Place, Region, RunMeta
+from overhead_lens.studies.run.stored import RUN, STEPS, Compilation, Place, RunMeta, StoredRegion
 
 _START = Path(__file__).parent.parent.parent / "program" / "start.py"
 
@@ -112,7 +112,7 @@ def _write(
     """Write all files, ``meta.json`` last."""
     rows = area.rows()
     if rows:
-        pd.DataFrame(rows, columns=Step._fields).to_parquet(folder / STEPS, index=False)
+        pd.DataFrame(rows, columns=StepRecord._fields).to_parquet(folder / STEPS, index=False)
     if sampler.sampled:
         write_blocks(folder / STACKS, _blocks(sampler.sampled, area.read(Word.THREAD)))
     if (folder / TRACE).exists():
@@ -199,14 +199,14 @@ def _notes(folder: Path) -> dict[str, Any]:
     return notes
 
 
-def _regions(notes: dict[str, Any], *, has_steps: bool) -> list[Region]:
+def _regions(notes: dict[str, Any], *, has_steps: bool) -> list[StoredRegion]:
     wanted = Phase.BARE if has_steps else Phase.WARM_UP
     places = {
         name: [place for fields in its if (place := _region_place(*fields)) is not None]
         for name, its in notes.get("region_places", {}).items()
     }
     return [
-        Region(name, places[name], count, ns, squares, blocks)
+        StoredRegion(name, places[name], count, ns, squares, blocks)
         for name, phase, count, ns, squares, blocks in notes.get("regions", ())
         if phase == wanted
     ]

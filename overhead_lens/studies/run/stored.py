@@ -36,7 +36,7 @@ class Place(Struct, frozen=True):
     last_line: int
 
 
-class Region(Struct, frozen=True):
+class StoredRegion(Struct, frozen=True):
     """A region of the program: where it stands, and how long it took in bare steps.
 
     Attributes:
@@ -101,7 +101,7 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
     reason: str = ""
     rate_hz: int = 100
     unplaced: str = ""
-    regions: list[Region] = msgspec.field(default_factory=list)
+    regions: list[StoredRegion] = msgspec.field(default_factory=list)
     compilations: list[Compilation] = msgspec.field(default_factory=list)
     rank: int | None = None
     warnings: list[str] = msgspec.field(default_factory=list)
@@ -115,7 +115,7 @@ class StoredRun:
     """A run as it was recorded.
 
     Attributes:
-        steps: Fields of ``program.area.Step`` as int64 columns, one row a step; None without steps.
+        steps: Fields of ``program.area.StepRecord`` as int64 columns, one row a step; None without steps.
         blocks: Sampled threads, in the order of time.
     """
 

@@ -49,7 +49,6 @@ class SweptPoint:
     ci95_ns: Interval
     residual_share: float
     residual_ci95: Interval  # Simultaneous for all sizes of the variant.
-    published_ns: float | None
     misses: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -59,18 +58,13 @@ class SweptPoint:
 
 @dataclass(frozen=True, slots=True)
 class SweptVariant:
-    """One variant: its points by ascending size and its line.
-
-    Attributes:
-        published: The line of published figures; None for fewer than two sizes.
-    """
+    """One variant: its points by ascending size and its line."""
 
     name: str
     points: tuple[SweptPoint, ...]
     line: Line
     overhead_ci95_ns: Interval
     element_ci95_ns: Interval
-    published: Line | None
 
     @property
     def fit(self) -> str:
@@ -80,11 +74,6 @@ class SweptVariant:
         if any(point.misses for point in self.points):
             return DOES_NOT_FIT
         return FIT if all(abs(point.residual_share) <= TOLERANCE_SHARE for point in self.points) else UNDECIDED
-
-    @property
-    def published_overhead(self) -> bool:
-        """Whether published figures cover the smallest size, which determines the overhead."""
-        return self.published is not None and self.points[0].published_ns is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +85,6 @@ class Crossing:
         size: None without a crossing.
         ci95: From 0 to infinity at most; None without a crossing.
         between: Neighbouring measured sizes between which the faster variant changes; None unless it changes once.
-        published: Crossing of the published lines.
     """
 
     below: str
@@ -104,7 +92,6 @@ class Crossing:
     size: float | None
     ci95: Interval | None
     between: tuple[int, int] | None
-    published: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,53 +211,32 @@ def _variant(name: str, meta: SweepMeta, sides: PairedSides) -> _Lines:
                 _interval(times_ns, estimate.value),
                 residual,
                 _interval(residuals, residual, 0.025 / len(order)),
-                _published(meta, name, point),
             )
         )
-    known = [(point.size, point.published_ns) for point in points if point.published_ns]
     variant = SweptVariant(
         name,
         tuple(points),
         line,
         _interval(overheads_ns, line.overhead_ns),
         _interval(elements_ns, line.element_ns),
-        fit_line(known) if len({size for size, _ in known}) > 1 else None,
     )
     return _Lines(variant, overheads_ns, elements_ns)
-
-
-def _published(meta: SweepMeta, variant: str, params: Mapping[str, Any]) -> float | None:
-    for figure in meta.published:
-        same_call = figure.variant == variant and figure.compile == meta.subject.compile and not figure.rung
-        if same_call and {**meta.default_params, **figure.params} == params:
-            return float(figure.ns)
-    return None
 
 
 def _crossing(left: _Lines, right: _Lines) -> Crossing:
     lines = (left.variant.line, right.variant.line)
     size = crossing(*lines)
-    published = _published_crossing(left.variant, right.variant)
     if size is None:
         first, last = sorted(
             (left, right), key=lambda side: (side.variant.line.element_ns, side.variant.line.overhead_ns)
         )
-        return Crossing(first.variant.name, last.variant.name, None, None, _between(first, last), published)
+        return Crossing(first.variant.name, last.variant.name, None, None, _between(first, last))
     below, above = (left, right) if lines[0].overhead_ns < lines[1].overhead_ns else (right, left)
     head_start, gain = above.overhead_ns - below.overhead_ns, below.element_ns - above.element_ns
     # A replicate crosses at 0 without a head start, and never without a gain per element.
     with np.errstate(divide="ignore", invalid="ignore"):
         drawn = np.where(head_start <= 0, 0.0, np.where(gain <= 0, math.inf, head_start / gain))
-    between = _between(below, above)
-    return Crossing(below.variant.name, above.variant.name, size, _interval(drawn, size), between, published)
-
-
-def _published_crossing(left: SweptVariant, right: SweptVariant) -> float | None:
-    if not (left.published_overhead and right.published_overhead):
-        return None
-    assert left.published is not None
-    assert right.published is not None
-    return crossing(left.published, right.published)
+    return Crossing(below.variant.name, above.variant.name, size, _interval(drawn, size), _between(below, above))
 
 
 def _between(below: _Lines, above: _Lines) -> tuple[int, int] | None:

@@ -17,8 +17,7 @@ from overhead_lens.machine.operations import Operation
 from overhead_lens.machine.process import Worker, ask_all
 from overhead_lens.machine.request import Effort, Listener, Order
 from overhead_lens.recorder.batch import record_many
-from overhead_lens.scenario import Published
-from overhead_lens.studies.sweep.stored import SWEEP, Against, Point, SweepMeta
+from overhead_lens.studies.sweep.stored import SWEEP, Against, SizePoint, SweepMeta
 from overhead_lens.subject import Subject
 
 BLOCK_NS = 5_000_000
@@ -33,11 +32,9 @@ class Loaded(Struct, frozen=True):
     scenario: str
     device: str
     summary: str
-    default_params: dict[str, Any]
     work_known: bool
-    published: list[Published]
     variants: list[str]
-    points: list[Point]
+    points: list[SizePoint]
 
 
 class Unsettled(Struct, frozen=True):
@@ -132,9 +129,7 @@ class _Sweep:
             against=against,
             unsettled=self.unsettled,
             summary=loaded.summary,
-            default_params=loaded.default_params,
             work_known=loaded.work_known,
-            published=loaded.published,
             compile_options=None if request.compile_options is None else dict(request.compile_options),
             **provenance,
         )

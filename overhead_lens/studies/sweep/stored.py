@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pandas as pd
 from msgspec import Struct
 
@@ -15,11 +14,11 @@ from overhead_lens.captures.files import CLOCK
 from overhead_lens.captures.model import Recorded
 from overhead_lens.captures.tables import BLOCK_COLUMNS, read_table
 from overhead_lens.captures.upgrade import subject_of
-from overhead_lens.scenario import Published, Work
+from overhead_lens.scenario import Work
 from overhead_lens.subject import Subject
 
 
-class Point(Struct, frozen=True):
+class SizePoint(Struct, frozen=True):
     """One size: the parameters and the work of a call."""
 
     params: dict[str, Any]
@@ -45,14 +44,12 @@ class SweepMeta(Recorded, frozen=True, kw_only=True):
 
     subject: Subject
     variants: list[str]
-    points: list[Point]
+    points: list[SizePoint]
     swept: dict[str, list[int]]
     against: Against
     unsettled: int = 0
     summary: str = ""
-    default_params: dict[str, Any] = msgspec.field(default_factory=dict)
     work_known: bool = False
-    published: list[Published] = msgspec.field(default_factory=list)
     compile_options: dict[str, Any] | None = None
 
 

@@ -61,7 +61,7 @@ class SweepTimer:
         """A workload's metadata, the ``variants``, and parameters and work of the ``points``."""
         workloads = [workload.describe(prepared) for prepared in self._workloads[: self._points]]
         points = [{"params": point["params"], "work": point["work"]} for point in workloads]
-        names = ("scenario", "device", "summary", "default_params", "work_known", "published")
+        names = ("scenario", "device", "summary", "work_known")
         return {**{name: workloads[0][name] for name in names}, "variants": self._names, "points": points}
 
     def warm_up(self, block_ns: int) -> dict[str, Any]:

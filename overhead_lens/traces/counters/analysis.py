@@ -10,7 +10,7 @@ from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.traces.counters.model import Counters
 from overhead_lens.traces.counters.products import product_rates
 from overhead_lens.traces.counters.ranges import ranges
-from overhead_lens.traces.counters.tracks import Track, Work, summaries, tracks
+from overhead_lens.traces.counters.tracks import DeviceKernels, Track, summaries, tracks
 from overhead_lens.traces.counters.work import DeviceWork, copy_rates, graph_work, occupancies
 from overhead_lens.traces.launches import Linked
 
@@ -65,9 +65,9 @@ def counted(trace: Trace, linked: Linked, end_ns: int) -> Counted:
     return Counted(made, tuple(found))
 
 
-def _by_device(trace: Trace, work: DeviceWork) -> dict[int, Work]:
+def _by_device(trace: Trace, work: DeviceWork) -> dict[int, DeviceKernels]:
     start_ns = trace.events["start_ns"].to_numpy()[work.rows]
     return {
-        number: Work(work.name[mine], start_ns[mine], work.dur_ns[mine], work.names)
+        number: DeviceKernels(work.name[mine], start_ns[mine], work.dur_ns[mine], work.names)
         for number, mine in work.groups(~work.is_copy)
     }

@@ -32,7 +32,7 @@ _MOST_TRACKS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class DeviceKernels:
     """Kernels of one device: number of the name, start and duration of each, and the names."""
 
     name: Ints
@@ -138,14 +138,14 @@ def held(start_ns: Ints, period_ns: int | None, end_ns: int) -> tuple[Ints, Ints
     )
 
 
-def summaries(found: Sequence[Track], work: Mapping[int, Work]) -> tuple[CounterTrack, ...]:
+def summaries(found: Sequence[Track], work: Mapping[int, DeviceKernels]) -> tuple[CounterTrack, ...]:
     """What the result says of the counters, at most ``_MOST_TRACKS``."""
     return tuple(
         _summary(track, work.get(track.device) if track.device is not None else None) for track in found[:_MOST_TRACKS]
     )
 
 
-def _summary(track: Track, work: Work | None) -> CounterTrack:
+def _summary(track: Track, work: DeviceKernels | None) -> CounterTrack:
     covered_ns = int(track.dur_ns.sum())
     mean = float(track.values @ track.dur_ns) / covered_ns if covered_ns else float(track.values.mean())
     return CounterTrack(
@@ -167,7 +167,7 @@ def _summary(track: Track, work: Work | None) -> CounterTrack:
     )
 
 
-def _kernels(track: Track, work: Work) -> tuple[CounterKernel, ...]:
+def _kernels(track: Track, work: DeviceKernels) -> tuple[CounterKernel, ...]:
     covered_ns, sums = integrals(track, work.start_ns, work.start_ns + work.dur_ns)
     total_ns, covered = (sum_by(work.name, ns, len(work.names)) for ns in (work.dur_ns, covered_ns))
     summed = np.bincount(work.name, weights=sums, minlength=len(work.names))

@@ -40,13 +40,13 @@ class DeviceWork:
         self._told = trace.work
         self._at = np.searchsorted(trace.work["row"].to_numpy(), rows)
 
-    def said(self, column: str) -> Ints:
+    def column(self, name: str) -> Ints:
         """A column of the work frame per device event; -1 where it does not say."""
         values = np.full(len(self.rows), -1, dtype=np.int64)
         row = self._told["row"].to_numpy()
         known = np.flatnonzero(self._at < len(row))
         known = known[row[self._at[known]] == self.rows[known]]
-        values[known] = self._told[column].to_numpy()[self._at[known]]
+        values[known] = self._told[name].to_numpy()[self._at[known]]
         return values
 
     def groups(self, which: Bools) -> list[tuple[int, Ints]]:
@@ -64,7 +64,7 @@ def occupancies(work: DeviceWork, trace: Trace) -> tuple[tuple[DeviceOccupancy, 
     (libkineto/src/DeviceProperties.cpp, ``maxDynamicSharedSizeBytes``).
     """
     occupancy, blocks, warps = (
-        work.said(f"{name}_millionths") for name in ("occupancy", "blocks_per_sm", "warps_per_sm")
+        work.column(f"{name}_millionths") for name in ("occupancy", "blocks_per_sm", "warps_per_sm")
     )
     says = (occupancy >= 0) | (blocks >= 0)
     uncomputed = (occupancy == 0) & (warps >= _MILLION)
@@ -134,7 +134,7 @@ def _most_warps(properties: dict[str, Any]) -> int | None:
 
 def copy_rates(work: DeviceWork) -> tuple[CopyRate, ...]:
     """Copies and settings of memory by device and name, the longest first."""
-    size = work.said("bytes")
+    size = work.column("bytes")
     size = np.where(size < _MOST_BYTES, size, -1)
     made = []
     for number, mine in work.groups(work.is_copy):
@@ -159,7 +159,7 @@ def graph_work(work: DeviceWork, launch: Ints) -> tuple[GraphWork, ...]:
         work: Device events.
         launch: int64: row of the launch of each, -1 where it is not in the trace.
     """
-    graph, node = work.said("graph"), work.said("graph_node")
+    graph, node = work.column("graph"), work.column("graph_node")
     made = []
     for number, mine in work.groups((graph > 0) & (node >= 0)):
         for identifier in np.unique(graph[mine]).tolist():

@@ -21,7 +21,6 @@ import pandas as pd
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.traces.columns import joined
 from overhead_lens.traces.critical_path.graph import ASSUMED_SYNC, ASSUMED_WAIT, EDGES, EVENT, PROGRAM, Graph
-from overhead_lens.traces.critical_path.labels import Labels
 from overhead_lens.traces.critical_path.longest import SOURCE, WindowGraph
 from overhead_lens.traces.critical_path.model import (
     DEVICE_KINDS,
@@ -33,6 +32,7 @@ from overhead_lens.traces.critical_path.model import (
     Slack,
     WindowPath,
 )
+from overhead_lens.traces.critical_path.string_table import StringTable
 from overhead_lens.traces.timeline import sum_by
 from overhead_lens.traces.window import Window
 
@@ -435,7 +435,7 @@ class PathAnalysis:
         return edges[np.maximum.accumulate(np.where(new, np.arange(len(edges)), 0))] if len(edges) else edges
 
 
-def _costliest(labels: Labels, code: Ints, totals_ns: Ints) -> list[int]:
+def _costliest(labels: StringTable, code: Ints, totals_ns: Ints) -> list[int]:
     """The names that take most time."""
     chosen = np.flatnonzero((code >= 0) & (totals_ns > 0))
     used, number = np.unique(code[chosen], return_inverse=True)

@@ -36,11 +36,11 @@ import pandas as pd
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from overhead_lens.traces.critical_path.labels import Labels
 from overhead_lens.traces.critical_path.lanes import Chain, Threads, chain, nearest, passes_of
 from overhead_lens.traces.critical_path.model import GAP, KINDS, LATENCY, QUEUE, UNEXPLAINED
+from overhead_lens.traces.critical_path.string_table import StringTable
 from overhead_lens.traces.critical_path.waits import StreamWaits, Waits
-from overhead_lens.traces.critical_path.work import Work, device_work
+from overhead_lens.traces.critical_path.work import PathWork, device_work
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.host_budget import BackwardPasses
 from overhead_lens.traces.launches import Linked
@@ -97,9 +97,9 @@ class Graph:
     label: Ints
     delay_ns: Ints
     delay_label: Ints
-    labels: Labels
+    labels: StringTable
     lanes: Sequence[str]
-    work: Work
+    work: PathWork
     edge_counts: Mapping[str, int]
     broken: Mapping[str, int]
     synchronization_events: int
@@ -460,7 +460,7 @@ class _Builder:
         delay_ns[starts[delayed]] = time_ns[starts[delayed]] - begins[starts[delayed]]
         return delayed, delay_ns
 
-    def _labelled(self, what: Ints) -> tuple[Ints, Labels]:
+    def _labelled(self, what: Ints) -> tuple[Ints, StringTable]:
         """The distinct rows, and the number of each; the first row is number 0."""
         number = np.zeros(len(what), dtype=np.int64)
         for column in range(what.shape[1]):
@@ -468,7 +468,7 @@ class _Builder:
             number = pd.factorize(number * max(1, len(found)) + codes)[0]
         distinct = np.unique(number, return_index=True)[1]
         kind, name, operator, module = what[distinct].T
-        return number, Labels(kind, name, operator, module, self._names)
+        return number, StringTable(kind, name, operator, module, self._names)
 
     def _lane_names(self) -> list[str]:
         work = self.work

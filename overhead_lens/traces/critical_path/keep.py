@@ -14,17 +14,17 @@ import numpy.typing as npt
 
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.traces.critical_path.analysis import PathAnalysis, WindowAnalysis
-from overhead_lens.traces.critical_path.chains import NOWHERE, Chains, StepEnd, through
+from overhead_lens.traces.critical_path.fragments import NOWHERE, PathFragments, StepEnd, through
 from overhead_lens.traces.critical_path.graph import EVENT, Graph
-from overhead_lens.traces.critical_path.labels import Labels
 from overhead_lens.traces.critical_path.model import DEVICE_KINDS, KINDS
+from overhead_lens.traces.critical_path.string_table import StringTable
 from overhead_lens.traces.loops import run
 
 _DEVICE = tuple(KINDS.index(kind) for kind in DEVICE_KINDS)
 _DROPPED = -(2**62)
 
 
-def chains_of(paths: PathAnalysis, rows: Ints) -> Chains:
+def fragments_of(paths: PathAnalysis, rows: Ints) -> PathFragments:
     """The chains of a trace.
 
     Args:
@@ -57,7 +57,7 @@ class _Maker:
             graph.time_ns, np.where(self._before >= 0, self._before, np.arange(len(edge))), 0
         )
 
-    def chains(self) -> Chains:
+    def chains(self) -> PathFragments:
         """All of them."""
         graph = self._graph
         ends = [self._end(window) for window in self._windows]
@@ -71,7 +71,7 @@ class _Maker:
         used = np.unique(np.concatenate((nodes.label, self._own_label, end_label, self._coarse[:1])))
         placed = [replace(end, node=int(nodes.place[end.node]) if end.node >= 0 else NOWHERE) for end in ends]
         start_ns = self._work.start_ns[self._position]
-        return Chains(
+        return PathFragments(
             tuple(replace(end, label=int(np.searchsorted(used, end.label))) for end in placed),
             nodes.time_ns,
             nodes.before.astype(np.int32),
@@ -200,7 +200,7 @@ def _edges(paths: PathAnalysis) -> Ints:
     return edge
 
 
-def _coarse(labels: Labels) -> tuple[Ints, Ints]:
+def _coarse(labels: StringTable) -> tuple[Ints, Ints]:
     """For each label its number among rows of kind, device event, operator and module; and these rows."""
     name = np.where(np.isin(labels.kind, _DEVICE), labels.name, -1)
     columns = np.column_stack((labels.kind, name, labels.operator, labels.module))
@@ -213,13 +213,13 @@ def _small(used: Ints, label: Ints) -> npt.NDArray[np.int32]:
     return np.searchsorted(used, label).astype(np.int32)
 
 
-def _labels(rows: Ints, labels: Labels) -> Labels:
+def _labels(rows: Ints, labels: StringTable) -> StringTable:
     """The rows as labels that keep no names but their own."""
     codes = np.unique(rows[:, 1:])
     codes = codes[codes >= 0]
     kind, *others = rows.T
     name, operator, module = (np.where(one >= 0, np.searchsorted(codes, one), -1) for one in others)
-    return Labels(kind, name, operator, module, tuple(labels.text(code) for code in codes.tolist()))
+    return StringTable(kind, name, operator, module, tuple(labels.text(code) for code in codes.tolist()))
 
 
 def _reach(before: Sequence[int], needed: MutableSequence[int]) -> int:

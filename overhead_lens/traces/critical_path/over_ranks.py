@@ -27,7 +27,7 @@ import numpy as np
 from overhead_lens.stats.values import Ints
 from overhead_lens.traces.collectives.matching import Matched
 from overhead_lens.traces.collectives.model import Collective
-from overhead_lens.traces.critical_path.chains import NOWHERE, Chains, StepEnd, through
+from overhead_lens.traces.critical_path.fragments import NOWHERE, PathFragments, StepEnd, through
 from overhead_lens.traces.critical_path.model import (
     KINDS,
     PathOverRanks,
@@ -44,7 +44,7 @@ _Key = tuple[int | None, int]
 
 
 @dataclass(frozen=True, slots=True)
-class RankChains:
+class RankPaths:
     """What is known of one rank of a job.
 
     Attributes:
@@ -54,11 +54,11 @@ class RankChains:
     """
 
     label: str
-    chains: Chains
+    chains: PathFragments
     collectives: Sequence[Collective]
 
 
-def path_over_ranks(ranks: Sequence[RankChains], matched: Matched) -> PathOverRanks:
+def path_over_ranks(ranks: Sequence[RankPaths], matched: Matched) -> PathOverRanks:
     """The paths of the steps that all ranks have.
 
     Args:
@@ -102,7 +102,7 @@ class _Line:
         is_alone: Per collective: whether the trace says that no other rank takes part.
     """
 
-    def __init__(self, number: int, chains: Chains, collectives: Sequence[Collective]) -> None:
+    def __init__(self, number: int, chains: PathFragments, collectives: Sequence[Collective]) -> None:
         count = len(chains.begins)
         self.chains = chains
         self.end_ns = chains.start_ns + chains.dur_ns
@@ -130,7 +130,7 @@ class _Line:
         return since_ns, time_ns - since_ns, chains.label[at].astype(np.int64)
 
 
-def _lines(ranks: Sequence[RankChains], matched: Matched) -> list[_Line]:
+def _lines(ranks: Sequence[RankPaths], matched: Matched) -> list[_Line]:
     lines = [_Line(number, rank.chains, rank.collectives) for number, rank in enumerate(ranks)]
     numbers = [{_identity(one): at for at, one in enumerate(rank.collectives)} for rank in ranks]
     for order, parts in enumerate(matched.shared):
@@ -327,7 +327,7 @@ class _Sums:
         operators, kernels, modules: Time by name, over all ranks.
     """
 
-    def __init__(self, ranks: Sequence[RankChains], walk: _Walk) -> None:
+    def __init__(self, ranks: Sequence[RankPaths], walk: _Walk) -> None:
         self.kinds: defaultdict[int, Counter[int]] = defaultdict(Counter)
         self.operators: Counter[str] = Counter()
         self.kernels: Counter[str] = Counter()
@@ -354,7 +354,7 @@ def _by_label(walk: _Walk) -> Iterator[tuple[int, int, int]]:
         yield from zip([rank] * len(used), used.tolist(), sums.tolist(), strict=True)
 
 
-def _steps(ranks: Sequence[RankChains], walks: Sequence[_Walk]) -> Iterator[StepOverRanks]:
+def _steps(ranks: Sequence[RankPaths], walks: Sequence[_Walk]) -> Iterator[StepOverRanks]:
     sums = [_Sums(ranks, walk) for walk in walks]
     which = ("operators", "kernels", "modules")
     chosen = {name: _costliest([getattr(one, name) for one in sums]) for name in which}
@@ -390,7 +390,7 @@ def _named(times: Counter[str], chosen: frozenset[str]) -> tuple[PathTime, ...]:
 
 
 def _notes(
-    ranks: Sequence[RankChains], taking_part: Sequence[int], left_out: int, clocks: _Clocks, walks: Sequence[_Walk]
+    ranks: Sequence[RankPaths], taking_part: Sequence[int], left_out: int, clocks: _Clocks, walks: Sequence[_Walk]
 ) -> Iterator[str]:
     others = [rank.label for number, rank in enumerate(ranks) if number not in taking_part]
     if others:

@@ -26,7 +26,7 @@ from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import where
-from overhead_lens.traces.critical_path.work import LaunchOrder, Work
+from overhead_lens.traces.critical_path.work import LaunchOrder, PathWork
 from overhead_lens.traces.device import COPY
 from overhead_lens.traces.host import distinct, threads_of
 from overhead_lens.traces.launches import runtime_rows
@@ -110,7 +110,7 @@ class Waits:
         work: Its device work.
     """
 
-    def __init__(self, trace: Trace, work: Work) -> None:
+    def __init__(self, trace: Trace, work: PathWork) -> None:
         self._events = trace.events
         self._work = work
         self.told = synchronizations(trace)

@@ -18,7 +18,7 @@ _LONG_AGO = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class PathWork:
     """Device events by device, stream and start; int64 arrays of shape ``(n,)``.
 
     Attributes:
@@ -54,7 +54,7 @@ class Work:
         return len(self.rows)
 
 
-def device_work(events: pd.DataFrame, linked: Linked) -> Work:
+def device_work(events: pd.DataFrame, linked: Linked) -> PathWork:
     """All device events of a trace."""
     frame = {name: events[name].to_numpy() for name in ("start_ns", "dur_ns", "device", "stream", "correlation")}
     rows, launch = linked.rows, linked.launch
@@ -75,7 +75,7 @@ def device_work(events: pd.DataFrame, linked: Linked) -> Work:
     before, called_ns = np.empty(len(rows), dtype=np.int64), called_ns[order]
     run(_before, (group, end_ns[order]), (before,), len(rows))
     run(_called, (group, known[order].astype(np.int64)), (called_ns,), len(rows))
-    return Work(
+    return PathWork(
         rows[order],
         start_ns[order],
         end_ns[order],
@@ -100,7 +100,7 @@ class LaunchOrder:
         group: int64 per event: only events of one group are ordered.
     """
 
-    def __init__(self, work: Work, group: Ints) -> None:
+    def __init__(self, work: PathWork, group: Ints) -> None:
         self._times = np.unique(work.called_ns)
         self._width = len(self._times) + 1
         self._groups = np.unique(group)

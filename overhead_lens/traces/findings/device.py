@@ -13,8 +13,8 @@ from overhead_lens.taxonomy.categories import BLAME
 from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.device import COMMUNICATION, COMPUTE, COPY, DeviceTimeline
-from overhead_lens.traces.findings.host import idle_by, launching, long_stretches
-from overhead_lens.traces.findings.recorded import Found, Recorded, Wording
+from overhead_lens.traces.findings.host import idle_by, launching, long_intervals
+from overhead_lens.traces.findings.recorded import Located, Recorded, Wording
 from overhead_lens.traces.intervals import Union, both, joined, union, without
 from overhead_lens.traces.launch_figures.bound import NOT_THE_HOST
 
@@ -63,7 +63,7 @@ _FUSIBLE = Wording(
 )
 
 
-def device_causes(recorded: Recorded) -> Iterator[Found]:
+def device_causes(recorded: Recorded) -> Iterator[Located]:
     """Time in which a device does one kind of work alone while more is launched, or its host waits for it.
 
     Were this work gone, what waits for it could begin as much sooner. Where nothing waits, the host decides.
@@ -87,7 +87,7 @@ def device_causes(recorded: Recorded) -> Iterator[Found]:
                 named = recorded.of_work(device, work[counts], ns[counts])
                 launch = int(device.linked.launch[work[np.argmax(ns)]])
                 place = recorded.place_of_row(launch)
-                yield from recorded.found(wording, when.total_ns, when, named, place, str(device.number))
+                yield from recorded.located(wording, when.total_ns, when, named, place, str(device.number))
 
 
 def _queued(recorded: Recorded, device: DeviceTimeline, kind: int) -> Union:
@@ -101,7 +101,7 @@ def _queued(recorded: Recorded, device: DeviceTimeline, kind: int) -> Union:
     return union(called, device.start_ns[waiting] - called)
 
 
-def host_bound(recorded: Recorded, known: Union) -> Iterator[Found]:
+def host_bound(recorded: Recorded, known: Union) -> Iterator[Located]:
     """Idle time of a device between its first and last work that its host is blamed for, where that is most of the idle time.
 
     Intervals in which a host does something else (``known``, and long ones without a launch) do not count. Graphs close the part
@@ -110,7 +110,7 @@ def host_bound(recorded: Recorded, known: Union) -> Iterator[Found]:
     for device in recorded.devices:
         number = str(device.number)
         budget = next(each for each in recorded.analysis.devices if each.device == number)
-        when = without(idle_by(device, _OF_HOST), joined([known, long_stretches(recorded, device, known)]))
+        when = without(idle_by(device, _OF_HOST), joined([known, long_intervals(recorded, device, known)]))
         if not when.total_ns:
             continue
         blamed = {name: both(when, idle_by(device, (name,))).total_ns for name in _OF_HOST}
@@ -121,10 +121,10 @@ def host_bound(recorded: Recorded, known: Union) -> Iterator[Found]:
         place = recorded.place_of_row(_launch_after_the_longest(device, when, gaps, following))
         if when.total_ns > budget.idle_ns / 2:
             named = recorded.frames(when, launching(recorded, device))
-            yield from recorded.found(wording[0], when.total_ns, when, named, place, number)
+            yield from recorded.located(wording[0], when.total_ns, when, named, place, number)
         closing = both(when, union(gaps[0][alone], (gaps[1] - gaps[0])[alone]))
         named = recorded.frames(closing, launching(recorded, device))
-        yield from recorded.found(wording[1], closing.total_ns, closing, named, place, number)
+        yield from recorded.located(wording[1], closing.total_ns, closing, named, place, number)
 
 
 def _launch_after_the_longest(device: DeviceTimeline, when: Union, gaps: tuple[Ints, Ints], following: Ints) -> int:
@@ -134,7 +134,7 @@ def _launch_after_the_longest(device: DeviceTimeline, when: Union, gaps: tuple[I
     return int(device.linked.launch[following[np.argmax(when.before(gaps[1]) - when.before(gaps[0]))]])
 
 
-def fusible_kernels(recorded: Recorded) -> Iterator[Found]:
+def fusible_kernels(recorded: Recorded) -> Iterator[Located]:
     """Launch time of elementwise kernels that follow one another on a stream, but for the longest launch of each run.
 
     Whether they can be fused depends on the data between them, which a trace does not hold: so this is a bound.
@@ -154,7 +154,7 @@ def fusible_kernels(recorded: Recorded) -> Iterator[Found]:
         bound_ns = min(int(calls_ns.sum() - np.maximum.reduceat(calls_ns, first).sum()), recorded.at_most(when))
         longest = int(launch[first[np.argmax(np.diff(np.append(first, len(run))))]])
         named = recorded.of_work(device, order, calls_ns)
-        yield from recorded.found(_FUSIBLE, bound_ns, when, named, recorded.place_of_row(longest), str(device.number))
+        yield from recorded.located(_FUSIBLE, bound_ns, when, named, recorded.place_of_row(longest), str(device.number))
 
 
 def _runs(recorded: Recorded, device: DeviceTimeline, chosen: Ints) -> tuple[Ints, Ints]:

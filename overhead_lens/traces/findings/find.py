@@ -7,7 +7,7 @@ from dataclasses import replace
 from overhead_lens.traces.findings.device import COMPUTES, device_causes, fusible_kernels, host_bound
 from overhead_lens.traces.findings.host import host_causes, long_host_work
 from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
-from overhead_lens.traces.findings.recorded import Found, Recorded
+from overhead_lens.traces.findings.recorded import Located, Recorded
 from overhead_lens.traces.findings.steps import dispatcher_of_small_operators, unlike_steps
 from overhead_lens.traces.findings.waits import host_waits
 from overhead_lens.traces.intervals import both, joined
@@ -36,5 +36,5 @@ def findings(recorded: Recorded) -> tuple[Finding, ...]:
     return tuple(replace(one.finding, overlaps=_overlaps(one, ranked)) for one in ranked)
 
 
-def _overlaps(one: Found, others: list[Found]) -> tuple[str, ...]:
+def _overlaps(one: Located, others: list[Located]) -> tuple[str, ...]:
     return tuple(other.finding.label for other in others if other is not one and both(one.when, other.when).total_ns)

@@ -15,7 +15,7 @@ from overhead_lens.taxonomy.rules import Attribution
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.device import DeviceTimeline
 from overhead_lens.traces.findings.model import Evidence
-from overhead_lens.traces.findings.recorded import LONG, Found, Recorded, Wording
+from overhead_lens.traces.findings.recorded import LONG, Located, Recorded, Wording
 from overhead_lens.traces.host_budget import ENGINE, ThreadPieces
 from overhead_lens.traces.intervals import NOTHING, Union, both, joined, union, without
 from overhead_lens.traces.launch_figures.bound import NOT_THE_HOST
@@ -88,19 +88,19 @@ _STARVED = Wording(
 )
 
 
-def host_causes(recorded: Recorded) -> Iterator[Found]:
+def host_causes(recorded: Recorded) -> Iterator[Located]:
     """Known host activities other than launching, as intervals."""
     for finder in (_loading, _compiling, _capturing, _memory, _slow_launches, _optimizer, _starved):
         yield from finder(recorded)
 
 
-def _loading(recorded: Recorded) -> Iterator[Found]:
+def _loading(recorded: Recorded) -> Iterator[Located]:
     """Time in which a thread waited for the next batch of a DataLoader, or made it itself."""
     calls = recorded.calls(passing(recorded.host.names, lambda text: torch_names.LOADS_DATA.match(text) is not None))
     yield from _stretches(recorded, _DATA, calls, recorded.spans(calls))
 
 
-def _compiling(recorded: Recorded) -> Iterator[Found]:
+def _compiling(recorded: Recorded) -> Iterator[Located]:
     """Time in which any thread compiled."""
     when = recorded.spent(_compiles)
     if when.total_ns:
@@ -110,7 +110,7 @@ def _compiling(recorded: Recorded) -> Iterator[Found]:
             if passing(thread.attributions, _compiles)[thread.attribution].any()
         ]
         named = recorded.frames(when, threads)
-        yield from recorded.found(_COMPILE, recorded.at_most(when), when, named, _place_of(named))
+        yield from recorded.located(_COMPILE, recorded.at_most(when), when, named, _place_of(named))
 
 
 def _matches(pattern: re.Pattern[str], text: str) -> bool:
@@ -121,7 +121,7 @@ def _compiles(attribution: Attribution) -> bool:
     return attribution.category == "compile"
 
 
-def _capturing(recorded: Recorded) -> Iterator[Found]:
+def _capturing(recorded: Recorded) -> Iterator[Located]:
     """Time from the call that begins a capture to the end of the next that ends one on its thread."""
     host = recorded.host
     begins, ends = (
@@ -138,7 +138,7 @@ def _capturing(recorded: Recorded) -> Iterator[Found]:
     yield from _stretches(recorded, _CAPTURE, begins, union(starts, until - starts))
 
 
-def _memory(recorded: Recorded) -> Iterator[Found]:
+def _memory(recorded: Recorded) -> Iterator[Located]:
     """Time of the calls that get memory from the driver or give it back, most of which wait for the device."""
     calls = recorded.calls(
         passing(recorded.host.names, lambda text: torch_names.DRIVER_ALLOCATION.match(text) is not None)
@@ -153,10 +153,10 @@ def _memory(recorded: Recorded) -> Iterator[Found]:
         kept = growing[0].kept[0]
         named = (*named, Evidence(kept.operator, kept.blocks, 0, kept.module, kept.line))
         place = (kept.module, kept.line)
-    yield from recorded.found(_GROWTH if growing else _MEMORY, recorded.at_most(when), when, named, place)
+    yield from recorded.located(_GROWTH if growing else _MEMORY, recorded.at_most(when), when, named, place)
 
 
-def _slow_launches(recorded: Recorded) -> Iterator[Found]:
+def _slow_launches(recorded: Recorded) -> Iterator[Located]:
     """Time beyond the median of launching calls that take at least ``LONG`` times the median."""
     host = recorded.host
     launches = np.array([each.category == "launch" for each in host.attributions])[host.attribution]
@@ -172,10 +172,10 @@ def _slow_launches(recorded: Recorded) -> Iterator[Found]:
     when = union(host.start_ns[slow] + usual_ns, beyond_ns)
     longest = int(slow[np.argmax(beyond_ns)])
     named = recorded.of_calls(slow, beyond_ns)
-    yield from recorded.found(_LAUNCHES, recorded.at_most(when), when, named, recorded.place(longest))
+    yield from recorded.located(_LAUNCHES, recorded.at_most(when), when, named, recorded.place(longest))
 
 
-def _optimizer(recorded: Recorded) -> Iterator[Found]:
+def _optimizer(recorded: Recorded) -> Iterator[Located]:
     """Time of steps of an optimizer that runs operator by operator, less what is estimated to be kernels on the host."""
     host = recorded.host
     steps = recorded.calls(passing(host.names, lambda text: torch_names.PLAIN_OPTIMIZER_STEP.match(text) is not None))
@@ -189,12 +189,12 @@ def _optimizer(recorded: Recorded) -> Iterator[Found]:
     kernels_ns = int(recorded.kernel_ns[inside].sum())
     named = recorded.frames(when, _threads_of(recorded, steps))
     bound_ns = min(recorded.at_most(when), when.total_ns - kernels_ns)
-    yield from recorded.found(
+    yield from recorded.located(
         _UNFUSED, bound_ns, when, named, recorded.place(int(steps[np.argmax(host.dur_ns[steps])]))
     )
 
 
-def _starved(recorded: Recorded) -> Iterator[Found]:
+def _starved(recorded: Recorded) -> Iterator[Located]:
     """Time of a backward pass between two nodes, in gaps of ``LONG`` times the median, in which no device works either."""
     long = [NOTHING]
     for thread in recorded.threads.values():
@@ -205,22 +205,22 @@ def _starved(recorded: Recorded) -> Iterator[Found]:
     when = without(joined(long), joined([device.busy for device in recorded.devices]))
     if when.total_ns:
         threads = [thread for thread in recorded.threads.values() if not thread.timeline.is_autograd]
-        yield from recorded.found(_STARVED, recorded.at_most(when), when, recorded.frames(when, threads))
+        yield from recorded.located(_STARVED, recorded.at_most(when), when, recorded.frames(when, threads))
 
 
-def long_host_work(recorded: Recorded, known: Union) -> Iterator[Found]:
+def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
     """Time in which the host worked on its own, beyond ``known``.
 
     With a device: idle time of the window while its host launched nothing for ``LONG`` times the median interval between two
     launches, and no wait is to blame. Without: what the busiest thread spends in Python other than torch's.
     """
     for device in recorded.devices:
-        when = long_stretches(recorded, device, known)
+        when = long_intervals(recorded, device, known)
         if when.total_ns:
             by = {name: both(when, idle_by(device, (name,), inside=False)).total_ns for name in BLAME}
             wording = _PYTHON if max(by, key=lambda name: by[name]) == "python" else _WORK
             named = recorded.frames(when, launching(recorded, device))
-            yield from recorded.found(wording, when.total_ns, when, named, _place_of(named), str(device.number))
+            yield from recorded.located(wording, when.total_ns, when, named, _place_of(named), str(device.number))
     if not recorded.devices and recorded.threads and (recorded.host.operator | recorded.host.runtime).any():
         busiest = next(iter(recorded.threads.values()))
         python = passing(busiest.attributions, lambda each: each.category == "python" and each.part in _OWN_PYTHON)
@@ -231,10 +231,10 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Found]:
         when = without(union(busiest.start_ns[python], busiest.dur_ns[python]), known)
         if when.total_ns:
             named = recorded.frames(when, [busiest])
-            yield from recorded.found(_PYTHON, recorded.at_most(when), when, named, _place_of(named))
+            yield from recorded.located(_PYTHON, recorded.at_most(when), when, named, _place_of(named))
 
 
-def long_stretches(recorded: Recorded, device: DeviceTimeline, known: Union) -> Union:
+def long_intervals(recorded: Recorded, device: DeviceTimeline, known: Union) -> Union:
     """Idle time of a device while its host launched nothing for far longer than usual, beyond ``known``."""
     starts, lengths = recorded.events["start_ns"].to_numpy(), recorded.events["dur_ns"].to_numpy()
     launches = np.unique(device.linked.launch[device.linked.launch >= 0])
@@ -258,12 +258,12 @@ def idle_by(device: DeviceTimeline, blamed: Sequence[str], *, inside: bool = Tru
     return union(idle.start_ns[chosen], idle.dur_ns[chosen])
 
 
-def _stretches(recorded: Recorded, wording: Wording, calls: Ints, when: Union) -> Iterator[Found]:
+def _stretches(recorded: Recorded, wording: Wording, calls: Ints, when: Union) -> Iterator[Located]:
     """The findings in ``when``, intervals of the threads of some calls."""
     if len(calls) and when.total_ns:
         longest = int(calls[np.argmax(recorded.host.dur_ns[calls])])
         named = recorded.frames(when, _threads_of(recorded, calls))
-        yield from recorded.found(wording, recorded.at_most(when), when, named, recorded.place(longest))
+        yield from recorded.located(wording, recorded.at_most(when), when, named, recorded.place(longest))
 
 
 def _threads_of(recorded: Recorded, calls: Ints) -> list[ThreadPieces]:

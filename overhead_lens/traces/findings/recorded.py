@@ -30,7 +30,7 @@ LONG = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Located:
     """A finding and the time that its bound is about."""
 
     finding: Finding
@@ -116,7 +116,7 @@ class Recorded:
             lengths.append(thread.dur_ns[mine])
         return union(np.concatenate(starts), np.concatenate(lengths))
 
-    def found(
+    def located(
         self,
         wording: Wording,
         bound_ns: int,
@@ -124,7 +124,7 @@ class Recorded:
         evidence: tuple[Evidence, ...],
         place: tuple[str, str] = ("", ""),
         device: str = "",
-    ) -> Iterator[Found]:
+    ) -> Iterator[Located]:
         """The finding, if it saves anything; ``place`` is its module and line."""
         if bound_ns > 0:
             share = bound_ns / self.wall_ns if self.wall_ns else 0.0
@@ -132,7 +132,7 @@ class Recorded:
                 wording.id, wording.category, device, wording.summary, bound_ns, evidence, place[1], wording.remedy,
                 share=round(share, 5), module=place[0],
             )  # fmt: skip
-            yield Found(replace(finding, sentence=sentence(finding)), when)
+            yield Located(replace(finding, sentence=sentence(finding)), when)
 
     def frames(self, when: Union, threads: Sequence[ThreadPieces]) -> tuple[Evidence, ...]:
         """Who spends the time of some threads in ``when``, by self time."""

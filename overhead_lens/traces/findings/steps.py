@@ -10,7 +10,7 @@ import numpy as np
 
 from overhead_lens.traces.budgets import TraceStep
 from overhead_lens.traces.findings.model import Evidence
-from overhead_lens.traces.findings.recorded import MOST_EVIDENCE, Found, Recorded, Wording
+from overhead_lens.traces.findings.recorded import MOST_EVIDENCE, Located, Recorded, Wording
 from overhead_lens.traces.intervals import NOTHING, union
 
 _UNLIKE, _FEWEST = 1.5, 3
@@ -36,7 +36,7 @@ _OPERATORS = Wording(
 )
 
 
-def unlike_steps(recorded: Recorded) -> Iterator[Found]:
+def unlike_steps(recorded: Recorded) -> Iterator[Located]:
     """Of each step that takes half as long again as the others in the median: what it takes longer than they do."""
     steps = recorded.analysis.steps
     if len(steps) < _FEWEST:
@@ -50,7 +50,7 @@ def unlike_steps(recorded: Recorded) -> Iterator[Found]:
             wording = replace(wording, category=more[0].name if more else wording.category)
             start_ns, end_ns = step.window.bounds
             when = union(np.array([start_ns]), np.array([end_ns - start_ns]))
-            yield from recorded.found(wording, step.window.wall_ns - usual_ns, when, more)
+            yield from recorded.located(wording, step.window.wall_ns - usual_ns, when, more)
 
 
 def _more(step: TraceStep, others: list[TraceStep]) -> tuple[Evidence, ...]:
@@ -62,7 +62,7 @@ def _more(step: TraceStep, others: list[TraceStep]) -> tuple[Evidence, ...]:
     return tuple(sorted((each for each in more if each.ns > 0), key=lambda each: -each.ns)[:MOST_EVIDENCE])
 
 
-def dispatcher_of_small_operators(recorded: Recorded) -> Iterator[Found]:
+def dispatcher_of_small_operators(recorded: Recorded) -> Iterator[Located]:
     """Without a device: what the busiest thread spends in the dispatcher, from a tenth of the window on."""
     analysis = recorded.analysis
     if analysis.devices or not analysis.threads:
@@ -75,4 +75,4 @@ def dispatcher_of_small_operators(recorded: Recorded) -> Iterator[Found]:
         key=lambda cost: -cost.dispatch_ns,
     )
     named = tuple(Evidence(cost.name, cost.count, cost.dispatch_ns) for cost in led[:MOST_EVIDENCE])
-    yield from recorded.found(_OPERATORS, ns, NOTHING, named)
+    yield from recorded.located(_OPERATORS, ns, NOTHING, named)

@@ -11,7 +11,7 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import passing
 from overhead_lens.traces.findings.model import Evidence
-from overhead_lens.traces.findings.recorded import Found, Recorded, Wording
+from overhead_lens.traces.findings.recorded import Located, Recorded, Wording
 from overhead_lens.traces.intervals import NOTHING, Union, both, union
 
 _COPY = re.compile(r".*Memcpy")
@@ -52,7 +52,7 @@ _OTHERS = Wording(
 )
 
 
-def host_waits(recorded: Recorded, known: Union) -> Iterator[Found]:
+def host_waits(recorded: Recorded, known: Union) -> Iterator[Located]:
     """Time in which calls make the host wait for the device, no wait longer than the device idles from then on, nor all together.
 
     Without the wait the host would have gone on, and launched what closes idle time later; the device's work stays. Copies can
@@ -86,7 +86,7 @@ def host_waits(recorded: Recorded, known: Union) -> Iterator[Found]:
 
 def _found(
     recorded: Recorded, wording: Wording, calls: Ints, waits: tuple[Ints, Ints], known: Union, copies: bool
-) -> Iterator[Found]:
+) -> Iterator[Located]:
     waits_ns = waits[1] - waits[0]
     when = union(waits[0], waits_ns)
     named = (recorded.of_copies if copies else recorded.of_calls)(calls, waits_ns)
@@ -94,7 +94,7 @@ def _found(
     rest = (Evidence("waiting hidden behind the busy device", len(calls), hidden_ns),) if hidden_ns else ()
     longest = int(calls[np.argmax(waits_ns)])
     bound_ns = recorded.at_most(when, copies=copies, known=known)
-    yield from recorded.found(wording, bound_ns, when, (*named, *rest), recorded.place(longest))
+    yield from recorded.located(wording, bound_ns, when, (*named, *rest), recorded.place(longest))
 
 
 def _uploads(recorded: Recorded, calls: Ints) -> Bools:

@@ -50,7 +50,7 @@ class RepeatedSequence:
     line: str
 
     @property
-    def spared_ns(self) -> int:
+    def saved_ns(self) -> int:
         """The larger of both bounds, by which sequences are ranked."""
         return max(self.launch_ns, self.idle_ns)
 

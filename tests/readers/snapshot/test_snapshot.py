@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from overhead_lens.errors import UsageError
 from overhead_lens.readers.recording import read_recording
-from overhead_lens.readers.snapshot import read as reader
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.memory.model import DeviceMemory, MemoryHolder
@@ -184,19 +183,16 @@ def test_a_stack_that_holds_something_else_is_none(tmp_path: Path) -> None:
     assert (trace.memory["stack"].tolist(), trace.stacks) == ([-1, -1], ())
 
 
-def test_tables_grow_and_pauses_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    frames = [frame(f"f{number}.py", "g") for number in range(5000)]
-    events = [entry("alloc", at, 1, at, [frames[at], frames[at // 2]]) for at in range(1, 5000)]
-    whole = read_recording(path := pickled(tmp_path, snapshot(events)))
-    monkeypatch.setattr(reader, "_WINDOW_BYTES", 1000)
-    monkeypatch.setattr(reader, "_FIRST_ROWS", 8)
-    monkeypatch.setattr(reader, "_BYTES_OF_OBJECT", 10**9)
-    monkeypatch.setattr(reader, "_BYTES_OF_EVENT", 10**9)
-    paused = read_recording(path)
-    assert numbers(paused.memory) == numbers(whole.memory)
-    assert len(whole.memory) == 4999
-    assert paused.stacks == whole.stacks
-    assert [stack[0].file for stack in whole.stacks or ()] == [f"f{at}.py" for at in range(1, 5000)]
+def test_equal_stacks_have_one_number(tmp_path: Path) -> None:
+    events = [entry("alloc", at, 1, at, [frame(f"f{at // 2}.py", "g"), TRAIN]) for at in range(1, 7)]
+    trace = read_recording(pickled(tmp_path, snapshot(events)))
+    assert trace.memory["stack"].tolist() == [0, 1, 1, 2, 2, 3]
+    assert [stack[0].file for stack in trace.stacks or ()] == ["f0.py", "f1.py", "f2.py", "f3.py"]
+
+
+def test_entries_that_are_no_events_are_counted(tmp_path: Path) -> None:
+    trace = read_recording(pickled(tmp_path, {"device_traces": [[entry("alloc", 1, 7), 5, {"action": "alloc"}], None]}))
+    assert (trace.event_count, dict(trace.issues)) == (1, {"damaged_event": 3})
 
 
 def test_an_empty_file_and_sizes_that_no_memory_has(tmp_path: Path) -> None:

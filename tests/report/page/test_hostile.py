@@ -18,7 +18,7 @@ from overhead_lens.studies.history.analysis import make_history
 from overhead_lens.studies.run.analysis import run_budget_of
 from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.run.slowest import Slow
-from overhead_lens.studies.run.stored import Place, Region
+from overhead_lens.studies.run.stored import Place, StoredRegion
 from overhead_lens.taxonomy.host import Frame
 from overhead_lens.traces.ranks import Job
 from tests.comparison.test_structure import compared, mm
@@ -59,8 +59,8 @@ def history(_: Path) -> object:
 
 def run(folder: Path) -> Any:
     regions = [
-        Region(NAME, [Place("/home/ada/train.py", "train", 5, 5)], 20, 20e6, 2e13),
-        Region(f"{NAME}2", [], 1, 1.0, 1.0),
+        StoredRegion(NAME, [Place("/home/ada/train.py", "train", 5, 5)], 20, 20e6, 2e13),
+        StoredRegion(f"{NAME}2", [], 1, 1.0, 1.0),
     ]
     lines = [
         main(WORK, 50),

@@ -8,7 +8,7 @@ from overhead_lens.report.outline import Length, Table
 from overhead_lens.report.outlines.ladder import ladder_outline
 from overhead_lens.studies.ladder.analysis import LAYERS, Ladder, make_ladder
 from overhead_lens.units import format_ns
-from tests.drawn.ladders import META, frame, published, typed
+from tests.drawn.ladders import META, frame, typed
 from tests.report.page.seen import headings, rows, section, words
 
 CALL = {"eager": 2_000.0, "compiled": 10_000.0, "guards_filtered": 9_000.0, "direct_bytecode": 6_000.0}
@@ -49,13 +49,13 @@ def test_whiskers_are_the_intervals_of_paired_differences() -> None:
     assert (last.low, last.high) == (pytest.approx(low / total), pytest.approx(min(1.0, high / total)))
 
 
-def test_every_rung_is_a_bar_and_a_row_with_its_figure_and_the_published_one() -> None:
-    made = drawn(published=[published("compiled", 12_000.0), published("eager", 3_000.0)])
+def test_every_rung_is_a_bar_and_a_row_with_its_figure() -> None:
+    made = drawn()
     assert [round(10 * bar.end, 2) for bar in lengths(made, "Rungs")] == [2.0, 10.0, 9.0, 6.0, 1.5, 0.9, 0.1]
     ((heads, *rungs),) = rows(ladder_outline(made), "Rungs")
-    assert heads == ["rung", "time", "step", "95 % interval", "x eager", "published"]
+    assert heads == ["rung", "time", "step", "95 % interval", "x eager"]
     assert [row[1] for row in rungs] == [format_ns(ns) for ns in CALL.values()]
-    assert [row[-1] for row in rungs[:3]] == ["3.0 µs 1.00x", "12.0 µs 4.00x", ""]
+    assert [row[-1] for row in rungs[:3]] == ["1.00", "5.00", "4.50"]
     (table,) = [block for block in section(ladder_outline(made), "Rungs").blocks if isinstance(block, Table)]
     assert [row.depth for row in table.rows] == [0, 1, 2, 2, 3, 4, 5]
 

@@ -20,7 +20,7 @@ from overhead_lens.report.text.recorded.critical_path import over_ranks_blocks
 from overhead_lens.traces import loops
 from overhead_lens.traces.collectives.matching import matched
 from overhead_lens.traces.critical_path.model import PathOverRanks, StepOverRanks
-from overhead_lens.traces.critical_path.over_ranks import RankChains, path_over_ranks
+from overhead_lens.traces.critical_path.over_ranks import RankPaths, path_over_ranks
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.ranks import Job, compare_ranks
 from tests.documents import validated
@@ -253,7 +253,7 @@ def test_it_is_only_made_when_it_is_asked_for() -> None:
 def test_of_one_rank_it_is_that_rank_s_own(entries: list[dict]) -> None:
     analysis = rank_of(0, 1, entries)
     frame = analyzer_of(*entries).paths.frame()
-    found = path_over_ranks([RankChains("0", analysis.chains, analysis.collectives)], matched([analysis.collectives]))
+    found = path_over_ranks([RankPaths("0", analysis.chains, analysis.collectives)], matched([analysis.collectives]))
     assert len(found.steps) == len(analysis.critical_path.windows)
     for step, window in zip(found.steps, analysis.critical_path.windows, strict=True):
         assert (step.step, step.start_ns, step.wall_ns, step.changes) == (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ def times_chart(sweep: Sweep) -> Chart:
     """Points with their intervals, lines, and a dotted line where two of them cross; both axes logarithmic."""
     data: list[dict[str, Any]] = []
     for at, variant in enumerate(sweep.variants):
-        data += [_measured(variant, at), _fitted(variant, sweep, at), *_published(variant, at)]
+        data += [_measured(variant, at), _fitted(variant, sweep, at)]
     ends = [ns for variant in sweep.variants for point in variant.points for ns in (point.ns, *point.ci95_ns)]
     layout = {
         **FRAME,
@@ -76,22 +75,6 @@ def _fitted(variant: SweptVariant, sweep: Sweep, at: int) -> dict[str, Any]:
         "y": [rounded(variant.line.overhead_ns + size * variant.line.element_ns) for size in along],
         "line": {"color": _ink(at), "width": 1.5, "dash": "dash" if variant.fit == DOES_NOT_FIT else "solid"},
     }
-
-
-def _published(variant: SweptVariant, at: int) -> Iterator[dict[str, Any]]:
-    known = [point for point in variant.points if point.published_ns]
-    if known:
-        yield {
-            "type": "scatter",
-            "mode": "markers",
-            "name": f"{label(variant.name)}, published",
-            "legendgroup": str(at),
-            "x": [max(point.size, 1) for point in known],
-            "y": [point.published_ns for point in known],
-            "marker": {"color": _ink(at), "symbol": f"{_symbol(at)}-open", "size": 9},
-            "customdata": [f"{point.size:,}: {format_ns(point.published_ns or 0)} published" for point in known],
-            "hovertemplate": "%{customdata}",
-        }
 
 
 def _crossings(sweep: Sweep) -> dict[str, Any]:

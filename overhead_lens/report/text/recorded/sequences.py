@@ -23,7 +23,7 @@ _MOST_NAME, _MOST_PLACE = 34, 44
 
 def sequence_blocks(sequences: Sequence[RepeatedSequence], window_ns: int) -> Iterator[RenderableType]:
     """What is printed: the first few, a line for what each is and one for where."""
-    shown = [one for one in sequences if one.spared_ns >= _LEAST_SHARE * window_ns][:_TOP]
+    shown = [one for one in sequences if one.saved_ns >= _LEAST_SHARE * window_ns][:_TOP]
     if not shown:
         return
     table = plain_figures()

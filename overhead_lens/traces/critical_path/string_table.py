@@ -12,7 +12,7 @@ from overhead_lens.stats.values import Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class StringTable:
     """What takes time, told apart; int64 arrays of one length. Number 0 is what nothing explains.
 
     Attributes:
@@ -36,6 +36,8 @@ class Labels:
         used, number = np.unique(codes, return_inverse=True)
         return np.array([self.text(code) for code in used.tolist()], dtype=object)[number.reshape(-1)]
 
-    def taken(self, numbers: Ints) -> Labels:
+    def taken(self, numbers: Ints) -> StringTable:
         """Some of them, in that order."""
-        return Labels(self.kind[numbers], self.name[numbers], self.operator[numbers], self.module[numbers], self.names)
+        return StringTable(
+            self.kind[numbers], self.name[numbers], self.operator[numbers], self.module[numbers], self.names
+        )

@@ -6,7 +6,7 @@ there is kept, back to the collective before it on that chain::
     rank 0   step |----------[ c0 ]-------------[ c1 ]---------------| step ends
                    of c0 <--|      of c1 <-----|      of the end <---|
 
-Chains that meet are kept once from there on, and neighbours that are alike are one.
+Fragments that meet are kept once from there on, and neighbours that are alike are one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from overhead_lens.stats.values import Ints
-from overhead_lens.traces.critical_path.labels import Labels
+from overhead_lens.traces.critical_path.string_table import StringTable
 
 NOWHERE = -1
 """Before a node to which nothing that was recorded leads."""
@@ -61,7 +61,7 @@ class StepEnd:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chains:
+class PathFragments:
     """The chains of one rank; arrays of shape ``(nodes,)`` or ``(collectives,)``, times int64, numbers int32.
 
     Attributes:
@@ -83,5 +83,5 @@ class Chains:
     start_ns: Ints
     dur_ns: Ints
     own_label: _Small
-    labels: Labels
+    labels: StringTable
     unexplained: int

@@ -14,7 +14,7 @@ CATEGORY_COLUMNS = ("start_ns", "dur_ns", "category", "tid")
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class LaneEvents:
     """Events of one capture or trace; whatever is absent is not drawn.
 
     Attributes:
