@@ -81,7 +81,7 @@ def check(
     from overhead_lens.report import check_files
     from overhead_lens.report.forms import to_markdown
     from overhead_lens.stored import budget_of
-    from overhead_lens.studies.check.gate import by_counts, by_time, confirmed, need_counts
+    from overhead_lens.studies.check.gate import by_counts, by_time, confirmed, need_counts, same_machine
     from overhead_lens.studies.check.limits import DEFAULT_COUNT_LIMIT, CountLimit, Limit, parse_limit
     from overhead_lens.studies.check.record import record_counts
     from overhead_lens.studies.check.rerun import request_of
@@ -117,6 +117,7 @@ def check(
         else:
 
             def look(request: Request) -> TimeOutcome:
+                same_machine(base.meta, force=allowed)
                 path = record(request, listener)
                 return by_time(base.meta, baseline, path, (limits, count_limits), classifier, force=allowed)
 

@@ -17,6 +17,7 @@ from overhead_lens.recorder import single
 from overhead_lens.studies.advise import record as advising
 from overhead_lens.studies.advise.stored import ADVICE, BASE, AdviceMeta, Listed, Trial, Tried
 from overhead_lens.studies.attach import record as attaching
+from overhead_lens.studies.check import gate
 from overhead_lens.studies.ladder import record as ladders
 from overhead_lens.studies.run import record as running
 from overhead_lens.studies.sweep import record as sweeps
@@ -109,4 +110,5 @@ def replace_recorders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder
     }
     for name, module in modules.items():
         monkeypatch.setattr(module, name, getattr(stand_ins, name))
+    monkeypatch.setattr(gate, "describe_machine", lambda: stand_ins.environment)
     return stand_ins

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from overhead_lens.machine.environment import describe_machine
 from tests.cli.run import error_line, lens, scenario
 from tests.documents import validated
 from tests.drawn.captures import draw_capture
@@ -109,6 +111,16 @@ def test_bad_input_changes_nothing(tmp_path: Path, arguments: list[str], message
     assert error_line(done).startswith(message)
     assert done.returncode == 2
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_baseline_of_another_machine_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "call.py").write_text("def call() -> None: ...\n")
+    draw_capture(tmp_path / "base", environment={**describe_machine(), "host": "elsewhere"})
+    done = lens("check", "base", "call.py", cwd=tmp_path)
+    assert error_line(done) == (
+        f"the baseline differs in host: 'elsewhere' against {platform.node()!r}: update it, or compare anyway with --allow-mismatch"
+    )
+    assert (done.returncode, list(tmp_path.glob("traces/*"))) == (2, [])
 
 
 def test_a_gate_in_instructions_needs_a_baseline_that_has_them(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from overhead_lens.budget.model import InstructionBudget
 from overhead_lens.captures.directory import read_capture
 from overhead_lens.captures.model import CaptureMeta
 from overhead_lens.comparison.difference import compare_budgets, differences
-from overhead_lens.comparison.instructions import CountedCall, compare_instructions, instruction_differences
+from overhead_lens.comparison.instructions import CountedCall, compare_instructions, instruction_differences, mismatches
 from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.machine.environment import describe_machine
 from overhead_lens.readers.callgrind import read_callgrind
 from overhead_lens.stored import budgets_of
 from overhead_lens.studies.check.limits import (
@@ -30,7 +31,22 @@ from overhead_lens.studies.check.outcome import CountOutcome, TimeOutcome
 from overhead_lens.studies.check.stored import read_counts
 from overhead_lens.taxonomy.classifier import Classifier
 
+# What is known of the machine before a worker starts.
+_OF_MACHINE = ("host", "cpu")
+
 _NO_COUNTS = "no instruction counts"
+
+
+def same_machine(meta: CaptureMeta, *, force: bool) -> None:
+    """Check, before anything is measured, that a baseline's times are of this machine.
+
+    Raises:
+        UsageError: They are of another one, and ``force`` does not compare them all the same.
+    """
+    here = describe_machine()
+    _comparable(
+        mismatches(*({name: each.get(name) for name in _OF_MACHINE} for each in (meta.environment, here))), force=force
+    )
 
 
 def by_time(
