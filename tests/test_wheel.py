@@ -9,9 +9,13 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+
+from overhead_lens.taxonomy.rules import tomllib
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -59,6 +63,33 @@ def test_sdist_holds_each_module_that_the_tests_import(tmp_path: Path) -> None:
     needed = {file for test in ROOT.glob("tests/**/*.py") for file in imported_files(test)}
     assert any(file.startswith("scripts/") for file in needed)
     assert needed - shipped == set()
+
+
+def test_the_package_imports_what_it_declares() -> None:
+    """The wheel's own test finds the developer's packages; a user has only those that are declared."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    required, optional = (
+        {Requirement(text).name for text in texts}
+        for texts in (project["dependencies"], [*extras["cluster"], *extras["ui"]])
+    )
+    provided_by = packages_distributions()
+    imported = {
+        provided_by.get(name, [name])[0]
+        for file in ROOT.glob("overhead_lens/**/*.py")
+        for name in _imported_packages(file) - sys.stdlib_module_names - {"overhead_lens"}
+    }
+    # Those that load it, and numba's own compiler.
+    assert imported - required - optional == {"pytest", "ipython", "llvmlite"}
+    # A program, and a standard module of newer Pythons.
+    assert required - imported <= {"py-spy", "tomli"}
+
+
+def _imported_packages(file: Path) -> set[str]:
+    nodes = [*ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+    absolute = [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+    names = [*absolute, *(each.name for node in nodes if isinstance(node, ast.Import) for each in node.names)]
+    return {name.partition(".")[0] for name in names}
 
 
 def imported_files(test: Path) -> set[str]:
