@@ -10,7 +10,8 @@ import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+
+from overhead_lens.machine.process import Worker
 
 _PROCESSES = Path("/proc")
 _STAT = _PROCESSES / "stat"
@@ -98,18 +99,7 @@ def _quota(path: Path) -> float | None:
     return None
 
 
-class Stoppable(Protocol):
-    """A process that can be stopped until it gets a request."""
-
-    @property
-    def pid(self) -> int:
-        """Process id."""
-
-    def stop(self) -> None:
-        """Stop it."""
-
-
-def wait_until_idle(processes: Sequence[Stoppable]) -> None:
+def wait_until_idle(processes: Sequence[Worker]) -> None:
     """Wait until no thread of these processes runs, for a quarter of a second at most; one that still runs then is stopped.
 
     OpenMP's threads spin for some time after a call, with ``OMP_WAIT_POLICY=active`` without end. Those of another process that

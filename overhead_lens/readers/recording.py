@@ -51,7 +51,7 @@ def _framed(contents: Callable[[], Contents]) -> Trace:
 
 
 def _snapshot(path: Path) -> Trace:
-    # Loading the compiled machine takes half a second.
+    # It imports pandas.
     from overhead_lens.readers.snapshot.read import read_snapshot
 
     return read_snapshot(path)

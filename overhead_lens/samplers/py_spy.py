@@ -22,7 +22,7 @@ from overhead_lens.errors import MeasurementError
 from overhead_lens.machine.guard import descendants, threads_of
 from overhead_lens.machine.other_process import thread_states, waits_in
 from overhead_lens.readers.py_spy.speedscope import read_sequences
-from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Sees, Watch
+from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Watch
 
 # Reading libtorch's symbols takes seconds before the first stack, and each stack pauses the target for 1 to 2 ms.
 _START_S = 60.0
@@ -45,33 +45,27 @@ _NO_NATIVE = re.compile(r"--native.* not supported on your platform")
 _NO_INTERPRETER = re.compile(r"python version|python interpreter|PyInterpreterState|_PyRuntime")
 
 
+SEES = (
+    "py-spy sees threads that run Python, waiting ones too, with their native frames; it does not see who holds the GIL, nor "
+    "threads without Python (OpenMP's)"
+)
+"""Limits of the sampler, for people; every budget made of its stacks repeats them."""
+
+
+def start_py_spy(watch: Watch) -> PySpy:
+    """Attach ``py-spy record`` to a process.
+
+    Raises:
+        MeasurementError: py-spy is missing or cannot be run.
+    """
+    executable = find_sampler()
+    if executable is None:
+        raise MeasurementError("py-spy is not installed (pip install py-spy)")
+    return PySpy(_start([executable, *_arguments(watch)], bound=watch.bound), watch)
+
+
 class PySpy:
-    """Starts ``py-spy record``."""
-
-    sees = Sees(
-        native_frames=True,
-        gil=False,
-        idle_threads=True,
-        other_threads=False,
-        subprocesses=True,
-        sentence="py-spy sees threads that run Python, waiting ones too, with their native frames; it does not see who holds"
-        " the GIL, nor threads without Python (OpenMP's)",
-    )
-
-    def start(self, watch: Watch) -> PySpyRunning:
-        """Attach to a process.
-
-        Raises:
-            MeasurementError: py-spy is missing or cannot be run.
-        """
-        executable = find_sampler()
-        if executable is None:
-            raise MeasurementError("py-spy is not installed (pip install py-spy)")
-        return PySpyRunning(_start([executable, *_arguments(watch)], bound=watch.bound), watch)
-
-
-class PySpyRunning:
-    """``py-spy record`` at work."""
+    """``py-spy record`` at work; leaving the context ends it, and nothing of it stays."""
 
     def __init__(self, process: subprocess.Popen[bytes], watch: Watch) -> None:
         self._process = process
@@ -80,7 +74,7 @@ class PySpyRunning:
         stacks = watch.rate_hz * (watch.duration_s or 0)
         self._timeout_s = _START_S + stacks * _SLOWEST_SAMPLE_S
 
-    def __enter__(self) -> PySpyRunning:
+    def __enter__(self) -> PySpy:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,12 +1,10 @@
-"""The seam for samplers: what one is asked, what it sees, and what it gives. ``py_spy.py`` is one."""
+"""A request to a sampler, and its result; ``py_spy.py`` is the sampler."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol
 
 from overhead_lens.errors import MeasurementError
 
@@ -21,27 +19,6 @@ class NoInterpreterError(MeasurementError):
 
 class NoStackError(MeasurementError):
     """The sampler was stopped before its first stack."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sees:
-    """What a sampler can see, and what it cannot; every budget made of its stacks repeats ``sentence``.
-
-    Attributes:
-        native_frames: Frames of C and C++ between and below those of Python.
-        gil: Which thread holds the GIL.
-        idle_threads: Threads that wait.
-        other_threads: Threads that run no Python: OpenMP's, autograd's before their first Python hook.
-        subprocesses: Children of the process.
-        sentence: The same for people, one line.
-    """
-
-    native_frames: bool
-    gil: bool
-    idle_threads: bool
-    other_threads: bool
-    subprocesses: bool
-    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,60 +65,3 @@ class SamplerRun:
         counts = Counter(stack for sequence in self.sequences for stack in sequence)
         return "".join(f"{stack} {count}\n" for stack, count in counts.items())
 
-
-class Running(Protocol):
-    """A sampler at work; leaving the context ends it, and nothing of it stays."""
-
-    def __enter__(self) -> Running: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None: ...
-
-    @property
-    def pid(self) -> int:
-        """The sampler's process."""
-
-    def wait_until_begun(self) -> None:
-        """Return when it begins to take stacks.
-
-        Raises:
-            MeasurementError: It does not begin; the message says why.
-        """
-
-    @property
-    def over(self) -> bool:
-        """Whether it has ended: by itself, stopped, or since the process it watches is gone."""
-
-    def pause(self) -> None:
-        """Take no stack until ``resume``; the watched process is running when this returns."""
-
-    def resume(self) -> None:
-        """Go on, first with the stacks that were due meanwhile, one right after the other."""
-
-    @property
-    def caught_up(self) -> bool:
-        """Whether it waits until its next stack is due."""
-
-    def stop(self) -> None:
-        """Ask it to end now and keep what it has, paused or not."""
-
-    def finish(self) -> SamplerRun:
-        """Wait for the stacks.
-
-        Raises:
-            MeasurementError: It may not attach, or took no stack; the message says which.
-        """
-
-
-class Sampler(Protocol):
-    """Takes stacks of a running process from outside."""
-
-    sees: Sees
-
-    def start(self, watch: Watch) -> Running:
-        """Attach to a process.
-
-        Raises:
-            MeasurementError: The sampler is missing or cannot be run.
-        """

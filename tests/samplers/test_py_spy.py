@@ -14,8 +14,8 @@ from overhead_lens.instruments.samples import sampler
 from overhead_lens.instruments.samples.sampler import Sampling
 from overhead_lens.machine.other_process import thread_states
 from overhead_lens.samplers import py_spy
-from overhead_lens.samplers.py_spy import PySpy, explain_failure
-from overhead_lens.samplers.sampler import NoStackError, NotPermittedError, Running, SamplerRun, Watch
+from overhead_lens.samplers.py_spy import PySpy, explain_failure, start_py_spy
+from overhead_lens.samplers.sampler import NoStackError, NotPermittedError, SamplerRun, Watch
 from tests.drawn.speedscope import speedscope
 
 NO_PERMISSION = (
@@ -145,7 +145,7 @@ def test_a_refusal_is_one_line_and_leaves_nothing(
 
 
 def begun(folder: Path, watch: Watch) -> SamplerRun:
-    with PySpy().start(watch) as running:
+    with start_py_spy(watch) as running:
         running.wait_until_begun()
         running.stop()
         return running.finish()
@@ -207,21 +207,21 @@ LOOPS = (
 )
 
 
-def is_stopped(running: Running) -> bool:
+def is_stopped(running: PySpy) -> bool:
     return {thread.state for thread in thread_states(running.pid)} == {"T"}
 
 
 @pytest.fixture
-def looping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
+def looping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PySpy]:
     """A sampler that has begun."""
     stand_in(tmp_path, monkeypatch, LOOPS.format(WRITES.strip()))
-    with PySpy().start(Watch(123, 50, None, tmp_path / "raw")) as running:
+    with start_py_spy(Watch(123, 50, None, tmp_path / "raw")) as running:
         running.wait_until_begun()
         yield running
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="proc(5) is Linux's")
-def test_it_rests_and_goes_on(looping: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_rests_and_goes_on(looping: PySpy, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = iter([True, True, False])
     monkeypatch.setattr(py_spy, "_is_held", lambda pid: next(looks))
     assert not is_stopped(looping)
@@ -242,7 +242,7 @@ def test_it_rests_and_goes_on(looping: Running, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="proc(5) is Linux's")
-def test_one_that_never_lets_go_is_an_error_and_goes_on(looping: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_never_lets_go_is_an_error_and_goes_on(looping: PySpy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(py_spy, "_is_held", lambda pid: True)
     monkeypatch.setattr(py_spy, "_PAUSE_S", 0.0)
     with pytest.raises(MeasurementError, match=r"^py-spy does not release its target$"):
@@ -287,7 +287,7 @@ def rooms(folder: Path) -> Iterator[tuple[int, Callable[[str], None]]]:
 def test_the_real_one_takes_no_stack_while_it_rests(tmp_path: Path) -> None:
     folder = tmp_path / "rooms"
     folder.mkdir()
-    with rooms(folder) as (pid, enter), PySpy().start(Watch(pid, 100, None, tmp_path / "raw", bound=True)) as running:
+    with rooms(folder) as (pid, enter), start_py_spy(Watch(pid, 100, None, tmp_path / "raw", bound=True)) as running:
         try:
             running.wait_until_begun()
         except NotPermittedError as refused:
@@ -320,7 +320,7 @@ def test_it_has_caught_up_when_it_sleeps(tmp_path: Path, does: str, is_due: bool
         try:
             assert process.stdout is not None
             process.stdout.readline()
-            running = py_spy.PySpyRunning(process, Watch(1, 100, None, tmp_path / "output"))
+            running = py_spy.PySpy(process, Watch(1, 100, None, tmp_path / "output"))
             for _ in range(100 if is_due else 10_000):
                 if running.caught_up:
                     break

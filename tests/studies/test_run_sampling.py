@@ -130,7 +130,7 @@ def drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Drawn:
         monotonic=lambda: drawn.now_ns / S, monotonic_ns=lambda: drawn.now_ns, sleep=drawn.slept_s.append
     )
     named: dict[str, Any] = {
-        "PySpy": lambda: SimpleNamespace(start=start),
+        "start_py_spy": start,
         "Placement": lambda pid: DrawnPlacement(drawn, pid),
         "time": clock,
         "threads_of": lambda pid: drawn.threads,

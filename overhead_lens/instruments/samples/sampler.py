@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from overhead_lens.machine.cores import confine_others, put_back
-from overhead_lens.samplers.py_spy import PySpy
+from overhead_lens.samplers.py_spy import start_py_spy
 from overhead_lens.samplers.sampler import SamplerRun, Watch
 
 # A stack takes 1 to 2 ms and the target must run in between (docs/methodology/sampling.md).
@@ -42,7 +42,7 @@ class Sampling:
             if threads:
                 stack.enter_context(_not_preempting(pid))
             with _starting_on(core):
-                self._running = stack.enter_context(PySpy().start(watch))
+                self._running = stack.enter_context(start_py_spy(watch))
             self._until_closed = stack.pop_all()
 
     def __enter__(self) -> Sampling:

@@ -19,7 +19,7 @@ from overhead_lens.machine.other_process import thread_count
 from overhead_lens.machine.request import CAPTURES, Listener, command_line
 from overhead_lens.readers.py_spy.threads import read_threads
 from overhead_lens.samplers.blocks import blocks_of, write_blocks
-from overhead_lens.samplers.py_spy import PySpy
+from overhead_lens.samplers.py_spy import SEES
 from overhead_lens.samplers.sampler import NoStackError, Watch
 from overhead_lens.studies.attach.analysis import ProcessBudget, make_process
 from overhead_lens.studies.attach.stored import PROCESS, ProcessMeta
@@ -118,7 +118,7 @@ def meta_of(request: AttachRequest, watched: Watched, started: datetime) -> Proc
         before=list(watched.before),
         during=list(watched.during),
         unplaced=watched.unplaced,
-        sees=PySpy.sees.sentence,
+        sees=SEES,
         warnings=list(watched.notes),
         version=__version__,
         environment={**describe_machine(), "python": process.python, "torch": process.torch},

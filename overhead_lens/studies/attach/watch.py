@@ -23,7 +23,7 @@ from overhead_lens.machine.other_process import (
 )
 from overhead_lens.machine.placement import Placement
 from overhead_lens.machine.request import Listener
-from overhead_lens.samplers.py_spy import PySpy, python_threads
+from overhead_lens.samplers.py_spy import python_threads, start_py_spy
 from overhead_lens.samplers.sampler import NoInterpreterError, NoStackError, NotPermittedError, SamplerRun, Watch
 from overhead_lens.studies.attach.slowdown import Reading
 from overhead_lens.units import NS_PER_S
@@ -75,7 +75,7 @@ def watch(watched: Watch, seconds: float, interrupted: Event, listener: Listener
         before = _load_before(watched.pid) if load else ()
         time.sleep(0 if load else _PIECE_S)
     listener.step("reading symbols")
-    with _explained(process), PySpy().start(watched) as running, Placement(watched.pid) as placement:
+    with _explained(process), start_py_spy(watched) as running, Placement(watched.pid) as placement:
         during = _reading(watched.pid)
         running.wait_until_begun()
         placement.place(busiest.thread, running.pid)

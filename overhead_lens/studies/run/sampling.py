@@ -17,8 +17,8 @@ from overhead_lens.machine.guard import descendants, threads_of
 from overhead_lens.machine.other_process import cpu_ns, runs, thread_cpu_ns
 from overhead_lens.machine.placement import Placement
 from overhead_lens.program.area import Area, Word
-from overhead_lens.samplers.py_spy import PySpy
-from overhead_lens.samplers.sampler import NoStackError, Running, SamplerRun, Watch
+from overhead_lens.samplers.py_spy import PySpy, start_py_spy
+from overhead_lens.samplers.sampler import NoStackError, SamplerRun, Watch
 
 RATE_HZ = 100
 _LEAST_RATE_HZ = 20
@@ -67,7 +67,7 @@ class RunSampler:
     def __init__(self, pid: int, area: Area, folder: Path) -> None:
         self._pid, self._area, self._folder = pid, area, folder
         self._began_s = 0.0
-        self._running: Running | None = None
+        self._running: PySpy | None = None
         self._placement = Placement(pid)
         self._rate_hz, self._children = RATE_HZ, False
         self._alive: frozenset[int] = frozenset()
@@ -129,7 +129,7 @@ class RunSampler:
     def _start(self) -> None:
         output = self._folder / f".stacks-{len(self.sampled)}"
         watch = Watch(self._pid, self._rate_hz, None, output, self._children, bound=True)
-        self._running = PySpy().start(watch)
+        self._running = start_py_spy(watch)
         self._began_s = time.monotonic()
         self._running.wait_until_begun()
         self._state = _State.FREE
