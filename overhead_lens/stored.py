@@ -67,7 +67,6 @@ def compare_captures(
 
     Args:
         base, new: Their directories.
-        classifier: Rules.
         margin_share: Differences within this share of the base's wall time are none.
         force: Compare captures of different machines, versions or sizes.
 

@@ -105,7 +105,6 @@ def parse_target(text: str, inputs: str | None = None) -> Target:
     """Read ``NAME[:VARIANT]``, ``path/to/file.py[:VARIANT or FUNCTION]`` or ``package.module:FUNCTION``.
 
     Args:
-        text: The target.
         inputs: What makes a function's arguments, named like a function; without a colon one of the same file or module.
 
     Raises:

@@ -35,7 +35,6 @@ def cross_checks(
     """Checks of every category that at least two instruments can read.
 
     Args:
-        host: The budget.
         backend_match_ns: Sampled time of the backend match, ns per call.
         traced: The trace's budget.
         ablation: Timed blocks of the ladder's rungs that the checks need.

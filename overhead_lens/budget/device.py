@@ -27,10 +27,8 @@ def device_share(
 
     Args:
         events: Event frame of a recording of the measured loop.
-        calls: Measured calls in it.
         wall_ns: Bare wall time of one call.
         kind: Kind of the device: ``cuda``.
-        classifier: Rules.
     """
     analyzer = Analyzer(Trace("", events, len(events), 0, 0), classifier)
     loop = events[events["name"] == LOOP_EVENT].head(1)

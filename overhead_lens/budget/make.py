@@ -77,7 +77,6 @@ def make_budget(evidence: Evidence, classifier: Classifier) -> Budget:
     """The budget of one capture.
 
     Args:
-        evidence: What was captured.
         classifier: Fitted to the stacks of this capture and of the captures it is compared with.
 
     Raises:

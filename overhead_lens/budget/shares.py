@@ -98,7 +98,6 @@ def shares_of_blocks(blocks: Sequence[Sequence[Stack]], classifier: Classifier) 
 
     Args:
         blocks: Stacks of equal times, in the order of time; at least one stack in all.
-        classifier: Rules.
     """
     apart = shares_of_stacks([block for block in blocks if block], classifier)
     counts = np.zeros((len(HOST_CATEGORIES), len(apart.per_process)))

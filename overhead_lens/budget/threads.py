@@ -42,7 +42,6 @@ class ThreadBudget:
         wall_ns: How long it was watched.
         busy_share: Share of that time in which it was there and did not wait.
         seen_share: Share of the looks that found it; below 1 it had not begun, or was over, for the rest.
-        samples: Stacks.
         host: Every category in the taxonomy's order, zeros included.
     """
 

@@ -70,7 +70,6 @@ def trace_budget(events: pd.DataFrame, timing: Traced, classifier: Classifier, c
     Args:
         events: Event frame of the plain trace; its ``measured_loop`` annotation is the loop, or everything where it has none.
         timing: Wall times and page faults of the loop, traced and bare.
-        classifier: Rules.
         costs: Calibrated cost per class of event; without it every event costs an equal share of the profiler's slowdown.
     """
     host, window = loop_events(events)

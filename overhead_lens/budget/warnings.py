@@ -108,7 +108,6 @@ def set_up_warnings(dispatcher: Mapping[str, float], wall_ns: float, operator_ca
     Args:
         dispatcher: ns per call of the dispatcher's frames.
         wall_ns: Time of one call.
-        operator_calls: Operators in one call.
     """
     functions = {frame: ns for frame, ns in dispatcher.items() if frame.startswith(torch_names.NATIVE_FUNCTION_PREFIX)}
     frame, ns = max(functions.items(), key=lambda item: item[1], default=("", 0.0))

@@ -21,9 +21,7 @@ def read_table(path: Path, least: Mapping[str, int], others: Iterable[str] = ())
     """Read a table with at least one row.
 
     Args:
-        path: The file.
         least: Integer columns and their least values.
-        others: Other columns.
 
     Raises:
         OSError: The file cannot be read.

@@ -158,7 +158,6 @@ def _sampled(base: Budget, new: Budget, level_ns: float, wall: Shift) -> list[Sh
     Args:
         base, new: Both with the stacks of several processes.
         level_ns: Mean of both walls, which converts shares to ns.
-        wall: Shift of the wall time.
     """
     sides = [
         budget.process_shares.T * sum(budget.process_stacks.values(), np.zeros(len(budget.process_shares)))

@@ -21,8 +21,6 @@ def contributors(
     """The largest contributors to a category's difference, in ns per call, significant ones first.
 
     Args:
-        category: Name of the category.
-        base, new: The two budgets.
         walls_ns: Wall times at which they are compared.
         shifts: Differences of single frames.
     """

@@ -64,7 +64,6 @@ def frame_shifts(base: Budget, new: Budget, walls_ns: tuple[int, int], level: fl
     """Every frame's shift by category and name; empty unless several processes of both sides were sampled.
 
     Args:
-        base, new: The two budgets.
         walls_ns: Wall times at which they are compared.
         level: Probability that no frame is clear if none changed.
     """

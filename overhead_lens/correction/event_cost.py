@@ -89,7 +89,6 @@ def event_class(name: str, category: str, *, outer: bool) -> str:
     """Class of an event.
 
     Args:
-        name: Event name.
         category: ``cat`` of the trace.
         outer: Whether no operator calls it.
     """

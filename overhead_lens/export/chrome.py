@@ -29,7 +29,6 @@ def write_chrome(path: Path, budget: Lane, evidence: LaneEvents | None = None) -
     Args:
         path: Replaced when the trace is complete.
         budget: Stands first, as a process of its own.
-        evidence: LaneEvents below it.
 
     Raises:
         UsageError: The file cannot be written, or the events' timestamps are damaged.

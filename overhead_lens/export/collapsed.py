@@ -15,7 +15,6 @@ def write_collapsed(path: Path, groups: Sequence[tuple[str, Sequence[Stack]]]) -
 
     Args:
         path: Replaced when the file is complete; compressed where the name ends in ``.gz``.
-        groups: Names and stacks.
 
     Raises:
         UsageError: The file cannot be written.

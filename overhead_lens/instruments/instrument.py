@@ -84,7 +84,6 @@ class SideBySide(Instrument, Protocol):
 
         Args:
             stack: Ends what was begun.
-            turn: The process.
             core: The process's meanwhile; None where it is measured by itself.
         """
 
@@ -99,7 +98,6 @@ class Recording:
     Attributes:
         workload: As the first worker describes it; None until then.
         runtime: The first worker's interpreter and torch.
-        warnings: For the report.
     """
 
     request: Request

@@ -22,7 +22,6 @@ class Placed(TypedDict):
     """How the threads of a process are placed.
 
     Attributes:
-        pid: The process.
         core: Of the sampled thread; threads and processes that it starts inherit it.
         others: Cores of the other threads.
         free: Cores that every thread could use before.

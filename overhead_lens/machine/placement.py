@@ -40,9 +40,6 @@ _GUARD = Path(__file__).with_name("guard.py")
 class Placement:
     """Places a process's threads while a sampler looks at one of them; leaving the context puts them back.
 
-    Args:
-        pid: The process.
-
     Attributes:
         reason: Why the threads are not placed, for people; empty where they are or can be.
     """

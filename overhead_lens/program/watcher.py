@@ -88,7 +88,6 @@ class StepWatcher:
 
     Args:
         area: Shared with the recorder.
-        folder: Of the capture.
         kinds: Sources of marks that count.
     """
 

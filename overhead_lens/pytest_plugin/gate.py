@@ -47,7 +47,6 @@ class Overhead:
     """Measures the calls of one test.
 
     Args:
-        node: The test.
         limits: What its calls may take more than their baselines.
         update: Whether baselines are recorded again.
         folders: Makes the folders of new captures.
@@ -64,8 +63,6 @@ class Overhead:
         """Measure ``function(*args, **kwargs)`` and compare it with its baseline.
 
         Args:
-            function: What is called.
-            args: Its arguments.
             compile: Measure ``torch.compile`` of it.
             kwargs: Its arguments by name.
         """
@@ -132,10 +129,8 @@ def record_call(
     """Record a capture of a call, or its instructions where nothing else is limited; returns its directory.
 
     Args:
-        function, arguments, compile: The call.
         limits: What will be compared.
         calls: Whose instructions the baseline counted; None without one.
-        output: The directory.
     """
     with progress(quiet=True) as silent:
         if limits.only_counts:

@@ -31,7 +31,6 @@ def begin_reading(path: Path, *, aside: bool = True) -> Reading:
     """Begin to read a file in a thread aside, while this one imports what analyzes it.
 
     Args:
-        path: The file.
         aside: Whether there is a thread; without it the file is read on first use.
     """
     if is_snapshot(path):

@@ -247,7 +247,6 @@ class _Block:
     """A timed block.
 
     Attributes:
-        row: From the clock.
         threads: Whether other threads ran.
         waited_ns: Time until the threads of the block before stopped.
     """

@@ -56,7 +56,6 @@ class Watch(Protocol):
 
         Args:
             capture: Writes what there is as a capture, which is gone at the next call.
-            processes: Timed processes so far.
         """
 
 
@@ -69,7 +68,6 @@ def record(
     """Record one capture; returns its directory.
 
     Args:
-        request: What to record.
         listener: Is told the progress.
         watch: Sees it grow. ``EndedEarly`` then ends the recording with the processes that have measured, if there is one.
         instruments: What makes those that measure; the clock is always one.

@@ -101,7 +101,6 @@ class Remedy:
 
     Attributes:
         name: Stable identifier.
-        summary: What it does.
         how: The line of code that does it.
         safety: ``safe``; ``changes_semantics``: more than the time may change; ``unsafe``: PyTorch says that it may be wrong.
         shrinks: Categories that it can make smaller.

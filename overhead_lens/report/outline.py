@@ -39,7 +39,6 @@ class Piece:
 
     Attributes:
         look: The name whose color and pattern it has (``looks.py``).
-        text: Its description.
     """
 
     look: str
@@ -55,7 +54,6 @@ class Cell:
         text: What it says; of a stacked bar its largest pieces.
         short: The same for a narrow terminal; as ``text`` where empty.
         look: The name whose color it has (``looks.py``).
-        length: The bar that it is.
         pieces: The stacked bar that it is.
     """
 
@@ -209,10 +207,8 @@ class Outline:
     """A result in words.
 
     Attributes:
-        title: What was measured.
         figure: What came out, in one figure.
         about: How it was measured, in short.
-        sentence: The answer.
         sections: The first is the answer in full.
         ends: Last lines: where it is stored, what to try next. They are never broken.
         origin: Reads where the result comes from: versions, command, machine; names and texts.

@@ -69,7 +69,6 @@ def blocks_of(
 
     Args:
         sequences: Folded stacks by thread.
-        thread: The thread with the steps.
         alive: Threads that were there when the sampler ended.
         first_turn: Number of the turn before the first hold.
     """

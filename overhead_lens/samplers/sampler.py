@@ -64,4 +64,3 @@ class SamplerRun:
         """Equal stacks summed up: a line ``frame;frame count`` each."""
         counts = Counter(stack for sequence in self.sequences for stack in sequence)
         return "".join(f"{stack} {count}\n" for stack, count in counts.items())
-

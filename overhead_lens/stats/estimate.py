@@ -28,7 +28,6 @@ class Measured:
     """A measured time, ns.
 
     Attributes:
-        ns: The estimate.
         ci95_ns: Its interval; the estimate twice where it has none.
         interval: How the interval was made: ``bootstrap over processes``, ``bootstrap over blocks``, ``t over blocks``,
             ``range of N processes``, which is not a 95 % interval, or ``none``.

@@ -31,7 +31,6 @@ class Shift:
 
     Attributes:
         ns: Estimate, per call.
-        error_ns: Standard error.
         degrees_of_freedom: At least 1.
         count: Processes of each side.
     """

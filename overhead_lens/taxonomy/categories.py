@@ -12,7 +12,6 @@ class Category:
 
     Attributes:
         name: As documents spell it.
-        summary: What belongs to it.
         color: In a terminal, a name that rich knows.
         ink: In a picture, ``#rrggbb``.
         hatch: What tells it apart there without colors, as Plotly names patterns; empty for a plain area.

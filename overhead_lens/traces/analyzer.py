@@ -63,8 +63,6 @@ def analyze_trace(
     """Everything ``overhead-lens analyze`` says of one trace; with its critical path if requested.
 
     Args:
-        trace: The trace.
-        classifier: The rules.
         critical_path: Whether to compute the critical path.
         is_rank: Whether it is one of several traces, whose ranks may have a critical path together.
     """

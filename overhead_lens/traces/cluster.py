@@ -39,8 +39,6 @@ def analyze_here(
     """The analyses one after another, in this process.
 
     Args:
-        paths: The traces.
-        rules: A file of rules.
         begun: Traces that are being read already.
         critical_path: Whether to compute critical paths, which takes as long as the rest.
     """

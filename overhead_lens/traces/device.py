@@ -67,7 +67,6 @@ class DeviceTimeline:
     """One device of a trace.
 
     Args:
-        events: Event frame.
         linked: All device events with their launches.
         device: Number of the device.
         threads: Pieces of every host thread by (pid, tid); the busiest first.

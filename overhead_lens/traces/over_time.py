@@ -33,7 +33,6 @@ def over_time(
     """The window in at most ``MOST_BUCKETS`` buckets.
 
     Args:
-        window: Of the trace.
         thread: The busiest; None where no host event was recorded.
         computing: ``host_budget.computing`` of that thread.
         floor_ns: What dispatching one operator takes; None for no estimate.
@@ -51,7 +50,6 @@ def binned(start_ns: Ints, dur_ns: Ints, group: Ints, group_count: int, edges: I
 
     Args:
         start_ns: Of pieces that ascend and do not overlap.
-        dur_ns: Of the pieces.
         group: Number per piece.
         group_count: How many groups there are.
         edges: int64, ascending.

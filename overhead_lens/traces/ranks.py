@@ -38,7 +38,6 @@ class RankTime:
 
     Attributes:
         label: Its rank as text; the path where the trace does not say.
-        wall_ns: Its window.
         collectives: Matched collectives in which it took part.
         wait_ns: Time that it spent in them before the last rank had joined.
         transfer_ns: The rest of its time in them.
@@ -83,7 +82,6 @@ class RanksAnalysis:
     """What a comparison of ranks found.
 
     Attributes:
-        ranks: By rank.
         slowest: Label of the straggler: with matched collectives the rank that waits least, as all others wait for it;
             without, the rank with the longest window.
         by_collectives: Whether collectives decided.

@@ -35,7 +35,6 @@ class DisplacedWorkload(Workload):
 
     Attributes:
         displace: Reads memory.
-        displacing_ns: What that takes.
     """
 
     displace: Callable[[], object] = _nothing

@@ -255,7 +255,6 @@ def warm_up(workload: Workload, least_ns: int = _LEAST_WARM_UP_NS) -> dict[str, 
     Settled: no compilation in the last three batches, of about 20 ms each, and the last at most 10 % faster than the two before.
 
     Args:
-        workload: What is called.
         least_ns: Least time, even if it settles sooner.
 
     Returns:

@@ -164,7 +164,7 @@ def record(target: str, costs: Costs, folder: Path) -> Recorded:
     with Worker("tracer", folder / "log", request.timeout_s) as worker:
         worker.ask(LOAD, **request.load_arguments())
         worker.ask(WARM_UP)
-        timing = worker.ask(RECORD, folder=str(folder))
+        timing = worker.ask(RECORD, folder=str(folder), budget_ns=request.effort.clock_budget_ns)
     budget = trace_budget(read_events(folder / KINETO), timing, default_classifier(), costs)
     return Recorded(budget.bare_ns, timing.traced_wall_ns / timing.calls, budget.sum_ns)
 

@@ -59,10 +59,8 @@ def host_slices(
     """Slices of the categories that took time, their pieces inside, one after the other.
 
     Args:
-        host: One budget.
         times: How many calls or steps are drawn as one: lengths are multiplied by it; names and arguments are of one.
         start_ns: Where the first one begins.
-        kind: Category of the slices.
         inside: Pieces of a category that has no parts; by default its costliest frames.
     """
     for category in host:

@@ -29,7 +29,6 @@ def event_lanes(evidence: LaneEvents, zero_ns: int | None = None) -> list[Lane]:
     """Lanes of the events and of the categories over them: threads in order of appearance, then device streams.
 
     Args:
-        evidence: What is drawn.
         zero_ns: Time of theirs that becomes the zero of the timeline, at or before all of them; by default the earliest start.
 
     Raises:

@@ -45,10 +45,8 @@ def flamegraphs(
 
     Args:
         main: The thread that the budget is of.
-        command: Of its process.
         stacks: Of all threads.
         names: Of all threads.
-        end_ns: Where the budgets end.
     """
     drawn = []
     for thread, placed in stacks.items():

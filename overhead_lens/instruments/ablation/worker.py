@@ -41,7 +41,6 @@ class RungTimer:
     """Rungs of one call in this process, which have been called.
 
     Args:
-        usual: Rungs.
         warm: Those that are timed while malloc keeps its pages; they come last, since it cannot be put back as it was.
         synchronize: Waits for the device; None on the CPU.
     """
@@ -64,7 +63,6 @@ class RungTimer:
         """Time the rungs in turns.
 
         Args:
-            block_ns: Length of a block.
             rounds: Blocks per rung.
             budget_ns: No further round starts after this much time, once there are three.
             seed: For the order inside the rounds.

@@ -29,10 +29,8 @@ def measure_blocks(
     """Time blocks, a run of the reference loop before each.
 
     Args:
-        workload: What is called.
         call_ns: Expected time of a call.
         block_ns: Time that a block is to take.
-        block_count: Blocks wanted.
         budget_ns: No further block starts after this much time, once there are three.
         piece_ns: Time that a piece of a block is to take; None for blocks timed as a whole.
 

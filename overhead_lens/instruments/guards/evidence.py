@@ -15,7 +15,6 @@ class Leaf(Struct, frozen=True):
     Attributes:
         type: Class name.
         text: Its code.
-        source: What is guarded.
         cause: The line that needed it.
         owner: ``inbuilt`` where it looks at a module of torch.nn or a part of one, ``own`` at another module; else empty.
         warm_ns: Time of a check in a loop, one value per repetition; None with ``reason``.

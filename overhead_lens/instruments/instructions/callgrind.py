@@ -63,7 +63,6 @@ def count_instructions(
     Args:
         load: Arguments of the worker's ``load``.
         calls: In the window; counts compare only with those of as many calls.
-        folder: The capture.
         timeout_s: Limit for one step under valgrind.
         variables: Environment variables of the worker, beside those that are fixed.
     """

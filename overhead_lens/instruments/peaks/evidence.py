@@ -57,7 +57,6 @@ class Peaks(Struct, frozen=True):
         copy: Memory levels, smallest first, main memory last.
         levels_from: ``sysfs``, or ``assumed`` where the machine does not say.
         flops_per_s: float32 matrix-matrix product.
-        threads: Of torch.
         device: None without a GPU in use; ``device_reason`` says why.
         seconds: Time that measuring took.
     """

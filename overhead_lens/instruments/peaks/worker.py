@@ -50,7 +50,6 @@ class Cache:
 
     Attributes:
         name: ``L1``.
-        size_bytes: Of one instance.
         sharers: Logical processors that share one instance.
     """
 

@@ -19,11 +19,8 @@ class Traced(Struct, frozen=True):
 
     Attributes:
         reason: Why there is none; None where there is one.
-        calls: Recorded calls.
         traced_wall_ns, bare_wall_ns: Wall time of ``calls`` calls, recorded and not, in the same process.
-        traced_faults, bare_faults: Page faults of each.
         fault_ns: Time of a page fault.
-        events: Recorded events.
         stack_calls: Calls of the second trace, which has Python stacks.
         operator_floor_ns: Span of an operator on one element: the most that is not its kernel.
     """

@@ -43,8 +43,6 @@ def trace(workload: Workload, folder: str, call_ns: float, budget_ns: int) -> di
     time that the profiler's cost is measured against; the fastest of each counts, since a disturbance only ever adds time.
 
     Args:
-        workload: What is called.
-        folder: Of the files.
         call_ns: Expected time of a call.
         budget_ns: No further pair of blocks starts after this much time, once there are three.
 

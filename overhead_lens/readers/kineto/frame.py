@@ -187,7 +187,6 @@ def counter_frame(placed: Mapping[str, Ints], values: Sequence[Values], strings:
 
     Args:
         placed: ``name``, ``cat``, ``pid`` and ``tid`` as indices into ``strings``, and ``start_ns``, of each event.
-        values: One for each event.
         strings: Distinct texts.
     """
     event = np.repeat(np.arange(len(values)), [len(read) for read in values])

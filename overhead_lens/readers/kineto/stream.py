@@ -397,8 +397,6 @@ def _decoder(path: Path, read: _Arguments, rows: Ints) -> Decode:
     """Make a decoder of ``args``, which reads the file again as far as needed.
 
     Args:
-        path: The file.
-        read: Where its arguments are.
         rows: int64: row of the columns per row of the frame.
     """
     places, sizes = read.at[rows], read.size[rows]

@@ -106,7 +106,6 @@ class Advice(Result):
         overhead_share: Share of the call that is neither the work of kernels nor waiting.
         remedies: Those that help first, by saving; then the other measured ones; then those that were not.
         together: None where nothing helps.
-        directory: Where it is stored.
     """
 
     subject: Subject

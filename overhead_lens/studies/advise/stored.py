@@ -68,7 +68,6 @@ class AdviceMeta(Recorded, frozen=True, kw_only=True):
         unknown: Why outputs are unknown; empty where they are known.
         captured: Remedies with a capture of their own, in ``with-NAME``.
         together: Remedies of the pair in ``together``; empty without one.
-        warnings: Of the recorder.
     """
 
     subject: Subject

@@ -27,7 +27,6 @@ class ProcessBudget(Result):
     """The budgets of a process's threads over the time it was watched.
 
     Attributes:
-        command: Its command line.
         python, torch: Its versions; None if there is none, or it is unknown.
         duration_ns: How long it was watched.
         samples: Stacks of all threads.
@@ -69,7 +68,6 @@ def make_process(
     Args:
         meta: The watch's metadata.
         threads: At least one.
-        classifier: Rules.
         capture: Its directory; empty where it was not stored.
     """
     budgets = thread_budgets(threads, meta.pid, meta.duration_ns, classifier)

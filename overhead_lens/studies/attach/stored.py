@@ -26,7 +26,6 @@ class ProcessMeta(Recorded, frozen=True, kw_only=True):
         before, during: Its CPU clock before it was watched, and meanwhile.
         unplaced: Why its threads were not placed while it was watched; empty where they were or need not be.
         sees: What the sampler sees and does not see, a sentence.
-        warnings: Of the recording.
     """
 
     pid: int

@@ -64,7 +64,6 @@ def by_time(
         meta: The baseline's metadata.
         baseline: The baseline's directory.
         path: The new capture's directory.
-        limits: Limits in time, and in instructions.
         classifier: Rules for both captures.
         force: Compare captures of different calls or machines.
 
@@ -113,12 +112,7 @@ def confirmed(first: TimeOutcome, again: Callable[[], TimeOutcome]) -> TimeOutco
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """A baseline's instructions.
-
-    Attributes:
-        meta: What was counted, and where.
-        place: Its directory.
-    """
+    """A baseline's instructions."""
 
     meta: CountedCall
     budget: InstructionBudget

@@ -35,7 +35,6 @@ class CountOutcome:
     """New instruction counts compared with a baseline's.
 
     Attributes:
-        base, new: Directories.
         calls: Counted calls of either side.
         findings: One per limit.
         regressed: Whether a limit is broken.

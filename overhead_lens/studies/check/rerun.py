@@ -20,7 +20,6 @@ def request_of(
     """A request with the capture's call and effort; instructions are counted where the capture has them.
 
     Args:
-        capture: The capture to repeat.
         target: The target in place of the capture's.
         output: Directory for the new capture; None for a new one below ``traces``.
         timeout_s: Limit for one step of one worker.

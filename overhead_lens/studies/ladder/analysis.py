@@ -151,7 +151,6 @@ def make_ladder(meta: LadderMeta, rows: pd.DataFrame, directory: str) -> Ladder:
     Args:
         meta: The ladder's metadata.
         rows: ``process``, ``rung``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``, ``minor_faults``.
-        directory: The ladder's directory.
     """
     kept = undisturbed(rows, ("process", "rung"))
     walls = paired_sides(kept)

@@ -66,7 +66,6 @@ def read_steps(path: Path, steps: pd.DataFrame | None) -> RecordedSteps | None:
 
     Args:
         path: The run's directory.
-        steps: Of the run.
     """
     if steps is None or not (path / KINETO).exists():
         return None

@@ -36,7 +36,6 @@ def phases(run: StoredRun, set_up: Sequence[Stack], *, has_steps: bool) -> tuple
     """The phases of a run; they sum to its wall.
 
     Args:
-        run: As it was recorded.
         set_up: Stacks of its main thread before the steps.
         has_steps: Whether steps were measured.
     """

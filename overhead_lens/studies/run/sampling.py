@@ -37,7 +37,6 @@ class Sampled:
     """One sampler's stacks.
 
     Attributes:
-        run: What it gave.
         rate_hz: Stacks a second.
         alive: Threads that were there when it ended.
     """

@@ -80,7 +80,6 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
         rate_hz: Stacks a second that were asked for in the turns.
         reason: Why there are no stacks; empty where there are.
         unplaced: Why the program's threads were not placed while it was sampled; empty where they were or need not be.
-        warnings: Of the recording.
     """
 
     program: list[str]

@@ -160,7 +160,6 @@ def make_sweep(meta: SweepMeta, rows: pd.DataFrame, directory: str) -> Sweep:
     Args:
         meta: The sweep's metadata.
         rows: ``process``, ``variant``, ``point``, ``block``, ``calls``, ``wall_ns``, ``reference_ns``.
-        directory: The sweep's directory.
     """
     labels = [_side(variant, point) for variant, point in zip(rows["variant"], rows["point"], strict=True)]
     kept = undisturbed(rows.assign(rung=labels), ("process", "rung"))

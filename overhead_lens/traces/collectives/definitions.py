@@ -69,7 +69,6 @@ def size_in_elements(kind: str, received: int | None, sent: int | None, group_si
     Args:
         kind: One of ``KINDS``.
         received: Elements of the rank's output; None where unknown.
-        sent: Elements of its input.
         group_size: None where unknown.
     """
     known = [count for count in (sent, received) if count is not None]

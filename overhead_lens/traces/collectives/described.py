@@ -60,7 +60,6 @@ def descriptions(trace: Trace, rows: Ints, launch: Ints, arguments: Sequence[Map
     """Descriptions of communication kernels.
 
     Args:
-        trace: The trace.
         rows: int64: their rows of the event frame.
         launch: int64: rows of their launches, -1 where these are not in the trace.
         arguments: Their own arguments.

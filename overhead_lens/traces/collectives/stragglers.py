@@ -36,7 +36,6 @@ class Holder:
     """How much a rank holds the others up.
 
     Attributes:
-        rank: Its label.
         last: Collectives in which it came last, and another waited.
         lost_ns: Time that all others together waited for it.
         own_ns, passed_on_ns: Parts of it: by its own work, and because it had waited in another group; they sum to it.

@@ -36,9 +36,7 @@ def counted(trace: Trace, linked: Linked, end_ns: int) -> Counted:
     """Analyze the counters of a trace.
 
     Args:
-        trace: The trace.
         linked: Device events and their launches.
-        end_ns: End of the window.
     """
     work = DeviceWork(trace, linked.rows)
     found = tracks(trace.counters, np.unique(work.device).tolist(), end_ns) if len(trace.counters) else []

@@ -68,7 +68,6 @@ class WindowAnalysis:
     """The critical path of one window.
 
     Args:
-        graph: Of the trace.
         step: Number of the step; None for the whole window.
         window: Of positive length.
         leaving: Edges whose earlier node is in the window and whose later one is behind it.
@@ -345,7 +344,6 @@ class PathAnalysis:
     """The critical paths of a trace.
 
     Args:
-        graph: Of the trace.
         window: The whole trace's.
         steps: Number and window of each step; those that overlap an earlier one are left out.
     """

@@ -40,7 +40,6 @@ class StepEnd:
 
     Attributes:
         step: Its number; None for the whole window.
-        start_ns, wall_ns: Its window.
         node: The last node before its end; -1 for none.
         collective: Number of the collective that runs when it ends and is on its path; -1 for none.
         weight_ns, label: What runs from the node on, or from the window's start where there is none.

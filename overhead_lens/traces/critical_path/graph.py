@@ -109,8 +109,6 @@ def graph_of(trace: Trace, host: HostEvents, linked: Linked, threads: Threads) -
     """The graph of a trace.
 
     Args:
-        trace: The trace.
-        host: Its host events.
         linked: Its device events with their launches.
         threads: What every thread did, the busiest first.
     """

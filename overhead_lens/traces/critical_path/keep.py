@@ -28,7 +28,6 @@ def fragments_of(paths: PathAnalysis, rows: Ints) -> PathFragments:
     """The chains of a trace.
 
     Args:
-        paths: Its critical paths.
         rows: int64: the event frame's rows of its collectives, in their order.
     """
     return _Maker(paths, rows).chains()

@@ -65,11 +65,9 @@ def chain(
     """The chain of a thread.
 
     Args:
-        pieces: What it did.
         around: Codes of the innermost operator and module of each host event (``nearest``).
         cuts_ns: Where it is cut beside the ends of pieces, ascending and inside the window.
         blocked: Starts and ends of intervals in which it waits for a device.
-        passes: Backward passes.
         is_busiest: Whether it is the thread whose end is that of the window: what it waits for beyond devices counts.
     """
     end_ns = pieces.start_ns[-1:] + pieces.dur_ns[-1:]

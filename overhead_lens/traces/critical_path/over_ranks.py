@@ -48,7 +48,6 @@ class RankPaths:
     """What is known of one rank of a job.
 
     Attributes:
-        label: Its name.
         chains: What leads to its collectives and steps.
         collectives: In the order in which the chains number them.
     """

@@ -40,7 +40,6 @@ class HostWaits:
     """Calls that wait for device events; int64 arrays of shape ``(n,)``.
 
     Attributes:
-        call: Row of the call.
         start_ns: From when on it waits.
         work: The device event that it waits for.
         assumed: bool: the trace does not say which.
@@ -72,7 +71,6 @@ class Synchronizations:
     """What the trace's synchronization events say, by the correlation of the call that each is of.
 
     Attributes:
-        count: Synchronization events.
         streams: Correlation of a stream's synchronization to (device, stream).
         events: Correlation of a call that waits for an event to (device, stream of the record, correlation of the record).
         waits: (correlation of the call, device, stream that waits) for each wait of a stream.
@@ -103,12 +101,7 @@ def synchronizations(trace: Trace) -> Synchronizations:
 
 
 class Waits:
-    """Finds what waited for device work.
-
-    Args:
-        trace: The trace.
-        work: Its device work.
-    """
+    """Finds what waited for device work."""
 
     def __init__(self, trace: Trace, work: PathWork) -> None:
         self._events = trace.events

@@ -52,15 +52,12 @@ class Recorded:
     """A trace and what its analysis has made of it.
 
     Attributes:
-        events: Event frame.
-        host: Its host events.
         threads: Pieces of every host thread by (pid, tid), the busiest first.
         devices: By number.
         waits_from_ns: Per host event the time from which it waits as a copy that holds the host (``traces/blocking.py``).
         scopes: Its modules; None where it names none.
         kernel_ns: Per host event the part of its self time that is estimated to be a kernel on the host.
         memory: Of devices whose allocations were recorded.
-        analysis: The budgets.
     """
 
     events: pd.DataFrame

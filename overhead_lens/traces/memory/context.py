@@ -99,7 +99,6 @@ def block_kinds(blocks: Blocks, where: Contexts, rows: Ints) -> Ints:
     """Number in ``KINDS`` of each block.
 
     Args:
-        blocks: Of one device.
         where: Of all memory events.
         rows: Those of the device, in order of time.
     """

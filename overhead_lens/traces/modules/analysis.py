@@ -39,7 +39,6 @@ class DividedThread:
     """A thread to be divided among modules.
 
     Attributes:
-        pieces: Its window.
         splittable: bool per event of the thread: ``computing``.
     """
 
@@ -60,7 +59,6 @@ def module_budgets(
     Args:
         threads: The busiest first.
         floor_ns: What dispatching one operator takes; None for no estimate.
-        events: Event frame.
         linked: Its device events with their launches.
     """
     count = len(scopes.parents)

@@ -39,7 +39,6 @@ def forward_operators(host: HostEvents, sequence: Ints, nodes: Ints, arguments: 
     Args:
         host: All host events.
         sequence: int64 per host event.
-        nodes: Positions of the nodes.
         arguments: Decodes ``args`` of rows of the event frame.
     """
     found = np.full(len(nodes), -1, dtype=np.int64)
