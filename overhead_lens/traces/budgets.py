@@ -109,6 +109,7 @@ class TraceStep:
     """One ``ProfilerStep#N`` window.
 
     Attributes:
+        step: N.
         host: Budget of the thread that is the busiest of the whole window.
     """
 
@@ -130,6 +131,7 @@ class Cost:
     Attributes:
         name: As the trace spells it.
         category: Host category of an operator; ``compute``, ``communication`` or ``copy`` of a kernel.
+        count: Events.
         self_ns: Sum of self times (operators), of durations (kernels).
         total_ns: Sum of durations.
         kernel_ns: Of an operator's self time what is estimated to be kernels on the host.
