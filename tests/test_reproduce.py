@@ -209,6 +209,11 @@ def test_the_kernels_of_the_loop_are_split_by_the_peaks() -> None:
         "kernel/batched": measured(1e9, 110.0 * loops.VECTORS),
     }
     assert loops.kernel_notes(found) == []
+    disturbed = Measured(9.0, 4.0, 9.0, 4, {"kernel": 1.0})
+    assert (
+        loops.kernel_notes({**found, "kernel/loop": disturbed, **{f"kernel/{name}": measured(1.0) for name in rates}})
+        == []
+    )
     loop, batched = loops.kernel_notes({**found, **{f"kernel/{name}": measured(ns) for name, ns in rates.items()}})
     assert loop == (
         "The kernels of loop take 300 ns a vector (436.9 GFLOP/s): 100 ns arithmetic at the rate of a large product, "

@@ -146,7 +146,7 @@ def _warnings(
     meta, clock = evidence.meta, evidence.clock
     yield from meta.warnings
     yield from clock_warnings(clock, len(kept), in_turns=meta.recorded_with is not None, kind=meta.subject.kind)
-    yield from share_warnings(shares, wall_ns, evidence.samples.taken)
+    yield from share_warnings(shares, wall_ns, evidence.samples.sampled)
     if traced is not None:
         yield from trace_warnings(traced.sum_ns, traced.bare_ns)
         yield from set_up_warnings(frames.get("dispatcher", {}), call.ns, traced.operator_calls)
@@ -237,4 +237,4 @@ def _operators(
 
 def _trace_spread(traced: TraceBudget, wall_ns: float) -> float:
     """Relative uncertainty of the trace's shares: half the profiler's cost is placed by estimate."""
-    return min(0.5, traced.taken_ns / max(wall_ns, 1.0) / 2)
+    return min(0.5, traced.recording_ns / max(wall_ns, 1.0) / 2)

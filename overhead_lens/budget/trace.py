@@ -49,7 +49,7 @@ class TraceBudget:
         frames: Time per category and event name.
         sum_ns: Corrected total.
         bare_ns: Bare time of a call in the same process.
-        taken_ns: Cost of recording, by calibration.
+        recording_ns: Cost of recording, by calibration.
         spread_ns: Uncertainty per category: of the profiler's cost inside the events' spans, and of the mean over calls (95 %).
         operator_calls: Calls of operators per measured call.
     """
@@ -58,7 +58,7 @@ class TraceBudget:
     frames: Mapping[str, Mapping[str, float]]
     sum_ns: float
     bare_ns: float
-    taken_ns: float
+    recording_ns: float
     spread_ns: Mapping[str, float]
     operator_names: frozenset[str]
     operator_calls: float

@@ -50,5 +50,5 @@ def write_call_speedscope(path: Path, target: Path, classifier: Classifier) -> N
 def _stacks(path: Path) -> list[Stack]:
     samples = read_samples(read_capture(path))
     if not samples.stacks:
-        raise UsageError(f"{path} holds no samples to export ({samples.taken.reason})")
+        raise UsageError(f"{path} holds no samples to export ({samples.sampled.reason})")
     return list(samples.stacks)

@@ -149,7 +149,7 @@ def _traced_with_stacks(loop: _Loop, wall_ns: int) -> Iterator[Section]:
         "looking at who calls whom, in order: no figure of the budget comes from it."
     )
     yield from _sections(
-        event_lanes(LaneEvents(loop.own_events, python_apart=False)), TRACED_WITH_STACKS, text, only=OPERATORS_LANE
+        event_lanes(LaneEvents(loop.own_events, separates_python=False)), TRACED_WITH_STACKS, text, only=OPERATORS_LANE
     )
 
 

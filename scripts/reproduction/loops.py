@@ -57,14 +57,14 @@ def measure_kernel(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def kernel_notes(outcomes: Outcomes) -> list[str]:
-    """The kernels' time of both ways, split by this machine's peaks, per vector; nothing before all of it is measured.
+    """The kernels' time of both ways per vector, split by this machine's peaks; empty until all is measured undisturbed.
 
     The loop computes on one thread and reads the weight again for every vector. Arithmetic and reading overlap at best, so that
     reading counts only beyond the arithmetic, and the rest beyond both.
     """
     names = ("kernel/loop", "kernel/batched", *(f"kernel/{call.name}" for call in PEAK_CALLS))
     measured = [outcome for outcome in map(outcomes.get, names) if isinstance(outcome, Measured)]
-    if len(measured) < len(names):
+    if len(measured) < len(names) or any(outcome.is_disturbed for outcome in measured):
         return []
     loop, batched, product, one_thread, read = measured
     share_of_product = 2 * FEATURES**2 / (2 * SIZE**3)

@@ -107,18 +107,8 @@ class RatioRow:
     fast: Outcome
 
 
-def no_times(_outcomes: Outcomes) -> list[TimeRow]:
-    """Rows of a part that has none."""
-    return []
-
-
-def no_ratios(_outcomes: Outcomes) -> list[RatioRow]:
-    """Rows of a part that has none."""
-    return []
-
-
-def no_notes(_outcomes: Outcomes) -> list[str]:
-    """Notes of a part that has none."""
+def nothing(_outcomes: Outcomes) -> list[Any]:
+    """What a part has none of."""
     return []
 
 
@@ -128,6 +118,6 @@ class Part:
 
     name: str
     units: tuple[Unit, ...]
-    times: Callable[[Outcomes], list[TimeRow]] = no_times
-    ratios: Callable[[Outcomes], list[RatioRow]] = no_ratios
-    notes: Callable[[Outcomes], list[str]] = no_notes
+    times: Callable[[Outcomes], list[TimeRow]] = nothing
+    ratios: Callable[[Outcomes], list[RatioRow]] = nothing
+    notes: Callable[[Outcomes], list[str]] = nothing

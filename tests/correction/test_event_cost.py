@@ -242,7 +242,7 @@ def test_each_run_of_evaluations_pays_for_its_pass() -> None:
         BACKWARD_NODE: EventCost(100, 0, first_ns=1_000),
     }
     # Two operators by themselves, a function and an operator inside of a node, three nodes, and two passes.
-    assert trace_budget(trace, TIMING, CLASSIFIER, costs).taken_ns == 2 * 1 + 2 * 10 + 3 * 100 + 2 * 1_000
+    assert trace_budget(trace, TIMING, CLASSIFIER, costs).recording_ns == 2 * 1 + 2 * 10 + 3 * 100 + 2 * 1_000
 
 
 def varied(*points: tuple[float, float]) -> list[dict[str, Any]]:
@@ -283,7 +283,7 @@ def test_a_trace_is_corrected_by_the_reuse_distance_of_its_events() -> None:
     costs = {
         name: EventCost(100, 0, cold_by_distance=((1.0, 0.0), (3.0, 1.0))) for name in (OPERATOR_OUTER, OPERATOR_NESTED)
     }
-    assert trace_budget(trace, TIMING, CLASSIFIER, costs).taken_ns == pytest.approx(4 * 150)
+    assert trace_budget(trace, TIMING, CLASSIFIER, costs).recording_ns == pytest.approx(4 * 150)
 
 
 def test_a_region_costs_more_in_a_call_of_more_code() -> None:
@@ -323,8 +323,8 @@ def test_a_trace_is_corrected_by_how_far_its_regions_are_apart() -> None:
         *named,
         (region, "cpu_op", 6_000, 3_000),
     )
-    assert trace_budget(one, TIMING, CLASSIFIER, costs).taken_ns == 400 + 1 + 10
-    assert trace_budget(two, TIMING, CLASSIFIER, costs).taken_ns == 2 * 400 + 1 + 10
+    assert trace_budget(one, TIMING, CLASSIFIER, costs).recording_ns == 400 + 1 + 10
+    assert trace_budget(two, TIMING, CLASSIFIER, costs).recording_ns == 2 * 400 + 1 + 10
     # Of 6,500 ns all but the 1,000 that setting up takes are a kernel's, whose time is no code's: 4,500 are left.
     kernel = events(
         ("measured_loop", "user_annotation", 0, 10_000),
@@ -332,7 +332,7 @@ def test_a_trace_is_corrected_by_how_far_its_regions_are_apart() -> None:
         ("aten::a", "cpu_op", 2_000, 6_500),
     )
     timing = structs.replace(TIMING, operator_floor_ns=1_000)
-    assert trace_budget(kernel, timing, CLASSIFIER, costs).taken_ns == 300 + 1
+    assert trace_budget(kernel, timing, CLASSIFIER, costs).recording_ns == 300 + 1
 
 
 def test_python_calls_the_operators_of_a_compiled_graph() -> None:
@@ -345,7 +345,7 @@ def test_python_calls_the_operators_of_a_compiled_graph() -> None:
         ("aten::as_strided", "cpu_op", 1_400, 300),
     )
     costs = {OPERATOR_OUTER: EventCost(1, 0), OPERATOR_NESTED: EventCost(10, 0), FAST_ANNOTATION: EventCost(100, 0)}
-    assert trace_budget(trace, TIMING, CLASSIFIER, costs).taken_ns == 2 * 1 + 2 * 10 + 100
+    assert trace_budget(trace, TIMING, CLASSIFIER, costs).recording_ns == 2 * 1 + 2 * 10 + 100
 
 
 def test_after_kernels_the_median_over_processes_that_never_falls() -> None:
@@ -389,8 +389,8 @@ def test_kernels_make_the_next_operator_and_the_next_region_pay() -> None:
     before, after = (trace_budget(trace, timing, CLASSIFIER, each) for each in (plain, costs))
     # The first view after 10 us of the addmm beyond an operator's floor, and the addmm after 20 us of the fused kernel; the
     # second lookup after none, the second region after both kernels.
-    assert after.taken_ns - before.taken_ns == 100 + 200 + 1_500
-    assert after.sum_ns == pytest.approx(100_000 - after.taken_ns)
+    assert after.recording_ns - before.recording_ns == 100 + 200 + 1_500
+    assert after.sum_ns == pytest.approx(100_000 - after.recording_ns)
 
 
 def test_python_and_memory_have_their_flags() -> None:
@@ -436,7 +436,7 @@ def test_each_cost_is_taken_where_it_occurs() -> None:
     )
     costs = {OPERATOR_OUTER: EventCost(300, 20, 5), OPERATOR_NESTED: EventCost(200, 10, 5)}
     found = trace_budget(trace, TIMING, CLASSIFIER, costs)
-    assert found.taken_ns == 3 * 300 + 200
+    assert found.recording_ns == 3 * 300 + 200
     assert found.sum_ns == 10_000 - 1_100
     assert found.bare_ns == 8_000
     by_category = {category: sum(each.values()) for category, each in found.frames.items() if sum(each.values())}
@@ -466,7 +466,7 @@ def test_what_the_calls_differ_by_is_in_the_spread() -> None:
 def test_without_a_calibration_every_event_costs_the_same() -> None:
     trace = events(("measured_loop", "user_annotation", 0, 10_000), ("aten::add", "cpu_op", 3_000, 5_000))
     found = trace_budget(trace, TIMING, CLASSIFIER, None)
-    assert (found.taken_ns, found.sum_ns) == (2_000, 8_000)
+    assert (found.recording_ns, found.sum_ns) == (2_000, 8_000)
     assert found.frames["dispatcher"]["aten::add"] == 4_000
 
 

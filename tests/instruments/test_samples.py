@@ -74,7 +74,7 @@ def test_stacks_of_settling_are_not_kept(tmp_path: Path) -> None:
     samples = SampleStacks()
     samples.add(SamplerRun((sequence("\n".join(lines)),), 54, 3))
     assert samples.folded == [f"{lines[2]}\n{lines[3]}\n"]
-    assert (samples.taken.samples, samples.taken.errors, samples.taken.reason) == (12, 3, None)
+    assert (samples.sampled.samples, samples.sampled.errors, samples.sampled.reason) == (12, 3, None)
 
 
 class Interrupted:

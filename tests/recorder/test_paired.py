@@ -308,7 +308,7 @@ def test_both_sides_are_sampled_at_the_same_time_where_two_cores_are_idle(
             *(("end", first, 1_000 + first), ("end", second, 1_000 + second), ("finish", first), ("finish", second)),
             *(("stop", second), ("close", second), ("stop", first), ("close", first)),
         ]
-        assert [stacks(each).taken.samples for each in sides] == [7, 9]
+        assert [stacks(each).sampled.samples for each in sides] == [7, 9]
         assert [stacks(each).folded for each in sides] == [["f (a.py:1) 7\n"], ["f (a.py:1) 9\n"]]
 
 
@@ -395,8 +395,8 @@ def test_else_one_after_the_other_with_half_as_many_stacks(tmp_path: Path, monke
 
 def test_a_refusal_of_one_side_leaves_the_other_its_stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sides = sampled([0, 1], (-7, 9), 0, tmp_path, monkeypatch)
-    assert [stacks(each).taken.reason for each in sides] == ["refused", None]
-    assert [stacks(each).taken.samples for each in sides] == [0, 9]
+    assert [stacks(each).sampled.reason for each in sides] == ["refused", None]
+    assert [stacks(each).sampled.samples for each in sides] == [0, 9]
     assert Attached.log[-2:] == [("stop", -7), ("close", -7)]
 
 

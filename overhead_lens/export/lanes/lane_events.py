@@ -22,14 +22,14 @@ class LaneEvents:
             device events), ``sequence`` (a forward operator and its backward), ``device`` and ``stream``.
         categories: Host categories over the same time: ``start_ns`` and ``dur_ns`` (int64, the events' zero),
             ``category``, ``tid`` and optionally ``pid`` (of the first event of that ``tid`` where absent).
-        python_apart: Whether Python frames have a lane of their own, or one with the operators that they call.
+        separates_python: Whether Python frames have a lane of their own, or one with the operators that they call.
         process_name: What the processes of ``events`` are called.
         thread_names: What their threads, (process, thread), are called.
     """
 
     events: pd.DataFrame | None = None
     categories: pd.DataFrame | None = None
-    python_apart: bool = True
+    separates_python: bool = True
     process_name: str = "python"
     thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
 

@@ -32,7 +32,7 @@ def placed_rows(evidence: LaneEvents) -> pd.DataFrame:
     """
     parts = [pd.DataFrame(columns=_COLUMNS)]
     if evidence.events is not None:
-        parts = [_events(evidence.events, PYTHON_LANE if evidence.python_apart else OPERATORS_LANE)]
+        parts = [_events(evidence.events, PYTHON_LANE if evidence.separates_python else OPERATORS_LANE)]
     if evidence.categories is not None:
         parts.append(_categories(evidence.categories, parts[0]))
     parts = [part for part in parts if len(part)] or parts[:1]

@@ -28,7 +28,7 @@ class Samples:
     """Stacks inside the measured loop, one sequence per process that gave any; how sampling went."""
 
     processes: Sequence[Sequence[Stack]] = ()
-    taken: Sampled = field(default_factory=Sampled)
+    sampled: Sampled = field(default_factory=Sampled)
 
     @property
     def stacks(self) -> list[Stack]:

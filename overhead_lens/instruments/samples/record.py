@@ -88,7 +88,7 @@ class SampleStacks:
 
     Attributes:
         folded: py-spy's output by process.
-        taken: How sampling went so far.
+        sampled: How sampling went so far.
     """
 
     name: ClassVar[str] = "samples"
@@ -96,7 +96,7 @@ class SampleStacks:
 
     def __init__(self) -> None:
         self.folded: list[str] = []
-        self.taken = Sampled()
+        self.sampled = Sampled()
 
     def measure(self, turn: Turn) -> None:
         """Sample every ``sampled_every``-th process."""
@@ -123,7 +123,7 @@ class SampleStacks:
             core: Core of process and sampler meanwhile; None for the sampler's choice.
             threads: Whether the call runs on several threads.
         """
-        if self.taken.reason:
+        if self.sampled.reason:
             return None
         pid = worker.ask(ALLOW, tracer_pid=os.getpid()).pid
         try:
@@ -141,17 +141,17 @@ class SampleStacks:
         lines = [line for line in run.folded.splitlines(keepends=True) if _SETTLING not in line]
         samples = sum(int(line.rpartition(" ")[2]) for line in lines)
         self.folded.append("".join(lines))
-        self.taken = Sampled(self.taken.samples + samples, self.taken.errors + run.error_count, None)
+        self.sampled = Sampled(self.sampled.samples + samples, self.sampled.errors + run.error_count, None)
 
     def refused(self, error: MeasurementError) -> None:
         """Keep why there are no stacks; no other process is sampled."""
-        self.taken = Sampled(self.taken.samples, self.taken.errors, str(error))
+        self.sampled = Sampled(self.sampled.samples, self.sampled.errors, str(error))
 
     def write(self, folder: Path) -> Any:
         """Write ``stacks.txt.gz``, if there are stacks."""
         if self.folded:
             write_stacks(folder, self.folded)
-        return self.taken
+        return self.sampled
 
 
 def write_stacks(folder: Path, folded: Sequence[str]) -> None:

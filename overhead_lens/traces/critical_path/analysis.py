@@ -113,7 +113,7 @@ class WindowAnalysis:
     def _labelled(self, *columns: Ints) -> list[Ints]:
         """Labels by numbers of the window: of a short step's are few, of all steps' together many."""
         number, self.used = pd.factorize(np.concatenate(([_NO_LABEL], *columns)))
-        self.labels = self._graph.labels.taken(self.used)
+        self.labels = self._graph.labels.selected(self.used)
         return np.split(number[1:], np.cumsum([len(column) for column in columns])[:-1])
 
     def _lasts(self) -> tuple[Ints, Ints, Ints, Ints]:
@@ -268,7 +268,7 @@ class WindowAnalysis:
         counts = np.bincount(kinds[self._path.via[self._path.via >= 0]], minlength=len(EDGES))
         return {EDGES[kind]: int(counts[kind]) for kind in (ASSUMED_WAIT, ASSUMED_SYNC) if counts[kind]}
 
-    def taken(self) -> tuple[int, Ints]:
+    def chosen_edges(self) -> tuple[int, Ints]:
         """The first node, and per node the edge of the graph by which its longest chain comes; -1 for none."""
         choice = self._path.choice
         return self._low, np.where(choice >= 0, self._edges.start + choice, -1)

@@ -192,10 +192,10 @@ def _edges(paths: PathAnalysis) -> Ints:
     edge = np.full(len(paths.graph.time_ns), -1, dtype=np.int64)
     reached = 0
     for window in paths.everywhere():
-        first, taken = window.taken()
+        first, chosen = window.chosen_edges()
         new = max(0, reached - first)
-        edge[first + new : first + len(taken)] = taken[new:]
-        reached = max(reached, first + len(taken))
+        edge[first + new : first + len(chosen)] = chosen[new:]
+        reached = max(reached, first + len(chosen))
     return edge
 
 

@@ -36,7 +36,7 @@ class StringTable:
         used, number = np.unique(codes, return_inverse=True)
         return np.array([self.text(code) for code in used.tolist()], dtype=object)[number.reshape(-1)]
 
-    def taken(self, numbers: Ints) -> StringTable:
+    def selected(self, numbers: Ints) -> StringTable:
         """Some of them, in that order."""
         return StringTable(
             self.kind[numbers], self.name[numbers], self.operator[numbers], self.module[numbers], self.names

@@ -53,7 +53,7 @@ class Items:
         idle_ns: The part of it in which the whole device, or the thread, had nothing to do.
         idle_from: Idle time of the device before that; gaps of two streams in which it idles once overlap on this axis.
         graph: 0 or 1: whether a graph launched it.
-        thread, asked_ns: Host thread as a number in ``HostEvents.threads`` and time at which it was asked for; -1 where unknown.
+        thread, called_ns: Host thread as a number in ``HostEvents.threads`` and time of the call; -1 where unknown.
     """
 
     kind: str
@@ -67,7 +67,7 @@ class Items:
     idle_from: Ints
     graph: Ints
     thread: Ints
-    asked_ns: Ints
+    called_ns: Ints
     names: Sequence[str]
     lanes: Sequence[str]
 
@@ -238,7 +238,7 @@ def _repeated(items: Items, host: HostEvents) -> list[Repeated]:
     chosen = islice(_distinct(scored, _alone(items)[tokens]), _MOST)
     told = list(chosen)
     first = np.array([tokens[repeat.places[0]] for _, repeat in told], dtype=np.int64)
-    places = _around(host, items.thread[first], items.asked_ns[first]) if told else []
+    places = _around(host, items.thread[first], items.called_ns[first]) if told else []
     return [_told(repeat, tokens, bound, items, place) for (bound, repeat), place in zip(told, places, strict=True)]
 
 

@@ -136,8 +136,8 @@ class Bench:
                     for process, core in zip(processes, cores, strict=False)
                 ]
             )
-        if samples.taken.reason:
-            raise MeasurementError(samples.taken.reason)
+        if samples.sampled.reason:
+            raise MeasurementError(samples.sampled.reason)
         return [
             [each for stacks in stacks_per_process(folded.splitlines()) for each in stacks] for folded in samples.folded
         ]

@@ -30,7 +30,7 @@ def stacks_of(breakdown: Breakdown) -> tuple[Sequence[Stack], str]:
     except UsageError as error:
         return (), f"No stacks to draw: {error}"
     if not samples.stacks:
-        return (), f"No stacks to draw: {samples.taken.reason or 'none was taken'}"
+        return (), f"No stacks to draw: {samples.sampled.reason or 'none was taken'}"
     return samples.stacks, ""
 
 
