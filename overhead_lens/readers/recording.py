@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from overhead_lens.readers.kineto.columns import Contents
 from overhead_lens.readers.kineto.contents import read_contents
-from overhead_lens.readers.snapshot.format import is_snapshot
 
 if TYPE_CHECKING:
     from overhead_lens.readers.kineto.model import Trace
+
+_PICKLE_PROTOCOLS = range(2, 6)
 
 Reading = Callable[[], "Trace"]
 """Gives what was read, once; raises what ``read_recording`` raises."""
@@ -33,7 +34,7 @@ def begin_reading(path: Path, *, aside: bool = True) -> Reading:
     Args:
         aside: Whether there is a thread; without it the file is read on first use.
     """
-    if is_snapshot(path):
+    if _is_snapshot(path):
         return lambda: _snapshot(path)
     if not aside:
         return lambda: _framed(lambda: read_contents(path))
@@ -49,8 +50,18 @@ def _framed(contents: Callable[[], Contents]) -> Trace:
     return trace_of(contents())
 
 
+def _is_snapshot(path: Path) -> bool:
+    """Whether the file begins like a pickle; False for one that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(2)
+    except OSError:
+        return False
+    return len(head) == 2 and head[0] == 0x80 and head[1] in _PICKLE_PROTOCOLS  # gzip and JSON begin otherwise
+
+
 def _snapshot(path: Path) -> Trace:
     # It imports pandas.
-    from overhead_lens.readers.snapshot.read import read_snapshot
+    from overhead_lens.readers.snapshot import read_snapshot
 
     return read_snapshot(path)
