@@ -37,7 +37,7 @@ def start(
     folder: Path, command: str, body: str, *more: str, program: Sequence[str] = ("-m", "overhead_lens")
 ) -> subprocess.Popen[str]:
     """A command on a scenario with that body, in a process group of its own as a shell would start it."""
-    words = [sys.executable, *program, command, str(scenario(folder, body=body)), *more]
+    words = [sys.executable, *program, command, str(scenario(folder, body=body)), "-q", *more]
     pipe, env = subprocess.PIPE, {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(words, cwd=folder, stdout=pipe, stderr=pipe, env=env, text=True, start_new_session=True)
 

@@ -50,7 +50,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess
 def profiled(folder: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
     path = scenario(folder, body="print('chatter') if len(values) < 0 else None")
     path.write_text("print('loading')\n" + path.read_text())
-    command = ["profile", path, "--quick", "--json", "-o", folder / "out", "-p", "size=60"]
+    command = ["profile", path, "--quick", "--json", "-q", "-o", folder / "out", "-p", "size=60"]
     with little_effort(processes=3, calibrated=False):
         return folder / "out", lens(*command, cwd=folder)
 
@@ -119,7 +119,7 @@ def test_export_writes_once(measured: tuple[Path, Any], document: dict[str, Any]
         done = lens("export", path, "--format", target, cwd=path)
         assert done.returncode == 0, done.stderr
         again = lens("export", path, "--format", target, cwd=path)
-        assert error_line(again).endswith("nothing is overwritten, name another --output")
+        assert error_line(again).endswith(" exists: name another --output, or overwrite it with --force")
     if document["host"][0]["evidence"] == "samples":
         assert lens("export", path, "--format", "speedscope", cwd=path).returncode == 0
         (profile,) = json.loads((path / "speedscope.json").read_text())["profiles"]

@@ -49,7 +49,7 @@ def folder_with_everything(folder: Path) -> None:
         (["analyze", "one.json"], "one.json is not a torch.profiler trace: it has no traceEvents"),
         (["analyze", "--query", " ", "sound.json"], f"--query needs SQL, for example: {SQL}"),
         (["analyze", "--query", ";", "sound.json"], "the query failed: it contains no statement"),
-        (["analyze", "cut.pickle"], "cut.pickle is not a readable memory snapshot: its pickle is damaged or cut off at byte 4"),
+        (["analyze", "cut.pickle"], "cut.pickle is not a readable memory snapshot: its pickle is damaged or cut off (UnpicklingError)"),
         (["analyze", "nothing.pickle"], "nothing.pickle is empty"),
         (["baseline", "update", "other", "tiny.py"], "{}/other.new is in the way: another update runs, or one was ended; move it away"),
         (["check", "base", "--max", "instructions.guards=3%"], f"--max 'instructions.guards=3%' names no category of instructions; names: {HOST}"),
