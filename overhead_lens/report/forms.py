@@ -102,7 +102,9 @@ _FORMS = {
         "documents.structure:structure_document", outline="report.outlines.structure:structure_outline"
     ),
     "recorder.calibrate.Calibrated": Form(
-        "documents.calibration:calibration_document", "report.text.calibration:print_calibration"
+        "documents.calibration:calibration_document",
+        outline="report.outlines.calibration:calibration_outline",
+        is_page=False,
     ),
     "studies.check.outcome.TimeOutcome": Form(
         "documents.delta:checked_document", outline="report.outlines.check:outcome_outline"
