@@ -140,7 +140,7 @@ def test_a_table_gives_way_column_by_column() -> None:
     assert terminal(outline, 24).splitlines()[4:7] == [
         "  per call 2.00 µs",
         "  95 % interval 1.50 µs",
-        ".. 2.50 µs",
+        "  .. 2.50 µs",
     ]
 
 
