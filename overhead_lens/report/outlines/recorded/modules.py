@@ -89,7 +89,7 @@ def _classes(modules: ModuleBudgets) -> Table:
         )
         for each in ranked[:_MOST_CLASSES]
     ]
-    more = [*numbers("with inner ones", gives_way=1), *numbers("instances", "calls", gives_way=3), names("class")]
+    more = [*numbers("with inner", gives_way=1), *numbers("instances", "calls", gives_way=3), names("class")]
     return Table(_times(*more), rows, "classes, by their own time")
 
 
