@@ -124,8 +124,8 @@ def test_two_ranks(tmp_path: Path) -> None:
     text = lens("analyze", first, second, cwd=tmp_path).stdout
     assert text.startswith("2 traces\nRank 0 is the slowest of 2 ranks: the others wait for it")
     # The slowest rank in detail, the other one in a sentence.
-    assert text.index("0.json, rank 0") < text.index("device 0") < text.index("1.json, rank 1")
-    assert text.count("device 0") < lens("analyze", first, second, "--all", cwd=tmp_path).stdout.count("device 0")
+    assert text.index("0.json, rank 0") < text.index("Device 0") < text.index("1.json, rank 1")
+    assert text.count("Device 0") < lens("analyze", first, second, "--all", cwd=tmp_path).stdout.count("Device 0")
 
 
 def test_a_directory_stands_for_its_traces(tmp_path: Path) -> None:
