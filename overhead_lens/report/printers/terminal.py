@@ -51,11 +51,8 @@ class Screen:
         """The lines, none wider than the terminal."""
         for line in self._lines(_Paint(console.color_system), options.max_width):
             indent = len(line.plain) - len(line.plain.lstrip()) if line.cell_len > options.max_width else 0
-            for row in (
-                line[indent:].wrap(console, options.max_width - indent)
-                if indent
-                else line.wrap(console, options.max_width)
-            ):
+            shown = line[indent:] if indent else line
+            for row in shown.wrap(console, options.max_width - indent):
                 row.rstrip()
                 row.pad_left(indent)
                 yield row
