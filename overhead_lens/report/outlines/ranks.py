@@ -112,7 +112,7 @@ def _name(rank: RankTime, ranks: RanksAnalysis) -> str:
 
 
 def _table(shown: Sequence[RankTime], brief: Collection[str], ranks: RanksAnalysis) -> Table:
-    """Each rank's time in collectives and on its devices; of very many those that wait least."""
+    """Each rank's time in collectives and on its devices; outside of pages only the ranks that wait least."""
     columns = [names("rank"), *numbers("window"), *numbers("collectives", gives_way=2), *numbers("waiting in them")]
     rows = [
         row(
