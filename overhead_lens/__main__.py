@@ -110,7 +110,7 @@ _add(
     "check baseline --instructions --junit check.xml",
 )
 app.add_typer(baseline.app, name="baseline", rich_help_panel=_KEEP)
-_add(_KEEP, "history", history.history, "history captures", "history captures --picture history.svg")
+_add(_KEEP, "history", history.history, "history captures", "history captures --html history.html")
 _add(_PREPARE, "scenarios", scenarios.scenarios, "scenarios", "scenarios --json")
 _add(_PREPARE, "doctor", doctor.doctor, "doctor", "doctor --json")
 _add(_PREPARE, "calibrate", calibrate.calibrate, "calibrate", "calibrate --json")

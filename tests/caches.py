@@ -16,14 +16,14 @@ except ImportError:  # on Windows, where no test makes what is shared
     flock = None  # type: ignore[assignment]
 
 _OWN = "overhead-lens"
-_SHARED = ("torch_extensions", "matplotlib")
+_SHARED = ("torch_extensions",)
 
 
 @contextlib.contextmanager
 def of_a_session(build: Path) -> Iterator[Path]:
     """A folder for ``XDG_CACHE_HOME``.
 
-    Calibrations and histories start empty. Machine code, extensions and fonts are those of all sessions of the checkout, which may
+    Calibrations and histories start empty. Machine code and extensions are those of all sessions of the checkout, which may
     run at once; the first of them removes what a killed one left.
     """
     kept = build / "cache"

@@ -25,7 +25,7 @@ _ELSEWHERE = """
 import importlib, sys
 
 for name in ("asyncio", "concurrent.futures.process", "subprocess", "tempfile", "torch", "numba", "pandas", "scipy.stats",
-             "pyarrow.parquet", "duckdb", "isal.igzip_threaded", "typer.main", "rich.progress", "matplotlib.pyplot"):
+             "pyarrow.parquet", "duckdb", "isal.igzip_threaded", "typer.main", "rich.progress"):
     importlib.import_module(name)
 assert not [name for name in sys.modules if name.startswith("overhead_lens")]
 exec(sys.argv[2])

@@ -9,22 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.arguments import Force, Html, Quiet, Rules, file_option, json_option
+from overhead_lens.terminal.arguments import Force, Html, Quiet, Rules, json_option
 
 if TYPE_CHECKING:
     from overhead_lens.machine.request import Listener
     from overhead_lens.studies.history.analysis import History, Point, Skipped
     from overhead_lens.taxonomy.classifier import Classifier
 
-_PICTURES = (".svg", ".png", ".pdf")
-
 
 def history(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Directory with captures at any depth.")],
-    picture: Annotated[
-        Path | None,
-        file_option("--picture", what="Also write a picture of every series: FILE.svg, .png or .pdf."),
-    ] = None,
     rules: Rules = None,
     html: Html = None,
     json_: Annotated[bool, json_option("history")] = False,
@@ -32,16 +26,11 @@ def history(
     quiet: Quiet = False,
 ) -> None:
     """Show how captures changed over time, and between which commits."""
-    from overhead_lens.report.pictures.history import draw_history
     from overhead_lens.terminal.output import Format, show
     from overhead_lens.terminal.progress import progress
 
-    if picture is not None and picture.suffix not in _PICTURES:
-        raise UsageError(f"--picture takes a file that ends in {', '.join(_PICTURES)}, not {picture}")
     with progress(quiet=quiet) as listener:
         result = read(folder, listener, rules)
-    if picture is not None:
-        draw_history(result, picture)
     show(result, Format(json_, html, force=force))
 
 

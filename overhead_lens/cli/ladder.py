@@ -27,8 +27,6 @@ from overhead_lens.terminal.arguments import (
 from overhead_lens.terminal.call import CallOptions
 from overhead_lens.terminal.command import TARGET as TO_MEASURE
 
-PICTURE = "waterfall.svg"
-
 # Of a small call on two cores.
 _SECONDS, _QUICK_SECONDS = 120, 60
 
@@ -52,10 +50,9 @@ def ladder(
 ) -> None:
     """Measure the cost of each layer of a compiled call by removing layers one by one."""
     from overhead_lens.machine.request import QUICK, STANDARD
-    from overhead_lens.report.pictures.ladder import draw_ladder
     from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
     from overhead_lens.studies.ladder.record import record_ladder
-    from overhead_lens.terminal.output import Format, show_drawn
+    from overhead_lens.terminal.output import Format, show
     from overhead_lens.terminal.progress import announcement, progress
 
     if sys.platform == "win32":
@@ -66,4 +63,4 @@ def ladder(
     with progress(quiet=quiet, begins=begins) as listener:
         path = record_ladder(request, list(RUNGS), listener)
         measured = ladder_of(path)
-    show_drawn(measured, Format(json_, html, force=force), lambda: draw_ladder(measured, path / PICTURE), "ladder")
+    show(measured, Format(json_, html, force=force))

@@ -30,7 +30,6 @@ from overhead_lens.terminal.completion import complete_parameter, complete_targe
 
 if TYPE_CHECKING:
     from overhead_lens.target import Target
-PICTURE = "sweep.svg"
 
 
 def sweep(
@@ -69,10 +68,9 @@ def sweep(
     quiet: Quiet = False,
 ) -> None:
     """Time variants over sizes and fit time = overhead + n / rate."""
-    from overhead_lens.report.pictures.sweep import draw_sweep
     from overhead_lens.studies.sweep.analysis import sweep_of
     from overhead_lens.studies.sweep.record import QUICK, STANDARD, SweepRequest, record_sweep
-    from overhead_lens.terminal.output import Format, show_drawn
+    from overhead_lens.terminal.output import Format, show
     from overhead_lens.terminal.progress import announcement, progress
 
     if sys.platform == "win32":
@@ -94,7 +92,7 @@ def sweep(
     with progress(quiet=quiet, begins=announcement(" ".join(targets))) as listener:
         folder = record_sweep(request, listener)
         measured = sweep_of(folder)
-    show_drawn(measured, Format(json_, html, force=force), lambda: draw_sweep(measured, folder / PICTURE), "sweep")
+    show(measured, Format(json_, html, force=force))
 
 
 def scenario_of(targets: list[str], *, all_variants: bool) -> tuple[Target, list[str | None] | None]:

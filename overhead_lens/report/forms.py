@@ -11,12 +11,10 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from overhead_lens.errors import UsageError
 from overhead_lens.report.outline import Outline
 from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 
 _WIDTH = 120
-_HTML = '<pre style="line-height:1.25;white-space:pre;overflow-x:auto"><code>{code}</code></pre>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +23,13 @@ class Form:
 
     Attributes:
         document: Makes the JSON document of a result.
-        text: Prints a result on a console; empty for those with an outline.
-        table: Makes the pandas table of a result; empty for those that the Python API does not give.
-        page: Makes the ``Page`` of a result by the rules of a classifier; empty for those that have none.
         outline: Makes the ``Outline`` of a result, which is its text, page, notebook and Markdown.
+        table: Makes the pandas table of a result; empty for those that the Python API does not give.
     """
 
     document: str
-    text: str = ""
+    outline: str
     table: str = ""
-    page: str = ""
-    outline: str = ""
 
 
 _FORMS = {
@@ -89,20 +83,16 @@ _FORMS = {
     ),
     "traces.model.TraceAnalysis": Form(
         "documents.analysis:trace_document",
-        "report.text.analysis:print_analysis",
-        "report.tables:analysis_table",
-        page="report.page.trace:trace_page",
+        table="report.tables:analysis_table",
+        outline="report.outlines.trace:trace_outline",
     ),
-    "traces.ranks.Job": Form(
-        "documents.analysis:job_document",
-        "report.text.analysis:print_job",
-        page="report.page.ranks:traces_page",
-    ),
+    "traces.ranks.Job": Form("documents.analysis:job_document", outline="report.outlines.ranks:job_outline"),
     "traces.structure.model.StructureDelta": Form(
         "documents.structure:structure_document", outline="report.outlines.structure:structure_outline"
     ),
     "recorder.calibrate.Calibrated": Form(
-        "documents.calibration:calibration_document", "report.text.calibration:print_calibration"
+        "documents.calibration:calibration_document",
+        outline="report.outlines.calibration:calibration_outline",
     ),
     "studies.check.outcome.TimeOutcome": Form(
         "documents.delta:checked_document", outline="report.outlines.check:outcome_outline"
@@ -119,23 +109,20 @@ def to_json(result: object) -> str:
 
 
 def print_text(console: Console, result: object, *, whole: bool = False) -> None:
-    """Print a result for people; ``whole`` is for those that print only their most important parts without it."""
-    if _form(result).outline:
-        from overhead_lens.report.printers.terminal import print_outline
+    """Print a result for people; ``whole``: also what else only pages show."""
+    from overhead_lens.report.printers.terminal import print_outline
 
-        print_outline(console, outline_of(result), whole=whole)
-        return
-    _load(_form(result).text)(console, result, **({"whole": True} if whole else {}))
+    print_outline(console, outline_of(result), whole=whole)
 
 
 def outline_of(result: object) -> Outline:
-    """What a report says of a result whose form has an outline."""
+    """What a report says of a result."""
     outline: Outline = _load(_form(result).outline)(result)
     return outline
 
 
 def to_markdown(result: object) -> str:
-    """A result whose form has an outline as Markdown."""
+    """A result as Markdown."""
     from overhead_lens.report.printers.markdown import to_markdown as printed
 
     return printed(outline_of(result))
@@ -151,45 +138,27 @@ def to_html(result: object, classifier: Classifier | None = None) -> str:
     """A result as one HTML file that holds everything.
 
     Args:
-        result: Of a type that has a page.
+        result: Of a type with a form.
         classifier: The rules by which it was made; the built-in ones where None.
-
-    Raises:
-        UsageError: There is no page of such results.
     """
-    form = _form(result)
-    if form.outline:
-        from overhead_lens.report.printers.page import page_of
+    from overhead_lens.report.printers.page import page_of
 
-        return page_of(outline_of(result), classifier or default_classifier())
-    page = form.page
-    if not page:
-        raise UsageError(f"there is no page of a {type(result).__name__}")
-    from overhead_lens.report.page.write import page_html
-
-    return page_html(_load(page)(result, classifier or default_classifier()))
+    return page_of(outline_of(result), classifier or default_classifier())
 
 
 def to_notebook(result: object) -> str:
-    """A result in a notebook: HTML of its own, or, without an outline, what ``print_text`` prints, with its colors."""
-    if _form(result).outline:
-        from overhead_lens.report.printers.notebook import notebook_html
+    """A result in a notebook: HTML of its own."""
+    from overhead_lens.report.printers.notebook import notebook_html
 
-        return notebook_html(outline_of(result))
-    return _recorded(result).export_html(inline_styles=True, code_format=_HTML)
+    return notebook_html(outline_of(result))
 
 
 def to_text(result: object, *, whole: bool = False) -> str:
     """What ``print_text`` prints, without colors."""
-    return _recorded(result, whole=whole).export_text()
-
-
-def _recorded(result: object, *, whole: bool = False) -> Console:
-    console = Console(
-        file=io.StringIO(), record=True, width=_WIDTH, highlight=False, markup=False, emoji=False, force_jupyter=False
-    )
+    file = io.StringIO()
+    console = Console(file=file, width=_WIDTH, highlight=False, markup=False, emoji=False, force_jupyter=False)
     print_text(console, result, whole=whole)
-    return console
+    return file.getvalue()
 
 
 def _form(result: object) -> Form:

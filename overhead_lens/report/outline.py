@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from overhead_lens.report.page.model import Block as Picture
-from overhead_lens.report.page.model import Card
+from overhead_lens.report.page.model import Chart, Lanes
 from overhead_lens.report.text.blocks import interval_text, signed_interval_text
 from overhead_lens.stats.estimate import Measured
 from overhead_lens.stats.values import Interval
@@ -86,6 +85,11 @@ def names(name: str, gives_way: int = 0) -> Column:
     return Column(name, is_number=False, gives_way=gives_way)
 
 
+def numbers(*heads: str, gives_way: int = 0) -> list[Column]:
+    """Columns of figures."""
+    return [Column(head, gives_way=gives_way) for head in heads]
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of a table: as many cells as the table has columns.
@@ -108,7 +112,7 @@ class Table:
     """Rows of cells; columns in which nothing stands are not shown.
 
     Attributes:
-        caption: What the rows are; shown on pages.
+        caption: What the rows are; shown on pages, and by a terminal's ``--all``.
         brief: Rows that are shown outside of pages, sums not counted; all of them if None.
         more: What the rows are called that are left out; not a word of them if empty.
     """
@@ -169,6 +173,24 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
+class Card:
+    """Something that a reader may do, and what it saves.
+
+    Attributes:
+        title: What was found and what it saves, in a sentence.
+        evidence: What that rests on, in paragraphs.
+        remedy: What to try.
+    """
+
+    title: str
+    evidence: Sequence[str]
+    remedy: str
+
+
+Picture: TypeAlias = Chart | Lanes | Notes
+
+
+@dataclass(frozen=True, slots=True)
 class Drawing:
     """Pictures of a page, drawn only for one: they may need what the result was made of."""
 
@@ -192,6 +214,11 @@ class Section:
     is_open: bool = True
 
 
+def folded(heading: str, *blocks: Block) -> Section:
+    """A section that stands on pages only, folded."""
+    return Section(heading, blocks, "page", is_open=False)
+
+
 def sections(*parts: Section | None) -> list[Section]:
     """The sections that hold something, without blocks that hold nothing."""
     kept = [(part, [block for block in part.blocks if _holds(block)]) for part in parts if part is not None]
@@ -212,6 +239,9 @@ class Outline:
         sections: The first is the answer in full.
         ends: Last lines: where it is stored, what to try next. They are never broken.
         origin: Reads where the result comes from: versions, command, machine; names and texts.
+        has_answer: Whether the first section is the answer in full; outside of pages that needs no heading.
+        hint: What ``--all`` would print as well.
+        others: Makes the outlines that a terminal prints below this one with ``--all``.
     """
 
     title: str
@@ -222,9 +252,27 @@ class Outline:
     warnings: Sequence[str] = ()
     ends: Sequence[str] = ()
     origin: Callable[[], Sequence[tuple[str, str]]] = field(default=tuple)
+    has_answer: bool = True
+    hint: str = ""
+    others: Callable[[], Iterable[Outline]] = field(default=tuple)
+
+    def has_heading(self, section: Section) -> bool:
+        """Whether one of the sections needs its heading outside of pages."""
+        return not (self.has_answer and section is self.sections[0])
 
 
-# ---------------------------------------------------------------- cells
+# ---------------------------------------------------------------- rows and cells
+def row(*cells: Cell | str, depth: int = 0, tone: Tone = "", is_sum: bool = False, is_minor: bool = False) -> Row:
+    """A row; a text is a cell without a look."""
+    made = [Cell(cell) if isinstance(cell, str) else cell for cell in cells]
+    return Row(made, depth, tone, is_sum, is_minor)
+
+
+def left_out(count: int, what: str) -> list[str]:
+    """That something is left out; nothing for none."""
+    return [f"{count:,} {what} are left out; --json has them."] if count > 0 else []
+
+
 def text(value: str, look: str = "", tone: Tone = "") -> Cell:
     """Words."""
     return Cell(value, look=look, tone=tone)

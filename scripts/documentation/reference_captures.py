@@ -38,7 +38,7 @@ TRACES = {"training.json.gz": Path(__file__).with_name("training_trace.py")}
 _INDUCTOR = re.compile(rb"/[^\s\";]*torchinductor_\w+/")
 
 # Pictures are drawn again from the rest; logs say what the machine printed, and a run's trace is large.
-_LEFT_OUT = (".pftrace", ".svg", ".log")
+_LEFT_OUT = (".pftrace", ".log")
 _LEFT_OUT_OF = {"run": ("kineto.json.gz", "report.txt")}
 
 

@@ -156,13 +156,11 @@ def test_hostile_names(tmp_path: Path) -> None:
             {"git_commit": f"{number}{HOSTILE}", "host": HOSTILE, "torch": {"a": [HOSTILE]}},
             scenario=HOSTILE, params={HOSTILE: 10**400, "nan": float("nan"), "inf": float("inf"), "f": 1e308},
         )  # fmt: skip
-    done = lens("history", tmp_path, "--picture", tmp_path / "p.svg", cwd=tmp_path)
+    done = lens("history", tmp_path, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "[red]$\\frac{x}$\\n\\x1b[31m\\u202e\\ud800" in done.stdout
     assert "\x1b" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) < 1_000
-    assert "<!-- [red]$" in (tmp_path / "p.svg").read_text(encoding="utf-8")
-    (tmp_path / "p.svg").unlink()
     document = read(tmp_path)
     assert document["series"][0]["subject"]["params"]["nan"] == "nan"
     assert len(document["series"][0]["segments"][0]["change_points"]) == 1
@@ -246,17 +244,16 @@ def test_rows_of_another_version_go(tmp_path: Path, own_cache: Path, monkeypatch
         (["file.txt"], "no directory file.txt"),
         (["empty"], "no captures below empty"),
         (["foreign"], "no captures below foreign; 1 skipped, the first is foreign/x: it holds no capture"),
-        (["empty", "--picture", "p.gif"], "--picture takes a file that ends in .svg, .png, .pdf, not p.gif"),
-        (["empty", "--picture", "there.svg"], "there.svg exists: name another --picture, or overwrite it with --force"),
-        (["empty", "--picture", "no/p.svg"], "cannot write no/p.svg: there is no directory no"),
+        (["empty", "--html", "there"], "there exists: name another --html, or overwrite it with --force"),
+        (["empty", "--html", "no/p"], "cannot write no/p: there is no directory no"),
         ([], "Missing argument 'DIR'."),
     ],
 )
 def test_bad_input(tmp_path: Path, arguments: list[str], message: str) -> None:
     (tmp_path / "file.txt").write_text("")
-    (tmp_path / "there.svg").write_text("mine")
+    (tmp_path / "there").write_text("mine")
     (tmp_path / "empty").mkdir()
     (tmp_path / "foreign" / "x").mkdir(parents=True)
     done = lens("history", *arguments, cwd=tmp_path)
     assert (error_line(done), done.returncode) == (message, 2)
-    assert (tmp_path / "there.svg").read_text() == "mine"
+    assert (tmp_path / "there").read_text() == "mine"

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from overhead_lens.cli.ladder import ladder
-from overhead_lens.errors import MeasurementError, UsageError
+from overhead_lens.errors import UsageError
 from overhead_lens.machine import request
 from overhead_lens.studies.ladder import analysis as ladders
-from overhead_lens.studies.ladder import record as recorder
 from overhead_lens.studies.ladder.analysis import RUNGS, ladder_of
 from overhead_lens.studies.ladder.stored import read_ladder
 from overhead_lens.terminal.output import Format, show
@@ -213,17 +212,6 @@ def _ends(folder: Path, process: subprocess.Popen[str], message: str, code: int)
     assert not (folder / "out" / "meta.json").exists()
 
 
-def test_a_picture_that_cannot_be_drawn_does_not_hide_the_ladder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stored = draw_stored(tmp_path / "l", TWO)
-    (stored / "waterfall.svg").mkdir()
-    monkeypatch.setattr(recorder, "record_ladder", lambda *_: stored)
-    with pytest.raises(MeasurementError, match="the ladder is complete but for this picture$"):
-        ladder("add1", json_=True, quiet=True)
-    assert validated(capsys.readouterr().out)["rungs"][0]["ns"] == 10.5
-
-
 @pytest.mark.measures
 def test_a_whole_ladder_of_a_call_without_tensors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -241,7 +229,6 @@ def test_a_whole_ladder_of_a_call_without_tensors(
     assert (document["layers"], document["processes"]) == ([], 2)
     show(ladder_of(path), Format(json=True))
     assert validated(capsys.readouterr().out) == document
-    assert "<!-- eager -->" in (path / "waterfall.svg").read_text(encoding="utf-8")
     meta, rows = read_ladder(path)
     assert (meta.names, meta.reasons) == (list(FEW), {name: FEW[name] for name in meta.reasons})
     assert set(rows["rung"]) == {name for name, reason in FEW.items() if reason is None}

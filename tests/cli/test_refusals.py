@@ -14,7 +14,6 @@ from overhead_lens.errors import EXIT_MEASUREMENT, EXIT_USAGE, MeasurementError,
 from overhead_lens.machine.operations import WARM_UP
 from overhead_lens.machine.process import Worker
 from overhead_lens.recorder import single
-from overhead_lens.recorder.calibrate import Calibrated
 from overhead_lens.report.forms import to_html
 from tests.api import plain
 from tests.cli.run import TINY, error_line, lens, scenario
@@ -178,8 +177,5 @@ def test_a_mode_that_a_fresh_process_would_not_know(mode: str, name: str) -> Non
     assert str(refused.value) == f"fresh=True: {name} here, which a fresh process would not know"
 
 
-def test_results_without_a_page_or_without_stacks() -> None:
-    with pytest.raises(UsageError) as refused:
-        to_html(Calibrated({}, Path("kept"), None))
-    assert str(refused.value) == "there is no page of a Calibrated"
+def test_a_result_without_stacks() -> None:
     assert "No stacks to draw: the budget was not stored" in to_html(breakdown(python=1))

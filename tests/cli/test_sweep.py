@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
-from overhead_lens.cli.sweep import sweep
-from overhead_lens.errors import MeasurementError
-from overhead_lens.studies.sweep import record as record_sweep
 from tests.cli.run import error_line, lens
 from tests.documents import validated
-from tests.drawn.sweeps import draw_sweep
 from tests.recorder.effort import little_effort
 
 TINY = """
@@ -118,11 +113,6 @@ def test_a_sweep_is_measured_stored_and_read_again(tmp_path: Path) -> None:
     text = lens("report", "out", cwd=tmp_path).stdout
     assert "sweep of $[b]tiny, cpu  width=1 dtype=float32" in text
     assert "time = overhead + size / rate, least squares of relative errors" in text
-    # matplotlib writes each text beside its outlines.
-    picture = (tmp_path / "out" / "sweep.svg").read_text(encoding="utf-8")
-    assert {"$[b]tiny: time = overhead + size / rate", "total", "by$_hand"} <= set(
-        re.findall("<!-- (.*?) -->", picture)
-    )
     again = lens(*arguments, cwd=tmp_path)
     assert error_line(again) == "out is not empty; nothing is overwritten, name another --output"
     (tmp_path / "out" / "clock.parquet").write_text("nothing")
@@ -130,18 +120,6 @@ def test_a_sweep_is_measured_stored_and_read_again(tmp_path: Path) -> None:
     meta = tmp_path / "out" / "meta.json"
     meta.write_text(json.dumps({"schema": json.loads(meta.read_text())["schema"]}))
     assert error_line(lens("report", "out", cwd=tmp_path)).startswith("the sweep out is damaged: ")
-
-
-def test_a_picture_that_cannot_be_drawn_does_not_hide_the_sweep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    draw_sweep(tmp_path)
-    (tmp_path / "sweep.svg").mkdir()
-    monkeypatch.setattr(record_sweep, "record_sweep", lambda *_: tmp_path)
-    with pytest.raises(MeasurementError, match="the sweep is complete but for this picture$"):
-        sweep(["add1"], param=["size=10,100"], json_=True, quiet=True)
-    (variant,) = validated(capsys.readouterr().out)["variants"]
-    assert (variant["overhead_ns"], variant["element_ns"]) == (pytest.approx(100.0), pytest.approx(10.0))
 
 
 @pytest.mark.measures

@@ -170,7 +170,6 @@ def test_an_option_that_would_be_ignored_is_refused(here: Path, words: list[str]
         ["check", "base", "tiny.py", "--html", "there", "-q"],
         ["check", "base", "tiny.py", "--junit", "there", "-q"],
         ["history", "captures", "--html", "there", "-q"],
-        ["history", "captures", "--picture", "there.svg", "-q"],
         ["export", "base", "-o", "there"],
         ["analyze", "a.json", "--pftrace", "there"],
         ["run", "-o", "drawn", "--json-file", "there", "train.py"],

@@ -66,7 +66,7 @@ def test_parts_are_rows_of_a_table() -> None:
 def test_the_report_says_what_decides_and_what_is_assumed() -> None:
     analysis = analyzed(critical_path=True).analysis
     told = to_text(analysis)
-    assert "critical path of the window: 30 ns" in told
+    assert "Critical path of the window: 30 ns" in told
     assert "15 ns  50.0%  compute" in told
     assert "16 ns (-46.7%)" in told
     assert "critical path: 1 calls that block are taken to wait" in told

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import math
 import re
@@ -16,14 +15,11 @@ from random import Random
 from typing import Any
 from unittest import mock
 
-from rich.console import Console
-
 from overhead_lens.errors import OverheadLensError
 from overhead_lens.readers.kineto import contents, read, stream
 from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.source import opened
-from overhead_lens.report.forms import to_json
-from overhead_lens.report.text.analysis import print_analysis
+from overhead_lens.report.forms import to_json, to_text
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.ranks import Job
@@ -348,7 +344,7 @@ def checked(path: Path, block_bytes: int, *, whole_report: bool = True) -> Trace
         check_numbers(json.loads(to_json(analysis)))
         if whole_report:
             analyzer.pieces()
-            print_analysis(Console(file=io.StringIO(), width=100), analysis, whole=True)
+            to_text(analysis, whole=True)
             check_numbers(json.loads(to_json(Job.of([analysis, analysis]))))
             if not compare_structure(analyzer, analyzer).is_same:
                 raise BrokenPromiseError("a trace differs in structure from itself")

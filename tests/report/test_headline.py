@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.report.text.recorded.headline import headline
+from overhead_lens.report.outlines.recorded.headline import headline
 from tests.drawn.timelines import analyzer_of, call, drawn, kernel
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"

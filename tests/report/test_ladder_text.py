@@ -1,20 +1,15 @@
-"""The report, the JSON and the picture of a drawn ladder, letter by letter; a mismatch leaves a `.got` beside the golden file."""
+"""The report and the JSON of a drawn ladder, letter by letter; a mismatch leaves a `.got` beside the golden file."""
 
 from __future__ import annotations
 
 import io
 import json
-import warnings
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
 from rich.console import Console
 
 from overhead_lens.documents.ladder import ladder_document
-from overhead_lens.errors import MeasurementError
 from overhead_lens.report.forms import print_text
-from overhead_lens.report.pictures.ladder import draw_ladder
 from overhead_lens.studies.ladder.analysis import RUNGS, Ladder, make_ladder
 from overhead_lens.subject import Subject
 from tests.documents import validated
@@ -81,7 +76,7 @@ def test_nothing_is_cut_off() -> None:
 
 
 def hostile() -> Ladder:
-    """Names that a terminal, rich or matplotlib would obey."""
+    """Names that a terminal or rich would obey."""
     ladder = made()
     rungs = tuple(replace(rung, reason=HOSTILE) if rung.reason else rung for rung in ladder.rungs)
     return replace(
@@ -103,23 +98,7 @@ def test_hostile_names_are_printed_and_never_obeyed() -> None:
     assert validated(ladder_document(hostile()).to_json())["subject"]["name"] == HOSTILE
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [("svg", b"<?xml"), ("png", b"\x89PNG")])
-def test_hostile_names_are_drawn(tmp_path: Path, suffix: str, magic: bytes) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        draw_ladder(
-            replace(hostile(), subject=Subject("scenario", f"{HOSTILE} 層", HOSTILE)), tmp_path / f"picture.{suffix}"
-        )
-    assert (tmp_path / f"picture.{suffix}").read_bytes().startswith(magic)
-
-
 def test_a_ladder_without_layers_speaks_of_no_compiled_call() -> None:
     assert "torch.compile" not in printed(
         make_ladder(typed({**META, "names": ["eager"]}), frame({"eager": [10.0]}), "")
     )
-
-
-def test_a_picture_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "picture.svg").mkdir()
-    with pytest.raises(MeasurementError, match=r"^cannot write .*picture\.svg: Is a directory$"):
-        draw_ladder(made(), tmp_path / "picture.svg")

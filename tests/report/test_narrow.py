@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from overhead_lens.api import analyze
 from overhead_lens.directories import load_directory
 from overhead_lens.report.forms import outline_of, print_text
 from overhead_lens.report.outline import Table
@@ -25,6 +26,7 @@ OUTLINED = {
     "eager": lambda: load_directory(REFERENCE / "eager", CLASSIFIER),
     "compiled": lambda: load_directory(REFERENCE / "compiled", CLASSIFIER),
     "ladder": lambda: load_directory(REFERENCE / "ladder", CLASSIFIER),
+    "trace": lambda: analyze(REFERENCE / "training.json.gz", critical_path=True),
     "difference": lambda: compare_captures(REFERENCE / "eager", REFERENCE / "compiled", CLASSIFIER, 0.01, force=True),
 }
 

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from overhead_lens.report import looks
 from overhead_lens.report.outline import (
+    Card,
     Cell,
     Column,
     Notes,
@@ -140,7 +141,7 @@ def test_a_table_gives_way_column_by_column() -> None:
     assert terminal(outline, 24).splitlines()[4:7] == [
         "  per call 2.00 µs",
         "  95 % interval 1.50 µs",
-        ".. 2.50 µs",
+        "  .. 2.50 µs",
     ]
 
 
@@ -191,3 +192,27 @@ def test_colors_are_seen_on_white_and_on_black(look: str) -> None:
     own = luminance(looks.ink(look)) + 0.05
     assert 1.05 / own >= 3
     assert own / 0.05 >= 3
+
+
+def test_a_first_section_that_is_not_the_answer_has_its_heading_everywhere() -> None:
+    for show in (terminal, to_markdown, notebook_html):
+        assert "Where it goes" not in show(drawn())
+        assert "Where it goes" in show(replace(drawn(), has_answer=False))
+
+
+def test_all_prints_what_pages_show_and_every_other_outline() -> None:
+    outline = replace(drawn(), hint="with --all also: details", others=lambda: [replace(drawn(), title="another call")])
+    brief, whole = terminal(outline), terminal(outline, whole=True)
+    assert brief.splitlines()[-3:] == ["", "with --all also: details", "end: x"]
+    assert "told on pages" not in brief and "another call" not in brief
+    assert whole.count("told on pages") == 2
+    assert "--all" not in whole
+    assert whole.index("another call") > whole.index("told on pages")
+
+
+def test_what_to_try_is_indented_and_its_evidence_is_for_all() -> None:
+    card = Section("Try", [Card("A copy waits.", ["12x copy", ""], "copy on a stream of its own")])
+    assert terminal(replace(drawn(), sections=[card]), 22).splitlines()[3:-2] == [
+        *("A copy waits.", "   try: copy on a", "   stream of its own", ""),
+    ]
+    assert "   12x copy\n   try" in terminal(replace(drawn(), sections=[card]), whole=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from overhead_lens.report.text.ranks import sentence
+from overhead_lens.report.outlines.ranks import ranks_sentence
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.ranks import RanksAnalysis, compare_ranks
 from overhead_lens.units import format_ns
@@ -60,7 +60,7 @@ def test_a_rank_that_was_cut_off_is_not_the_slowest() -> None:
 
 
 def test_ranks_that_wait_equally() -> None:
-    assert sentence(compare_ranks([rank(0, 9, [5]), rank(1, 9, [5])])) == (
+    assert ranks_sentence(compare_ranks([rank(0, 9, [5]), rank(1, 9, [5])])) == (
         "All 2 ranks wait equally long for each other: none holds the others up."
     )
 

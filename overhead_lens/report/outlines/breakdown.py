@@ -20,14 +20,13 @@ from overhead_lens.report.outline import (
     Table,
     bounds,
     count,
-    length,
     names,
     sections,
     share,
     text,
     time,
 )
-from overhead_lens.report.outlines.host import frames_table, host_bar, host_table, most_of
+from overhead_lens.report.outlines.host import frames_table, host_bar, host_table, most_of, part_row
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.calls import call_stacks, processes
 from overhead_lens.report.text.blocks import bounds_text, call_title
@@ -151,18 +150,6 @@ def _device(device: DeviceShare | None, wall_ns: int) -> Section | None:
     costliest = Table([*heads, names("kernel or copy")], shown, brief=_TOP)
     heading = f"Device {device.device} ({device.kind}), of the same wall time: busy + idle = wall"
     return Section(heading, [Table(columns, rows), costliest])
-
-
-def part_row(name: str, ns: float, whole_ns: float, look: str = "", remark: str = "") -> Row:
-    """Name, bar, share, time, remark; indented where it has a color of its own."""
-    cells = [
-        text(name, look),
-        length(ns, whole_ns, look=look),
-        share(ns / whole_ns),
-        time(ns),
-        text(remark, tone="dim"),
-    ]
-    return Row(cells, depth=int(bool(look)))
 
 
 def _instructions(budget: InstructionBudget | None, host: Sequence[HostCategory]) -> Section | None:

@@ -18,6 +18,7 @@ from overhead_lens.report.outline import (
     Drawing,
     Notes,
     Outline,
+    Picture,
     Row,
     Section,
     Table,
@@ -36,8 +37,7 @@ from overhead_lens.report.page.charts.calls import stacks_of
 from overhead_lens.report.page.charts.icicle import difference_icicle
 from overhead_lens.report.page.charts.tree import tree_of
 from overhead_lens.report.page.charts.waterfall import waterfall
-from overhead_lens.report.page.model import Block as Picture
-from overhead_lens.report.page.model import Chart, Text
+from overhead_lens.report.page.model import Chart
 from overhead_lens.report.text.blocks import side_titles
 from overhead_lens.studies.run.delta import RunDelta
 from overhead_lens.taxonomy.classifier import Classifier
@@ -169,7 +169,7 @@ def _moved(delta: Delta | RunDelta) -> Section:
 def _stacks(delta: Delta, classifier: Classifier) -> Iterable[Picture]:
     sides = [stacks_of(side) for side in (delta.base, delta.new)]
     if missing := [reason for _, reason in sides if reason]:
-        return [Text(missing)]
+        return [Notes(missing)]
     fitted = classifier.fitted(stack for stacks, _ in sides for stack in stacks)
     base, new = (tree_of(stacks, fitted, "the call") for stacks, _ in sides)
     return difference_icicle(base, new, (delta.base.wall.ns, delta.new.wall.ns), "call")

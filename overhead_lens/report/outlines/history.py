@@ -13,6 +13,7 @@ from overhead_lens.report.outline import (
     Drawing,
     Notes,
     Outline,
+    Picture,
     Row,
     Section,
     Table,
@@ -22,7 +23,6 @@ from overhead_lens.report.outline import (
     text,
 )
 from overhead_lens.report.page.charts.captures import MOST_POINTS, captures_chart
-from overhead_lens.report.page.model import Block as Picture
 from overhead_lens.stats.change_points import ALPHA, LEAST_CAPTURES, Level
 from overhead_lens.studies.history.analysis import WALL, History, HistoryChange, Segment, Series
 from overhead_lens.taxonomy.classifier import Classifier

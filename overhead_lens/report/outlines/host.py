@@ -21,6 +21,7 @@ from overhead_lens.report.outline import (
 )
 from overhead_lens.report.text.blocks import interval_text, measured_text
 from overhead_lens.stats.estimate import NO_INTERVAL, Measured
+from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.taxonomy.host import HostCategory
 from overhead_lens.units import format_ns
 
@@ -95,20 +96,55 @@ def _pieces(host: Sequence[HostCategory]) -> tuple[Piece, ...]:
 def _said(category: HostCategory) -> str:
     low, high = category.ci95_ns
     interval = f" [{interval_text((low, high))}]" if low < high else ""
-    return f"{category.category} {format_ns(category.ns)} ({category.share:.1%}){interval}"
+    parts = sorted((part for part in category.parts if part.ns), key=lambda part: -part.ns)[:_MOST_PIECES]
+    named = "".join(f"; {part.name} {format_ns(part.ns)}" for part in parts)
+    return f"{category.category} {format_ns(category.ns)} ({category.share:.1%}){interval}{named}"
 
 
-def divided(host: Sequence[HostCategory]) -> Cell:
+def divided(host: Sequence[HostCategory], digits: int = 0) -> Cell:
     """The categories in one cell: the largest in words, with the largest part of each."""
     largest = sorted(host, key=lambda category: -category.ns)[:_MOST_PIECES]
     shown = [category for category in largest if category.share >= _LEAST_SHARE]
-    words = ", ".join(f"{_part(category)} {category.share:.0%}" for category in shown)
+    words = ", ".join(f"{_part(category)} {category.share:.{digits}%}" for category in shown)
     return Cell(words, look=shown[0].category if shown else "", pieces=_pieces(host))
 
 
 def _part(category: HostCategory) -> str:
     part = max(category.parts, key=lambda part: part.ns, default=None)
     return f"{category.category}/{part.name}" if part is not None and part.ns else category.category
+
+
+def part_row(name: str, ns: float, whole_ns: float, look: str = "", remark: str = "") -> Row:
+    """Name, bar, share, time, remark; indented where it has a color of its own."""
+    cells = [
+        text(name, look),
+        length(ns, whole_ns, look=look),
+        share(ns / whole_ns),
+        time(ns),
+        text(remark, tone="dim"),
+    ]
+    return Row(cells, depth=int(bool(look)))
+
+
+def hosts_table(
+    of: str, remark: str, hosts: Sequence[tuple[str, float, Sequence[HostCategory]]], brief: int | None = None
+) -> Table:
+    """Budgets, a row each: a name, a time, the largest categories, then the time of every one.
+
+    Args:
+        of: What the budgets are of.
+        remark: What the times are.
+        hosts: The budgets.
+        brief: Rows outside of pages.
+    """
+    used = [at for at, category in enumerate(HOST_CATEGORIES) if any(host[at].ns for _, _, host in hosts)]
+    columns = [names(of), Column(remark), names("by category")]
+    columns += [Column(HOST_CATEGORIES[at], gives_way=1) for at in used]
+    rows = [
+        Row([text(name), time(ns), divided(host, 1), *(time(host[at].ns or None) for at in used)])
+        for name, ns, host in hosts
+    ]
+    return Table(columns, rows, brief=brief)
 
 
 def frames_table(host: Sequence[HostCategory], wall_ns: float, most: int, brief: int) -> Table:

@@ -16,6 +16,7 @@ from overhead_lens.report.outline import (
     Drawing,
     Notes,
     Outline,
+    Picture,
     Row,
     Section,
     Table,
@@ -27,8 +28,6 @@ from overhead_lens.report.outlines.host import divided, frames_table, host_bar, 
 from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.tree import tree_of
-from overhead_lens.report.page.model import Block as Picture
-from overhead_lens.report.page.model import Text
 from overhead_lens.stats.estimate import NO_INTERVAL, Measured
 from overhead_lens.studies.attach.analysis import ProcessBudget
 from overhead_lens.studies.attach.delta import ProcessDelta, ShareDelta, ThreadDelta
@@ -140,7 +139,7 @@ def _stacks(process: ProcessBudget, thread: ThreadBudget, classifier: Classifier
     try:
         _, threads = read_process(Path(process.capture))
     except UsageError as error:
-        yield Text([f"No stacks to draw: {error}"])
+        yield Notes([f"No stacks to draw: {error}"])
         return
     groups = completed([each.stacks for each in threads])
     fitted = classifier.fitted(stack for group in groups for stack in group)

@@ -18,6 +18,7 @@ from overhead_lens.report.outline import (
     Drawing,
     Notes,
     Outline,
+    Picture,
     Row,
     Section,
     Table,
@@ -34,8 +35,6 @@ from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.steps import run_steps
 from overhead_lens.report.page.charts.tree import tree_of
-from overhead_lens.report.page.model import Block as Picture
-from overhead_lens.report.page.model import Text
 from overhead_lens.report.text.blocks import bounds_text, interval_text
 from overhead_lens.studies.run.analysis import RegionBudget, RunBudget, step_stacks
 from overhead_lens.studies.run.job import RunJob
@@ -227,7 +226,7 @@ def _steps(run: RunBudget, _classifier: Classifier) -> Iterator[Picture]:
     assert run.times is not None
     yield from run_steps(run.times, run.wall, run.slowest)
     if not run.slowest:
-        yield Text(["No bare step took more than twice the median."])
+        yield Notes(["No bare step took more than twice the median."])
 
 
 def _stacks(run: RunBudget, classifier: Classifier) -> Iterator[Picture]:
@@ -235,12 +234,12 @@ def _stacks(run: RunBudget, classifier: Classifier) -> Iterator[Picture]:
     try:
         stacks = step_stacks(read_run(Path(run.capture)))
     except UsageError as error:
-        yield Text([f"No stacks to draw: {error}"])
+        yield Notes([f"No stacks to draw: {error}"])
         return
     tree = tree_of(stacks, classifier.fitted(stacks), f"all stacks of the {run.per}")
     yield from icicle(tree, run.wall.ns, run.per)
     if not tree:
-        yield Text(["No stack was taken."])
+        yield Notes(["No stack was taken."])
 
 
 def _regions(regions: Sequence[RegionBudget]) -> Section:

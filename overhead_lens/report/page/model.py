@@ -1,4 +1,4 @@
-"""An HTML report as a value: the answer on top, then sections of charts and tables."""
+"""Pictures of a page as values."""
 
 from __future__ import annotations
 
@@ -28,45 +28,6 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of text.
-
-    Attributes:
-        heads: Names of the columns.
-        rows: As many cells each.
-        numbers: Columns, by their place, that hold numbers and are aligned by their last digit.
-        caption: What the rows are.
-    """
-
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    numbers: frozenset[int] = frozenset()
-    caption: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """Paragraphs: what was folded, what is missing and why."""
-
-    paragraphs: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """Something that a reader may do, and what it saves.
-
-    Attributes:
-        title: What was found and what it saves, in a sentence.
-        evidence: What that rests on, in paragraphs.
-        remedy: What to try.
-    """
-
-    title: str
-    evidence: Sequence[str]
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True)
 class Area:
     """Part of a lane, one color: ``ns`` per bucket, from below to above in the order of the lane."""
 
@@ -93,38 +54,3 @@ class Lanes:
     ticks: Sequence[str]
     marks: Sequence[tuple[float, str]]
     alternative: str
-
-
-Block: TypeAlias = Chart | Table | Text | Card | Lanes
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A heading and what stands below it.
-
-    Attributes:
-        heading: Its title.
-        blocks: In reading order.
-        is_open: Whether it is unfolded when the page opens; what most readers need is.
-    """
-
-    heading: str
-    blocks: Sequence[Block]
-    is_open: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A report.
-
-    Attributes:
-        title: What was measured.
-        answer: The one sentence that a reader came for.
-        sections: The budget's bar first.
-        provenance: Versions, command, machine: a name and a text each.
-    """
-
-    title: str
-    answer: str
-    sections: Sequence[Section]
-    provenance: Sequence[tuple[str, str]] = ()

@@ -9,25 +9,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from html import escape
+from collections.abc import Sequence
 from importlib.resources import files
 
-from overhead_lens.report.page.lanes import lanes_svg
-from overhead_lens.report.page.model import Block, Card, Chart, Lanes, Page, Section, Table
-from overhead_lens.report.text.blocks import cut
-from overhead_lens.report.text.plain import plain
+from overhead_lens.report.page.model import Chart
+from overhead_lens.report.printers.html import shown
 
-_LONGEST_NAME = 400
 # What would end a script element, or a line of JavaScript, inside JSON.
 _IN_SCRIPT = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
-
-
-def page_html(page: Page) -> str:
-    """The whole document."""
-    charts: list[Chart] = []
-    body = "".join(_section(section, charts) for section in page.sections)
-    return document(page.title, page.answer, "", f"{body}{provenance(page.provenance)}", charts)
 
 
 def document(title: str, answer: str, below: str, body: str, charts: Sequence[Chart]) -> str:
@@ -42,7 +31,7 @@ def document(title: str, answer: str, below: str, body: str, charts: Sequence[Ch
     """
     own, library = _asset("page.js"), _plotly()
     drawn = json.dumps([_drawn(chart) for chart in charts], separators=(",", ":")).translate(_IN_SCRIPT)
-    name = _shown(title)
+    name = shown(title)
     return "\n".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -50,7 +39,7 @@ def document(title: str, answer: str, below: str, body: str, charts: Sequence[Ch
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
             f"<title>{name} - Overhead Lens</title>\n<style>{_asset('page.css')}</style>\n</head>\n<body>",
-            f'<header>\n<h1>{name}</h1>\n<p class="answer">{_shown(answer)}</p>\n{below}</header>',
+            f'<header>\n<h1>{name}</h1>\n<p class="answer">{shown(answer)}</p>\n{below}</header>',
             f"<main>\n{body}</main>",
             f'<script type="application/json" id="charts">{drawn}</script>',
             f"<script>{library}</script>\n<script>{own}</script>\n</body>\n</html>\n",
@@ -85,34 +74,16 @@ def _drawn(chart: Chart) -> dict[str, object]:
     return {"data": chart.figure["data"], "layout": chart.figure["layout"], "height": chart.height_px}
 
 
-def _section(section: Section, charts: list[Chart]) -> str:
-    return details(section.heading, "".join(block_html(block, charts) for block in section.blocks), section.is_open)
-
-
 def details(heading: str, body: str, is_open: bool) -> str:
     """A section that folds."""
     opened = " open" if is_open else ""
-    return f"<details{opened}>\n<summary><h2>{_shown(heading)}</h2></summary>\n{body}</details>\n"
+    return f"<details{opened}>\n<summary><h2>{shown(heading)}</h2></summary>\n{body}</details>\n"
 
 
-def block_html(block: Block, charts: list[Chart]) -> str:
-    """A block; a chart is added to ``charts``."""
-    if isinstance(block, Chart):
-        charts.append(block)
-        return _chart(block, len(charts) - 1)
-    if isinstance(block, Table):
-        return _table(block)
-    if isinstance(block, Card):
-        return _card(block)
-    if isinstance(block, Lanes):
-        return lanes_svg(block, _shown)
-    return "".join(f"<p>{_shown(paragraph)}</p>\n" for paragraph in block.paragraphs)
-
-
-def _chart(chart: Chart, number: int) -> str:
+def chart_html(chart: Chart, number: int) -> str:
     """A figure that the script fills when it comes into sight; an icicle with its search field and the description of a frame."""
     place = f'style="height:{chart.height_px}px" data-chart="{number}"'
-    described = _shown(chart.alternative)
+    described = shown(chart.alternative)
     if not chart.tree:
         return f'<figure><div class="chart" {place} role="img" aria-label="{described}"></div></figure>\n'
     keys = "Arrow keys walk the frames, Enter zooms in, Escape zooms out."
@@ -125,46 +96,9 @@ def _chart(chart: Chart, number: int) -> str:
     )
 
 
-def _card(card: Card) -> str:
-    evidence = "".join(f"<p>{_shown(paragraph)}</p>\n" for paragraph in card.evidence if paragraph)
-    return (
-        f'<details class="card" open>\n<summary>'
-        f"<strong>{_shown(card.title)}</strong></summary>\n{evidence}<p><em>try</em> {_shown(card.remedy)}</p>\n</details>\n"
-    )
-
-
-def _table(table: Table) -> str:
-    caption = f"<caption>{_shown(table.caption)}</caption>" if table.caption else ""
-    heads = "".join(_cell("th", head, at in table.numbers, ' scope="col"') for at, head in enumerate(table.heads))
-    rows = "".join(f"<tr>{''.join(_cells(row, table.numbers))}</tr>\n" for row in table.rows)
-    # What is wider than the page scrolls by itself, with the keyboard as well.
-    return (
-        f'<div class="table" tabindex="0" role="group" aria-label="{_shown(table.caption or "table")}"><table>{caption}'
-        f"<thead><tr>{heads}</tr></thead>\n<tbody>{rows}</tbody></table></div>\n"
-    )
-
-
-def _cells(row: Sequence[str], numbers: frozenset[int]) -> Iterator[str]:
-    return (_cell("td", value, at in numbers) for at, value in enumerate(row))
-
-
-def _cell(tag: str, value: str, is_number: bool, more: str = "") -> str:
-    shown = _shown(value)
-    if not shown:
-        # An empty head names nothing.
-        return "<td></td>"
-    aligned = ' class="number"' if is_number else ""
-    return f"<{tag}{more}{aligned}>{shown}</{tag}>"
-
-
 def provenance(pairs: Sequence[tuple[str, str]]) -> str:
     """Where the result comes from, folded."""
     if not pairs:
         return ""
-    rows = "".join(f"<dt>{_shown(name)}</dt><dd>{_shown(text)}</dd>\n" for name, text in pairs)
+    rows = "".join(f"<dt>{shown(name)}</dt><dd>{shown(text)}</dd>\n" for name, text in pairs)
     return f"<details>\n<summary><h2>How it was measured</h2></summary>\n<dl>\n{rows}</dl>\n</details>\n"
-
-
-def _shown(text: str) -> str:
-    """A text as it stands in an element or an attribute: no markup, no control characters, of bounded length."""
-    return escape(plain(cut(text, _LONGEST_NAME)))

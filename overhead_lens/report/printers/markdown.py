@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from overhead_lens.report.outline import Block, Cell, Notes, Outline, Row, Table
-from overhead_lens.report.page.model import Card
+from overhead_lens.report.outline import Block, Card, Cell, Notes, Outline, Row, Table
 from overhead_lens.report.text.plain import plain
 
 
@@ -15,7 +14,7 @@ def to_markdown(outline: Outline) -> str:
     lines += [f"{escaped(line)}\n" for line in (outline.sentence, outline.figure, *outline.about) if line]
     for section in outline.sections:
         if section.reach == "everywhere":
-            if section is not outline.sections[0]:
+            if outline.has_heading(section):
                 lines += [f"**{escaped(section.heading)}**", ""]
             lines += [line for block in section.blocks for line in _block(block)]
     lines += [f"- {escaped(warning)}" for warning in outline.warnings]

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from overhead_lens.report.outline import Bars, Block, Notes, Outline, Table
-from overhead_lens.report.page.model import Card
+from overhead_lens.report.outline import Bars, Block, Card, Notes, Outline, Table
 from overhead_lens.report.printers.html import bars_html, shown, table_html
 from overhead_lens.report.printers.terminal import cut_middle
 
@@ -51,7 +50,7 @@ def notebook_html(outline: Outline) -> str:
     parts += [_element("div", "line bold", outline.sentence)] if outline.sentence else []
     for section in outline.sections:
         if section.reach == "everywhere":
-            if section is not outline.sections[0]:
+            if outline.has_heading(section):
                 parts.append(_element("div", "line dim", section.heading))
             parts += map(_block, section.blocks)
     parts += [

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from overhead_lens.report.outline import Bars, Block, Drawing, Notes, Outline, Table
-from overhead_lens.report.page.model import Card, Chart
-from overhead_lens.report.page.write import block_html, details, document, provenance
+from overhead_lens.report.outline import Bars, Block, Card, Drawing, Notes, Outline, Picture, Table
+from overhead_lens.report.page.lanes import lanes_svg
+from overhead_lens.report.page.model import Chart, Lanes
+from overhead_lens.report.page.write import chart_html, details, document, provenance
 from overhead_lens.report.printers.html import bars_html, patterns, shown, table_html
 from overhead_lens.taxonomy.classifier import Classifier
 
@@ -53,9 +54,25 @@ def _block(block: Block, classifier: Classifier, charts: list[Chart]) -> str:
     if isinstance(block, Notes):
         return _paragraphs(block.lines)
     if isinstance(block, Card):
-        return block_html(block, charts)
+        return _card(block)
     assert isinstance(block, Drawing)
-    return "".join(block_html(picture, charts) for picture in block.draw(classifier))
+    return "".join(_picture(picture, charts) for picture in block.draw(classifier))
+
+
+def _picture(picture: Picture, charts: list[Chart]) -> str:
+    """A picture; a chart is added to ``charts``."""
+    if isinstance(picture, Chart):
+        charts.append(picture)
+        return chart_html(picture, len(charts) - 1)
+    return lanes_svg(picture, shown) if isinstance(picture, Lanes) else _paragraphs(picture.lines)
+
+
+def _card(card: Card) -> str:
+    evidence = _paragraphs([line for line in card.evidence if line])
+    return (
+        f'<details class="card" open>\n<summary><strong>{shown(card.title)}</strong></summary>\n'
+        f"{evidence}<p><em>try</em> {shown(card.remedy)}</p>\n</details>\n"
+    )
 
 
 def _table(table: Table) -> str:

@@ -14,8 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from overhead_lens.report import looks
-from overhead_lens.report.outline import Block, Cell, Column, Length, Notes, Outline, Row, Section, Table
-from overhead_lens.report.page.model import Card
+from overhead_lens.report.outline import Block, Card, Cell, Column, Length, Notes, Outline, Row, Section, Table
 from overhead_lens.report.text.plain import plain
 
 _GAP = 2
@@ -31,6 +30,11 @@ _TONES = {"": "", "bold": "bold", "dim": "dim", "warning": "yellow", "code": ""}
 def print_outline(console: Console, outline: Outline, *, whole: bool = False) -> None:
     """Print an outline; ``whole``: also the sections and rows that only pages show."""
     console.print(Screen(outline, whole=whole))
+    for other in outline.others() if whole else ():
+        console.print()
+        print_outline(console, other, whole=True)
+    if outline.hint and not whole:
+        console.print(Text(f"\n{plain(outline.hint)}", style="dim"))
     for line in outline.ends:
         console.print(Text(plain(line), style="dim"), soft_wrap=True)
 
@@ -46,8 +50,11 @@ class Screen:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The lines, none wider than the terminal."""
         for line in self._lines(_Paint(console.color_system), options.max_width):
-            for row in line.wrap(console, options.max_width):
+            indent = len(line.plain) - len(line.plain.lstrip()) if line.cell_len > options.max_width else 0
+            shown = line[indent:] if indent else line
+            for row in shown.wrap(console, options.max_width - indent):
                 row.rstrip()
+                row.pad_left(indent)
                 yield row
 
     def _lines(self, paint: _Paint, width: int) -> Iterator[Text]:
@@ -63,15 +70,15 @@ class Screen:
             yield Text(plain(outline.sentence), style="bold")
         reached = [each for each in outline.sections if self.whole or each.reach != "page"]
         for section in reached if self.report else reached[:1]:
-            yield from self._section(section, paint, width, is_first=section is reached[0])
+            yield from self._section(section, paint, width)
         for number, warning in enumerate(outline.warnings if self.report else (), 1):
             if number == 1:
                 yield Text()
             yield Text(f"[{number}] {plain(warning)}", style="yellow")
 
-    def _section(self, section: Section, paint: _Paint, width: int, *, is_first: bool) -> Iterator[Text]:
+    def _section(self, section: Section, paint: _Paint, width: int) -> Iterator[Text]:
         lines = [line for block in section.blocks for line in _block(block, paint, width, whole=self.whole)]
-        if lines and not is_first:
+        if lines and self.outline.has_heading(section):
             yield Text()
             yield Text(plain(section.heading), style="dim")
         yield from lines
@@ -90,6 +97,8 @@ class _Paint:
 
 def _block(block: Block, paint: _Paint, width: int, *, whole: bool) -> Iterator[Text]:
     if isinstance(block, Table):
+        if whole and block.caption:
+            yield Text(plain(block.caption), style="dim")
         yield from _table(block.shown(whole=whole), paint, width)
     elif isinstance(block, Notes):
         yield from (Text(plain(line), style=_TONES[block.tone], overflow="fold") for line in block.lines)

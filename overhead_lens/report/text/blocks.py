@@ -1,52 +1,14 @@
-"""Parts of terminal reports: colors of categories, bars, titles, intervals, footnotes."""
+"""What reports say of a call and of intervals; names cut to the room that they have."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TypeAlias
-
-from rich.console import Console, Group, RenderableType
-from rich.text import Text
-
 from overhead_lens.budget.model import Breakdown
-from overhead_lens.report.text.figures import Figures, figures
 from overhead_lens.report.text.plain import plain
 from overhead_lens.stats.estimate import Measured
 from overhead_lens.units import format_ns, format_signed_ns
 
-Cells: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
-"""Names of columns, and rows of as many cells."""
-
-BAR_WIDTH = 24
 # Longer names would take the width of the figures beside them.
 _NAME_WIDTH = 40
-
-
-def bar(share: float) -> str:
-    """A bar of eighths of a cell; anything above zero shows."""
-    eighths = max(1, round(share * BAR_WIDTH * 8)) if share > 0 else 0
-    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
-
-
-def bar_row(name: str, style: str, ns: float, whole_ns: float, remark: str) -> Sequence[RenderableType]:
-    """Name, bar, share of the whole, time, remark."""
-    share = ns / whole_ns if whole_ns else 0.0
-    shown = f"{share:.1%}" if whole_ns else "-"
-    return Text(name, style=style), Text(bar(share), style=style), shown, format_ns(ns), Text(remark, style="dim")
-
-
-def section(title: str, body: RenderableType) -> Group:
-    """A title of its own line: a table's own title is broken at the table's width."""
-    return Group(Text(title, style="dim"), body)
-
-
-def table_of(cells: Cells, left: Collection[str] = (), folded: Collection[str] | None = None) -> Figures:
-    """The cells as ``figures`` sets them."""
-    heads, rows = cells
-    table = figures(*heads, left=left, folded=folded)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
 
 
 def call_title(breakdown: Breakdown) -> str:
@@ -109,18 +71,3 @@ def cut(text: str, width: int = _NAME_WIDTH) -> str:
 def cut_front(place: str, width: int) -> str:
     """At most so much of a place in a program, of which the end tells most."""
     return place if len(place) <= width else f"…{place[1 - width :]}"
-
-
-def without_empty(cells: Cells, empty: Collection[str] = ("",)) -> Cells:
-    """The columns that say something; cells of ``empty`` say nothing."""
-    heads, rows = cells
-    told = [at for at in range(len(heads)) if any(row[at] not in empty for row in rows)]
-    return [heads[at] for at in told], [[row[at] for at in told] for row in rows]
-
-
-def print_footnotes(console: Console, warnings: Sequence[str]) -> None:
-    """Print numbered warnings."""
-    if warnings:
-        console.print()
-    for number, warning in enumerate(warnings, 1):
-        console.print(Text(f"[{number}] {plain(warning)}", style="yellow"), soft_wrap=True)

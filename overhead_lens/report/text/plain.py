@@ -10,8 +10,3 @@ def plain(text: str) -> str:
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
-
-
-def literal(text: str) -> str:
-    """``text`` on one line in which matplotlib sees no mathematics."""
-    return plain(text).replace("$", r"\$")

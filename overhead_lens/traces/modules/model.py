@@ -39,6 +39,12 @@ class ModuleTime:
         require(0 <= self.others_backward_ns <= self.others_ns, "a module's backward pass takes more than all of it")
         require(0 <= self.communication_ns <= self.device_ns, "a module communicates for more than its device time")
 
+    @property
+    def categories(self) -> list[tuple[str, int]]:
+        """Host time of all threads by category, the most first."""
+        sums = {name: self.host.get(name, 0) + self.others.get(name, 0) for name in (*self.host, *self.others)}
+        return sorted(sums.items(), key=lambda item: -item[1])
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleNode:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from overhead_lens.report import outline
-from overhead_lens.report.page.model import Block, Chart, Page, Section, Table, Text
+from overhead_lens.report.outline import Block, Drawing, Notes, Outline, Picture, Section, Table
+from overhead_lens.report.page.model import Chart
 from tests.drawn.stacks import CLASSIFIER
 
 EVIL = (
@@ -15,40 +15,33 @@ EVIL = (
 )
 
 
-Report = Page | outline.Outline
-
-
-def section(page: Report, heading: str) -> Section | outline.Section:
+def section(page: Outline, heading: str) -> Section:
     (found,) = [each for each in page.sections if each.heading == heading]
     return found
 
 
-def headings(page: Report) -> list[str]:
+def headings(page: Outline) -> list[str]:
     return [each.heading for each in page.sections]
 
 
-def blocks(page: Report, heading: str) -> Iterator[Block | outline.Block]:
+def blocks(page: Outline, heading: str) -> Iterator[Block | Picture]:
     """What stands below a heading; what is drawn only for a page is drawn."""
     for block in section(page, heading).blocks:
-        if isinstance(block, outline.Drawing):
+        if isinstance(block, Drawing):
             yield from block.draw(CLASSIFIER)
         else:
             yield block
 
 
-def charts(page: Report, heading: str) -> list[Chart]:
+def charts(page: Outline, heading: str) -> list[Chart]:
     return [block for block in blocks(page, heading) if isinstance(block, Chart)]
 
 
-def tables(page: Page, heading: str) -> list[Table]:
-    return [block for block in blocks(page, heading) if isinstance(block, Table)]
-
-
-def rows(page: outline.Outline, heading: str) -> list[list[list[str]]]:
+def rows(page: Outline, heading: str) -> list[list[list[str]]]:
     """The texts of every table below a heading, heads first, columns without any text left out."""
     found = []
     for block in blocks(page, heading):
-        if isinstance(block, outline.Table):
+        if isinstance(block, Table):
             shown = block.shown(whole=True)
             cells = [[cell.text for cell in row.cells] for row in shown.rows]
             said = [at for at in range(len(shown.columns)) if any(row[at] for row in cells)]
@@ -56,13 +49,8 @@ def rows(page: outline.Outline, heading: str) -> list[list[list[str]]]:
     return found
 
 
-def words(page: Report, heading: str) -> list[str]:
-    return [
-        text
-        for block in blocks(page, heading)
-        if isinstance(block, (Text, outline.Notes))
-        for text in (block.paragraphs if isinstance(block, Text) else block.lines)
-    ]
+def words(page: Outline, heading: str) -> list[str]:
+    return [text for block in blocks(page, heading) if isinstance(block, Notes) for text in block.lines]
 
 
 def traces(chart: Chart) -> dict[str, dict[str, Any]]:

@@ -57,7 +57,7 @@ def test_many_steps_are_medians_of_groups_within_a_phase_which_reach_to_their_ex
     assert found["y"][:2] == [4.0, 2.0]
     reach = found["error_y"]
     assert (reach["array"][:2], reach["arrayminus"][:2]) == ([3.777, 3.0], [3.0, 1.0])
-    assert "median of 4 steps in a row" in said.paragraphs[0]  # type: ignore[union-attr]
+    assert "median of 4 steps in a row" in said.lines[0]  # type: ignore[union-attr]
 
 
 def test_outliers_make_the_axis_logarithmic_and_its_values_ns() -> None:

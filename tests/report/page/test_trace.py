@@ -7,20 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from overhead_lens.report.outline import Length
-from overhead_lens.report.outline import Table as CellTable
+from overhead_lens.report.outline import Bars, Length, Outline, Table
+from overhead_lens.report.outlines.ranks import job_outline
 from overhead_lens.report.outlines.structure import structure_outline
-from overhead_lens.report.page.charts import steps as drawing
+from overhead_lens.report.outlines.trace import trace_outline
+from overhead_lens.report.page.charts import trace_steps as drawing
 from overhead_lens.report.page.lanes import lanes_svg
 from overhead_lens.report.page.model import Area, Lanes
-from overhead_lens.report.page.ranks import traces_page
-from overhead_lens.report.page.trace import trace_page
 from overhead_lens.traces import over_time
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.traces.ranks import Job
 from tests.comparison.test_structure import compared, mm
-from tests.drawn.timelines import CLASSIFIER, analyzer_of, timed
-from tests.report.page.seen import charts, headings, notes, rows, section, tables, traces, words
+from tests.drawn.timelines import analyzer_of, timed
+from tests.report.page.seen import blocks, charts, headings, notes, rows, section, traces, words
 from tests.traces.test_ranks import rank
 
 
@@ -41,7 +40,7 @@ def steps(*walls_ns: int) -> TraceAnalysis:
 
 def test_steps_are_stacked_budgets_and_the_slowest_is_marked() -> None:
     analysis = steps(100, 100, 300, 100)
-    page = trace_page(analysis, CLASSIFIER)
+    page = trace_outline(analysis)
     stacked, busy = charts(page, "Steps over time")
     found = traces(stacked)
     for at, category in enumerate(analysis.steps[0].host):
@@ -62,7 +61,7 @@ def test_steps_are_stacked_budgets_and_the_slowest_is_marked() -> None:
 
 def test_many_steps_are_means_of_groups_with_the_longest_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "_MOST_BARS", 2)
-    page = trace_page(steps(100, 200, 100, 400), CLASSIFIER)
+    page = trace_outline(steps(100, 200, 100, 400))
     stacked, _ = charts(page, "Steps over time")
     found = traces(stacked)
     assert found.pop("longest step")["y"] == [200, 400]
@@ -75,18 +74,16 @@ def test_many_steps_are_means_of_groups_with_the_longest_marked(monkeypatch: pyt
 
 def test_busy_and_idle_of_a_device_fill_its_span() -> None:
     analysis = steps(100, 100)
-    page = trace_page(analysis, CLASSIFIER)
-    (chart,) = charts(page, "Device")
+    page = trace_outline(analysis)
     (device,) = analysis.devices
-    found = {trace["name"]: trace["x"][0] for trace in chart.figure["data"]}
-    assert sum(found.values()) == pytest.approx(1.0, abs=1e-4)
-    assert found["compute"] == pytest.approx(device.busy_ns / device.span_ns, abs=1e-5)
-    assert {name for name in found if name.startswith("idle")} == {
-        f"idle: {name}" for name, ns in device.idle_blame.items() if ns
-    }
-    (amounts,), (launches, _) = tables(page, "Device"), tables(page, "Launches")
-    assert amounts.rows[0][:2] == ("busy", f"{device.busy_ns / device.span_ns:.1%}  {device.busy_ns} ns")
-    assert launches.rows[0][:3] == ("device 0", "2", "8 ns")
+    heading = f"Device 0: 2 events, span {device.span_ns} ns"
+    found = pieces(page, heading)
+    assert sum(found.values()) == device.span_ns
+    assert found == {"compute": device.busy_ns, **{f"idle: {name}": ns for name, ns in device.idle_blame.items() if ns}}
+    (amounts,) = rows(page, heading)
+    assert amounts[1][:3] == ["busy", f"{device.busy_ns / device.span_ns:.1%}", f"{device.busy_ns} ns"]
+    launches, _ = rows(page, "Launches: latencies and steps")
+    assert launches[1][:3] == ["0", "2", "8 ns"]
 
 
 def test_kinds_of_work_that_overlap_are_cut_into_pieces_that_sum_to_busy() -> None:
@@ -95,35 +92,47 @@ def test_kinds_of_work_that_overlap_are_cut_into_pieces_that_sum_to_busy() -> No
         timed(60, 80, "ncclDevKernel", "kernel", (0, 8), device=0, stream=8),
         timed(130, 30, "Memcpy", "gpu_memcpy", (0, 9), device=0, stream=9),
     ]
-    (chart,) = charts(trace_page(analyzer_of(*entries).analysis(), CLASSIFIER), "Device")
-    found = {trace["name"]: round(160 * trace["x"][0]) for trace in chart.figure["data"]}
-    assert found == {"compute": 60, "communication": 40, "both at once": 40, "copy": 20}
+    page = trace_outline(analyzer_of(*entries).analysis())
+    heading = "Device 0: 3 events, span 160 ns"
+    assert pieces(page, heading) == {"compute": 60, "communication": 40, "both at once": 40, "copy": 20}
+    assert [row[0::3] for row in rows(page, heading)[0][2:6]] == [
+        *(["compute", "60 ns of it alone"], ["communication", "40 ns of it alone"]),
+        *(["copy", "20 ns of it alone"], ["both at once", ""]),
+    ]
+
+
+def pieces(page: Outline, heading: str) -> dict[str, float]:
+    """Sizes of the pieces of the only bar below a heading."""
+    (bars,) = [block for block in section(page, heading).blocks if isinstance(block, Bars)]
+    return {piece.look: piece.size for bar in bars.bars for piece in bar.pieces}
 
 
 def test_host_figures_and_what_was_counted() -> None:
     analysis = replace(steps(100, 100), issues={"negative_duration": 3}, notes=("a note",))
-    page = trace_page(analysis, CLASSIFIER)
-    rows = {row[0]: row[1:3] for row in tables(page, "Host")[0].rows}
-    assert rows == {
-        **{"dispatcher": ("6.0%", "12 ns"), "launch": ("4.0%", "8 ns"), "wait": ("90.0%", "180 ns")},
-        "sum = window": ("100 %", "200 ns"),
-    }
-    heading = "What was dropped, repaired or is uncertain"
-    assert words(page, heading) == ["3 events had a negative duration and were taken as 0 ns long", "a note"]
-    assert tables(page, heading)[0].rows == [("negative duration", "3")]
+    page = trace_outline(analysis)
+    assert [row[:3] for row in rows(page, "Host: thread 10, sum = window")[0][1:]] == [
+        *(["dispatcher", "6.0%", "12 ns"], ["dispatch", "6.0%", "12 ns"], ["launch", "4.0%", "8 ns"]),
+        *(["wait", "90.0%", "180 ns"], ["device", "90.0%", "180 ns"], ["sum = window", "100 %", "200 ns"]),
+    ]
+    assert page.warnings == ["3 events had a negative duration and were taken as 0 ns long", "a note"]
+    assert rows(page, "What was dropped, repaired or is uncertain")[0][1:] == [["negative duration", "3"]]
 
 
 def test_what_to_try_comes_first_then_the_picture_and_the_budgets() -> None:
-    page = trace_page(steps(100, 100, 300, 100), CLASSIFIER)
+    page = trace_outline(steps(100, 100, 300, 100))
     unfolded = [each.heading for each in page.sections if each.is_open]
-    assert unfolded == ["What to try, each saves at most (not to be added up)", "Over time", "Host", "Device"]
+    assert unfolded == [
+        *("What to try, each saves at most (not to be added up)", "Over time"),
+        *("Device 0: 4 events, span 550 ns", "Host: thread 10, sum = window"),
+    ]
     assert [heading for heading in headings(page) if heading in unfolded] == unfolded
     assert len(section(page, unfolded[0]).blocks) <= 3
 
 
 def test_the_picture_over_time_is_the_budget_in_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(over_time, "MOST_BUCKETS", 4)
-    (lanes, _) = section(trace_page(steps(100, 100, 100, 100), CLASSIFIER), "Over time").blocks
+    (lanes, _) = blocks(trace_outline(steps(100, 100, 100, 100)), "Over time")
+    assert isinstance(lanes, Lanes)
     (thread, host), (device, kinds) = lanes.lanes
     assert (thread, {area.name: area.ns for area in host}) == (
         "thread 10",
@@ -148,8 +157,8 @@ def test_areas_stand_on_one_another_as_high_as_their_share() -> None:
 
 
 def test_a_trace_of_nothing() -> None:
-    page = trace_page(analyzer_of().analysis(), CLASSIFIER)
-    assert (headings(page), page.answer) == ([], "The trace holds neither host nor device work.")
+    page = trace_outline(analyzer_of().analysis())
+    assert (headings(page), page.sentence) == ([], "The trace holds neither host nor device work.")
 
 
 def test_ranks_side_by_side_and_the_slowest_in_detail() -> None:
@@ -160,15 +169,15 @@ def test_ranks_side_by_side_and_the_slowest_in_detail() -> None:
             TraceFailure("bad.json", "cut off"),
         ]
     )
-    page = traces_page(job, CLASSIFIER)
+    page = job_outline(job)
     assert page.title == "2 traces"
-    assert page.answer.startswith("Rank 1 is the slowest of 2 ranks: the others wait for it in collectives")
-    hosts, collectives = charts(page, "Ranks")
-    assert notes(hosts)[::2] == ["<b>rank 0</b>", "<b>rank 1 (slowest)</b>"]
-    found = {trace["name"]: list(zip(trace["y"], trace["x"], strict=True)) for trace in collectives.figure["data"]}
-    assert found == {"transfer": [(0, 0.5), (1, 0.5)], "waiting for others": [(0, 0.5)]}
-    assert "Device of rank 1" in headings(page)
-    assert tables(page, "Traces that could not be read")[0].rows == [("bad.json", "cut off")]
+    assert page.sentence.startswith("Rank 1 is the slowest of 2 ranks: the others wait for it in collectives")
+    hosts, collectives = [block for block in section(page, "Ranks").blocks if isinstance(block, Bars)]
+    assert [bar.name for bar in hosts.bars] == ["rank 0", "rank 1 (slowest)"]
+    assert [[piece.size for piece in bar.pieces] for bar in collectives.bars] == [[40, 40], [40, 0]]
+    assert {bar.full for bar in collectives.bars} == {80}
+    assert "Rank 1: Device 0: 3 events, span 180 ns" in headings(page)
+    assert words(page, "Traces that could not be read") == ["bad.json: cut off"]
 
 
 def test_what_changed_between_two_traces() -> None:
@@ -176,7 +185,7 @@ def test_what_changed_between_two_traces() -> None:
     page = structure_outline(compared(mm(3), mm(3, kernel="B", kernel_ns=20)))
     assert page.sentence.startswith("step 1.00 µs → 1.00 µs (1.00x)")
     heading = "Device 0: self time per step, which sums to +0 ns"
-    (table,) = [block for block in section(page, heading).blocks if isinstance(block, CellTable)]
+    (table,) = [block for block in section(page, heading).blocks if isinstance(block, Table)]
     assert [(row.cells[0].look, row.cells[1].length, row.cells[4].text) for row in table.rows[:3]] == [
         ("longer", Length(1 / 3, 1.0, 1 / 3, 1 / 3), "B"),
         ("shorter", Length(0.0, 1 / 3, 1 / 3, 1 / 3), "(idle)"),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from overhead_lens.export.query import run_query
-from overhead_lens.report.text.analysis import print_analysis
+from overhead_lens.report.forms import to_text
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.collectives.analysis import collective_costs
 from overhead_lens.traces.collectives.definitions import bus_factor, element_bytes, kind_of, size_in_elements
@@ -229,10 +227,9 @@ def test_they_are_printed_and_asked_for() -> None:
     trace = trace_of([timed(0, 100, "op"), collective(0, 10, group="[red]", Seq=3), collective(20, 30)])
     analyzer = Analyzer(trace, CLASSIFIER)
     analysis = analyzer.analysis()
-    out = StringIO()
-    print_analysis(Console(file=out, width=120), analysis, whole=True)
-    assert "collectives, the most exposed first; 0 ns of 40 ns hidden behind compute" in out.getvalue()
-    assert "3.20 GB/s" in out.getvalue()
+    text = to_text(analysis, whole=True)
+    assert "Collectives, the most exposed first; 0 ns of 40 ns hidden behind compute" in text
+    assert "3.20 GB/s" in text
     sql = "select kind, process_group, number, exposed_ns, bytes, group_size, bus_gb_s, step from collectives order by start_ns"
     assert run_query(sql, [Analyzed(trace, analysis, analyzer.pieces())]).rows == (
         ("all_reduce", "[red]", 0, 10, 32, 2, 3.2, None), ("all_reduce", "0", 0, 30, 32, 2, 32 / 30, None),

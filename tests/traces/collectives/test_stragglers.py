@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from io import StringIO
 
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from overhead_lens.documents.analysis import job_document
-from overhead_lens.report.text.ranks import print_ranks
+from overhead_lens.report.forms import to_text
 from overhead_lens.traces.collectives.matching import matched
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.collectives.stragglers import Stragglers, stragglers
@@ -171,10 +169,7 @@ def job(last_ranks: list[int]) -> Job:
 
 def test_the_report_of_ranks_says_who_and_whether_it_stays() -> None:
     done = job([1, 1, 1])
-    assert done.ranks is not None
-    out = StringIO()
-    print_ranks(Console(file=out, width=140), done.ranks)
-    text = " ".join(out.getvalue().split())
+    text = " ".join(to_text(done).split())
     assert "The others wait most for rank 1: it comes last 3 times and costs them 300 ns together" in text
     assert "It is the same rank throughout: in 2 of 2 steps" in text
     document = job_document(done)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import Any
-
-from rich.console import Console
 
 from overhead_lens.documents.analysis import trace_document
 from overhead_lens.export.query import run_query
-from overhead_lens.report.text.analysis import print_analysis
+from overhead_lens.report.forms import to_text
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.counters.metrics import adds_up, flop, unit_of
 from overhead_lens.traces.counters.model import Counters
@@ -238,10 +235,8 @@ def test_the_terminal_tells_it_in_few_lines_and_hostile_names_stay_text() -> Non
         *(counter(at, hostile, _=at) for at in (100, 110, 120, 160, 170, 180)),
         work(5, 40, hostile, **{OCCUPANCY: 12, BLOCKS: 0.5, WARPS: 3}), work(50, 10, "HtoD", "gpu_memcpy", bytes=640),
     ).analysis()  # fmt: skip
-    out = StringIO()
-    print_analysis(Console(file=out, width=100), analysis, whole=True)
-    assert "\x1b" not in out.getvalue()
-    text = " ".join(out.getvalue().split())
+    text = " ".join(to_text(analysis, whole=True).split())
+    assert "\x1b" not in text
     assert "occupancy 12 % by Kineto's estimate; 100% of it with less than one block for each SM" in text
-    assert "HtoD: 1x, 640 B in 10 ns, 64.0 GB/s, the fastest 64.0 GB/s" in text
+    assert "HtoD 0 1 640 B 10 ns 64.0 GB/s 64.0 GB/s" in text
     assert "6 values every 10 ns; nothing is known for 30 ns in 1 gaps" in text

@@ -7,16 +7,12 @@ import pickle
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from io import StringIO
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
-from overhead_lens.report.forms import to_html, to_json
-from overhead_lens.report.text.ranks import print_ranks
-from overhead_lens.report.text.recorded.critical_path import over_ranks_blocks
+from overhead_lens.report.forms import to_html, to_json, to_text
 from overhead_lens.traces import loops
 from overhead_lens.traces.collectives.matching import matched
 from overhead_lens.traces.critical_path.model import PathOverRanks, StepOverRanks
@@ -422,27 +418,17 @@ def test_compiled_and_plain_loops_agree(monkeypatch: pytest.MonkeyPatch) -> None
     assert (step.changes, on_ranks(step)) == (30, {"0": 15 * 100, "1": 90 + 14 * 100 + 60})
 
 
-def shown(analyses: Sequence[TraceAnalysis]) -> str:
-    out = StringIO()
-    print_ranks(Console(file=out, width=120), compare_ranks(analyses))
-    return out.getvalue()
-
-
 def test_reports_say_who_is_on_the_path() -> None:
     analyses = job_of(
         rank_entries(100_000, [Joined(60_000, 80_000)], [(1, 0, 100_000)]),
         rank_entries(95_000, [Joined(70_000, 80_000)], [(1, 0, 95_000)]),
     )
-    text = shown(analyses)
-    assert "critical path over ranks, of 1 step: 100.0 µs, 1 change of rank" in text
+    job = Job.of(analyses)
+    text = to_text(job)
+    assert "Critical path over ranks, of 1 step: 100.0 µs, 1 change of rank" in text
     assert "rank 1 80.0%, rank 0 20.0%" in text
     assert "python 90.0%, communication 10.0%" in text
     assert "critical path over ranks: a collective is taken to end on all its ranks at one instant" in text
-    (block,) = over_ranks_blocks(compare_ranks(analyses).critical_path)
-    out = StringIO()
-    Console(file=out, width=120).print(block)
-    assert len(out.getvalue().splitlines()) <= 6
-    job = Job.of(analyses)
     (step,) = validated(to_json(job))["ranks"]["critical_path"]["steps"]
     assert (step["last"], step["wall_ns"], step["changes"]) == ("0", 100_000, 1)
     assert [(rank["rank"], rank["ns"]) for rank in step["ranks"]] == [("1", 80_000), ("0", 20_000)]
@@ -456,5 +442,5 @@ def test_hostile_names_stay_text() -> None:
         [replace(one, rank=None, path=f"{name}{at}") for at, one in enumerate(job_of(entries, [*entries], []))]
     )
     assert name not in to_html(job, CLASSIFIER)
-    assert "\x1b" not in shown(job.results)
+    assert "\x1b" not in to_text(job, whole=True)
     assert validated(to_json(job))["ranks"]["critical_path"]["steps"][0]["operators"][0]["name"] == name

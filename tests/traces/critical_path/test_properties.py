@@ -269,5 +269,5 @@ def test_every_report_of_it_can_be_made(entries: list[dict]) -> None:
     document = validated(to_json(analysis))
     assert len(document["traces"][0]["critical_path"]["windows"]) == len(analysis.critical_path.windows)
     told = to_text(analysis)
-    assert ("critical path of" in told) == bool(analysis.critical_path.windows)
+    assert ("Critical path of" in told) == bool(analysis.critical_path.windows)
     assert ("Critical path of" in to_html(analysis)) == bool(analysis.critical_path.windows)

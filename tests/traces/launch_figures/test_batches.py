@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from overhead_lens.report.forms import to_html, to_json, to_text
-from overhead_lens.report.text.recorded.launches import batches_sentence
+from overhead_lens.report.outlines.recorded.launches import batches_sentence
 from overhead_lens.traces.batches import Batches, compare_batches
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.traces.ranks import Job
@@ -92,7 +92,7 @@ def test_they_are_shown() -> None:
     assert "Bound by the device from batch size 16 on" in to_text(job)
     page = to_html(job)
     assert "Bound by the device from batch size 16 on" in page
-    assert "Launches of b.json" in page
+    assert "b.json: Launches" in page
 
 
 @pytest.mark.parametrize("given", ["1,x", "", "1,,2", "0,1", "-1,2", "1"])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from overhead_lens.export.query import run_query
 from overhead_lens.report.forms import to_html, to_json, to_text
-from overhead_lens.report.text.recorded.launches import rates
+from overhead_lens.report.outlines.recorded.launches import rates
 from overhead_lens.traces.analyzer import analyze_over_time
 from overhead_lens.traces.launch_figures.analysis import MOST_FLOOR_NS
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch, LaunchFigures

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 from overhead_lens.errors import UsageError
 from overhead_lens.export.query import run_query
 from overhead_lens.readers.kineto.read import read_trace
-from overhead_lens.report.text.analysis import print_analysis
+from overhead_lens.report.forms import to_text
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.memory.model import KINDS, DeviceMemory, MemoryHolder, MemoryStep
@@ -135,10 +133,8 @@ def test_the_text_names_the_peak_and_escapes_names() -> None:
         timed(0, 50, "ev\x1b[31mil"), memory(5, MIB, 1, total=2 * MIB), memory(8, -9, None, total=2 * MIB - 9),
         timed(100, 50, "aten::view"),
     ]  # fmt: skip
-    out = StringIO()
-    print_analysis(Console(file=out, width=120), analyzer_of(*entries).analysis(), whole=True)
-    text = out.getvalue()
-    assert "memory of cuda:0: peak 2.10 MB live at 5 ns" in text
+    text = to_text(analyzer_of(*entries).analysis(), whole=True)
+    assert "Memory of cuda:0: peak 2.10 MB live at 5 ns" in text
     assert "1.05 MB  50.0%          (before the recording)" in text
     assert "1 memory events on cuda:0 name no address" in text
     assert "\x1b" not in text

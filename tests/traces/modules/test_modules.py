@@ -272,7 +272,7 @@ def test_without_modules_one_note_says_so() -> None:
     assert sum("there is no budget per module" in note for note in analysis.notes) == 1
     (trace,) = validated(to_json(analysis))["traces"]
     assert trace["modules"] is None
-    assert "modules:" not in to_text(analysis, whole=True)
+    assert "Modules:" not in to_text(analysis, whole=True)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_they_are_told_in_text_json_and_on_the_page() -> None:
     analysis = analyzer_of(*TRAINING).analysis()
     assert analysis.modules is not None
     text = to_text(analysis, whole=True)
-    assert "modules: 3 of 3 classes, with" in text
+    assert "Modules: 3 of 3 classes, with" in text
     assert f"{17 / 25:.1%} of the device's" in text
     (trace,) = validated(to_json(analysis))["traces"]
     told = trace["modules"]

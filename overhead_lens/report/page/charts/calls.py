@@ -11,10 +11,11 @@ from overhead_lens.captures.directory import Capture, read_capture
 from overhead_lens.errors import UsageError
 from overhead_lens.instruments.clock.evidence import read_blocks
 from overhead_lens.instruments.samples.evidence import read_samples
+from overhead_lens.report.outline import Notes, Picture
 from overhead_lens.report.page.charts.axes import rounded, time_unit
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.tree import tree_of
-from overhead_lens.report.page.model import Block, Chart, Text
+from overhead_lens.report.page.model import Chart
 from overhead_lens.report.text.blocks import call_title
 from overhead_lens.stack import Stack
 from overhead_lens.taxonomy.classifier import Classifier
@@ -45,21 +46,21 @@ def _capture(breakdown: Breakdown) -> Capture:
     return read_capture(Path(breakdown.capture))
 
 
-def call_stacks(breakdown: Breakdown, classifier: Classifier) -> Iterator[Block]:
+def call_stacks(breakdown: Breakdown, classifier: Classifier) -> Iterator[Picture]:
     """The stacks as an icicle."""
     stacks, missing = stacks_of(breakdown)
     if missing:
-        yield Text([missing])
+        yield Notes([missing])
         return
     tree = tree_of(stacks, classifier.fitted(stacks), call_title(breakdown))
     yield from icicle(tree, breakdown.wall.ns, "call")
     faults = sum(part.ns for category in breakdown.host for part in category.parts if part.name == "page_fault")
     if faults:
         counted = f"The budget counts {format_ns(faults)} of page faults as allocation"
-        yield Text([f"{counted}; in the stacks they are part of the kernels."])
+        yield Notes([f"{counted}; in the stacks they are part of the kernels."])
 
 
-def processes(breakdown: Breakdown, _classifier: Classifier) -> Iterator[Block]:
+def processes(breakdown: Breakdown, _classifier: Classifier) -> Iterator[Picture]:
     """Every timed block of every process, and their medians."""
     try:
         blocks = read_blocks(_capture(breakdown))
@@ -91,4 +92,4 @@ def processes(breakdown: Breakdown, _classifier: Classifier) -> Iterator[Block]:
     medians = ", ".join(format_ns(median(ns_of)) for ns_of in times)
     described = f"Timed blocks of {len(times)} processes; their medians are {medians}."
     yield Chart({"data": data, "layout": layout}, described, _CHART_PX)
-    yield Text([described])
+    yield Notes([described])

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from overhead_lens.report.outline import Notes, Picture
 from overhead_lens.report.page.charts.axes import hatched, label
 from overhead_lens.report.page.charts.tree import ROOT, Node, folded
-from overhead_lens.report.page.model import Block, Chart, Text
+from overhead_lens.report.page.model import Chart
 from overhead_lens.report.text.blocks import cut
 from overhead_lens.report.text.plain import plain
 from overhead_lens.taxonomy.categories import HATCHES, INKS
@@ -43,7 +44,7 @@ class Tile:
     told: Sequence[str]
 
 
-def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Block]:
+def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Picture]:
     """Sampled frames, the outermost on top; nothing without nodes.
 
     Args:
@@ -79,12 +80,12 @@ def icicle(nodes: Sequence[Node], whole_ns: float, per: str) -> list[Block]:
             f"Folded: {tree.frames:,} frames of less than {LEAST_SHARE:.2%} each or beyond the {MOST_NODES:,} largest, "
             f"{tree.stacks / whole:.1%} of the stacks."
         )
-    return [tile_chart(tiles, fields, described), Text(notes)]
+    return [tile_chart(tiles, fields, described), Notes(notes)]
 
 
 def difference_icicle(
     base: Sequence[Node], new: Sequence[Node], walls_ns: tuple[float, float], per: str
-) -> list[Block]:
+) -> list[Picture]:
     """Two trees laid over each other; a frame is as wide as the mean of both sides, and colored by what it gained or lost."""
     if not base or not new:
         return []
@@ -96,7 +97,7 @@ def difference_icicle(
         f"Frames of both sides, each as wide as the mean of its times: red where the new one takes longer (+), "
         f"blue where it takes less (-); the strongest color is {format_ns(most_ns)} per {per}."
     )
-    return [tile_chart(tiles, ("base", "new", "difference", "category"), described), Text([described])]
+    return [tile_chart(tiles, ("base", "new", "difference", "category"), described), Notes([described])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from overhead_lens.report.looks import IDLE, ink
 from overhead_lens.report.page.charts.axes import paled
-from overhead_lens.report.page.model import Area, Block, Lanes
-from overhead_lens.taxonomy.categories import INKS, QUEUE
+from overhead_lens.report.page.model import Area, Lanes
 from overhead_lens.traces.budgets import TraceStep
 from overhead_lens.traces.model import Lane, OverTime
-from overhead_lens.traces.over_time import IDLE
 from overhead_lens.units import format_ns
 
-KIND_INKS = {"compute": "#54a24b", "communication": "#aa3377", "both at once": "#666633", "copy": "#66ccee"}
-IDLE_INKS = {**INKS, QUEUE: "#808080"}
 _MOST_DEVICES = 8
 _MOST_MARKS, _MOST_NAMED = 200, 20
 _TICKS = 5
 
 
-def strip(over_time: OverTime, steps: Sequence[TraceStep], thread: str) -> Iterator[Block]:
+def strip(over_time: OverTime, steps: Sequence[TraceStep], thread: str) -> Iterator[Lanes]:
     """The lanes; nothing for a trace without any."""
     lanes = over_time.lanes[: 1 + _MOST_DEVICES]
     if not lanes:
@@ -49,6 +46,4 @@ def _areas(lane: Lane, wall_ns: int) -> list[Area]:
 
 
 def _ink(name: str) -> str:
-    if name.startswith(IDLE):
-        return paled(IDLE_INKS[name.removeprefix(IDLE)])
-    return KIND_INKS.get(name) or INKS[name]
+    return paled(ink(name)) if name.startswith(IDLE) else ink(name)

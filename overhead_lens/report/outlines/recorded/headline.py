@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from overhead_lens.report.text.plain import plain
 from overhead_lens.traces.budgets import DeviceBudget
 from overhead_lens.traces.findings.model import CAUSE_SHARE, Finding
 from overhead_lens.traces.model import TraceAnalysis
@@ -21,12 +20,12 @@ def _cause(analysis: TraceAnalysis) -> str:
     if not analysis.host and not analysis.devices:
         if analysis.memory:
             largest = max(analysis.memory, key=lambda memory: memory.peak_bytes)
-            return f"A memory snapshot: most is live on {plain(largest.device)}, {format_bytes(largest.peak_bytes)}."
+            return f"A memory snapshot: most is live on {largest.device}, {format_bytes(largest.peak_bytes)}."
         return "The trace holds neither host nor device work."
     first = analysis.findings[0] if analysis.findings else None
     if first is None:
         return f"{NO_CAUSE}: {_state(analysis)}."
-    said = plain(first.sentence)
+    said = first.sentence
     if first.share < CAUSE_SHARE:
         return f"{NO_CAUSE}: {_state(analysis)}; at most {first.share:.0%} is one thing: {said}."
     return f"{_capital(_idling(analysis, first) + said)}."
@@ -59,7 +58,7 @@ def _idlest(analysis: TraceAnalysis) -> DeviceBudget | None:
 
 
 def _named(analysis: TraceAnalysis, device: DeviceBudget) -> str:
-    return "the device" if len(analysis.devices) == 1 else f"device {plain(device.device)}"
+    return "the device" if len(analysis.devices) == 1 else f"device {device.device}"
 
 
 def _hints(analysis: TraceAnalysis) -> list[str]:

@@ -1,0 +1,65 @@
+"""A calibration in words: what recording an event costs, and the machine's peaks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from overhead_lens.correction.event_cost import EventCost
+from overhead_lens.recorder.calibrate import Calibrated
+from overhead_lens.report.outline import Column, Notes, Outline, Row, Section, Table, names, sections, text, time
+from overhead_lens.units import format_ns
+
+
+def calibration_outline(calibrated: Calibrated) -> Outline:
+    """The outline."""
+    calibration = calibrated.calibration
+    rows = [
+        Row(
+            [
+                text(name),
+                text(flags),
+                *map(time, (cost.total_ns, cost.inside_ns, cost.outside_ns)),
+                text(_after_kernels(cost)),
+            ]
+        )
+        for flags, costs in calibrated.costs.items()
+        for name, cost in costs.items()
+    ]
+    columns = [names("event"), names("flags"), Column("in all"), Column("inside its span"), Column("around it")]
+    columns.append(Column("more, the first after kernels", gives_way=1))
+    not_kept = calibrated.not_kept
+    return Outline(
+        "What one event costs torch.profiler",
+        "",
+        sections(
+            Section("Costs of events", [Table(columns, rows)], reach="everywhere"),
+            Section("Peaks of the machine", [Notes(_peaks(calibration.get("peaks") or {}))], reach="everywhere"),
+        ),
+        warnings=[
+            *(f"not measured: {name}: {reason}" for name, reason in calibration.get("reasons", {}).items()),
+            *([] if not_kept is None else [not_kept]),
+        ],
+        ends=[f"kept in {calibrated.path}"] if not_kept is None else [],
+    )
+
+
+def _after_kernels(cost: EventCost) -> str:
+    """``480 ns (11 µs) .. 550 ns (91 µs)``: from the first that displace anything to the longest."""
+    points = [point for point in cost.cold_after_kernels_ns if point[1] > 0]
+    ends = dict.fromkeys(points[:1] + points[-1:])
+    return " .. ".join(f"{format_ns(more)} ({format_ns(kernels_ns)})" for kernels_ns, more in ends)
+
+
+def _peaks(peaks: Mapping[str, Any]) -> list[str]:
+    lines = [
+        f"{level['level']:<5}{level['bytes_per_s'] / 1e9:>6,.0f} GB/s"
+        for level in peaks.get("copy", [])
+        if "level" in level
+    ]
+    if rate := peaks.get("flops_per_s"):
+        lines.append(f"float32 matrix product {rate / 1e9:,.0f} GFLOP/s")
+    device = peaks.get("device")
+    if device is None:
+        return [*lines, f"device: {peaks.get('device_reason', 'not measured')}"]
+    return [*lines, *(f"device {name}: {value}" for name, value in device.items())]

@@ -1,0 +1,160 @@
+"""Several traces in words: how the ranks or batch sizes compare, then the trace that tells most."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+from overhead_lens.report.outline import (
+    Bar,
+    Bars,
+    Block,
+    Notes,
+    Outline,
+    Piece,
+    Section,
+    Table,
+    count,
+    folded,
+    left_out,
+    names,
+    numbers,
+    row,
+    sections,
+    time,
+)
+from overhead_lens.report.outlines.host import host_bar, hosts_table
+from overhead_lens.report.outlines.recorded.collectives import straggler_blocks, straggler_lines
+from overhead_lens.report.outlines.recorded.critical_path import over_ranks_notes, over_ranks_sections
+from overhead_lens.report.outlines.recorded.findings import finding_sections
+from overhead_lens.report.outlines.recorded.launches import batch_section, batches_sentence
+from overhead_lens.report.outlines.trace import title, trace_outline
+from overhead_lens.traces.model import TraceAnalysis, TraceFailure
+from overhead_lens.traces.ranks import Job, RanksAnalysis, RankTime
+from overhead_lens.units import format_ns
+
+_BRIEF_RANKS, _MOST_RANKS = 16, 64
+_BRIEF_SPREADS, _MOST_SPREADS = 8, 20
+_LONGER = "more that wait longer"
+_MOST_CAUSES = 3
+_MOST_OTHERS = 8
+
+
+def job_outline(job: Job) -> Outline:
+    """One trace, or several."""
+    failures = [f"{each.path}: {each.error}" for each in job.results if isinstance(each, TraceFailure)]
+    failed = Section("Traces that could not be read", [Notes(failures, tone="warning")], reach="everywhere")
+    detailed = job.detailed
+    if detailed is None:
+        return Outline(f"{len(failures)} traces", "None could be read.", sections(failed), has_answer=False)
+    others = [each for each in job.by_weight if isinstance(each, TraceAnalysis) and each is not detailed]
+    told = trace_outline(detailed)
+    told = replace(told, others=lambda: map(trace_outline, others))
+    if job.ranks is None and job.batches is None:
+        return replace(told, sections=sections(*told.sections, failed, _others(others)))
+    if job.batches is not None:
+        name, sentence = detailed.path, batches_sentence(job.batches)
+        compared, notes = [batch_section(job.batches)], job.batches.notes
+    elif job.ranks is not None:
+        name, sentence = _named(job.ranks.slowest), ranks_sentence(job.ranks)
+        compared = list(_compared(job.ranks, [detailed, *others]))
+        notes = (*job.ranks.notes, *over_ranks_notes(job.ranks.critical_path))
+    return replace(
+        told,
+        title=f"{1 + len(others)} traces",
+        sentence=sentence,
+        sections=sections(
+            *(*compared, failed),
+            Section(told.title, [Notes([*told.about, told.sentence])], reach="everywhere"),
+            *(replace(each, heading=f"{name}: {each.heading}") for each in told.sections),
+            _others(others),
+        ),
+        about=(),
+        warnings=[*notes, *(f"{name}: {warning}" for warning in told.warnings)],
+        origin=lambda: [(f"trace {at}", each.path) for at, each in enumerate([detailed, *others][:_MOST_RANKS], 1)],
+    )
+
+
+def _compared(ranks: RanksAnalysis, analyses: Sequence[TraceAnalysis]) -> Iterator[Section]:
+    yield from finding_sections(ranks.findings)
+    least = sorted(ranks.ranks, key=lambda rank: rank.wait_ns)
+    kept = {rank.label for rank in least[:_MOST_RANKS]}
+    shown = [rank for rank in ranks.ranks if rank.label in kept]
+    by_path = {each.path: each.host for each in analyses}
+    hosts = [(_name(rank, ranks), rank.wall_ns, by_path[rank.path]) for rank in shown if by_path[rank.path]]
+    bars: list[Block] = []
+    if hosts:
+        full_ns = max(wall_ns for _, wall_ns, _ in hosts)
+        described = f"The window of {len(hosts)} ranks by category of the busiest thread, to one scale."
+        bars.append(Bars([host_bar(name, format_ns(ns), host, full_ns) for name, ns, host in hosts], described))
+    if ranks.by_collectives:
+        longest_ns = max(rank.wait_ns + rank.transfer_ns for rank in shown)
+        described = "Time of each rank in collectives; the rank that waits least is the straggler."
+        bars.append(Bars([_collectives(rank, ranks, longest_ns) for rank in shown], described))
+    stragglers = ranks.stragglers
+    lines = [] if stragglers is None else straggler_lines(stragglers)
+    tables = _table(shown, {rank.label for rank in least[:_BRIEF_RANKS]}, ranks), _spreads(ranks)
+    more = Notes(left_out(len(least) - _MOST_RANKS, "ranks that wait longer"))
+    yield Section("Ranks", [Notes(lines), *bars, *tables, more], reach="everywhere")
+    yield from over_ranks_sections(ranks.critical_path)
+    of_steps = [] if stragglers is None else list(straggler_blocks(stragglers))
+    yield folded("Ranks: categories, and waits step by step", hosts_table("", "window", hosts), *of_steps)
+
+
+def _collectives(rank: RankTime, ranks: RanksAnalysis, longest_ns: int) -> Bar:
+    transfer = Piece("communication", rank.transfer_ns, f"transfer {format_ns(rank.transfer_ns)}")
+    waiting = Piece("wait", rank.wait_ns, f"waiting for others {format_ns(rank.wait_ns)}")
+    return Bar(_name(rank, ranks), f"waits {format_ns(rank.wait_ns)}", [transfer, waiting], longest_ns)
+
+
+def _name(rank: RankTime, ranks: RanksAnalysis) -> str:
+    return f"rank {rank.label}" + (" (slowest)" if rank.label == ranks.slowest else "")
+
+
+def _table(shown: Sequence[RankTime], brief: Collection[str], ranks: RanksAnalysis) -> Table:
+    """Each rank's time in collectives and on its devices; outside of pages only the ranks that wait least."""
+    columns = [names("rank"), *numbers("window"), *numbers("collectives", gives_way=2), *numbers("waiting in them")]
+    rows = [
+        row(
+            *(rank.label, time(rank.wall_ns), count(rank.collectives), time(rank.wait_ns), time(rank.transfer_ns)),
+            *map(time, (rank.quantities["device.compute"], rank.quantities["device.idle"])),
+            tone="bold" if rank.label == ranks.slowest else "",
+            is_minor=rank.label not in brief,
+        )
+        for rank in shown
+    ]
+    return Table([*columns, *numbers("transfer", gives_way=1), *numbers("compute", "idle")], rows, more=_LONGER)
+
+
+def _spreads(ranks: RanksAnalysis) -> Table:
+    rows = [
+        row(spread.name, *map(time, (spread.min_ns, spread.median_ns, spread.max_ns)), spread.max_rank)
+        for spread in ranks.spreads[:_MOST_SPREADS]
+    ]
+    columns = [names("spread over the ranks, widest first"), *numbers("min", "median", "max"), names("of rank")]
+    return Table(columns, rows, brief=_BRIEF_SPREADS, more="")
+
+
+def _others(others: Sequence[TraceAnalysis]) -> Section:
+    """The other traces in a sentence each."""
+    lines = [f"{title(each)}: {trace_outline(each).sentence}" for each in others[:_MOST_OTHERS]]
+    more = len(others) - len(lines)
+    lines += [f"{more} more traces: --all prints every one"] if more > 0 else []
+    return Section("Other traces", [Notes(lines)], is_open=False)
+
+
+def ranks_sentence(ranks: RanksAnalysis) -> str:
+    """Who is slow and why, in words."""
+    waits = [rank.wait_ns for rank in ranks.ranks]
+    if ranks.by_collectives and min(waits) == max(waits):
+        return f"All {len(ranks.ranks)} ranks wait equally long for each other: none holds the others up."
+    why = "the others wait for it in collectives" if ranks.by_collectives else "it has the longest window"
+    text = f"{_named(ranks.slowest)} is the slowest of {len(ranks.ranks)} ranks: {why}"
+    causes = [f"{excess.name} +{format_ns(excess.excess_ns)}" for excess in ranks.straggler[:_MOST_CAUSES]]
+    if causes:
+        text += f"; beyond the median of the others it spends {', '.join(causes)}"
+    return text + "."
+
+
+def _named(label: str) -> str:
+    return f"Rank {label}" if label.isdecimal() else label

@@ -1,0 +1,105 @@
+"""Collectives of a recorded trace in words, and how ranks hold each other up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from overhead_lens.report.outline import Block, Notes, Row, Section, Table, count, folded, names, numbers, row, time
+from overhead_lens.report.outlines.recorded.counters import bandwidth
+from overhead_lens.report.text.blocks import cut
+from overhead_lens.taxonomy.names import kernel_name
+from overhead_lens.traces.collectives.model import Collective, CollectiveCost
+from overhead_lens.traces.collectives.stragglers import Stragglers
+from overhead_lens.units import format_bytes, format_ns
+
+_TOP, _MOST_ROWS = 4, 50
+_NAME = 40
+_DEFINED = (
+    "Size and bandwidth as NCCL-tests define them (doc/PERFORMANCE.md). A kernel's duration holds its wait for the other ranks: "
+    "on one rank bandwidths are lower bounds. Hidden is time in which compute runs on the same device."
+)
+
+
+def collective_section(many: Sequence[Collective], costs: Sequence[CollectiveCost]) -> Section | None:
+    """Collectives by kind and size, the most exposed first.
+
+    Args:
+        many: All of them.
+        costs: The same by kind and size.
+    """
+    if not costs:
+        return None
+    total_ns, hidden_ns = sum(one.dur_ns for one in many), sum(one.hidden_ns for one in many)
+    heading = (
+        f"Collectives, the most exposed first; {format_ns(hidden_ns)} of {format_ns(total_ns)} hidden behind compute"
+    )
+    columns = [*numbers("exposed", "hidden", "count"), *numbers("size"), *numbers("ranks", gives_way=3)]
+    columns += [*numbers("algorithm", gives_way=2), *numbers("bus"), *numbers("bus, best", gives_way=1)]
+    table = Table([*columns, names("collective"), names("type", gives_way=4)], list(map(_row, costs[:_MOST_ROWS])))
+    return folded(heading, table, Notes([_DEFINED]))
+
+
+def _row(cost: CollectiveCost) -> Row:
+    bandwidths = map(bandwidth, (cost.algorithm_gb_s, cost.bus_gb_s, cost.best_bus_gb_s))
+    size = "-" if cost.bytes is None else format_bytes(cost.bytes)
+    of_ranks = "-" if cost.group_size is None else f"{cost.group_size:,}"
+    named = cost.kind or cut(kernel_name(cost.name), _NAME)
+    times = map(time, (cost.exposed_ns, cost.hidden_ns))
+    return row(*times, count(cost.count), size, of_ranks, *bandwidths, named, cost.dtype or "-")
+
+
+def straggler_lines(found: Stragglers) -> list[str]:
+    """Who holds the others up, whether it stays the same from step to step, and what is propagated."""
+    if not found.holders:
+        return []
+    first = found.holders[0]
+    text = f"The others wait most for rank {first.rank}: it comes last {first.last:,} times and costs them "
+    text += (
+        f"{format_ns(first.lost_ns)} together; at most {format_ns(first.lead_ns)} sooner would these collectives end."
+    )
+    lines = [text]
+    if found.pairs:
+        stays = _stays(found.repeated, found.pairs)
+        lines.append(f"{stays}: in {found.repeated} of {found.pairs} steps it is the rank of the step before.")
+    passed_ns = sum(holder.passed_on_ns for holder in found.holders)
+    if passed_ns:
+        lost_ns = sum(holder.lost_ns for holder in found.holders)
+        lines.append(
+            f"{passed_ns / lost_ns:.0%} of all waiting is propagated: the last rank had itself waited in another group before."
+        )
+    return lines
+
+
+def _stays(repeated: int, pairs: int) -> str:
+    if repeated == pairs:
+        return "It is the same rank throughout"
+    return "The rank that holds the others up changes from step to step" if not repeated else "It changes now and then"
+
+
+def straggler_blocks(found: Stragglers) -> Iterator[Block]:
+    """Who holds the ranks up, step by step; collectives without the wait for each other."""
+    holders = [
+        row(one.rank, count(one.last), *map(time, (one.lost_ns, one.own_ns, one.passed_on_ns, one.lead_ns)))
+        for one in found.holders[:_MOST_ROWS]
+    ]
+    columns = numbers("last in", "others wait", "by its own work", "propagated", "later than the last but one")
+    yield Table([names("rank"), *columns], holders, "ranks that others wait for")
+    steps = [
+        row(
+            *(count(step.step), count(step.collectives), time(step.lost_ns), step.holder or "-", time(step.holder_ns)),
+            "-" if step.again is None else "yes" if step.again else "no",
+        )
+        for step in found.steps[:_MOST_ROWS]
+    ]
+    columns = [*numbers("step", "collectives", "all waits"), names("most for rank"), *numbers("of it")]
+    yield Table([*columns, names("as before")], steps, "waiting in collectives, step by step")
+    transfers = [
+        row(
+            *(one.kind, one.dtype or "-", format_bytes(one.bytes)),
+            "-" if one.group_size is None else f"{one.group_size:,}",
+            *(count(one.count), time(one.transfer_ns), bandwidth(one.algorithm_gb_s), bandwidth(one.bus_gb_s)),
+        )
+        for one in found.transfers[:_MOST_ROWS]
+    ]
+    columns = [names("collective"), names("type"), *numbers("size", "ranks", "count", "transfer", "algorithm", "bus")]
+    yield Table(columns, transfers, "collectives by the rank that came last, without waits")

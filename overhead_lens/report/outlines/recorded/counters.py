@@ -1,0 +1,227 @@
+"""Counters and rates of device work in a recorded trace in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from overhead_lens.report.outline import (
+    Block,
+    Drawing,
+    Notes,
+    Section,
+    Table,
+    count,
+    folded,
+    names,
+    numbers,
+    row,
+    time,
+)
+from overhead_lens.report.page.charts.over_time import counter_over_time
+from overhead_lens.report.text.blocks import cut
+from overhead_lens.taxonomy.names import kernel_name
+from overhead_lens.traces.counters.model import Counters, CounterTrack, DeviceOccupancy, GraphWork
+from overhead_lens.units import format_bytes, format_ns, format_rate
+
+_MOST_TRACKS, _MOST_ROWS, _MOST_METRICS = 12, 25, 40
+_NAME = 60
+_COSTLY_SHARE = 0.02
+_KILO = 1000
+_LONGEST = 1e15
+_FLOP = "FLOP"
+
+
+def counter_section(counters: Counters) -> Section:
+    """Nothing where the trace has nothing of the kind."""
+    blocks = [*_tracks(counters), *_occupancy(counters), _copies(counters), _products(counters)]
+    return folded(
+        "Counters and rates of device work", *blocks, *_ranges(counters), *_graphs(counters), _peaks(counters)
+    )
+
+
+def _peaks(counters: Counters) -> Notes:
+    return Notes([f"{counters.peaks}."] if counters.peaks and not counters.is_empty else [])
+
+
+def _tracks(counters: Counters) -> Iterator[Block]:
+    for track in counters.tracks[:_MOST_TRACKS]:
+        yield from _track(track)
+    more = len(counters.tracks) - _MOST_TRACKS
+    yield Notes([f"{more} further counters are left out; --json and --query have them."] if more > 0 else [])
+
+
+def _track(track: CounterTrack) -> Iterator[Block]:
+    yield Notes([f"{_tracked(track)}."])
+    yield Drawing(lambda _: [counter_over_time(track)])
+    rows = [
+        row(
+            *(_named(one.name), time(one.total_ns), f"{one.covered_ns / one.total_ns:.0%}"),
+            quantity(one.mean, track.unit),
+        )
+        for one in track.kernels
+    ]
+    columns = [names("kernel"), *numbers("time", "with a value", "mean")]
+    yield Table(columns, rows, f"{_named(track.name)} while kernels ran")
+
+
+def _tracked(track: CounterTrack) -> str:
+    mean, least, most = (quantity(value, track.unit) for value in (track.mean, track.min, track.max))
+    text = f"{_named(track.name)}: mean {mean}, {least} .. {most}, {track.samples:,} values"
+    if track.period_ns is not None:
+        text += f" every {format_ns(track.period_ns)}"
+    if track.gaps:
+        text += f"; nothing is known for {format_ns(track.gap_ns)} in {track.gaps:,} gaps"
+    return text
+
+
+def _occupancy(counters: Counters) -> Iterator[Block]:
+    yield Notes([f"{_occupied(device, counters)}." for device in counters.devices])
+    rows = [
+        row(
+            *(_named(one.name), time(one.total_ns), count(one.count), percent(one.occupancy_percent)),
+            *(figure(one.blocks_per_sm), figure(one.warps_per_sm)),
+            f"{one.unfilled_ns / one.total_ns:.0%}" if one.total_ns else "-",
+        )
+        for one in (counters.occupancy[:_MOST_ROWS] if counters.devices else ())
+    ]
+    columns = [names("kernel"), *numbers("time"), *numbers("events", gives_way=2), *numbers("occupancy")]
+    columns += [*numbers("blocks per SM", "warps per SM", gives_way=1)]
+    columns += [*numbers("time below one block per SM", gives_way=3)]
+    yield Table(columns, rows, "occupancy as Kineto estimates it, weighted by duration")
+
+
+def _occupied(device: DeviceOccupancy, counters: Counters) -> str:
+    """Occupancy of a device, and the least of its costly kernels."""
+    text = f"kernels of device {device.device}: occupancy {percent(device.occupancy_percent)} by Kineto's estimate"
+    if device.known_ns < device.kernel_ns:
+        text += f", known for {device.known_ns / device.kernel_ns:.0%} of their time"
+    if device.unfilled_ns:
+        each = f"each of {device.sms} SMs" if device.sms else "each SM"
+        text += f"; {device.unfilled_ns / device.kernel_ns:.0%} of it with less than one block for {each}"
+    costly = [
+        (one.occupancy_percent, one.name)
+        for one in counters.occupancy
+        if one.device == device.device
+        and one.occupancy_percent is not None
+        and one.total_ns >= _COSTLY_SHARE * device.kernel_ns
+    ]
+    if costly:
+        least, name = min(costly, key=lambda item: item[0])
+        text += f"; least of the costly: {_named(name)} {percent(least)}"
+    return text
+
+
+def _copies(counters: Counters) -> Table:
+    rows = [
+        row(
+            *(_named(one.name), one.device, count(one.count), format_bytes(one.bytes), time(one.total_ns)),
+            *(bandwidth(one.gb_s), bandwidth(one.best_gb_s), f"{one.unsized:,}" if one.unsized else ""),
+        )
+        for one in counters.copies[:_MOST_ROWS]
+    ]
+    columns = [names("copy"), names("device", gives_way=3), *numbers("events", "bytes", "time", "rate")]
+    return Table([*columns, *numbers("fastest", gives_way=1), *numbers("without a size", gives_way=2)], rows, "copies")
+
+
+def _products(counters: Counters) -> Table:
+    rows = [
+        row(
+            *(one.operator, one.shape, one.dtype, count(one.count), flop_count(one.flop)),
+            *(time(one.device_ns), flop_rate(one.gflop_s)),
+        )
+        for one in counters.products[:_MOST_ROWS]
+    ]
+    columns = [names("operator"), names("shape"), names("type", gives_way=2), *numbers("calls")]
+    columns += [*numbers("flop", gives_way=1), *numbers("device time", "rate")]
+    return Table(columns, rows, "matrix products by shape, (batch x) m x k x n")
+
+
+def _ranges(counters: Counters) -> Iterator[Block]:
+    if not counters.ranges:
+        return
+    yield Notes([f"{_ranged(counters)}."])
+    rows = [
+        row(
+            *(_named(one.name), ", ".join(one.operators), count(one.ranges)),
+            *(flop_count(sum(one.flop.values())) if one.flop else "-", flop_rate(one.gflop_s)),
+        )
+        for one in counters.ranges[:_MOST_ROWS]
+    ]
+    columns = [names("kernel"), names("operator", gives_way=1), *numbers("ranges", "flop of CUDA cores", "rate")]
+    yield Table(columns, rows, "kernels that CUPTI counted")
+    first = counters.ranges[0]
+    metrics = [row(name, figure(value)) for name, value in list(first.metrics.items())[:_MOST_METRICS]]
+    caption = f"metrics of {_named(first.name)}; --json has all"
+    yield Table([names("metric"), *numbers("value")], metrics, caption)
+
+
+def _ranged(counters: Counters) -> str:
+    ranges = sum(one.ranges for one in counters.ranges)
+    done = {name: sum(one.flop.get(name, 0.0) for one in counters.ranges) for name in ("fp64", "fp32", "fp16")}
+    sums = [f"{name} {flop_count(value)}" for name, value in done.items() if value]
+    metrics = len({metric for one in counters.ranges for metric in one.metrics})
+    text = f"CUPTI counted {metrics} metrics of {ranges:,} kernels"
+    text += f": {', '.join(sums)} on CUDA cores" if sums else ""
+    first = counters.ranges[0]
+    if first.flop and sum(first.flop.values()):
+        of = f" ({first.operators[0]})" if first.operators else ""
+        text += f"; most by {_named(first.name)}{of}, {flop_count(sum(first.flop.values()))}"
+    return text
+
+
+def _graphs(counters: Counters) -> Iterator[Block]:
+    yield Notes([f"{_graph(one)}." for one in counters.graphs[:_MOST_ROWS]])
+    rows = [
+        row(str(one.graph), str(node.node), _named(node.name), count(node.count), time(node.total_ns))
+        for one in counters.graphs
+        for node in one.costliest
+    ]
+    columns = [names("graph"), names("node"), names("work"), *numbers("events", "time")]
+    yield Table(columns, rows[: 2 * _MOST_ROWS], "nodes of graphs")
+
+
+def _graph(one: GraphWork) -> str:
+    launches = f"{one.launches:,} launches" if one.launches else "its launches are not in the trace"
+    first = one.costliest[0]
+    text = f"graph {one.graph} on device {one.device}: {launches}, {one.nodes:,} nodes, {format_ns(one.total_ns)}"
+    return f"{text}; costliest: node {first.node}, {_named(first.name)}, {format_ns(first.total_ns)}"
+
+
+def _named(name: str) -> str:
+    """A kernel or a metric on part of a line."""
+    return cut(kernel_name(name), _NAME)
+
+
+def percent(value: float | None) -> str:
+    """Percent, or a dash."""
+    return "-" if value is None else f"{value:.0f} %"
+
+
+def figure(value: float | None) -> str:
+    """A number with four digits that count, or a dash; whole ones and those from a thousand on without a fraction."""
+    if value is None:
+        return "-"
+    is_whole = abs(value) >= _KILO or value == int(value)
+    return f"{value:,.0f}" if is_whole and abs(value) < _LONGEST else f"{value:.4g}"
+
+
+def quantity(value: float, unit: str) -> str:
+    """A value of a counter with its unit."""
+    if unit in ("B", "B/s") and abs(value) >= _KILO:
+        return f"{format_bytes(value)}{unit[1:]}"
+    return f"{figure(value)} {unit}".strip()
+
+
+def bandwidth(gb_s: float | None) -> str:
+    """A bandwidth with its unit, or a dash."""
+    return "-" if gb_s is None else format_rate(gb_s * 1e9)
+
+
+def flop_rate(gflop_s: float | None) -> str:
+    """A rate of floating-point operations with its unit, or a dash."""
+    return "-" if gflop_s is None else format_rate(gflop_s * 1e9, _FLOP)
+
+
+def flop_count(flop: float) -> str:
+    """Floating-point operations with their unit."""
+    return format_rate(flop, _FLOP).removesuffix("/s")

@@ -1,0 +1,263 @@
+"""The critical path of recorded traces in words: its parts, what the steps would take without it, its slack."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from overhead_lens.report.outline import (
+    Notes,
+    Row,
+    Section,
+    Table,
+    count,
+    folded,
+    left_out,
+    names,
+    numbers,
+    row,
+    share,
+    time,
+)
+from overhead_lens.report.text.blocks import cut
+from overhead_lens.taxonomy.names import kernel_name
+from overhead_lens.traces.critical_path.model import (
+    GAP,
+    LATENCY,
+    CriticalPath,
+    PathOverRanks,
+    Share,
+    StepOverRanks,
+    WindowPath,
+)
+from overhead_lens.units import format_ns
+
+_TOP = 4
+_TOP_NAMES = {"operators": 2, "kernels": 1}
+_LEAST_SHARE = 0.001
+_SHORT_NAME = 28
+_MOST_WINDOWS, _MOST_SLACK, _MOST_KINDS, _MOST_RANKS = 50, 25, 3, 64
+_SPACED = {kind: kind.replace("_", " ") for kind in (LATENCY, GAP)}
+_EXPLAINED = (
+    "The longest chain of work and waiting from the start of each step to its end; its parts sum to the step. "
+    "'If it were free' is the graph evaluated again, not a difference: another chain decides then."
+)
+_OVER_RANKS = (
+    "From the end of each step on the rank that ends it last back to its start. Where that rank waited in a collective, the path "
+    "goes on in the rank that came last: with its kernel, and what led to that. The parts sum to the step."
+)
+_CAPTIONS = {
+    "kinds": "by kind",
+    "operators": "the costliest operators, with the calls in them and the device work that these launched",
+    "kernels": "the costliest kernels and copies",
+    "modules": "by innermost nn.Module around the work or its launch",
+}
+
+
+def path_sections(path: CriticalPath | None) -> Iterator[Section]:
+    """The kinds with most time on the path, and the costliest names; then all of it. None where it was not asked for."""
+    if path is None or not path.windows:
+        return
+    summed = {which: _summed(path.windows, which) for which in _CAPTIONS}
+    tables = {which: _shares(summed[which], path.windows, _CAPTIONS[which]) for which in _CAPTIONS}
+    whole_ns = sum(each.wall_ns for each in path.windows)
+    costliest = Notes(list(_costliest(summed, whole_ns)), tone="dim")
+    yield Section(f"Critical path of {_headline(path)}", [tables.pop("kinds"), costliest], reach="everywhere")
+    yield folded(
+        "Critical path: operators, kernels, modules, steps",
+        Notes([_EXPLAINED]),
+        *tables.values(),
+        _windows(path),
+        Notes(left_out(len(path.windows) - _MOST_WINDOWS, "further steps")),
+        _slack(path),
+    )
+
+
+def _headline(path: CriticalPath) -> str:
+    """The number of steps, the length, and how much of it is known."""
+    whole_ns = sum(each.wall_ns for each in path.windows)
+    unexplained_ns = sum(each.unexplained_ns for each in path.windows)
+    text = f"{_steps(path.windows)}: {format_ns(whole_ns)}"
+    return text + (f", {unexplained_ns / whole_ns:.1%} of it unexplained" if unexplained_ns else "")
+
+
+def _steps(windows: Sequence[WindowPath] | Sequence[StepOverRanks]) -> str:
+    steps = sum(each.step is not None for each in windows)
+    return f"{steps:,} step{'' if steps == 1 else 's'}" if steps else "the window"
+
+
+def _summed(windows: Sequence[WindowPath], which: str) -> list[Share]:
+    """Shares of all windows together, most time on the path first; what a window lacks changes nothing there if it is free."""
+    found = []
+    for name in dict.fromkeys(each.name for window in windows for each in getattr(window, which)):
+        there = [
+            next((each for each in getattr(window, which) if each.name == name), Share(name, 0, 0, window.wall_ns))
+            for window in windows
+        ]
+        free = [share.if_free_ns for share in there]
+        known = [ns for ns in free if ns is not None]
+        if_free_ns = sum(known) if len(known) == len(free) else None
+        ns, total_ns = sum(share.ns for share in there), sum(share.total_ns for share in there)
+        found.append(Share(name, ns, total_ns, if_free_ns))
+    return sorted(found, key=lambda share: (-share.ns, -share.total_ns, share.name))
+
+
+def _shares(shares: Sequence[Share], windows: Sequence[WindowPath], caption: str) -> Table:
+    """A row for each: time on the path, in the window, and what is left if it took no time."""
+    whole_ns = sum(window.wall_ns for window in windows)
+    rows = [
+        row(
+            *(time(each.ns), share(each.ns / whole_ns), _name(each.name), time(each.total_ns)),
+            "" if each.if_free_ns is None else f"{format_ns(each.if_free_ns)} (-{_saved(each, whole_ns):.1%})",
+            is_minor=not each.ns,
+        )
+        for each in shares
+    ]
+    columns = [*numbers("on the path", "share"), names("what"), *numbers("in the window", gives_way=1)]
+    return Table([*columns, *numbers("if it were free")], rows, caption, brief=_TOP, more="")
+
+
+def _name(name: str) -> str:
+    return _SPACED.get(name) or kernel_name(name)
+
+
+def _saved(share: Share, whole_ns: int) -> float:
+    return 1 - (whole_ns if share.if_free_ns is None else share.if_free_ns) / whole_ns
+
+
+def _costliest(summed: dict[str, list[Share]], whole_ns: int) -> Iterator[str]:
+    """Operators and kernels whose removal would save most."""
+    told = []
+    for which, most in _TOP_NAMES.items():
+        able = [each for each in summed[which] if _saved(each, whole_ns) >= _LEAST_SHARE]
+        able.sort(key=lambda each: (each.if_free_ns or 0, each.name))
+        named = [
+            f"{cut(kernel_name(each.name), _SHORT_NAME)} {format_ns(each.if_free_ns or 0)}" for each in able[:most]
+        ]
+        told += [f"{which}: {', '.join(named)}"] if named else []
+    if told:
+        yield f"if free, of {'; '.join(told)}"
+
+
+def _windows(path: CriticalPath) -> Table:
+    rows = [row(str(each.step), time(each.wall_ns), _made_of(each)) for each in path.windows[:_MOST_WINDOWS]]
+    return Table([*numbers("step", "time"), names("its path")], rows if len(path.windows) > 1 else [], "each step")
+
+
+def _made_of(window: WindowPath) -> str:
+    ranked = sorted(window.kinds, key=lambda share: -share.ns)[:_MOST_KINDS]
+    return ", ".join(f"{_name(share.name)} {share.ns / window.wall_ns:.1%}" for share in ranked if share.ns)
+
+
+def _slack(path: CriticalPath) -> Table:
+    """For all steps together."""
+    sums: dict[tuple[str, str], list[int]] = {}
+    for slack in (slack for window in path.windows for slack in window.slack):
+        least_ns, total_ns, beside, on_path = sums.get((slack.kernel, slack.device), [slack.least_ns, 0, 0, 0])
+        sums[slack.kernel, slack.device] = [
+            min(least_ns, slack.least_ns), total_ns + slack.total_ns, beside + slack.count, on_path + slack.on_path
+        ]  # fmt: skip
+    rows = [
+        row(time(least_ns), time(total_ns / beside), count(beside), count(on_path), device, kernel_name(name))
+        for (name, device), (least_ns, total_ns, beside, on_path) in sorted(
+            sums.items(), key=lambda item: (item[1], item[0])
+        )
+    ]
+    columns = [*numbers("least slack", "mean slack"), *numbers("beside the path", "on the path", gives_way=1)]
+    caption = "device events beside the path: by how much one could be longer without making the path longer"
+    return Table([*columns, names("device", gives_way=2), names("kernel")], rows[:_MOST_SLACK], caption)
+
+
+def path_notes(path: CriticalPath | None) -> list[str]:
+    """What the paths assume, as sentences."""
+    return [] if path is None else [f"critical path: {each}" for each in path.assumptions]
+
+
+# ---------------------------------------------------------------- over ranks
+def over_ranks_sections(path: PathOverRanks | None) -> Iterator[Section]:
+    """The ranks and kinds with most time on the path, in a few lines; then all of it. None where it was not asked for."""
+    if path is None or not path.steps:
+        return
+    whole_ns = sum(step.wall_ns for step in path.steps)
+    changes = sum(each.changes for each in path.steps)
+    heading = f"{_steps(path.steps)}: {format_ns(whole_ns)}, {changes:,} change{'' if changes == 1 else 's'} of rank"
+    ranks = [(_rank(label), ns) for label, ns in _by_rank(path)]
+    lines = Notes(_over_ranks(path, ranks, whole_ns))
+    yield Section(f"Critical path over ranks, of {heading}", [lines], reach="everywhere")
+    named = {which: [(_name(name), ns) for name, ns in _by_name(path, which)] for which in _CAPTIONS}
+    yield folded(
+        "Critical path over ranks: by rank, kind and name",
+        Notes([_OVER_RANKS]),
+        _times("rank", ranks[:_MOST_RANKS], whole_ns, "by rank"),
+        *(_times("what", named[which], whole_ns, _CAPTIONS[which]) for which in named),
+        _steps_over_ranks(path),
+        Notes(left_out(len(path.steps) - _MOST_WINDOWS, "further steps")),
+    )
+
+
+def _over_ranks(path: PathOverRanks, ranks: Sequence[tuple[str, int]], whole_ns: int) -> list[str]:
+    more = f" and {len(ranks) - _TOP} more ranks" if len(ranks) > _TOP else ""
+    first = ", ".join(f"{_tail(name)} {ns / whole_ns:.1%}" for name, ns in ranks[:_TOP])
+    kinds = [
+        f"{_SPACED.get(name, name)} {ns / whole_ns:.1%}"
+        for name, ns in _by_name(path, "kinds")[:_TOP]
+        if ns >= _LEAST_SHARE * whole_ns
+    ]
+    named = [
+        f"{which}: {', '.join(f'{cut(kernel_name(name), _SHORT_NAME)} {format_ns(ns)}' for name, ns in times[:most])}"
+        for which, most in _TOP_NAMES.items()
+        if (times := _by_name(path, which))
+    ]
+    return [line for line in (first + more, ", ".join(kinds), "; ".join(named)) if line]
+
+
+def _by_rank(path: PathOverRanks) -> list[tuple[str, int]]:
+    """Label of each rank and its time on the paths of all steps, most first."""
+    sums: Counter[str] = Counter()
+    for step in path.steps:
+        sums.update({rank.rank: rank.ns for rank in step.ranks})
+    return _ranked(sums)
+
+
+def _by_name(path: PathOverRanks, which: str) -> list[tuple[str, int]]:
+    """Each of the ``which`` of steps and its time on the paths of all, most first."""
+    sums: Counter[str] = Counter()
+    for step in path.steps:
+        sums.update({each.name: each.ns for each in getattr(step, which)})
+    return _ranked(sums)
+
+
+def _ranked(sums: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(sums.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _rank(label: str) -> str:
+    """A rank in words; a path where the trace does not say which it is."""
+    return f"rank {label}" if label.isdecimal() else label
+
+
+def _tail(text: str) -> str:
+    """The end of a long name: paths of ranks differ there."""
+    return text if len(text) <= _SHORT_NAME else f"…{text[1 - _SHORT_NAME :]}"
+
+
+def _times(what: str, times: Sequence[tuple[str, int]], whole_ns: int, caption: str) -> Table:
+    rows = [row(time(ns), share(ns / whole_ns), name) for name, ns in times]
+    return Table([*numbers("on the path", "share"), names(what)], rows, caption)
+
+
+def _steps_over_ranks(path: PathOverRanks) -> Table:
+    rows: list[Row] = [
+        row(
+            *("" if step.step is None else str(step.step), time(step.wall_ns), _rank(step.last), count(step.changes)),
+            ", ".join(f"{_rank(rank.rank)} {rank.ns / step.wall_ns:.1%}" for rank in step.ranks[:_MOST_KINDS]),
+        )
+        for step in path.steps[:_MOST_WINDOWS]
+    ]
+    columns = [*numbers("step", "time"), names("ended last by"), *numbers("changes of rank")]
+    return Table([*columns, names("most on its path")], rows, "each step")
+
+
+def over_ranks_notes(path: PathOverRanks | None) -> list[str]:
+    """What is assumed and what cannot be said, as sentences."""
+    return [] if path is None else [f"critical path over ranks: {each}" for each in path.notes]

@@ -1,0 +1,128 @@
+"""Launch figures of a recorded trace in words, and those of several batch sizes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from overhead_lens.report.outline import Notes, Row, Section, Table, count, folded, left_out, names, numbers, row, time
+from overhead_lens.report.text.blocks import cut
+from overhead_lens.traces.batches import Batches, BatchPoint
+from overhead_lens.traces.budgets import DeviceBudget
+from overhead_lens.traces.launch_figures.model import Bound, DeviceLaunches, LaunchFigures
+from overhead_lens.units import format_ns
+
+_MOST_ROWS = 200
+_BOUND = {"device": "device-bound", "host": "host-bound", "neither": "neither", None: "no device work"}
+_EXPLAINED = (
+    "TKLQT is the time from the start of the launching call to the start of the kernel, summed (arXiv 2504.11750). Floor is the "
+    "shortest such time of the device, queued what passed beyond it while the device was busy. A step is bound by the device if "
+    "that is busy for nine tenths of it; else by the host, if the host is blamed for more than half of the idle time."
+)
+
+
+def launch_sections(budgets: Sequence[DeviceBudget], devices: Sequence[DeviceLaunches]) -> Iterator[Section]:
+    """What the launches took, in words; then latencies, and the figures step by step."""
+    yield folded(
+        "Launches: from call to kernel (TKLQT)",
+        Notes([line for device in devices if device.whole.launches for line in (queueing(device), rates(device))]),
+    )
+    columns = [names("device"), *numbers("step", "kernels"), *numbers("without a call", "launches", gives_way=2)]
+    columns += [*numbers("of graphs", gives_way=3), *numbers("TKLQT"), *numbers("floor", "queued", "else", gives_way=1)]
+    rows = [
+        _row(device.device, name, figures)
+        for device in devices
+        for name, figures in (("all", device.whole), *((str(step.step), step.figures) for step in device.steps))
+    ]
+    yield folded(
+        "Launches: latencies and steps",
+        _latencies(budgets),
+        Notes([_EXPLAINED, *left_out(len(rows) - _MOST_ROWS, "rows")] if rows else []),
+        Table([*columns, names("bound by")], rows[:_MOST_ROWS]),
+    )
+
+
+def _latencies(devices: Sequence[DeviceBudget]) -> Table:
+    columns = [names("device"), *numbers("launches", "latency median"), *numbers("p99", "max", gives_way=1)]
+    columns += [*numbers("queue mean / max", gives_way=2), *numbers("of graphs", gives_way=3)]
+    rows = [
+        row(
+            device.device,
+            count(launch.count),
+            *map(time, (launch.median_ns, launch.p99_ns, launch.max_ns)),
+            f"{launch.queue_depth_mean:.1f} / {launch.queue_depth_max}",
+            *map(count, (launch.graph_launches, launch.unlinked)),
+        )
+        for device in devices
+        for launch in (device.launch,)
+    ]
+    return Table([*columns, *numbers("device events without one")], rows)
+
+
+def queueing(device: DeviceLaunches) -> str:
+    """TKLQT and its parts."""
+    whole = device.whole
+    text = f"device {device.device}: {format_ns(whole.tklqt_ns)} over {whole.launches:,} launches: "
+    floor = f"{_share(whole.floor_ns, whole)} floor ({format_ns(device.least_ns)} each), " if device.least_ns else ""
+    text += f"{floor}{_share(whole.queued_ns, whole)} behind a busy device, {_share(whole.above_ns, whole)} else"
+    return text + ("" if device.least_ns is not None else f"; floor unknown: {device.least_unknown}")
+
+
+def rates(device: DeviceLaunches) -> str:
+    """Kernels per step and per token, and what bounds the steps."""
+    told = []
+    if device.kernels_per_step is not None:
+        told.append(f"{device.kernels_per_step:,.1f}".removesuffix(".0") + " kernels per step")
+    if device.kernels_per_token is not None:
+        told.append(f"{device.kernels_per_token:,.1f} kernels per token")
+    if device.steps:
+        counts = Counter(_BOUND[step.figures.bound] for step in device.steps)
+        told.append("steps: " + ", ".join(f"{number:,} {name}" for name, number in counts.most_common()))
+    else:
+        told.append(f"the whole is {_verdict(device.whole.bound)}")
+    return "; ".join(told)
+
+
+def _verdict(bound: Bound | None) -> str:
+    return _BOUND[bound] if bound != "neither" else "bound by neither host nor device"
+
+
+def _row(device: str, step: str, figures: LaunchFigures) -> Row:
+    counts = (figures.kernels, figures.unlinked, figures.launches, figures.graph_launches)
+    times_ns = (figures.tklqt_ns, figures.floor_ns, figures.queued_ns, figures.above_ns)
+    return row(device, step, *map(count, counts), *map(time, times_ns), _BOUND[figures.bound])
+
+
+def _share(ns: int, whole: LaunchFigures) -> str:
+    return f"{ns / whole.tklqt_ns:.0%}" if whole.tklqt_ns else "-"
+
+
+def batches_sentence(batches: Batches) -> str:
+    """From which batch size on the device bounds."""
+    sizes = [point.batch for point in batches.points if point.batch is not None]
+    if len(sizes) < 2:
+        return "Fewer than two traces have a known batch size: nothing can be compared."
+    if batches.device_bound_from is None:
+        text = f"Not bound by the device at the largest batch size, {sizes[-1]:,}"
+    elif batches.device_bound_from == sizes[0]:
+        text = f"Bound by the device at every batch size from {sizes[0]:,} on"
+    else:
+        text = f"Bound by the device from batch size {batches.device_bound_from:,} on"
+    queued = batches.queued_from
+    return f"{text}; launches queue behind a busy device " + (
+        f"from {queued:,} on." if queued is not None else "for less than half of TKLQT at the largest."
+    )
+
+
+def batch_section(batches: Batches) -> Section:
+    """A row for each trace."""
+    columns = [*numbers("batch", "kernels", "TKLQT", "queued"), names("bound by"), names("per", gives_way=2)]
+    columns += [names("device", gives_way=3), names("trace"), names("batch told by", gives_way=1)]
+    return Section("Batch sizes", [Table(columns, list(map(_batch, batches.points)))], reach="everywhere")
+
+
+def _batch(point: BatchPoint) -> Row:
+    share = f"{point.queued_ns / point.tklqt_ns:.0%}" if point.tklqt_ns else "-"
+    size = f"{point.batch:,}" if point.batch is not None else "?"
+    figures = (size, f"{point.kernels:,.0f}", time(point.tklqt_ns), share)
+    return row(*figures, _BOUND[point.bound], point.per, point.device, point.path, cut(point.told_by))

@@ -1,0 +1,159 @@
+"""The budget per module of a recorded trace in words: costliest classes, how the layers differ, single modules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from overhead_lens.report.outline import (
+    Cell,
+    Column,
+    Drawing,
+    Notes,
+    Row,
+    Section,
+    Table,
+    count,
+    folded,
+    names,
+    numbers,
+    row,
+    time,
+)
+from overhead_lens.report.page.charts.modules import modules_chart
+from overhead_lens.report.text.blocks import cut
+from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleNode, ModuleTime
+from overhead_lens.units import format_ns
+
+_FEWEST_LAYERS = 3
+_NAME = 40
+_MOST_CLASSES, _MOST_MODULES, _MOST_LEADING, _MOST_GROUPS, _MOST_LAYERS = 30, 20, 2, 4, 100
+
+
+def module_section(modules: ModuleBudgets | None) -> Section | None:
+    """Nothing where the trace names no module."""
+    if modules is None:
+        return None
+    layers = _costliest_layers(modules)[:_MOST_GROUPS]
+    return folded(
+        _headline(modules),
+        Notes(_in_words(modules, layers[:1])),
+        Drawing(lambda _: modules_chart(modules)),
+        _classes(modules),
+        *(_layers(modules, each) for each in layers),
+        _single(modules),
+        _remainder(modules),
+    )
+
+
+def _headline(modules: ModuleBudgets) -> str:
+    """How many there are, and how much is spent in them."""
+    number, classes = len({node.name for node in modules.nodes}), len(modules.classes)
+    text = f"Modules: {number:,} of {classes:,} class{'es' if classes != 1 else ''}"
+    shares = [f"{_share(modules.inside.host_ns, modules.whole.host_ns)} of the busiest thread's time"]
+    if device_ns := modules.whole.device_ns + modules.unlinked_ns:
+        shares.append(f"{_share(modules.inside.device_ns, device_ns)} of the device's")
+    return f"{text}, with {' and '.join(shares)}"
+
+
+def _share(ns: int, whole_ns: int) -> str:
+    return f"{ns / whole_ns:.1%}" if whole_ns else "-"
+
+
+def _times(*others: Column) -> list[Column]:
+    columns = [*numbers("host"), *numbers("other threads", gives_way=1), *numbers("device forward", "backward")]
+    return [*columns, *numbers("communication", gives_way=2), *others]
+
+
+def _cells(spent: ModuleTime) -> list[Cell]:
+    """Nothing for no time."""
+    times = (spent.host_ns, spent.others_ns, spent.device_forward_ns, spent.device_backward_ns, spent.communication_ns)
+    return [time(ns or None) for ns in times]
+
+
+def _weight(time: ModuleTime, whole: ModuleTime) -> float:
+    """The larger of the shares of host and device."""
+    host_ns, device_ns = whole.host_ns + whole.others_ns, whole.device_ns
+    return max((time.host_ns + time.others_ns) / max(1, host_ns), time.device_ns / max(1, device_ns))
+
+
+def _classes(modules: ModuleBudgets) -> Table:
+    """The costliest classes by their own time."""
+    inside = modules.inside
+    ranked: list[ModuleClass] = sorted(modules.classes, key=lambda each: -_weight(each.own, inside))
+    rows = [
+        row(
+            *_cells(each.own),
+            time((each.total.host_ns if each.total.host_ns != each.own.host_ns else 0) or None),
+            *(count(each.instances), count(each.calls), cut(each.class_name, _NAME)),
+        )
+        for each in ranked[:_MOST_CLASSES]
+    ]
+    more = [*numbers("with inner", gives_way=1), *numbers("instances", "calls", gives_way=3), names("class")]
+    return Table(_times(*more), rows, "classes, by their own time")
+
+
+def _costliest_layers(modules: ModuleBudgets) -> Sequence[Layers]:
+    """Groups of at least three layers by their share of host or device."""
+    inside = modules.inside
+    able = [each for each in modules.layers if len(each.nodes) >= _FEWEST_LAYERS]
+    return sorted(able, key=lambda each: -sum(_weight(modules.nodes[at].total, inside) for at in each.nodes))
+
+
+def _in_words(modules: ModuleBudgets, costliest: Sequence[Layers]) -> list[str]:
+    """How long layers take, and which takes longest, on host and device."""
+    told = []
+    for layers in costliest:
+        nodes = [modules.nodes[at] for at in layers.nodes]
+        spans = []
+        for where, times in (
+            ("host", [node.total.host_ns + node.total.others_ns for node in nodes]),
+            ("device", [node.total.device_ns for node in nodes]),
+        ):
+            if any(times):
+                most = nodes[times.index(max(times))].name
+                spans.append(
+                    f"{where} {format_ns(min(times))} .. {format_ns(max(times))}, median {format_ns(median(times))}, "
+                    f"most in {cut(most, _NAME)}"
+                )
+        below = f" in {cut(modules.nodes[layers.parent].name, _NAME)}" if layers.parent is not None else ""
+        told.append(f"{len(nodes)} layers {cut(layers.class_name, _NAME)}{below}: {'; '.join(spans)}")
+    return told
+
+
+def _layers(modules: ModuleBudgets, layers: Layers) -> Table:
+    shown = layers.nodes[:_MOST_LAYERS]
+    rows = [row(*_cells(node.total), count(node.calls), node.name) for node in (modules.nodes[at] for at in shown)]
+    below = f" in {modules.path(layers.parent)}" if layers.parent is not None else ""
+    more = f"; the first {len(shown)} of {len(layers.nodes):,}" if len(shown) < len(layers.nodes) else ""
+    caption = f"layer by layer, with inner modules: {cut(layers.class_name, _NAME)}{below}{more}"
+    return Table(_times(*numbers("calls", gives_way=3), names("module")), rows, caption)
+
+
+def _single(modules: ModuleBudgets) -> Table:
+    def own_ns(node: ModuleNode) -> int:
+        return node.own.host_ns + node.own.others_ns + node.own.device_ns
+
+    ranked = sorted(enumerate(modules.nodes), key=lambda item: -own_ns(item[1]))
+    rows = [
+        row(*_cells(node.own), count(node.calls), _led_by(node.own), modules.path(at))
+        for at, node in ranked[:_MOST_MODULES]
+    ]
+    more = [*numbers("calls", gives_way=3), names("host led by", gives_way=4), names("module")]
+    return Table(_times(*more), rows, "modules with the most own time")
+
+
+def _led_by(time: ModuleTime) -> str:
+    whole_ns = max(1, time.host_ns + time.others_ns)
+    return ", ".join(f"{category} {ns / whole_ns:.0%}" for category, ns in time.categories[:_MOST_LEADING])
+
+
+def _remainder(modules: ModuleBudgets) -> Table:
+    rows: list[Row] = [
+        row(*_cells(modules.inside), "in modules"),
+        row(*_cells(modules.outside), "outside of any module"),
+    ]
+    if modules.unlinked_events:
+        rows.append(row("", "", "", "", "", f"no launch in the trace: device {format_ns(modules.unlinked_ns)}"))
+    rows.append(row(*_cells(modules.whole), "sum", tone="bold", is_sum=True))
+    return Table(_times(names("where")), rows, "what sums to the threads and the device")

@@ -1,0 +1,322 @@
+"""An analyzed trace in words: what to try, time over the window, devices and what they idle for, host, then every other part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from statistics import median
+
+from overhead_lens.report.looks import IDLE
+from overhead_lens.report.outline import (
+    Bar,
+    Bars,
+    Block,
+    Drawing,
+    Notes,
+    Outline,
+    Picture,
+    Piece,
+    Row,
+    Section,
+    Table,
+    count,
+    folded,
+    left_out,
+    length,
+    names,
+    numbers,
+    row,
+    sections,
+    share,
+    text,
+    time,
+)
+from overhead_lens.report.outlines.host import frames_table, host_bar, hosts_table, part_row
+from overhead_lens.report.outlines.recorded.collectives import collective_section
+from overhead_lens.report.outlines.recorded.counters import counter_section
+from overhead_lens.report.outlines.recorded.critical_path import path_notes, path_sections
+from overhead_lens.report.outlines.recorded.findings import finding_sections
+from overhead_lens.report.outlines.recorded.headline import headline
+from overhead_lens.report.outlines.recorded.launches import launch_sections
+from overhead_lens.report.outlines.recorded.memory import memory_notes, memory_sections
+from overhead_lens.report.outlines.recorded.modules import module_section
+from overhead_lens.report.outlines.recorded.sequences import sequence_section
+from overhead_lens.report.page.charts.strip import strip
+from overhead_lens.report.page.charts.trace_steps import busy_steps, trace_steps
+from overhead_lens.taxonomy.categories import CATEGORIES, QUEUE
+from overhead_lens.taxonomy.classifier import Classifier
+from overhead_lens.taxonomy.host import HostCategory
+from overhead_lens.taxonomy.names import kernel_name
+from overhead_lens.traces.budgets import Cost, DeviceBudget, Launches, ThreadBudget, TraceStep
+from overhead_lens.traces.model import TraceAnalysis
+from overhead_lens.units import format_ns
+
+_BRIEF_DEVICES, _MOST_DEVICES = 2, 16
+_BRIEF_THREADS, _MOST_THREADS = 4, 24
+_BRIEF_COSTS, _MOST_COSTS = 5, 25
+_MOST_FRAMES = 100
+_SHOWN_SHARE = 0.0005
+_SLOW_STEP = 1.2
+
+_REMARKS = {**{category.name: category.blame_remark for category in CATEGORIES}, QUEUE: "launched, but not started"}
+
+_EXPLAINED = {
+    "partial_overlap": "{n} host events end after the event they began in; every instant still has one owner",
+    "negative_duration": "{n} events had a negative duration and were taken as 0 ns long",
+    "missing_duration": "{n} complete events had no duration and were taken as 0 ns long",
+    "bad_duration": "{n} events had a duration that is not a number and count as 0 ns",
+    "bad_timestamp": "{n} events had no readable timestamp and were left out",
+    "damaged_event": "{n} entries of the file are damaged and were left out",
+    "missing_phase": "{n} entries name no phase and were left out",
+    "begin_end_event": "{n} begin and end events (ph B, E) were left out: only complete events are read",
+    "stray_comma": "{n} stray commas in the file were passed over",
+    "truncated": "the file is cut off: this is what could be read of it",
+    "unlinked_device_event": (
+        "{n} of {device_events} device events have no launch in the trace (launched before the recording began, or lost): "
+        "they count as busy, have no launch latency, and the idle time before them is unattributed"
+    ),
+    "kernel_before_launch": "{n} launches have a device event that starts before them (clock skew): latency taken as 0",
+    "launch_without_device_event": (
+        "{n} launches have no device event: captured into a graph, still queued at the end of the recording, or lost"
+    ),
+    "overlap_in_stream": "{n} device events start before the one before them in their stream ended; busy is their union",
+    "profiler_overhead": "{n} pauses of the profiler itself lie in the recording",
+    "bad_counter_event": "{n} counter events hold no finite number and were left out: what they would say is a gap",
+    "bad_memory_event": "{n} memory events do not say how many bytes and were left out",
+    "other_category": "{n} events of categories that are neither host nor device work were left out",
+}
+
+
+def trace_outline(analysis: TraceAnalysis) -> Outline:
+    """The outline."""
+    first = [*finding_sections(analysis.findings), _over_time(analysis), *_devices(analysis.devices)]
+    first += [*_host(analysis), *path_sections(analysis.critical_path)]
+    parts, asked_for = _parts(analysis), _asked_for(analysis)
+    shown = [replace(parts[name][0], reach="everywhere") for name in parts if name in asked_for]
+    further = [each for name, those in parts.items() for each in (those[1:] if name in asked_for else those)]
+    counted = [row(reason.replace("_", " "), count(events)) for reason, events in analysis.issues.items()]
+    table = Table([names(""), *numbers("events")], counted)
+    hidden = ", ".join(name for name in parts if name not in asked_for)
+    return Outline(
+        title(analysis),
+        headline(analysis),
+        sections(*first, *shown, *further, folded("What was dropped, repaired or is uncertain", table)),
+        about=[_extent(analysis)],
+        warnings=_footnotes(analysis),
+        origin=lambda: [("trace", analysis.path), ("extent", _extent(analysis))],
+        has_answer=False,
+        hint=f"with --all also: {hidden}" if hidden else "",
+    )
+
+
+def _parts(analysis: TraceAnalysis) -> dict[str, list[Section]]:
+    """Every further part that holds something, by name."""
+    wall_ns = analysis.window.wall_ns
+    parts: Mapping[str, Sequence[Section | None]] = {
+        "steps": [folded("Steps over time", Drawing(partial(_steps, analysis.steps)))] if analysis.steps[1:] else [],
+        "other threads": [_other_threads(analysis)],
+        "operators": [_costs("Costliest operators by self time", "operator", analysis.operators, wall_ns)],
+        "kernels": [_costs("Costliest kernels", "kernel", analysis.kernels, wall_ns)],
+        "modules": [module_section(analysis.modules)],
+        "collectives": [collective_section(analysis.collectives, analysis.collective_costs)],
+        "counters": [counter_section(analysis.counters)],
+        "memory": list(memory_sections(analysis.memory)),
+        "launches": list(launch_sections(analysis.devices[:_MOST_DEVICES], analysis.launch_figures)),
+        "what repeats": [sequence_section(analysis.sequences)],
+    }
+    return {name: held for name, those in parts.items() if (held := sections(*those))}
+
+
+def _asked_for(analysis: TraceAnalysis) -> frozenset[str]:
+    """Parts without which a report would not answer what was asked, or would say nothing."""
+    if not analysis.devices:
+        return frozenset({"operators"} if analysis.threads else {"memory"})
+    per_token = any(device.kernels_per_token is not None for device in analysis.launch_figures)
+    return frozenset({"launches"} if per_token else ())
+
+
+def _footnotes(analysis: TraceAnalysis) -> list[str]:
+    """Issues and notes as sentences."""
+    events = f"{sum(device.events for device in analysis.devices):,}"
+    explained = [
+        _EXPLAINED.get(reason, reason.replace("_", " ") + ": {n} events").format(n=f"{number:,}", device_events=events)
+        for reason, number in analysis.issues.items()
+    ]
+    told = [*memory_notes(analysis.memory), *analysis.counters.notes, *path_notes(analysis.critical_path)]
+    return [*explained, *told, *analysis.notes]
+
+
+def title(analysis: TraceAnalysis) -> str:
+    """The file, and the rank that it is of."""
+    if analysis.rank is None:
+        return analysis.path
+    of = f" of {analysis.world_size}" if analysis.world_size is not None else ""
+    return f"{analysis.path}, rank {analysis.rank}{of}"
+
+
+def _extent(analysis: TraceAnalysis) -> str:
+    """How much the trace holds."""
+    steps = f", {len(analysis.steps)} steps" if analysis.steps else ""
+    if len(analysis.steps) == 1:
+        steps = f", 1 step of {format_ns(analysis.steps[0].window.wall_ns)}"
+    threads = f"{len(analysis.threads)} host thread{'' if len(analysis.threads) == 1 else 's'}"
+    return f"window {format_ns(analysis.window.wall_ns)}, {analysis.events:,} events, {threads}{steps}"
+
+
+def _over_time(analysis: TraceAnalysis) -> Section:
+    over_time = analysis.over_time
+    thread = _thread_name(analysis.threads[0]) if analysis.threads else ""
+    blocks: list[Block] = []
+    if over_time is not None and over_time.lanes:
+        blocks.append(Drawing(lambda _: strip(over_time, analysis.steps, thread)))
+    several = len(analysis.steps) > 1
+    blocks += [Notes([_steps_in_words(analysis.steps)])] if several else []
+    return Section("Over time", blocks, reach="everywhere" if several else "page")
+
+
+def _steps_in_words(steps: Sequence[TraceStep]) -> str:
+    """How long the steps are, at least two, and why the slowest is."""
+    walls = [step.window.wall_ns for step in steps]
+    said = f"{len(steps)} steps: median {format_ns(median(walls))}"
+    said += f", {format_ns(min(walls))} .. {format_ns(max(walls))}"
+    slowest = max(steps, key=lambda step: step.window.wall_ns)
+    if slowest.window.wall_ns > _SLOW_STEP * median(walls):
+        excess = [
+            (category.ns - median(step.host[at].ns for step in steps), category.category)
+            for at, category in enumerate(slowest.host)
+        ]
+        if excess:
+            ns, name = max(excess)
+            said += f"; step {slowest.step} is the slowest, mostly by {name} (+{format_ns(ns)} over the median step)"
+    return said
+
+
+def _steps(steps: Sequence[TraceStep], _classifier: Classifier) -> Iterator[Picture]:
+    yield from trace_steps(steps)
+    yield from busy_steps(steps)
+
+
+def _devices(devices: Sequence[DeviceBudget]) -> Iterator[Section]:
+    for at, device in enumerate(devices[:_MOST_DEVICES]):
+        name = f"{device.device} {device.name}".strip()
+        heading = f"Device {name}: {device.events:,} events, span {format_ns(device.span_ns)}"
+        described = "Busy by kind of work, then idle by what the host was doing when it should have fed the device."
+        bar = Bar("", "", list(_pieces(device)), max(1, device.span_ns))
+        blocks: list[Block] = [
+            Bars([bar], described),
+            _partition(device),
+            Notes([_launches(device.launch)], tone="dim"),
+        ]
+        yield Section(heading, blocks, "everywhere" if at < _BRIEF_DEVICES else "page")
+    yield folded("Further devices", Notes(left_out(len(devices) - _MOST_DEVICES, "further devices")))
+
+
+def _alone(device: DeviceBudget) -> dict[str, int]:
+    """Busy time in pieces that sum to it; ``copy`` is what runs beside nothing else."""
+    kinds = device.kinds
+    compute, communication = kinds.compute_ns - kinds.overlap_ns, kinds.communication_ns - kinds.overlap_ns
+    alone = {"compute": compute, "communication": communication, "both at once": kinds.overlap_ns}
+    return {**alone, "copy": device.busy_ns - sum(alone.values())}
+
+
+def _pieces(device: DeviceBudget) -> Iterator[Piece]:
+    idle = {f"{IDLE}{cause}": ns for cause, ns in device.idle_blame.items()}
+    for look, ns in {**_alone(device), **idle}.items():
+        if ns:
+            yield Piece(look, ns, f"{look} {format_ns(ns)} ({ns / device.span_ns:.1%})")
+
+
+def _partition(device: DeviceBudget) -> Table:
+    """Busy by kind of work, where kinds overlap with the time that each is alone, and idle by cause."""
+    kinds, alone, span_ns = device.kinds, _alone(device), max(1, device.span_ns)
+    rows = [part_row("busy", device.busy_ns, span_ns)]
+    for name, ns in (
+        ("compute", kinds.compute_ns),
+        ("communication", kinds.communication_ns),
+        ("copy", kinds.copy_ns),
+        ("both at once", kinds.overlap_ns),
+    ):
+        if ns:
+            remark = f"{format_ns(alone[name])} of it alone" if alone[name] != ns else ""
+            rows.append(part_row(name, ns, span_ns, name, remark))
+    rows.append(part_row("idle, due to", device.idle_ns, span_ns))
+    for name, ns in sorted(device.idle_blame.items(), key=lambda item: -item[1]):
+        if ns:
+            idle = part_row(name, ns, span_ns, f"{IDLE}{name}", _REMARKS[name])
+            rows.append(replace(idle, is_minor=ns < _SHOWN_SHARE * span_ns))
+    columns = [names(""), names("", gives_way=2), *numbers("", ""), names("", gives_way=1)]
+    return Table(columns, rows, more="")
+
+
+def _launches(launch: Launches) -> str:
+    """How device work reached the device."""
+    if not launch.count:
+        return "no launch in the trace"
+    graphs = (
+        f", {launch.graph_launches} graph launches of {launch.graph_events:,} events" if launch.graph_launches else ""
+    )
+    return (
+        f"{launch.count:,} launches, latency median {format_ns(launch.median_ns)}, p99 {format_ns(launch.p99_ns)}, "
+        f"queue depth mean {launch.queue_depth_mean:.1f}, max {launch.queue_depth_max}{graphs}"
+    )
+
+
+def _host(analysis: TraceAnalysis) -> Iterator[Section]:
+    """The busiest thread."""
+    if not analysis.threads:
+        return
+    busiest, wall_ns = analysis.threads[0], analysis.window.wall_ns
+    rows = [each for category in busiest.host if category.ns for each in _category(category, wall_ns)]
+    rows.append(row("sum = window", "", "100 %", time(wall_ns), "", tone="bold", is_sum=True))
+    columns = [names("where"), names("", gives_way=2), *numbers("share", "time"), names("mostly", gives_way=1)]
+    bar = Bars([host_bar("", "", busiest.host, wall_ns)], f"The categories, which sum to {format_ns(wall_ns)}.")
+    name = _thread_name(busiest)
+    yield Section(f"Host: {name}, sum = window", [bar, Table(columns, rows, more="")], reach="everywhere")
+    yield folded(f"Costliest frames of {name} by self time", frames_table(busiest.host, wall_ns, _MOST_FRAMES, 0))
+
+
+def _category(category: HostCategory, wall_ns: int) -> Iterator[Row]:
+    look = category.category
+    label = text(look + (" (estimate)" if category.evidence == "estimate" else ""), look)
+    first = f"{format_ns(category.top[0].ns)} {category.top[0].frame}" if category.top else ""
+    yield row(
+        *(label, length(category.ns, wall_ns, look=look), share(category.share), time(category.ns)),
+        text(first, tone="dim"),
+        is_minor=category.share < _SHOWN_SHARE,
+    )
+    for part in category.parts:
+        if part.ns:
+            yield replace(part_row(part.name, part.ns, max(1, wall_ns), look), tone="dim", is_minor=True)
+
+
+def _thread_name(thread: ThreadBudget) -> str:
+    """Name and number of a host thread."""
+    if thread.name and thread.tid in thread.name:
+        return thread.name
+    return f"thread {thread.tid or 'without a number'} {thread.name}".strip()
+
+
+def _other_threads(analysis: TraceAnalysis) -> Section:
+    others = sorted((thread for thread in analysis.threads[1:] if thread.covered_ns), key=lambda one: -one.covered_ns)
+    shown = [(_thread_name(thread), thread.covered_ns, thread.host) for thread in others[:_MOST_THREADS]]
+    table = hosts_table("thread", "covered by events", shown, _BRIEF_THREADS)
+    more = left_out(len(others) - _MOST_THREADS, "threads with less")
+    return folded("Other threads: covered by events, and the window by category", table, Notes(more))
+
+
+def _costs(heading: str, what: str, costs: Sequence[Cost], wall_ns: int) -> Section:
+    """A row for each; ``what`` is ``operator``, whose time is divided, or ``kernel``."""
+    divided = what == "operator"
+    rows = [
+        row(
+            *(time(cost.self_ns), f"{cost.self_ns / wall_ns:.1%}" if wall_ns else "-", f"{cost.count:,}x"),
+            *(map(time, (cost.dispatch_ns, cost.kernel_ns)) if divided else ()),
+            *(text(cost.category, cost.category), kernel_name(cost.name)),
+        )
+        for cost in costs[:_MOST_COSTS]
+    ]
+    columns = [*numbers("self" if divided else "time"), *numbers("share", gives_way=2), *numbers("events")]
+    columns += [*(numbers("dispatch", "kernel", gives_way=1) if divided else []), names("category", 3), names(what)]
+    caption = "self time, divided by an estimate of kernels on the host" if divided else "on the device"
+    return folded(heading, Table(columns, rows, caption, brief=_BRIEF_COSTS, more=""))
