@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -44,6 +45,10 @@ from overhead_lens.terminal.completion import ASKED, answer
 from overhead_lens.terminal.welcome import welcome
 
 _NO_READER = 141
+
+# Python's own code for imports, and how long a signal waits for them.
+_IMPORTS = "<frozen importlib._bootstrap>"
+_AGAIN_S = 0.05
 
 # If set, an internal error ends in its traceback instead of a line.
 _TRACEBACK = "OVERHEAD_LENS_TRACEBACK"
@@ -210,10 +215,22 @@ def _fail(message: str, exit_code: int) -> NoReturn:
     sys.exit(exit_code)
 
 
-def _interrupt(number: int, _frame: FrameType | None) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if _is_importing(frame):
+        # A C extension that is being loaded may swallow an exception, so the signal is sent again until the import is over.
+        again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+        return
     # Whoever presses on must not break what is being put away.
     signal.signal(number, signal.SIG_IGN)
     raise Interrupted
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_code.co_filename != _IMPORTS:
+        frame = frame.f_back
+    return frame is not None
 
 
 if __name__ == "__main__":
