@@ -10,7 +10,7 @@ from overhead_lens.traces.counters.tracks import Track
 
 
 def counter_sections(tracks: Sequence[Track]) -> Iterator[Section]:
-    """A section a process and, of a device, a device: its first counter, and below it the others."""
+    """One section per process or device: its first counter, with the others below."""
     places = dict.fromkeys((track.process, track.device) for track in tracks)
     for place in places:
         first, *others = (_counter(track) for track in tracks if (track.process, track.device) == place)
