@@ -52,7 +52,7 @@ class Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """How device work reached the device.
+    """Statistics of the launches of device work.
 
     Latency is from the start of the launching call to the start of its first device event.
 
@@ -146,7 +146,7 @@ class Cost:
 
     @property
     def dispatch_ns(self) -> int:
-        """Self time less the estimate for kernels."""
+        """Self time minus the estimate for kernels."""
         return self.self_ns - self.kernel_ns
 
 

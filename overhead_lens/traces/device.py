@@ -1,4 +1,4 @@
-"""The device side of a trace: busy, idle, and who is to blame for the idle time.
+"""The device side of a trace: busy and idle time, and the blame for the idle time.
 
 An idle interval is followed back from the next device event to the call that launched it::
 
@@ -6,9 +6,9 @@ An idle interval is followed back from the next device event to the call that la
     device   ---busy---|            idle                 |kernel
     blame              |dispatcher |   launch   |  queue  |
 
-Before the launching call began, the blame is what its thread was doing (and, while that thread had nothing to do, what the
-busiest thread was doing); during the call it is ``launch``; after it returned the device had its work: ``queue``. Where the
-launch is not in the trace, nobody knows: ``unattributed``. An operator's time is ``dispatcher``, undivided.
+Before the launching call began, the blame is what its thread was doing (while that thread had nothing to do, what the busiest
+thread was doing). During the call it is ``launch``; after its return, ``queue``. If the launch is not in the trace, the blame is
+``unattributed``. An operator's time is ``dispatcher``, undivided.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def _constant(start_ns: Ints, end_ns: Ints, blame: int) -> _Part:
 
 
 def _host_blame(start_ns: Ints, end_ns: Ints, thread: ThreadPieces, busiest: ThreadPieces) -> list[_Part]:
-    """What ``thread`` did in the intervals; where it had nothing to do, the busiest thread."""
+    """What ``thread`` did in the intervals; while it had nothing to do, what the busiest thread did."""
     parts = cut(start_ns, end_ns, thread.start_ns, thread.start_ns + thread.dur_ns)
     blame = _BLAME_OF_CATEGORY[thread.categories()][parts.piece]
     if thread is busiest:

@@ -1,13 +1,13 @@
 """Budget of a host thread over any window inside the trace.
 
-What no event covers
+Time that no event covers
 
 - between two events of the busiest thread is Python that was not recorded (``between events``), if its operators were
   recorded at all;
 - while a backward pass runs on an autograd thread, is waiting on the busiest thread (``backward()`` blocks its caller:
   torch/csrc/autograd/engine.cpp, ``Engine::execute``) and the engine's own work on the autograd thread;
 - between two events of an autograd thread is otherwise waiting for work;
-- is ``unattributed`` anywhere else: before a thread's first and after its last event nobody knows what it did.
+- is ``unattributed`` anywhere else: before a thread's first and after its last event its activity is unknown.
 
 A backward pass runs from the first to the last event of the autograd threads within one gap of the busiest thread::
 
@@ -177,7 +177,7 @@ def thread_pieces(
 
 
 def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Bools, *, is_busiest: bool) -> Ints:
-    """What uncovered time is, per piece."""
+    """The kind of uncovered time, per piece."""
     first, last = timeline.extent
     inside = (starts >= first) & (starts < last)
     if is_busiest:

@@ -1,4 +1,4 @@
-"""What the names of NVIDIA's metrics tell: their unit, whether they add up, and floating-point operations.
+"""Properties of NVIDIA's metrics by name: the unit, whether they add up, and floating-point operations.
 
 Names are ``unit__counter.rollup[.submetric]`` (Nsight Compute documentation, Metrics Structure): ``sum`` of a counter adds up
 over kernels, ``avg``, ``min``, ``max``, ``ratio`` and ``pct`` do not.

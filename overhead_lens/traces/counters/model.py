@@ -26,7 +26,7 @@ class CounterSeries:
 
 @dataclass(frozen=True, slots=True)
 class CounterKernel:
-    """A counter while the kernels of one name ran; of kernels side by side each has all of it.
+    """A counter while the kernels of one name ran; concurrent kernels each get the full value.
 
     Attributes:
         total_ns: Sum of their durations.
@@ -95,7 +95,7 @@ class RangedKernel:
         ranges: Kernels.
         metrics: Sum over them per metric; of a share or an average their mean.
         flop: Of CUDA cores per precision: additions, multiplications and twice the fused ones; without tensor cores.
-        timed, timed_ns: Those that could be joined to an event of the device, and their durations.
+        timed, timed_ns: Ranges joined to a device event, and the durations of these events.
         gflop_s: All flop of these over that time; None without.
     """
 

@@ -77,7 +77,7 @@ class Slack:
 
 @dataclass(frozen=True, slots=True)
 class WindowPath:
-    """What decides how long a step takes, or the window where ``step`` is null; ``kinds`` sum to it, ns."""
+    """The critical path of a step, or of the window if ``step`` is null; ``kinds`` sum to it, ns."""
 
     step: int | None
     start_ns: int

@@ -1,7 +1,7 @@
 """What waited for a device: calls of the host that block until work is done, and streams that wait for other streams.
 
-``cuda_sync`` events (third_party/kineto, CuptiActivity.cpp, ``CudaSyncActivity``) say which stream a call waited for, and of an
-event the call that recorded it. Most recordings have none. There it is assumed that
+``cuda_sync`` events (third_party/kineto, CuptiActivity.cpp, ``CudaSyncActivity``) say which stream a call waited for, and which
+call recorded an event. Most recordings have none. There it is assumed that
 
 - a stream synchronization waits for the stream that its thread launched to last;
 - an event synchronization, and a release of device memory, waits for what ended last of all that was launched before;
@@ -58,7 +58,7 @@ class StreamWaits:
     """Device events (``waiting``) that wait for one of another stream (``work``); positions in the device work, int64.
 
     Attributes:
-        contradicted: Further ones that began before the other was done.
+        contradicted: Further events that began before the other was done.
     """
 
     waiting: Ints
@@ -68,7 +68,7 @@ class StreamWaits:
 
 @dataclass(frozen=True, slots=True)
 class Synchronizations:
-    """What the trace's synchronization events say, by the correlation of the call that each is of.
+    """The trace's synchronization events, by the correlation of their calls.
 
     Attributes:
         streams: Correlation of a stream's synchronization to (device, stream).

@@ -13,7 +13,7 @@ CAUSE_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Events of one name that a finding rests on; ``ns`` is the sum of their durations, or of the pieces that count.
+    """Events of one name that support a finding; ``ns`` is the sum of their durations, or of the pieces that count.
 
     Attributes:
         module: Module around the longest of them; empty where the trace names none.
@@ -42,7 +42,7 @@ class Finding:
         remedy: What to try, in a sentence.
         kind: ``bound``: nothing was tried. ``measured`` is what ``advise`` says.
         share: The bound, of the window.
-        sentence: What a person would say: how long, what mostly, where.
+        sentence: The finding in a sentence: how long, what mostly, where.
         module: Module around the largest piece; empty where the trace names none.
         overlaps: ``label`` of every finding of the trace whose time overlaps with its own.
     """
