@@ -272,7 +272,7 @@ def attach(pid: int, seconds: float = 20.0, *, subprocesses: bool = False) -> Pr
 
 
 def load(path: str | os.PathLike[str]) -> Stored:
-    """What a stored directory holds: a budget, a watch, a run, a ladder, a sweep, advice, a difference.
+    """Load the result in a stored directory: a budget, watch, run, ladder, sweep, advice or difference.
 
     Raises:
         UsageError: It holds none of them.

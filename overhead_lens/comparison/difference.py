@@ -127,7 +127,7 @@ def _change(
 
 
 def differences(base: CaptureMeta, new: CaptureMeta, machine: Sequence[str] = MACHINE) -> list[str]:
-    """Reasons why two captures cannot be compared, one line each; empty where they can.
+    """Reasons why two captures cannot be compared, one line each; empty if they can.
 
     Args:
         base, new: What the captures say.

@@ -49,7 +49,7 @@ class Word(IntEnum):
 
 
 class Phase(IntEnum):
-    """What measured a step."""
+    """The instrument that was active during a step."""
 
     WARM_UP = 0
     BARE = 1

@@ -27,7 +27,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Action:
-    """What is done around the import of a module."""
+    """An action before and after the import of a module."""
 
     after: Callable[[Any], None]
     before: Callable[[], None] = _nothing
@@ -85,7 +85,7 @@ def _act_around(loader: Any, action: Action) -> None:
 
 
 def hooks(watcher: StepWatcher) -> dict[str, Action]:
-    """What is put in place around an import, by the module's name."""
+    """Actions around imports, by the module's name."""
     modules = _OutermostModules(watcher)
     return {
         "torch.optim.optimizer": Action(lambda module: _hook_optimizers(module, watcher)),
@@ -121,7 +121,7 @@ class _OutermostModules:
             self._class.__call__ = self._telling(self._own)
 
     def leave(self) -> None:
-        """Give the class its own method back."""
+        """Restore the class's own method."""
         if self._class is not None:
             self._class.__call__ = self._own
 
@@ -163,7 +163,7 @@ class _OutermostModules:
 
 
 def watch_collections(watcher: StepWatcher) -> None:
-    """Have the time of garbage collections counted."""
+    """Count the time of garbage collections."""
     begun_ns = 0
 
     def noted(phase: str, _info: dict[str, int]) -> None:

@@ -76,7 +76,7 @@ class Overhead:
             pytest.fail(failure, pytrace=False)
 
     def _measure(self, function: Callable[..., Any], arguments: Arguments, compile: bool) -> str:
-        """What grew, in words; empty where nothing did."""
+        """Measure, and describe what grew; empty if nothing did."""
         _, _, test = self._node.nodeid.partition("::")
         place = place_of(self._node.path, test, self._calls, counts=self._limits.only_counts)
         exists = place.exists()

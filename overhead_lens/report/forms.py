@@ -129,7 +129,7 @@ def print_text(console: Console, result: object, *, whole: bool = False) -> None
 
 
 def outline_of(result: object) -> Outline:
-    """What a report says of a result whose form has an outline."""
+    """The outline of a result whose form has one."""
     outline: Outline = _load(_form(result).outline)(result)
     return outline
 

@@ -25,7 +25,7 @@ Reach = Literal["everywhere", "report", "page"]
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """A bar: where it begins and ends, and the ends of its interval, all as shares of the full width."""
+    """A bar: its start and end, and the ends of its interval, as shares of the full width."""
 
     start: float
     end: float
@@ -261,7 +261,7 @@ def signed_bounds(interval: Interval | None) -> Cell:
 
 
 def measured_bounds(measured: Measured) -> Cell:
-    """The interval of a measured time; where it is none of 95 %, what it is."""
+    """The interval of a measured time; if it is not a 95 % interval, with its kind."""
     if measured.has_level:
         return bounds(measured.ci95_ns)
     return Cell(f"{interval_text(measured.ci95_ns)} (range)" if measured.is_range else "no interval")

@@ -44,7 +44,7 @@ class CallOptions:
     params: Mapping[str, str] = field(default_factory=dict)
 
     def over(self, both: CallOptions) -> CallOptions:
-        """These, and where they say nothing those of both sides."""
+        """These options, completed by those for both sides."""
         return CallOptions(
             inputs=self.inputs or both.inputs,
             compiles=self.compiles or both.compiles,

@@ -72,7 +72,7 @@ def complete_capture(incomplete: str) -> list[Candidate]:
 
 
 def complete_capture_or_trace(incomplete: str) -> list[Candidate]:
-    """The same, and exported traces."""
+    """Captures, as above, and exported traces."""
     return _paths(incomplete, lambda entry: entry.name.endswith(_TRACES) or _is_capture(entry))
 
 
@@ -157,7 +157,7 @@ def answer(app: typer.Typer) -> int:
 
 
 def join_words(variables: MutableMapping[str, str]) -> str:
-    """Put together what bash split at ``:`` and ``=``; returns how the current word begins before the piece to be replaced."""
+    """Join words that bash split at ``:`` and ``=``; returns the part of the current word before the piece to be replaced."""
     words, current = variables["COMP_WORDS"].split("\n"), int(variables["COMP_CWORD"])
     joined: list[str] = []
     after_break = False

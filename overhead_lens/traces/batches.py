@@ -23,7 +23,7 @@ class BatchPoint:
         device: Number of the device as text; empty for a trace without device work, whose figures are then 0.
         per: The unit of the medians: ``step``, or ``trace`` without steps.
         kernels, tklqt_ns, queued_ns: As in ``LaunchFigures``.
-        bound: The verdict of more than half of the steps that have one, else ``neither``; None where none has.
+        bound: The verdict of more than half of the steps that have one, else ``neither``; None if none has.
     """
 
     path: str
@@ -44,7 +44,7 @@ class BatchPoint:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Traces of one model by batch size; ``device_bound_from`` is null where the largest is not bound by the device."""
+    """Traces of one model by batch size; ``device_bound_from`` is null if the largest is not bound by the device."""
 
     points: tuple[BatchPoint, ...]  # Those without a size last.
     device_bound_from: int | None

@@ -189,7 +189,7 @@ def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Bools, *, is_bus
 
 
 def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
-    """Median self time of the trace's view operators, which dispatch and compute nothing; None where it has none."""
+    """Median self time of the trace's view operators, which dispatch and compute nothing; None if it has none."""
     samples = [
         timeline.self_ns[_is_view(timeline.host)[timeline.events] & ~timeline.launches_below] for timeline in timelines
     ]

@@ -87,7 +87,7 @@ def sweep(start_ns: Ints, dur_ns: Ints, window: tuple[int, int]) -> Segments:
 
 
 def nesting_order(start_ns: Ints, end_ns: Ints) -> Ints | None:
-    """Positions by start; among equal starts the longer first, then in the order given. None where they are in order."""
+    """Positions by start; among equal starts the longer first, then in the order given. None if they are in order."""
     if _in_order(start_ns, end_ns):
         return None
     order = np.argsort(start_ns, kind="stable")

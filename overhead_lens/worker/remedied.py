@@ -34,7 +34,7 @@ class Remedied:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """All of its contexts, after its first call."""
+        """All contexts of the call, entered after its first call."""
         with ExitStack() as stack:
             for context in (*self.contexts, *self.late_contexts):
                 stack.enter_context(context())

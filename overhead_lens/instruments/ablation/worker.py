@@ -29,7 +29,7 @@ _LADDER = "ladder"
 
 @contextmanager
 def _noting(reasons: dict[str, str | None], rung: RungCall) -> Iterator[None]:
-    """Make the failure of a rung its reason."""
+    """Store the failure of a rung as its reason."""
     try:
         yield
     except Exception as error:

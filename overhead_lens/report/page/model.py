@@ -53,7 +53,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Something that a reader may do, and what it saves.
+    """A recommendation and its saving.
 
     Attributes:
         title: What was found and what it saves, in a sentence.

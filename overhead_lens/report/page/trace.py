@@ -38,7 +38,7 @@ def trace_page(analysis: TraceAnalysis, _classifier: Classifier) -> Page:
 
 
 def trace_sections(analysis: TraceAnalysis) -> Iterator[Section]:
-    """What a page says of one trace: what to try, the picture over time, the budgets; the rest is folded."""
+    """The sections of one trace: what to try, the picture over time, the budgets; the rest is folded."""
     yield from finding_sections(analysis.findings)
     yield from _over_time(analysis)
     if analysis.threads:

@@ -158,7 +158,7 @@ def _cell(tag: str, value: str, is_number: bool, more: str = "") -> str:
 
 
 def provenance(pairs: Sequence[tuple[str, str]]) -> str:
-    """Where the result comes from, folded."""
+    """The result's origin, folded."""
     if not pairs:
         return ""
     rows = "".join(f"<dt>{_shown(name)}</dt><dd>{_shown(text)}</dd>\n" for name, text in pairs)

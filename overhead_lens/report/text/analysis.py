@@ -149,7 +149,7 @@ def _details(analysis: TraceAnalysis, name_width: int) -> Iterator[tuple[str, Re
 
 
 def sentence(analysis: TraceAnalysis) -> str:
-    """What dominates, in words."""
+    """The dominant category in a sentence."""
     return headline(analysis)
 
 
@@ -170,7 +170,7 @@ def footnotes(analysis: TraceAnalysis) -> list[str]:
 
 
 def title(analysis: TraceAnalysis) -> str:
-    """The file, and the rank that it is of."""
+    """The file name, with the rank."""
     if analysis.rank is None:
         return plain(analysis.path)
     of = f" of {analysis.world_size}" if analysis.world_size is not None else ""
@@ -178,7 +178,7 @@ def title(analysis: TraceAnalysis) -> str:
 
 
 def extent(analysis: TraceAnalysis) -> str:
-    """How much the trace holds."""
+    """The size of the trace: window, events, threads, steps."""
     steps = f", {len(analysis.steps)} steps" if analysis.steps else ""
     if len(analysis.steps) == 1:
         steps = f", 1 step of {format_ns(analysis.steps[0].window.wall_ns)}"
@@ -268,7 +268,7 @@ BLAME_REMARKS = {
 
 
 def launches(launch: Launches) -> str:
-    """How device work reached the device."""
+    """Statistics of launches in a sentence."""
     if not launch.count:
         return "no launch in the trace"
     graphs = (
@@ -320,7 +320,7 @@ def _steps(steps: Sequence[TraceStep]) -> RenderableType | None:
 
 
 def steps_in_words(steps: Sequence[TraceStep]) -> str:
-    """How long the steps are, at least two, and why the slowest is."""
+    """The length of the steps (at least two), and the cause of the slowest."""
     walls = [step.window.wall_ns for step in steps]
     text = f"{len(steps)} steps: median {format_ns(median(walls))}"
     text += f", {format_ns(min(walls))} .. {format_ns(max(walls))}"

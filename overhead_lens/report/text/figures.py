@@ -19,7 +19,7 @@ _WIDE = 10_000
 
 
 class Figures(Table):
-    """A table without lines; columns that are not to be broken are those with ``no_wrap``."""
+    """A table without lines; columns with ``no_wrap`` are never wrapped."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The widest form that fits."""
@@ -46,7 +46,7 @@ class Figures(Table):
         return natural if column.no_wrap and column.overflow != "ellipsis" else min(natural, _LEAST_NAME)
 
     def _of(self, columns: Collection[Column]) -> Figures:
-        """The same table with some of its columns."""
+        """The table with a selection of its columns."""
         table = Figures(
             box=None, pad_edge=False, header_style="dim", show_header=self.show_header, padding=self.padding
         )

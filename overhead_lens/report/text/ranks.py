@@ -39,7 +39,7 @@ def print_ranks(console: Console, ranks: RanksAnalysis) -> None:
 
 
 def sentence(ranks: RanksAnalysis) -> str:
-    """Who is slow and why, in words."""
+    """The straggler and the reason, in a sentence."""
     waits = [rank.wait_ns for rank in ranks.ranks]
     if ranks.by_collectives and min(waits) == max(waits):
         return f"All {len(ranks.ranks)} ranks wait equally long for each other: none holds the others up."
@@ -63,7 +63,7 @@ def _table(ranks: RanksAnalysis) -> Table:
 
 
 def rank_cells(ranks: RanksAnalysis, most: int = _MOST_RANKS) -> Cells:
-    """Each rank's time in collectives and on its devices; of more than ``most`` those that wait least."""
+    """Each rank's time in collectives and on its devices; at most ``most`` ranks, those that wait least."""
     shown = sorted(ranks.ranks, key=lambda rank: rank.wait_ns)[:most]
     heads = ("rank", "window", "collectives", "waiting in them", "transfer", "compute", "idle")
     return heads, [_rank(rank) for rank in ranks.ranks if rank in shown]

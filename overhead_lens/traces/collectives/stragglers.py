@@ -62,7 +62,7 @@ class StepDelay:
     Attributes:
         collectives: Those matched in it.
         lost_ns: Time that ranks waited for each other, summed over them.
-        holder: Label of the rank that the others waited longest for; None where nobody waited.
+        holder: Label of the rank that the others waited longest for; None if nobody waited.
         holder_ns: How long they waited for it.
         again: Whether the straggler was the same in the previous step; None for the first step, or without a straggler in either.
     """
@@ -81,7 +81,7 @@ class Transfer:
 
     Attributes:
         transfer_ns: Shortest duration over the ranks, summed.
-        algorithm_gb_s, bus_gb_s: As NCCL-tests define them, from that; None where size or group are unknown.
+        algorithm_gb_s, bus_gb_s: As NCCL-tests define them, from that; None if size or group are unknown.
     """
 
     kind: str
@@ -136,7 +136,7 @@ class _Shared:
 
 
 def stragglers(labels: Sequence[str], matched: Matched) -> Stragglers | None:
-    """Compare the collectives that ranks share; None where they share none."""
+    """Compare the collectives that ranks share; None if they share none."""
     shared = [_shared(parts) for parts in matched.shared]
     if not shared:
         return None

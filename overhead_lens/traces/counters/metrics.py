@@ -13,7 +13,7 @@ _PRECISIONS = {"fp64": "d", "fp32": "f", "fp16": "h"}
 
 
 def unit_of(metric: str) -> str:
-    """Unit of a metric by its name; empty where it does not tell."""
+    """Unit of a metric by its name; empty if it does not tell."""
     name, _, rollup = metric.partition(".")
     if "pct" in rollup or metric.endswith("%") or metric.lower().endswith("[%]"):
         return "%"

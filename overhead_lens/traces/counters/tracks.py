@@ -46,7 +46,7 @@ class Track:
     """One counter: where it stands, and its values in order of time.
 
     Attributes:
-        device: Number; None where it is not of a device.
+        device: Number; None if it is not of a device.
         start_ns, dur_ns: int64, shape ``(n,)``: how long each value holds; 0 for one that the next replaces at once.
         values: float64.
         gap_ns: int64: unknown time after each.

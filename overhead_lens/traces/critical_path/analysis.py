@@ -379,7 +379,7 @@ class PathAnalysis:
             yield self.over(Window(reached_ns, end_ns - reached_ns))
 
     def analysis(self) -> CriticalPath:
-        """Their report."""
+        """The report of the paths."""
         graph, labels = self.graph, self.graph.labels
         totals = np.zeros(len(labels.kind), dtype=np.int64)
         for each in self.windows:

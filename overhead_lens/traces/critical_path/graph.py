@@ -3,7 +3,7 @@
 =====================  =====================  =============================================================================
 dependency             takes                  from .. to
 =====================  =====================  =============================================================================
-``program_order``      the piece              one cut of a thread .. the next; nothing where the thread waits
+``program_order``      the piece              one cut of a thread .. the next; nothing if the thread waits
 ``device_event``       the event              its start .. its end
 ``stream_order``       the usual gap          end of the event before in its stream .. its start
 ``stream_wait``        the usual gap          end of an event of another stream .. start of the event that waited for it

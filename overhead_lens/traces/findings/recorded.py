@@ -55,7 +55,7 @@ class Recorded:
         threads: Pieces of every host thread by (pid, tid), the busiest first.
         devices: By number.
         waits_from_ns: Per host event the time from which it waits as a copy that holds the host (``traces/blocking.py``).
-        scopes: Its modules; None where it names none.
+        scopes: Its modules; None if it names none.
         kernel_ns: Per host event the part of its self time that is estimated to be a kernel on the host.
         memory: Of devices whose allocations were recorded.
     """

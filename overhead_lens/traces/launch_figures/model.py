@@ -67,12 +67,12 @@ class DeviceLaunches:
     Attributes:
         device: Its number as text.
         least_ns: The shortest time from a call to its kernel: the floor, as far as this trace shows it. None where unknown.
-        least_unknown: Why it is unknown; empty where it is known.
+        least_unknown: Why it is unknown; empty if it is known.
         repaired: Kernels that start before their call (clock skew): they count as started at once.
         whole: Over the whole recording.
         steps: Step by step.
         kernels_per_step: Median over the steps; None without any.
-        kernels_per_token: Kernels of a step of decoding; None where the trace does not say that its steps are tokens.
+        kernels_per_token: Kernels of a step of decoding; None if the trace does not say that its steps are tokens.
         decode_steps: Steps of decoding that the trace names.
     """
 

@@ -25,9 +25,9 @@ class MemoryHolder:
     """Blocks that were allocated at one place.
 
     Attributes:
-        operator: Innermost operator around the allocation that does more than allocate; empty where none was open.
-        module: Innermost ``nn.Module``; empty where the trace has none.
-        line: Innermost Python function, or line of a snapshot, outside of torch; empty where there is none.
+        operator: Innermost operator around the allocation that does more than allocate; empty if none was open.
+        module: Innermost ``nn.Module``; empty if the trace has none.
+        line: Innermost Python function, or line of a snapshot, outside of torch; empty if there is none.
         kind: One of ``KINDS``.
     """
 
@@ -70,7 +70,7 @@ class MemorySeries:
 
     Attributes:
         start_ns: Start of each interval, ascending.
-        reserved_bytes: Empty where the trace does not say.
+        reserved_bytes: Empty if the trace does not say.
     """
 
     start_ns: tuple[int, ...]
@@ -87,7 +87,7 @@ class DeviceMemory:
         events: Allocations and releases.
         start_bytes, end_bytes: Live before the first and after the last of them.
         peak_ns: When most was live.
-        reserved_peak_bytes: Most that the allocator held of the device; None where the trace does not say.
+        reserved_peak_bytes: Most that the allocator held of the device; None if the trace does not say.
         before_bytes: Live at the peak and allocated before the recording.
         kinds: Every key of ``KINDS``: live at the peak; sums to ``peak_bytes``.
         holders: Holders of the rest at the peak, the largest first, thinned.

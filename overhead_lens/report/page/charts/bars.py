@@ -90,7 +90,7 @@ def bars_chart(bars: Sequence[Bar], described: str) -> Chart:
 
 
 def bars_table(bars: Sequence[Bar], of: str, remark: str) -> Table:
-    """The same in words: a row a bar, with the time of each of its pieces.
+    """The chart as a table: a row per bar, with the time of each of its pieces.
 
     Args:
         bars: As they are drawn.
@@ -106,7 +106,7 @@ def bars_table(bars: Sequence[Bar], of: str, remark: str) -> Table:
 
 
 def _trace(look: Stretch, bars: Sequence[Bar]) -> dict[str, Any]:
-    """The pieces of one name in all bars, which look alike."""
+    """The Plotly trace of one name's pieces in all bars."""
     found = [
         (at, bar, stretch)
         for at, bar in enumerate(bars)

@@ -42,7 +42,7 @@ _PHASES = {
 
 
 def run_steps(times: StepTimes, wall: StepWall, slowest: Sequence[Slow]) -> list[Block]:
-    """The steps of a run one by one, or in groups of the same phase where they are many."""
+    """The steps of a run one by one, or many steps in groups of the same phase."""
     size = max(1, -(-len(times.ns) // _MOST_POINTS))
     unit_ns, unit = time_unit(float(times.ns.max()))
     is_log = times.ns.max() > _LOGARITHMIC * max(1.0, float(np.median(times.ns)))
@@ -124,7 +124,7 @@ def _slowest(slowest: Sequence[Slow], unit_ns: int) -> dict[str, Any]:
 
 
 def _because(slow: Slow, times: StepTimes, unit_ns: int, *, is_log: bool) -> dict[str, Any]:
-    """What slowed a step, beside its point, on the side where there is room."""
+    """The cause of a slow step, beside its point, on the side with room."""
     is_left = slow.step - times.first < len(times.ns) / 2
     return {
         "x": slow.step,
@@ -141,7 +141,7 @@ def _because(slow: Slow, times: StepTimes, unit_ns: int, *, is_log: bool) -> dic
 
 
 def trace_steps(steps: Sequence[TraceStep]) -> list[Block]:
-    """The budget of every step of a trace, stacked; groups of steps in a row where they are many."""
+    """The budget of every step of a trace, stacked; many steps are grouped."""
     size = max(1, -(-len(steps) // _MOST_BARS))
     groups = [steps[start : start + size] for start in range(0, len(steps), size)]
     unit_ns, unit = time_unit(max(step.window.wall_ns for step in steps))
@@ -222,7 +222,7 @@ def _slowest_bar(steps: Sequence[TraceStep], slowest: int, size: int, unit_ns: i
 
 
 def busy_steps(steps: Sequence[TraceStep]) -> list[Block]:
-    """How busy each device is in every step, at least one; nothing without devices."""
+    """Busy share of each device per step (at least one step); empty without devices, or for a single step."""
     size = max(1, -(-len(steps) // _MOST_BARS))
     groups = [steps[start : start + size] for start in range(0, len(steps), size)]
     devices = [device.device for device in steps[0].devices]

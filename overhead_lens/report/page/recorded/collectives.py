@@ -26,7 +26,7 @@ def collective_sections(costs: Sequence[CollectiveCost]) -> Iterator[Section]:
 
 
 def straggler_blocks(found: Stragglers) -> Iterator[Block]:
-    """Who holds the ranks up, step by step."""
+    """The stragglers, step by step."""
     if found.holders:
         yield Text(told.straggler_lines(found))
         heads, rows = told.holder_cells(found, _MOST_ROWS)

@@ -17,7 +17,7 @@ _MOST_METRICS = 40
 
 
 def counter_sections(counters: Counters) -> Iterator[Section]:
-    """One section for all; none where the trace has nothing of the kind."""
+    """One section for all; none if the trace has nothing of the kind."""
     if counters.is_empty:
         return
     blocks = [*_tracks(counters), *_occupancy(counters), *_copies(counters), *_products(counters)]

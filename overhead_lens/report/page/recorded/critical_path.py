@@ -28,7 +28,7 @@ _OVER_RANKS = (
 
 
 def path_sections(path: CriticalPath | None) -> Iterator[Section]:
-    """One section; none where it was not asked for, or the trace holds nothing."""
+    """One section; none if it was not asked for, or the trace holds nothing."""
     if path is not None and path.windows:
         blocks = [Text([_EXPLAINED]), *_shares(path), *_windows(path), *_slack(path)]
         yield Section(f"Critical path of {told.headline(path)}", blocks)
@@ -90,7 +90,7 @@ def _slack(path: CriticalPath) -> Iterator[Block]:
 
 
 def over_ranks_sections(path: PathOverRanks | None) -> Iterator[Section]:
-    """One section of a path over ranks; none where it was not asked for."""
+    """One section of a path over ranks; none if it was not asked for."""
     if path is None or not (path.steps or path.notes):
         return
     blocks: list[Block] = [Text([_OVER_RANKS]), *_over_ranks(path), *_steps_over_ranks(path)] if path.steps else []

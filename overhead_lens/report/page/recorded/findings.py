@@ -12,7 +12,7 @@ _MOST = 30
 
 
 def finding_sections(findings: Sequence[Finding]) -> Iterator[Section]:
-    """The first few as open cards, the others in a folded section; none where nothing was found."""
+    """The first few as open cards, the others in a folded section; none if nothing was found."""
     cards = [Card(row.title, [row.evidence, row.overlaps], row.remedy) for row in told.rows(findings[:_MOST])]
     first, others = cards[: told.MOST_FINDINGS], cards[told.MOST_FINDINGS :]
     if first:

@@ -18,7 +18,7 @@ _EXPLAINED = (
 
 
 def launch_blocks(devices: Sequence[DeviceLaunches]) -> Iterator[Block]:
-    """What the launches took, in words and step by step; nothing without a device."""
+    """The cost of launches, in sentences and step by step; nothing without a device."""
     if not devices:
         return
     lines = [line for device in devices for line in (told.queueing(device), told.rates(device))]

@@ -18,7 +18,7 @@ _UNITS = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
 
 def memory_sections(memories: Sequence[DeviceMemory]) -> Iterator[Section]:
-    """One section for all devices; none where no allocation was recorded."""
+    """One section for all devices; none if no allocation was recorded."""
     blocks = [block for memory in memories[:_MOST_DEVICES] if memory.peak_bytes for block in _device(memory)]
     if blocks:
         yield Section("Memory", blocks)

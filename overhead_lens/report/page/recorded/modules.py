@@ -25,7 +25,7 @@ _COMPUTE_INK, _COMMUNICATION_INK = INKS["kernel"], "#aa3377"
 
 
 def module_sections(modules: ModuleBudgets | None) -> Iterator[Section]:
-    """One section; none where the trace names no module."""
+    """One section; none if the trace names no module."""
     if modules is not None:
         yield Section("Modules", list(_blocks(modules)))
 
@@ -48,7 +48,7 @@ def _icicle(
     time_of: Callable[[ModuleTime], int],
     ink_of: Callable[[ModuleTime], tuple[str, str]],
 ) -> Iterator[Block]:
-    """Modules inside each other, as wide as their time; nothing where they have none."""
+    """Modules inside each other, as wide as their time; nothing if they have none."""
     whole_ns = time_of(modules.inside)
     if not whole_ns:
         return

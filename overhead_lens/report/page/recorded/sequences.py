@@ -10,7 +10,7 @@ from overhead_lens.traces.sequences.model import RepeatedSequence
 
 
 def sequence_sections(sequences: Sequence[RepeatedSequence]) -> Iterator[Section]:
-    """One section; none where nothing repeats."""
+    """One section; none if nothing repeats."""
     if sequences:
         heads, rows = told.cells(sequences)
         explained = (

@@ -20,7 +20,7 @@ _NAME = 40
 
 
 def collective_blocks(many: Sequence[Collective], costs: Sequence[CollectiveCost]) -> Iterator[RenderableType]:
-    """What is printed: the most exposed.
+    """The printed blocks: the most exposed collectives.
 
     Args:
         many: All of them.
@@ -63,14 +63,14 @@ def called(cost: CollectiveCost) -> str:
 
 
 def straggler_blocks(found: Stragglers) -> Iterator[RenderableType]:
-    """How ranks hold each other up, in a few lines."""
+    """The stragglers in a few lines."""
     lines = straggler_lines(found)
     if lines:
         yield Group(*(Text(line, overflow="fold") for line in lines))
 
 
 def straggler_lines(found: Stragglers) -> list[str]:
-    """Who holds the others up, whether it stays the same from step to step, and what is propagated."""
+    """The straggler, whether it is the same from step to step, and the propagated lag."""
     if not found.holders:
         return []
     first = found.holders[0]

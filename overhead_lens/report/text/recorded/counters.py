@@ -31,7 +31,7 @@ _FLOP = "FLOP"
 
 
 def counter_blocks(counters: Counters) -> Iterator[RenderableType]:
-    """What is printed: of each part the most important."""
+    """The printed blocks: the most important rows of each part."""
     told = [
         *(_occupancy(device, counters) for device in counters.devices[:_FEW]),
         *map(copied, counters.copies[:_FEW]),
@@ -60,7 +60,7 @@ def _occupancy(device: DeviceOccupancy, counters: Counters) -> str:
 
 
 def counter_notes(counters: Counters) -> list[str]:
-    """What cannot be said of counters, as sentences."""
+    """Missing information about counters, as sentences."""
     return list(counters.notes)
 
 
@@ -124,7 +124,7 @@ def graph(one: GraphWork) -> str:
 
 
 def track_rows(track: CounterTrack) -> Cells:
-    """What a counter was while kernels ran."""
+    """A counter's values while kernels ran."""
     rows = [
         (
             named(one.name),
@@ -161,7 +161,7 @@ def percent(value: float | None) -> str:
 
 
 def figure(value: float | None) -> str:
-    """A number with four digits that count, or a dash; whole ones and those from a thousand on without a fraction."""
+    """A number with four significant digits, or a dash; integers and numbers from 1,000 on have no fraction."""
     if value is None:
         return "-"
     is_whole = abs(value) >= _KILO or value == int(value)

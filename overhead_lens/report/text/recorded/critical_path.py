@@ -22,7 +22,7 @@ _SHORT_NAME = 28
 
 
 def path_blocks(path: CriticalPath | None) -> Iterator[RenderableType]:
-    """What is printed: the kinds with most time on the path, and the costliest names."""
+    """The printed blocks: the kinds with most time on the path, and the costliest names."""
     if path is None or not path.windows:
         return
     kinds = [share for share in summed(path.windows, "kinds") if share.ns][:_TOP]
@@ -99,12 +99,12 @@ def _costliest(path: CriticalPath) -> Iterator[str]:
 
 
 def path_notes(path: CriticalPath | None) -> list[str]:
-    """What the paths assume, as sentences."""
+    """Assumptions of the paths, as sentences."""
     return [] if path is None else [f"critical path: {each}" for each in path.assumptions]
 
 
 def over_ranks_blocks(path: PathOverRanks | None) -> Iterator[RenderableType]:
-    """What is printed of a path over ranks, in a few lines."""
+    """A path over ranks in a few lines."""
     if path is None or not path.steps:
         return
     whole_ns = sum(step.wall_ns for step in path.steps)
@@ -155,7 +155,7 @@ def rank_name(label: str) -> str:
 
 
 def over_ranks_notes(path: PathOverRanks | None) -> list[str]:
-    """What is assumed and what cannot be said, as sentences."""
+    """Assumptions and missing information, as sentences."""
     return [] if path is None else [f"critical path over ranks: {each}" for each in path.notes]
 
 

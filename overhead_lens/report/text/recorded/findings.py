@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 def finding_blocks(findings: Sequence[Finding], *, whole: bool) -> Iterator[RenderableType]:
-    """What is printed: the first few with what to try; or all, with what they rest on."""
+    """The printed blocks: the first few findings with what to try; or all, with their evidence."""
     shown = findings if whole else [each for each in findings if each.share >= _LEAST_SHARE][:MOST_FINDINGS]
     if not shown:
         return
@@ -47,7 +47,7 @@ def finding_blocks(findings: Sequence[Finding], *, whole: bool) -> Iterator[Rend
 
 
 def rows(findings: Sequence[Finding]) -> list[Row]:
-    """A row for each; of several devices each names its own."""
+    """A row for each finding, with the device's name if there are several."""
     several = len({each.device for each in findings if each.device}) > 1
     return [_row(each, f"device {each.device}: " if several and each.device else "") for each in findings]
 

@@ -19,7 +19,7 @@ _BOUND = {"device": "device-bound", "host": "host-bound", "neither": "neither", 
 
 
 def launch_blocks(devices: Sequence[DeviceLaunches]) -> Iterator[RenderableType]:
-    """What is printed: two or three lines for each of the first devices."""
+    """The printed blocks: two or three lines for each of the first devices."""
     shown = [device for device in devices if device.whole.launches][:_MOST_DEVICES]
     if shown:
         lines = [Text(line) for device in shown for line in (queueing(device), f"  {rates(device)}")]
@@ -84,7 +84,7 @@ def _row(device: str, step: str, figures: LaunchFigures) -> Sequence[str]:
 
 
 def batches_sentence(batches: Batches) -> str:
-    """From which batch size on the device bounds."""
+    """The batch size from which on the device bounds, in a sentence."""
     sizes = [point.batch for point in batches.points if point.batch is not None]
     if len(sizes) < 2:
         return "Fewer than two traces have a known batch size: nothing can be compared."

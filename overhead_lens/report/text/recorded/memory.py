@@ -30,7 +30,7 @@ _REPAIRED = {
 
 
 def memory_blocks(memories: Sequence[DeviceMemory]) -> Iterator[RenderableType]:
-    """What is printed; devices on which next to nothing was allocated are left out."""
+    """The printed blocks; devices with almost no allocations are left out."""
     for memory in memories:
         if memory.peak_bytes >= _LEAST_BYTES:
             rows = _short(peak_rows(memory, _TOP))
@@ -67,7 +67,7 @@ def _of(size: int, memory: DeviceMemory) -> str:
 
 
 def peak_rows(memory: DeviceMemory, most: int) -> Cells:
-    """Who holds the peak, the largest first; what is left out in one row; all of them sum to it."""
+    """The holders of the peak, the largest first, with one row for the rest; the rows sum to the peak."""
     shown = memory.holders[:most]
     rest = memory.others_bytes + sum(holder.bytes for holder in memory.holders[most:])
     rows = [_holder(holder, memory.peak_bytes) for holder in shown]
@@ -97,7 +97,7 @@ def place(holder: MemoryHolder) -> tuple[str, str, str, str]:
 
 
 def growth(memory: DeviceMemory) -> list[str]:
-    """How much more is live from the start of one step to the start of the next."""
+    """The growth of live memory from the start of one step to the next."""
     starts = [step.start_bytes for step in memory.steps]
     grown = [after - before for before, after in pairwise(starts)]
     if not grown:
@@ -121,7 +121,7 @@ def _signed(size: float) -> str:
 
 
 def churn(memory: DeviceMemory) -> list[str]:
-    """What was allocated and released within a step."""
+    """The memory allocated and released within a step."""
     if not memory.churn_blocks:
         return []
     within = "within one step" if memory.steps else "within the recording"
@@ -132,7 +132,7 @@ def churn(memory: DeviceMemory) -> list[str]:
 
 
 def memory_notes(memories: Sequence[DeviceMemory]) -> list[str]:
-    """What was repaired, as sentences."""
+    """The repairs, as sentences."""
     return [
         _REPAIRED[reason].format(n=f"{count:,}", device=plain(memory.device))
         for memory in memories

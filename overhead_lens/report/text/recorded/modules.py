@@ -22,7 +22,7 @@ NAMED = frozenset({"class", "module", "below"})
 
 
 def module_blocks(modules: ModuleBudgets | None) -> Iterator[RenderableType]:
-    """What is printed: the costliest classes and the costliest layers; nothing where the trace names no module."""
+    """What is printed: the costliest classes and the costliest layers; nothing if the trace names no module."""
     if modules is None:
         return
     heads, rows = without_empty(class_cells(costliest(modules)[:_TOP]))
@@ -31,7 +31,7 @@ def module_blocks(modules: ModuleBudgets | None) -> Iterator[RenderableType]:
 
 
 def headline(modules: ModuleBudgets) -> str:
-    """How many there are, and how much is spent in them."""
+    """The number of modules, and the time spent in them."""
     count, classes = len({node.name for node in modules.nodes}), len(modules.classes)
     text = f"modules: {count:,} of {classes:,} class{'es' if classes != 1 else ''}"
     shares = [f"{_share(modules.inside.host_ns, modules.whole.host_ns)} of the busiest thread's time"]
@@ -84,7 +84,7 @@ def costliest_layers(modules: ModuleBudgets) -> Sequence[Layers]:
 
 
 def layers_in_words(modules: ModuleBudgets) -> list[str]:
-    """How long the costliest layers take, and which takes longest, on host and device."""
+    """The time of the costliest layers, and the slowest of them, on host and device."""
     told = []
     for layers in costliest_layers(modules)[:1]:
         nodes = [modules.nodes[at] for at in layers.nodes]

@@ -22,7 +22,7 @@ _MOST_NAME, _MOST_PLACE = 34, 44
 
 
 def sequence_blocks(sequences: Sequence[RepeatedSequence], window_ns: int) -> Iterator[RenderableType]:
-    """What is printed: the first few, a line for what each is and one for where."""
+    """The printed blocks: the first few sequences, a line for the names and one for the place."""
     shown = [one for one in sequences if one.saved_ns >= _LEAST_SHARE * window_ns][:_TOP]
     if not shown:
         return
@@ -56,7 +56,7 @@ def cells(sequences: Sequence[RepeatedSequence]) -> Cells:
 
 
 def extent(sequence: RepeatedSequence) -> str:
-    """How long it is, how often it is there, where, and how much of it graphs launch."""
+    """The length, count, place and graph-launched share of a sequence."""
     what = "device events" if sequence.kind == LAUNCHES else "operators"
     text = f"{sequence.length:,} {what}, {sequence.count:,} times, on {plain(sequence.lane)}"
     if sequence.lanes > 1:
