@@ -131,7 +131,7 @@ class _OutermostModules:
             self._class.__call__ = self._telling(self._own)
 
     def leave_to_compiler(self) -> None:
-        """Before anything is compiled: only compiled modules tell from now on."""
+        """Called before anything is compiled: from now on only compiled modules mark steps."""
         if self._over:
             return
         self._end()

@@ -34,7 +34,7 @@ _Loop = (ast.For, ast.AsyncFor, ast.While)
 
 
 def _iterates_at_items() -> bool:
-    """Whether this Python says of an error in a loop's start that it is in the items, or in the whole statement."""
+    """Whether this Python locates an error at a loop's start in the items, rather than in the whole statement."""
     loop = compile("for x in y:\n    pass", "", "exec")
     start = next(each for each in dis.get_instructions(loop) if each.opname == "GET_ITER")
     return getattr(getattr(start, "positions", None), "col_offset", 0) != 0

@@ -64,7 +64,7 @@ class CallOptions:
     def request(
         self, target: str, timeout_s: float, effort: Effort | None = None, output: Path | None = None
     ) -> Request:
-        """A request to measure a target that is called so.
+        """A request to measure a target with these options.
 
         Raises:
             UsageError: There is no such target, or a mode without ``--compile``.

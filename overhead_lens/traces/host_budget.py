@@ -241,7 +241,7 @@ def _totals(attribution: Ints, name: Ints, dur_ns: Ints, name_count: int) -> dic
 def _kernel_estimate(
     pieces: ThreadPieces, cut: slice, dur_ns: Ints, splittable: Bools, floor_ns: int | None
 ) -> dict[str, int]:
-    """By operator name the time beyond ``floor_ns`` of each event."""
+    """Time beyond ``floor_ns`` per event, summed by operator name."""
     owner = pieces.owner[cut]
     chosen = np.flatnonzero(owner >= 0)
     if floor_ns is None or not len(chosen):

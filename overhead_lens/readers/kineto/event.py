@@ -139,7 +139,7 @@ def arguments_of(text: bytes) -> Any:
 
 
 def json_object(text: bytes, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """Parse a JSON object; empty if the text is none."""
+    """Parse a JSON object; empty if the text is not one."""
     try:
         value = arguments_of(text) if parse_float is float else from_json(text.decode("utf-8", "replace"), parse_float)
     except (ValueError, RecursionError):

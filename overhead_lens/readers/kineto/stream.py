@@ -264,7 +264,7 @@ class _Scan:
                 self._values.append(read)
 
     def _settle_said(self, entry: bytes, row: int) -> None:
-        """Enter what a deferred row says of device work or of an allocation; an allocation that says nothing is only counted."""
+        """Store the arguments of a deferred row about device work or an allocation; an allocation without any is only counted."""
         kind = self._rows[0]
         said = _said_of_memory(entry) if kind[row] == MEMORY else _said_of_work(entry)
         if said is not None:

@@ -91,7 +91,7 @@ def sentence(thread: ThreadBudget) -> str:
 
 
 def _most_of(row: HostCategory) -> str:
-    """The part or frame that most of a category is."""
+    """The part or frame with most of a category's time."""
     part = max(row.parts, key=lambda part: part.ns, default=None)
     if part is not None and 2 * part.ns > row.ns:
         return f" (most of it {part.name})"

@@ -154,7 +154,7 @@ class _Recording:
     warnings: list[str] = field(default_factory=list)
 
     def run(self) -> None:
-        """All parts, one after the other."""
+        """Record all parts of the advice, one after the other."""
         self._check_file()
         effort = replace(self.request.effort, processes=min(_BASE_PROCESSES, self.request.effort.processes))
         record(replace(self.request, output=self.folder / BASE, effort=effort), self.listener)

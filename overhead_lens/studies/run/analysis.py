@@ -237,7 +237,7 @@ def step_stacks(run: StoredRun) -> list[Stack]:
 
 
 def _of_steps(run: StoredRun) -> list[SampledThread]:
-    """The thread with the steps in each block that counts: those of the turns, or all where these have few stacks."""
+    """Stacks of the stepping thread by block: the blocks of the turns, or all blocks if those have few stacks."""
     home = _home(run)
     found = [
         (block.turn, _unwatched(_weighted(thread, block.weight)))

@@ -79,7 +79,7 @@ def sequences(events: pd.DataFrame, host: HostEvents, linked: Linked) -> tuple[R
 
 
 def _rank(repeated: Repeated) -> tuple[int, int, str, int, str]:
-    """The costliest first, of as costly ones the longest."""
+    """Sort key: the costliest first, then the longest."""
     told = repeated.sequence
     return -told.saved_ns, -told.length, told.kind, told.start_ns, told.lane
 
