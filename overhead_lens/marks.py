@@ -69,7 +69,7 @@ class Region(Protocol):
 
 
 class _Unwatched:
-    """Every region where nothing watches."""
+    """The region that is used without ``run``; it does nothing."""
 
     __slots__ = ()
 

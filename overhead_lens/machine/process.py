@@ -153,7 +153,7 @@ class Worker(Process):
             raise MeasurementError(self._death(operation)) from None
 
     def stop(self) -> None:
-        """Keep its threads from running until it is sent something."""
+        """Stop the worker's threads until the next request."""
         if hasattr(signal, "SIGSTOP"):
             self._signal(signal.SIGSTOP)
             self._is_stopped = True

@@ -121,7 +121,7 @@ class Side:
 
 
 def _caches(request: Request) -> dict[str, str]:
-    """What its environment says of the caches that the calls find; nothing if that was not asked for."""
+    """The state of the caches before each call, for the environment; empty if not requested."""
     if request.displaced_bytes is None:
         return {}
     size = request.displaced_bytes

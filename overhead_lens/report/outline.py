@@ -105,7 +105,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells; columns in which nothing stands are not shown.
+    """Rows of cells; empty columns are not shown.
 
     Attributes:
         caption: What the rows are; shown on pages.

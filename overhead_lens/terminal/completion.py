@@ -86,7 +86,7 @@ def _assignments(name: str, values: Sequence[str]) -> list[Candidate]:
 
 
 def _named(context: typer.Context) -> str:
-    """The first target on the command line; unparsed where an option that lacks its value ended the parsing."""
+    """The first target on the command line, taken from unparsed words if an option without its value ended the parsing."""
     values = [context.params.get(name) for name in ("target", "targets", "base")]
     words = [word for value in values if value for word in ([value] if isinstance(value, str) else value)]
     return str([*words, *context.args, ""][0]).partition(" ")[0]

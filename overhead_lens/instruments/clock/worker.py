@@ -26,7 +26,7 @@ def division(workload: Workload, call_ns: float, block_ns: int, piece_ns: int | 
 def measure_blocks(
     workload: Workload, call_ns: float, block_ns: int, block_count: int, budget_ns: int, piece_ns: int | None = None
 ) -> tuple[list[dict[str, int]], float]:
-    """Time blocks, a run of the reference loop before each.
+    """Time blocks, with a run of the reference loop before each.
 
     Args:
         call_ns: Expected time of a call.

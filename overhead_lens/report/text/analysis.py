@@ -124,7 +124,7 @@ def print_analysis(console: Console, analysis: TraceAnalysis, *, whole: bool = F
 
 
 def _asked_for(analysis: TraceAnalysis) -> frozenset[str]:
-    """Details without which a report would not answer what was asked, or would say nothing."""
+    """Details that are printed because they were requested, or because the report would be empty without them."""
     if not analysis.devices:
         return frozenset({"operators"} if analysis.threads else {"memory"})
     per_token = any(device.kernels_per_token is not None for device in analysis.launch_figures)

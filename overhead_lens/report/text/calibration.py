@@ -37,7 +37,7 @@ def print_calibration(console: Console, calibrated: Calibrated) -> None:
 
 
 def _after_kernels(cost: EventCost) -> str:
-    """``480 ns (11 µs) .. 550 ns (91 µs)``: from the first that displace anything to the longest."""
+    """``480 ns (11 µs) .. 550 ns (91 µs)``: the cost after the shortest kernels that evict anything, and after the longest."""
     points = [point for point in cost.cold_after_kernels_ns if point[1] > 0]
     ends = dict.fromkeys(points[:1] + points[-1:])
     return " .. ".join(f"{format_ns(more)} ({format_ns(time)})" for time, more in ends)

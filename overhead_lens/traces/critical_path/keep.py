@@ -200,7 +200,7 @@ def _edges(paths: PathAnalysis) -> Ints:
 
 
 def _coarse(labels: StringTable) -> tuple[Ints, Ints]:
-    """For each label its number among rows of kind, device event, operator and module; and these rows."""
+    """Each label's index among the distinct rows (kind, device event, operator, module); and these rows."""
     name = np.where(np.isin(labels.kind, _DEVICE), labels.name, -1)
     columns = np.column_stack((labels.kind, name, labels.operator, labels.module))
     rows, number = np.unique(columns, axis=0, return_inverse=True)
