@@ -129,7 +129,7 @@ def record_call(
         if target is None and (fresh or instructions):
             raise UsageError(f"{'fresh=True' if fresh else _COUNTED_FRESH}: {reason}")
         if target is not None and target.file is not None and not (fresh or instructions):
-            # Loading a script runs it: only where that is asked for.
+            # Loading a script runs it, so only on request.
             target = None
         if target is None:
             here = _request(_here(function), compile, replace(effort, processes=1), "profile")

@@ -25,7 +25,7 @@ from overhead_lens.stats.values import Floats, Interval
 
 _TWO_SIDED_95 = 1.96
 
-# Fewer stacks on both sides together cannot be significant among so many frames.
+# Fewer stacks on both sides together cannot be significant after the correction for many frames.
 _LEAST_STACKS = 10
 
 

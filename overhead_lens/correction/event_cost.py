@@ -19,10 +19,10 @@ PYTHON_FUNCTION = "python_function"
 C_CALL = "c_call"
 MEMORY = "memory"
 
-# Classes whose cost was measured in calls of few different events.
+# Classes whose cost was measured in calls with few distinct events.
 OF_OPERATORS = (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE)
 
-# Classes of which a compiled call has few, at long intervals.
+# Classes that occur rarely in a compiled call, at long intervals.
 OF_REGIONS = (COMPILED_REGION, FAST_ANNOTATION)
 
 _BY_NAME = (

@@ -110,7 +110,7 @@ def _fit_process(rows: Sequence[_Row], flags: str) -> dict[str, EventCost]:
 
 
 def _with_cold_caches(costs: dict[str, EventCost], by_kind: Mapping[str, Sequence[_Row]]) -> dict[str, EventCost]:
-    # Older calibrations hold another distance.
+    # Older calibrations have another distance.
     many_operators = [row for row in by_kind["varied"] if "rms_reuse_distance" in row]
     if OPERATOR_OUTER in costs and many_operators:
         cold_shares = _cold_shares(many_operators, costs)
@@ -225,7 +225,7 @@ def _backward(rows: Sequence[_Row], nested: EventCost) -> EventCost:
 
 def _non_negative(counts: Floats, spent_ns: Floats) -> list[float]:
     """Non-negative least squares: nanoseconds per item of each counted kind."""
-    # Loaded here: it takes as long as a small report, and few captures without a calibration need it.
+    # Imported here, because it takes as long as a small report and few captures need it.
     from scipy.optimize import nnls
 
     found: list[float] = nnls(counts, spent_ns)[0].tolist()

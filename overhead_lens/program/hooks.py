@@ -92,7 +92,7 @@ def hooks(watcher: StepWatcher) -> dict[str, Action]:
         "torch.profiler.profiler": Action(lambda module: _hook_profiler(module, watcher)),
         "torch.utils.data.dataloader": Action(lambda module: _hook_loader(module, watcher)),
         "torch.nn.modules.module": Action(modules.watch),
-        # It takes Module.__call__ as it stands for the one that it knows.
+        # Dynamo records the current Module.__call__ as the original.
         "torch._dynamo.utils": Action(lambda _: modules.put_back(), modules.leave),
         "torch._dynamo.callback": Action(lambda module: _hook_compilation(module, watcher, modules.leave_to_compiler)),
     }

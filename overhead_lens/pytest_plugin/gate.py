@@ -31,7 +31,7 @@ from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.terminal.progress import progress
 from overhead_lens.units import format_ns, format_signed_ns
 
-# A host's name is no machine: those of containers differ from run to run.
+# A host's name does not identify a machine: names of containers differ from run to run.
 _MACHINE = tuple(name for name in MACHINE if name != "host")
 
 # With the three lines around them, the eight lines of a failure.

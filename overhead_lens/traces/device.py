@@ -150,7 +150,7 @@ class DeviceTimeline:
         return launch_statistics(self._events, self.linked.chosen(slice(first, last)), window[1] - window[0])
 
     def _blamed(self, threads: Mapping[tuple[str, str], ThreadPieces], window: tuple[int, int]) -> Idle:
-        # Work too short for the clock ends an idle interval as any other does: it had a launch of its own.
+        # Work of zero length also ends an idle interval, because it had its own launch.
         work = groups(self.start_ns, self._dur_ns)
         gap_start = np.concatenate(([window[0]], work.end_ns)).astype(np.int64)
         gap_end = np.concatenate((work.start_ns, [window[1]])).astype(np.int64)
@@ -166,7 +166,7 @@ class DeviceTimeline:
             _constant(gap_start[:-1], np.where(linked, gap_start, gap_end)[:-1], _UNKNOWN),
         ]
         host_end = np.where(linked, called, gap_start)
-        # After the last device event no launch says whom to ask: the busiest thread.
+        # After the last device event there is no launch: the busiest thread is blamed.
         host_end[-1] = gap_end[-1]
         thread = self._launching_thread(launch, list(threads))
         for number, pieces in enumerate(threads.values()):

@@ -143,7 +143,7 @@ def thread_pieces(
     host, segments = timeline.host, timeline.segments
     waits_from_ns = waits_from_ns[timeline.events]
     waits = waits_from_ns < host.start_ns[timeline.events] + host.dur_ns[timeline.events]
-    # Cut where a pass begins or ends and where a copy begins to wait, so that every piece is of one kind.
+    # Cut at the ends of passes and where a copy begins to wait, so that every piece has one kind.
     starts = segments.start_ns
     end_ns = int(starts[-1] + segments.dur_ns[-1]) if len(starts) else 0
     edges = np.unique(np.concatenate((passes.start_ns, passes.end_ns, waits_from_ns[waits])))
@@ -155,7 +155,7 @@ def thread_pieces(
     gap = _gap_kinds(timeline, starts, in_pass, is_busiest=is_busiest)
     soft = ~_works(timeline)[segment]
     attribution, name = gap + len(host.attributions), gap + len(host.names)
-    # A backward pass elsewhere is what an annotation around its call waits for.
+    # An annotation around the call of a backward pass waits for the pass on another thread.
     owned = (owner >= 0) & ~(soft & in_pass & is_busiest)
     attribution[owned] = timeline.attribution[owner[owned]]
     name[owned] = host.name[timeline.events[owner[owned]]]

@@ -163,7 +163,7 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
     transfers = _transfers(matches, len(ordered))
     ranks = tuple(_rank(*row) for row in zip(ordered, _labels(ordered), transfers, strict=True))
     by_collectives = any(rank.collectives for rank in ranks)
-    # A rank whose recording was cut off has waited less only because it was seen less.
+    # A rank with a truncated recording seems to have waited less.
     most = max(rank.collectives for rank in ranks)
     taking_part = [rank for rank in ranks if rank.collectives == most]
     slowest = min(taking_part, key=lambda rank: rank.wait_ns if by_collectives else -rank.wall_ns)

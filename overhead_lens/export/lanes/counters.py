@@ -23,6 +23,6 @@ def _counter(track: Track) -> Counter:
     gaps = int((track.gap_ns > 0).sum())
     if gaps:
         description += f" {gaps} gaps, {int(track.gap_ns.sum()):,} ns in all: what is drawn there is the value before."
-    # Nothing is drawn before the first event; of values before it the last holds there.
+    # Nothing is drawn before the first event; the last earlier value is drawn there.
     points = zip(track.start_ns.clip(min=0).tolist(), track.values.tolist(), strict=True)
     return Counter(f"{readable(track.name)} ({where})", track.unit, points, description)

@@ -77,7 +77,7 @@ class _Slices:
         ]
         nodes = np.flatnonzero(phase == _BACKWARD)
         slices += self._stretches(starts[nodes], ends[nodes], node[nodes].tolist())
-        # Stretches of modules inside each other may be equally long.
+        # Intervals of nested modules may be equally long.
         slices.sort(key=lambda pair: (pair[1].start_ns, -pair[1].end_ns, pair[0]))
         return [piece for _, piece in slices]
 

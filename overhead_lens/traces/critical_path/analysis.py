@@ -91,7 +91,7 @@ class WindowAnalysis:
         source = graph.source[edges]
         before = source < low
         weight_ns = graph.weight_ns[edges].copy()
-        # Of what began before the window only that which lies in it.
+        # Only the part inside the window of edges that begin before it.
         reach_ns = graph.time_ns[source[before]] + weight_ns[before] - start_ns
         weight_ns[before] = np.clip(reach_ns, 0, weight_ns[before])
         delay_ns = np.minimum(graph.delay_ns[low:high], graph.time_ns[low:high] - start_ns)
@@ -156,7 +156,7 @@ class WindowAnalysis:
         weight_ns, label = np.append(weight_ns, last[0]), np.append(label, last[1])
         delay_ns, delay_label = np.append(delay_ns, 0), np.append(delay_label, 0)
         kind = np.append(kind, -1)
-        # The work of an edge is on the lane where it begins; what is lost, and what nothing explains, on the one where it ends.
+        # An edge's work is on the lane where it begins; delay and unexplained time are on the lane where it ends.
         own = lane[-1] if len(lane) else self._lane_of(self._whole)
         to = np.append(lane, own)
         begin = np.concatenate((to[:1], lane)) if len(lane) else to
@@ -205,7 +205,7 @@ class WindowAnalysis:
         made, graph, count = self._made, self._graph, len(self.labels.kind)
         edges = np.isin(graph.kind[self._edges], _LASTING)
         sums = sum_by(made.label[edges], made.weight_ns[edges], count)
-        # What leaves the window lasts in it as well, whoever it leads to.
+        # An edge that leaves the window lasts inside it as well, wherever it leads.
         edge = self._last_edge
         leaving = (
             np.flatnonzero((edge >= 0) & (made.last >= 0) & np.isin(graph.kind[edge], _LASTING)) if len(edge) else edge
@@ -223,7 +223,7 @@ class WindowAnalysis:
         """For each group of labels its time on the path, in the window, and what the window would take if it were free."""
         own_ns = [int(self.own[group].sum()) for group in groups]
         length_ns = self.window.wall_ns - unexplained_ns
-        # What takes no time on the path is free there already, and no other chain gets longer.
+        # An item without time on the path is free there already, and no other chain gets longer.
         tried = [group for group, ns in zip(groups, own_ns, strict=True) if ns]
         lengths = iter(self._made.longest(np.array(tried)).tolist() if tried else ())
         return [

@@ -92,7 +92,7 @@ def _waits(pieces: ThreadPieces, kind: Ints, passes: BackwardPasses, *, is_busie
     if is_busiest:
         backward: Bools = passing(pieces.names, (BACKWARD,).__contains__)[pieces.name] & (pieces.owner < 0)
         return backward
-    # Of several autograd threads one may begin later than the pass, or be done earlier.
+    # One of several autograd threads may begin after the pass does, or end before it.
     ends_ns = pieces.start_ns + pieces.dur_ns
     outer = gap & (np.isin(pieces.start_ns, passes.start_ns) | np.isin(ends_ns, passes.end_ns))
     waiting: Bools = (kind == _WAIT) | (outer & (pieces.owner < 0))

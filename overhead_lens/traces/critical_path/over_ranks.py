@@ -215,7 +215,7 @@ class _Walk:
     def _change(self, number: int) -> int:
         """Change to the rank that came last; returns the number of the collective there."""
         line, order = self._line, self._line.order[number]
-        # Back in time the common order goes down; where it does not, the path could lead in a circle.
+        # Backwards in time the common order must decrease, or the path could run in a circle.
         if self._order is not None and order >= self._order:
             self.contradicted += 1
             return number

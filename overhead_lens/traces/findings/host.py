@@ -224,7 +224,7 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
     if not recorded.devices and recorded.threads and (recorded.host.operator | recorded.host.runtime).any():
         busiest = next(iter(recorded.threads.values()))
         python = passing(busiest.attributions, lambda each: each.category == "python" and each.part in _OWN_PYTHON)
-        # A backward pass that the trace does not show ran on a thread that it does not show.
+        # A backward pass that is missing from the trace ran on a thread that is missing too.
         elsewhere = recorded.host.annotation[busiest.timeline.events[busiest.owner]] & (busiest.owner >= 0)
         elsewhere &= passing(busiest.names, lambda name: _BACKWARD.search(name) is not None)[busiest.name]
         python = python[busiest.attribution] & ~elsewhere
