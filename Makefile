@@ -29,6 +29,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
+	$(BIN)/python -m scripts.documentation.prose
 
 types: $(INSTALLED)
 	$(BIN)/mypy

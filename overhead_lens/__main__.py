@@ -184,7 +184,7 @@ def _run() -> int | None:
 
 
 def _complete_standard_streams() -> None:
-    """Give closed standard streams the null device, before a file of ours gets their number; never fail on a letter."""
+    """Open the null device for closed standard streams, before another file gets their number; replace unprintable characters."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             try:
@@ -198,7 +198,7 @@ def _complete_standard_streams() -> None:
 
 
 def _drop_stdout() -> None:
-    """What is still in the buffer must not fail again when the interpreter ends."""
+    """Redirect stdout to the null device, so that flushing the buffer at exit cannot fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 

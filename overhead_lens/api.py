@@ -129,7 +129,7 @@ def record_call(
         if target is None and (fresh or instructions):
             raise UsageError(f"{'fresh=True' if fresh else _COUNTED_FRESH}: {reason}")
         if target is not None and target.file is not None and not (fresh or instructions):
-            # Loading a script runs it: only where that is asked for.
+            # Loading a script runs it, so only on request.
             target = None
         if target is None:
             here = _request(_here(function), compile, replace(effort, processes=1), "profile")
@@ -167,21 +167,21 @@ def count_call(
 
 
 def compare(
-    a: Callable[..., Any] | Comparable,
-    b: Callable[..., Any] | Comparable,
+    base: Callable[..., Any] | Comparable,
+    new: Callable[..., Any] | Comparable,
     /,
     *args: Any,
     compile: bool = False,
     **kwargs: Any,
 ) -> Delta:
-    """Say whether ``b`` is slower than ``a``, by how much, and which category is to blame.
+    """Say whether ``new`` is slower than ``base``, by how much, and which category is to blame.
 
-    Two functions are measured in turns in fresh processes, both with the arguments that follow. Of two results of
-    ``profile``, or two stored captures, nothing is measured.
+    Two functions are measured in turns in fresh processes, both with the arguments that follow. Two results of ``profile``
+    or two stored captures are compared without measuring.
 
     Args:
-        a: The base: a function, a result, or the directory of a capture.
-        b: What may be slower, of the same kind.
+        base: A function, a result, or the directory of a capture.
+        new: What may be slower, of the same kind.
         args: Arguments of both functions.
         compile: Measure ``torch.compile`` of both.
         kwargs: Arguments by name.
@@ -196,14 +196,14 @@ def compare(
         >>> delta.wall_delta_ns, delta.blame
         (0, ())
     """
-    if callable(a) and callable(b):
+    if callable(base) and callable(new):
         _check_place("compare")
-        return _compare_functions((a, b), Arguments(args, kwargs), compile=compile)
-    if callable(a) or callable(b):
+        return _compare_functions((base, new), Arguments(args, kwargs), compile=compile)
+    if callable(base) or callable(new):
         raise UsageError("a function compares with a function, a capture with a capture")
     if args or kwargs or compile:
         raise UsageError("captures are compared as they are: leave out the other arguments")
-    return compare_captures(_place(a), _place(b), default_classifier(), MARGIN_SHARE)
+    return compare_captures(_place(base), _place(new), default_classifier(), MARGIN_SHARE)
 
 
 def advise(fn: Callable[..., Any], /, *args: Any, compile: bool = False, quick: bool = False, **kwargs: Any) -> Advice:
@@ -272,7 +272,7 @@ def attach(pid: int, seconds: float = 20.0, *, subprocesses: bool = False) -> Pr
 
 
 def load(path: str | os.PathLike[str]) -> Stored:
-    """What a stored directory holds: a budget, a watch, a run, a ladder, a sweep, advice, a difference.
+    """Load the result in a stored directory: a budget, watch, run, ladder, sweep, advice or difference.
 
     Raises:
         UsageError: It holds none of them.

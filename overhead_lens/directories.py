@@ -20,12 +20,12 @@ CALL, COMPARISON, JOB, PROCESS, RUN = "call", "comparison", "job", "process", "r
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """What is done with a kind of directory, as ``module:function`` from this package on; loaded when it is used.
+    """Operations on a kind of directory, as ``module:function`` from this package on; loaded when it is used.
 
     Attributes:
         load: Makes the result of a path, by the rules of a classifier where ``by_rules``.
         compare: Makes the difference of two results for a margin; empty where two of the kind do not compare.
-        export: Writes a path into a file by a classifier's rules; ``{}`` is the format. Empty where there is none.
+        export: Writes a path into a file by a classifier's rules; ``{}`` is the format. Empty if there is none.
     """
 
     load: str

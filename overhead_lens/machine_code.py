@@ -147,7 +147,7 @@ def _of_machine() -> tuple[str | bytes, ...]:
 
 
 def _processor() -> bytes:
-    """What tells this machine's processor from others: code that is compiled for one may use what another lacks."""
+    """Identity of this machine's processor: compiled code may use instructions that another processor lacks."""
     try:
         with Path("/proc/cpuinfo").open("rb") as file:
             lines = file.read(_CPU_INFO_BYTES).splitlines()
@@ -159,7 +159,7 @@ def _processor() -> bytes:
 
 
 def _read(place: Path) -> bytes | None:
-    """What is kept there; None where it is not, or damaged."""
+    """The stored code; None if absent or damaged."""
     try:
         data = place.read_bytes()
     except OSError:
@@ -234,7 +234,7 @@ def _dispatcher(function: str) -> Any:
 
 
 def _compiled(function: str, described: tuple[Described, ...], results: int) -> bytes | None:
-    """Name and object code of the loop with arrays as pointers and lengths; None where this numba has no way to them."""
+    """Name and object code of the loop with arrays as pointers and lengths; None if this numba has no way to them."""
     loop = _dispatcher(function)
     names, kinds, expressions = _parameters(described)
     places = [f"returned[{at}] = found[{at}]" for at in range(results)]

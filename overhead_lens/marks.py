@@ -15,7 +15,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Watcher(Protocol):
-    """What ``overhead-lens run`` puts here."""
+    """The interface that ``overhead-lens run`` installs here."""
 
     def step(self) -> None:
         """Note the end of a step."""
@@ -65,11 +65,11 @@ class Region(Protocol):
     ) -> None: ...
 
     def __call__(self, function: _F, /) -> _F:
-        """Make every call of a function a region; the function itself where nothing watches."""
+        """Make every call of a function a region; without ``run``, the function itself."""
 
 
 class _Unwatched:
-    """Every region where nothing watches."""
+    """The region that is used without ``run``; it does nothing."""
 
     __slots__ = ()
 

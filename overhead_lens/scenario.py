@@ -54,7 +54,7 @@ class Arguments:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """All of them, those by name last."""
+        """All arguments, keyword arguments last."""
         return (*self.by_position, *self.by_name.values())
 
 

@@ -49,7 +49,7 @@ def breakdown_of(path: Path, classifier: Classifier) -> Breakdown:
 
 
 def budgets_of(paths: Sequence[Path], classifier: Classifier) -> tuple[Budget, ...]:
-    """Analyze stored captures that are compared: what the stacks of all of them say of a function holds for each.
+    """Analyze stored captures for a comparison: rules that depend on stacks are fitted to the stacks of all of them.
 
     Raises:
         UsageError: One is not a complete capture.
@@ -100,7 +100,7 @@ def comparison_of(path: Path, classifier: Classifier) -> Delta:
 
 
 def compare_traces(base: Path, new: Path, classifier: Classifier) -> StructureDelta:
-    """What changed from one exported trace to another: operators, kernels and launches.
+    """Compare two exported traces: operators, kernels and launches.
 
     Raises:
         UsageError: A file is not a trace.
@@ -109,7 +109,7 @@ def compare_traces(base: Path, new: Path, classifier: Classifier) -> StructureDe
 
 
 def evidence_of(capture: Capture) -> Evidence:
-    """What every instrument left.
+    """The evidence of all instruments.
 
     Raises:
         UsageError: A file is missing or damaged.

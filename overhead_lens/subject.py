@@ -11,7 +11,7 @@ Kind = Literal["scenario", "function", "callable", "script", "region"]
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a budget is of.
+    """The measured subject of a budget.
 
     Attributes:
         kind: ``scenario``, ``function`` (a plain one, no SCENARIO), ``callable`` (from Python, in this process), ``script`` or
@@ -32,7 +32,7 @@ class Subject:
 
     @property
     def title(self) -> str:
-        """Name and variant, once where they are the same: ``linear_loop:batched``."""
+        """Name and variant, once if they are the same: ``linear_loop:batched``."""
         return self.name if self.variant in ("", self.name) else f"{self.name}:{self.variant}"
 
     @property

@@ -55,17 +55,17 @@ class Target:
 
     @property
     def label(self) -> str:
-        """What directories are called after it: ``my-f``."""
+        """The name for directories: ``my-f``."""
         named = f"{self.source}-{self.name}" if self.name else self.source
         return re.sub(r"[^\w.-]+", "-", named).strip("-")
 
     @property
     def folder(self) -> Path:
-        """Where imports begin: beside the file; for a module the working directory, as ``python -m`` has it."""
+        """The folder for imports: the file's; for a module the working directory, as with ``python -m``."""
         return Path.cwd() if self.file is None else self.file.parent
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values of it."""
+        """The target as JSON values."""
         return {
             "text": self.text,
             "file": None if self.file is None else str(self.file),
@@ -163,7 +163,7 @@ def _place(target: Target) -> str:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """What a callable is called: its qualified name, else its type's."""
+    """The name of a callable: its qualified name, else its type's."""
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 

@@ -96,7 +96,7 @@ _PY_SPY = "#!/bin/sh\necho 'Collecting stack traces from native extensions (`--n
 READING: list[tuple[object, ...]] = [
     ("report", REFERENCE / "eager", "--json"),
     ("report", REFERENCE / "ladder", "--json"),
-    ("report", REFERENCE / "run", "--json-file"),
+    ("report", REFERENCE / "run", "--json"),
     ("analyze", REFERENCE / "training.json.gz", "--json"),
     ("diff", REFERENCE / "release-old", REFERENCE / "release-new", "--allow-mismatch", "--json"),
 ]

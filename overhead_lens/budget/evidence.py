@@ -20,7 +20,7 @@ from overhead_lens.stack import Stack
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the instruments captured of one call; None for an instrument that did not run.
+    """The recordings of one call by all instruments; None for an instrument that did not run.
 
     Attributes:
         name: The capture's name in the budget.

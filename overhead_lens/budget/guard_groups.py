@@ -74,14 +74,14 @@ def _children(leaf: Leaf, start: int) -> Iterator[re.Match[str]]:
 
 
 def _layer(leaf: Leaf) -> tuple[str, str] | None:
-    """The outermost numbered place that it lies in: ``model.layers[*]`` and which of them; None for none."""
+    """The outermost numbered container of a guard (``model.layers[*]``) and the index in it; None for none."""
     names = _module(leaf).split(".")
     at = next((at for at, name in enumerate(names) if name.isdecimal()), None)
     return None if at is None else (f"{'.'.join(names[:at])}[*]", names[at])
 
 
 def _layers(leaves: Sequence[Leaf], sampled: Mapping[str, float | None]) -> Iterator[GuardGroup]:
-    """What one more layer costs: mean over those that are there, of a place that has several."""
+    """Mean guard cost of one layer, for each container with several layers."""
     found: defaultdict[str, list[Leaf]] = defaultdict(list)
     which: defaultdict[str, set[str]] = defaultdict(set)
     for leaf in leaves:

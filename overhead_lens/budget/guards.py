@@ -60,7 +60,7 @@ def backend_match_ns(guards: Sequence[Guard]) -> float:
 
 
 def guard_tree(recorded: Guards) -> GuardTree | None:
-    """The timed check of the whole tree; None where it was not timed."""
+    """The timed check of the whole tree; None if it was not timed."""
     tree = recorded.tree
     if tree is None or not tree.warm_ns:
         return None

@@ -142,7 +142,7 @@ def _warnings(
     frames: Mapping[str, Mapping[str, float]],
     traced: TraceBudget | None,
 ) -> Iterator[str]:
-    """Warnings of the recording, then those of the blocks, of which ``kept`` count, of shares, trace, faults and memory."""
+    """Warnings of the recording, then of the blocks (``kept`` are used), shares, trace, faults and memory."""
     meta, clock = evidence.meta, evidence.clock
     yield from meta.warnings
     yield from clock_warnings(clock, len(kept), in_turns=meta.recorded_with is not None, kind=meta.subject.kind)

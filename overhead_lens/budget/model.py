@@ -47,7 +47,7 @@ class Wall(Measured):
         processes: Fresh worker processes measured.
         blocks, calls: Timed blocks and measured calls in all processes.
         floor_ns: ``floor.ns``; 0 without a floor.
-        floor: Roofline floor on this machine; None where the work is not known.
+        floor: Roofline floor on this machine; None if the work is not known.
     """
 
     ns: int
@@ -65,7 +65,7 @@ class Wall(Measured):
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """How the evidence adds up, ns per call; ``trace_bare_ns`` is the bare call in the traced process."""
+    """Sums of the evidence, ns per call; ``trace_bare_ns`` is the bare call in the traced process."""
 
     sum_ns: Whole
     residual_ns: Whole  # 0 by construction.
@@ -84,7 +84,7 @@ class CrossCheck:
     """Readings of one category by independent instruments; None for an instrument that cannot see it.
 
     Attributes:
-        bound: Which bound of the category ablation gives; None where it measures the category itself.
+        bound: Which bound of the category ablation gives; None if it measures the category itself.
     """
 
     category: str
@@ -301,10 +301,10 @@ class Breakdown(Result):
     Attributes:
         host: Every category in the taxonomy's order, zeros included.
         device: The device's own partition of the call; None for a call that uses no device.
-        instructions: The same call in instructions; None where they were not counted.
+        instructions: The same call in instructions; None if they were not counted.
         operators: Per-operator tree; None without samples.
         units: Units of work per call, for figures per unit.
-        work: None where the scenario does not say.
+        work: None if the scenario does not say.
         compile_notes: Recompilations and graph breaks of the traced worker.
     """
 

@@ -33,7 +33,7 @@ _MEMORY_CALLS = frozenset({"munmap", "mmap", "mmap64", "brk", "sbrk", "madvise",
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How the measured call divides.
+    """The shares of categories, parts and frames in the measured call.
 
     Attributes:
         evidence: ``samples`` or ``trace``.

@@ -37,7 +37,7 @@ class ThreadBudget:
     """The closed budget of one thread: host categories sum exactly to ``wall_ns``.
 
     Attributes:
-        name: As its program calls it; empty where it has no name.
+        name: As its program calls it; empty if it has no name.
         thread, process: Their numbers.
         wall_ns: How long it was watched.
         busy_share: Share of that time in which it was there and did not wait.

@@ -25,7 +25,7 @@ def without_delays(clock: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """Waiting of threads for a core, as shares of the blocks' whole time; 0 where that was not measured.
+    """Waiting of threads for a core, as shares of the blocks' whole time; 0 if that was not measured.
 
     Attributes:
         delayed: Of the calling thread for other programs, which is taken out of the wall time.
@@ -61,7 +61,7 @@ def undisturbed(clock: pd.DataFrame, keep: tuple[str, ...] = ("process",)) -> pd
 
 
 def time_column(clock: pd.DataFrame) -> str:
-    """The column with a block's time: the steady one where blocks were timed in pieces."""
+    """The column with a block's time: the steady one if blocks were timed in pieces."""
     return "steady_ns" if "steady_ns" in clock else "wall_ns"
 
 

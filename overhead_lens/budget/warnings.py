@@ -127,7 +127,7 @@ def fault_warnings(faults: float, faults_ns: float, wall_ns: float) -> list[str]
 
     Args:
         faults: Minor page faults per call.
-        faults_ns: Their measured time per call; 0 where it was not measured.
+        faults_ns: Their measured time per call; 0 if it was not measured.
         wall_ns: Time of one call.
     """
     cost_ns = faults_ns or faults * thresholds.LEAST_PAGE_FAULT_NS

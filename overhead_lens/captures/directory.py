@@ -57,7 +57,7 @@ class Capture:
     meta: CaptureMeta
 
     def note(self, instrument: str, kind: type[Note]) -> Note | None:
-        """An instrument's entry in ``meta.json``; None where it has none.
+        """An instrument's entry in ``meta.json``; None if it has none.
 
         Raises:
             UsageError: It is not of that type.

@@ -36,7 +36,7 @@ class CaptureMeta(Recorded, frozen=True, kw_only=True):
 
     Attributes:
         summary: The scenario's one-line description.
-        work: The work of one call; None where the scenario does not say.
+        work: The work of one call; None if the scenario does not say.
         units: Units of work of one call; 1 where the scenario does not say.
         compile_options: Keyword arguments of torch.compile; None for an eager call.
         target, inputs: The subject and the source of its arguments as the user named them.

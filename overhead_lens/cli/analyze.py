@@ -159,7 +159,7 @@ def find_traces(given: Sequence[Path]) -> list[Path]:
 
 
 def _batch_sizes(given: str | None, traces: int) -> Sequence[int] | Literal["shapes"] | None:
-    """What ``--batch-sizes`` says.
+    """Parse ``--batch-sizes``.
 
     Raises:
         UsageError: It is not a list of whole numbers, or of another length than there are traces.

@@ -135,7 +135,7 @@ def _requests(
     *,
     quick: bool,
 ) -> tuple[Request, Request]:
-    """What is measured of either side; a revision is checked out as long as ``stack`` is open."""
+    """The requests for both sides; a revision stays checked out while ``stack`` is open."""
     from overhead_lens.machine.interpreter import find_interpreter
     from overhead_lens.machine.revision import checked_out
     from overhead_lens.recorder.paired import paired_effort

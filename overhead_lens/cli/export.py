@@ -14,7 +14,7 @@ from overhead_lens.terminal.completion import complete_capture
 
 
 class Format(str, Enum):
-    """What can be written."""
+    """Output formats."""
 
     chrome = "chrome"
     collapsed = "collapsed"

@@ -32,7 +32,7 @@ _JSON = re.compile(rb"(\xef\xbb\xbf)?\s*[\[{]")
 
 
 class Ui(str, Enum):
-    """Where the UI comes from."""
+    """Sources of the UI."""
 
     public = "public"
     bundled = "bundled"
@@ -99,7 +99,7 @@ def _check_size(trace: Path, target: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What is served, the address to open given that of the server, and what to do there."""
+    """The served documents, the address to open (from the server's address), and what to do there."""
 
     documents: Mapping[str, Document]
     address: Callable[[str], str]
@@ -124,7 +124,7 @@ def _offer(ui: Ui, trace: Path, title: str, *, is_ours: bool) -> _Offer:
 
 
 def _title(target: Path) -> str:
-    """What the trace is called: the file's name, or one after the directory."""
+    """The title of the trace: the file's name, or a name after the directory."""
     name = target.resolve().name
     return f"{name}.pftrace" if target.is_dir() else name
 

@@ -41,7 +41,7 @@ class Aligned:
         wall: Difference of the wall time.
         host: Differences of the categories, in the taxonomy's order; the estimates sum to the wall's.
         drift: Relative slowdown of the reference loop in the new capture; 0 for captures recorded in turns.
-        rare_ns: Part of the wall's difference that comes from few slow pieces of blocks; 0 where it does not count.
+        rare_ns: Part of the wall's difference that comes from few slow pieces of blocks; 0 if it does not count.
     """
 
     base: Breakdown
@@ -125,7 +125,7 @@ def _unpaired(base: Budget, new: Budget) -> tuple[Shift, list[Shift], Sequence[F
 
 
 def _busyness(base: Budget, new: Budget) -> float:
-    """Standard error that a machine busier beside one side adds, as a share of the longer call."""
+    """Additional standard error because the machine was busier during one side, as a share of the longer call."""
     delayed, contended = new.waited.delayed - base.waited.delayed, new.waited.contended - base.waited.contended
     return _SLOWED_SHARE * abs(delayed) + abs(contended)
 
@@ -187,7 +187,7 @@ def _sampled(base: Budget, new: Budget, level_ns: float, wall: Shift) -> list[Sh
 def _log_drift(base: Budget, new: Budget) -> tuple[float, float]:
     """Log ratio of the reference loop's times, new over base, and its error.
 
-    Both are 0 where the ratio is within the loop's own spread, and where interpreters or loops differ.
+    Both are 0 if the ratio is within the loop's own spread, and where interpreters or loops differ.
     """
     loops = {
         tuple(budget.breakdown.environment.get(name) for name in ("python", "reference")) for budget in (base, new)

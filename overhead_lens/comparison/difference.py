@@ -33,7 +33,7 @@ from overhead_lens.units import format_ns, format_signed_ns
 MARGIN_SHARE = 0.01
 MACHINE = ("host", "cpu", "torch", "python", "threads")
 
-# How much longer threads may wait for a core beside one side, as a share of the time, before it is said.
+# Additional waiting for a core beside one side, as a share of the time, from which on it is reported.
 _BUSIER_SHARE = 0.01
 
 _GUARD_KINDS = 3
@@ -127,7 +127,7 @@ def _change(
 
 
 def differences(base: CaptureMeta, new: CaptureMeta, machine: Sequence[str] = MACHINE) -> list[str]:
-    """Reasons why two captures cannot be compared, one line each; empty where they can.
+    """Reasons why two captures cannot be compared, one line each; empty if they can.
 
     Args:
         base, new: What the captures say.

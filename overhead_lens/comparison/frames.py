@@ -25,7 +25,7 @@ from overhead_lens.stats.values import Floats, Interval
 
 _TWO_SIDED_95 = 1.96
 
-# Fewer stacks on both sides together cannot be significant among so many frames.
+# Fewer stacks on both sides together cannot be significant after the correction for many frames.
 _LEAST_STACKS = 10
 
 
@@ -111,7 +111,7 @@ def _matrix(budget: Budget, keys: Sequence[tuple[str, str]]) -> Floats:
 
 
 def _shift(counts: tuple[float, float], per_ns: tuple[float, float], dispersion: float) -> FrameShift:
-    """One frame's shift from its stacks and the stacks per ns, both by side."""
+    """One frame's shift, from its number of stacks and the stacks per ns on either side."""
     base_ns, new_ns = (count / rate for count, rate in zip(counts, per_ns, strict=True))
     variance = sum(sorted(max(count, 1.0) / rate**2 for count, rate in zip(counts, per_ns, strict=True)))
     old, recent = (count / dispersion for count in counts)

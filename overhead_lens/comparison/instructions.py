@@ -136,7 +136,7 @@ def signed_count(count: float) -> str:
 
 
 def signed_share(count: float, base_count: int) -> str:
-    """A difference as a share of the base's instructions; empty where the base has none."""
+    """A difference as a share of the base's instructions; empty if the base has none."""
     return f"{count / base_count:+.2%}" if base_count else ""
 
 

@@ -80,7 +80,7 @@ class Delta(Result):
         blame: Categories that changed significantly in the verdict's direction, largest first.
         detectable_share: Half the width of the wall difference's interval, as a share of the base.
         factors: Factors of the ratio of two variants of one scenario with the same work; None of other sides.
-        instructions: The difference in instructions; None where one side has none.
+        instructions: The difference in instructions; None if one side has none.
     """
 
     base: Breakdown

@@ -1,7 +1,7 @@
 """Takes the profiler's own cost out of a trace of the measured loop.
 
-An event costs time inside its own span and in the span around it, calibrated per class (``fit.py``). What a short event cannot
-give is taken from all others in proportion, so that exactly the whole cost is taken.
+An event costs time inside its own span and in the span around it, calibrated per class (``fit.py``). If an event is
+shorter than its cost, the remainder is taken from all others in proportion, so exactly the whole cost is removed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 def corrected_self_ns(
     self_ns: Ints, parent: Ints, uncovered_ns: int, inside_ns: Floats, outside_ns: Floats, further_ns: float = 0.0
 ) -> tuple[Floats, float]:
-    """Self times less the profiler's cost.
+    """Self times minus the profiler's cost.
 
     Args:
         self_ns: int64, shape ``(n,)``.
@@ -25,7 +25,7 @@ def corrected_self_ns(
         uncovered_ns: Time of the window that no event covers (the loop's own).
         inside_ns: Cost of each event inside its own span, shape ``(n,)``.
         outside_ns: Cost of each event in the span around it, shape ``(n,)``.
-        further_ns: Other extra time of the recording, as page faults; taken from all in proportion.
+        further_ns: Other extra time of the recording, such as page faults; removed from all in proportion.
 
     Returns:
         Corrected self times, float64, shape ``(n,)``, all >= 0; corrected uncovered time, >= 0.

@@ -1,4 +1,4 @@
-"""What one event of a class costs torch.profiler, and which class an event is of."""
+"""The cost of one event of a class to torch.profiler, and the class of an event."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PYTHON_FUNCTION = "python_function"
 C_CALL = "c_call"
 MEMORY = "memory"
 
-# Classes whose cost was measured in calls of few different events.
+# Classes whose cost was measured in calls with few distinct events.
 OF_OPERATORS = (OPERATOR_OUTER, OPERATOR_NESTED, BACKWARD_NODE)
 
-# Classes of which a compiled call has few, at long intervals.
+# Classes that occur rarely in a compiled call, at long intervals.
 OF_REGIONS = (COMPILED_REGION, FAST_ANNOTATION)
 
 _BY_NAME = (
@@ -57,19 +57,19 @@ class EventCost:
 
     @property
     def outside_ns(self) -> float:
-        """What falls into the event around it."""
+        """The part of the cost that falls into the surrounding event."""
         return self.total_ns - self.inside_ns
 
     def after_kernels_ns(self, kernels_ns: float) -> float:
-        """Extra cost of an event if kernels ran for so long since the last of its kind."""
+        """Extra cost of an event if kernels ran for this long since the last event of its class."""
         return between(self.cold_after_kernels_ns, kernels_ns)
 
     def at_distance(self, stack_distance: float) -> EventCost:
-        """The cost among events of an LRU stack distance."""
+        """The cost at an LRU stack distance."""
         return self._times(1 + between(self.cold_by_distance, stack_distance))
 
     def at_interval(self, interval_ns: float) -> EventCost:
-        """The cost if one event follows the other at an interval."""
+        """The cost at an interval between two events of the class."""
         return self._times(1 + between(self.cold_by_interval, interval_ns))
 
     def _times(self, factor: float) -> EventCost:

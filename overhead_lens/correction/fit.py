@@ -4,7 +4,7 @@ An event's start is read at the end of its start callback and its end at the beg
 (torch/csrc/profiler/collection.cpp), so most of its cost falls outside its own span, into the event around it. The part inside
 is the span of an empty event less the time that the same code takes when nothing is recorded.
 
-Cold caches make recording dearer: after a kernel that reads more than they hold, and in calls of many different operators.
+Recording costs more with cold caches: after a kernel that reads more than they hold, and in calls of many different operators.
 Processes differ by where code and data lie. So each process is fitted by itself, and the median over processes counts
 (docs/methodology/correction.md).
 """
@@ -47,7 +47,7 @@ _Row = Mapping[str, Any]
 
 
 def event_costs(rows: Iterable[_Row], flags: str) -> dict[str, EventCost]:
-    """Cost per class under one set of flags; classes that the rows say nothing of are missing.
+    """Cost per class under one set of flags; classes without rows are missing.
 
     Args:
         rows: As ``correction/worker.py`` makes them, each with its ``process``.
@@ -85,7 +85,7 @@ def _median_points(curves: Sequence[Points]) -> Points:
 
 
 def _ascending(points: Iterable[tuple[float, float]]) -> Points:
-    """The points by argument, each value raised to the largest before it, and to 0."""
+    """The points sorted by argument, with values made non-decreasing and at least 0."""
     curve: list[tuple[float, float]] = []
     for argument, value in sorted(points):
         curve.append((argument, max(value, curve[-1][1] if curve else 0.0)))
@@ -110,7 +110,7 @@ def _fit_process(rows: Sequence[_Row], flags: str) -> dict[str, EventCost]:
 
 
 def _with_cold_caches(costs: dict[str, EventCost], by_kind: Mapping[str, Sequence[_Row]]) -> dict[str, EventCost]:
-    # Older calibrations hold another distance.
+    # Older calibrations have another distance.
     many_operators = [row for row in by_kind["varied"] if "rms_reuse_distance" in row]
     if OPERATOR_OUTER in costs and many_operators:
         cold_shares = _cold_shares(many_operators, costs)
@@ -183,7 +183,7 @@ def _operators(rows: Sequence[_Row], short: Sequence[_Row], flags: str) -> dict[
 
 
 def _inside_ns(row: _Row, prefix: str = "") -> float:
-    """The profiler's part of an event's span, taken as its part of the recorded call."""
+    """The profiler's share of an event's span, estimated by its share of the recorded call."""
     span_ns = min((span for name, span in row["span_ns"].items() if name.startswith(prefix)), default=math.inf)
     return float(span_ns) * _recording_ns(row) / float(min(row["traced_ns"]))
 
@@ -194,7 +194,7 @@ def _annotation(row: _Row) -> EventCost:
 
 
 def _python(rows: Sequence[_Row]) -> dict[str, EventCost]:
-    """Python events, from a call of functions alone and one of a builtin in a function.
+    """Costs of Python events, from calls of Python functions and of a builtin inside a function.
 
     Empty for torch 2.6: it exports Python events but leaves them out of ``kineto_results.events()``.
     """
@@ -224,8 +224,8 @@ def _backward(rows: Sequence[_Row], nested: EventCost) -> EventCost:
 
 
 def _non_negative(counts: Floats, spent_ns: Floats) -> list[float]:
-    """Non-negative least squares: nanoseconds of one of each counted."""
-    # Loaded here: it takes as long as a small report, and few captures without a calibration need it.
+    """Non-negative least squares: nanoseconds per item of each counted kind."""
+    # Imported here, because it takes as long as a small report and few captures need it.
     from scipy.optimize import nnls
 
     found: list[float] = nnls(counts, spent_ns)[0].tolist()
@@ -260,7 +260,7 @@ def _by_interval(rows: Sequence[_Row], cold_shares: Sequence[float], compiled: _
 
 
 def _region(row: _Row, costs: Costs) -> EventCost:
-    """Cost of Dynamo's region: that of a compiled call less the cache lookup's and the annotations'.
+    """Cost of Dynamo's region: that of a compiled call minus the cache lookup's and the annotations'.
 
     It is divided between the inside and the outside of the region in proportion to their time.
     """

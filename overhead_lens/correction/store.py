@@ -32,7 +32,7 @@ def place(name: str) -> Path:
 
 
 def load(name: str) -> dict[str, Any] | None:
-    """The calibration kept under a key; None where none can be read."""
+    """The calibration kept under a key; None if none can be read."""
     try:
         calibration = json.loads(place(name).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -41,7 +41,7 @@ def load(name: str) -> dict[str, Any] | None:
 
 
 def save(name: str, calibration: Mapping[str, Any]) -> str | None:
-    """Replace the calibration under a key, whole or not at all; returns why that failed."""
+    """Replace the calibration under a key, whole or not at all; returns the reason if that failed."""
     target = place(name)
     try:
         user_cache.replace(target, (json.dumps({"schema": SCHEMA, **calibration}) + "\n").encode())
@@ -51,7 +51,7 @@ def save(name: str, calibration: Mapping[str, Any]) -> str | None:
 
 
 def processes(calibration: Mapping[str, Any] | None, flags: str, *, compiled: bool) -> int:
-    """Number of processes measured under a set of flags, with compiled calls where asked for."""
+    """Number of processes measured under a set of flags, with compiled calls if requested."""
     rows = (calibration or {}).get("rows", [])
     kind = "compiled" if compiled else "operator"
     return len({row.get("process", 0) for row in rows if row["flags"] == flags and row["kind"] == kind})

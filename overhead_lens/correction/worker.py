@@ -31,20 +31,20 @@ FLAGS: Mapping[str, Mapping[str, bool]] = {
 _CALLS = 1_000
 _ROUNDS = 7
 
-# Long calls are made less often.
+# Long calls are repeated less often.
 _BACKWARD = "backward"
 _VARIED = "varied"
 _CALLS_OF = {_BACKWARD: 250, _VARIED: 60}
 
-# Python's events are recorded under no other flags, and nothing asks for the other two under more than these.
+# Python events are recorded under these flags only, and the other two are needed under no more than these.
 _ONLY_UNDER = {"python": "stack", _BACKWARD: "plain", _VARIED: "plain"}
 
-# A copy before the call, which reads and writes so many bytes in all, displaces from the caches what a kernel would.
+# Bytes that a copy before the call reads and writes in all, to evict from the caches what a kernel would evict.
 _DISPLACED_BYTES = (0, 1 << 19, 1 << 20, 1 << 21, 1 << 23)
 _DISPLACED_FLAGS = "plain"
 _DISPLACED_CALLS = 150
 
-# Kind of the rows of calls that are timed after a copy, too.
+# Kinds of rows of calls that are also timed after a copy.
 _DISPLACED = {
     ("operator", "neg 1"): "displaced_operator",
     ("operator", "mm"): "displaced_operator",
@@ -118,7 +118,7 @@ def _row(call: Call, flags: Mapping[str, bool], calls: int) -> dict[str, Any]:
 def _timed(loop: Any, call: Call, calls: int) -> tuple[float, float]:
     """Ns and page faults per call."""
     faults, _ = usage_of_thread()
-    # CPU time: none of the calls waits, and what else runs on the machine does not count.
+    # CPU time: none of the calls waits, and other load on the machine does not count.
     start_ns = time.thread_time_ns()
     loop(call, (), calls)
     taken_ns = time.thread_time_ns() - start_ns
@@ -126,7 +126,7 @@ def _timed(loop: Any, call: Call, calls: int) -> tuple[float, float]:
 
 
 def _displaced_row(call: Call, count: int) -> dict[str, Any]:
-    # Of one type, or assigning a slice would copy twice.
+    # Equal types, or assigning a slice would copy twice.
     source, target = bytearray(count // 2), bytearray(count // 2)
 
     def displace() -> None:
@@ -190,7 +190,7 @@ def _calls(*, compiled: bool) -> tuple[list[tuple[str, str, Call]], dict[str, st
     vector, matrix = torch.ones(8), torch.ones(4, 4)
     resolve = torch.ops.aten.resolve_conj.default
     calls: list[tuple[str, str, Call]] = [
-        # Does nothing, so its span is the profiler's part inside; its total is that of the slower way by torch.ops.
+        # Does nothing, so its span is the profiler's part inside; its total is that of the slower path through torch.ops.
         ("short_operator", "resolve_conj", lambda: resolve(vector)),
         *(("operator", f"neg {count}", _in_a_row(count, vector)) for count in (1, 2, 4, 8)),
         ("operator", "view", lambda: matrix.view(16)),

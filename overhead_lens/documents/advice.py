@@ -22,7 +22,7 @@ class CategoryChange(Row, frozen=True):
 class Remedy(Row, frozen=True):
     """A remedy: ``how`` is the line of code that does it.
 
-    ``wall`` and ``verdict`` are null where it was not measured, for the ``reason``. ``host`` is empty but of the best; it sums to
+    ``wall`` and ``verdict`` are null if it was not measured, for the ``reason``. ``host`` is empty but of the best; it sums to
     the difference of the walls.
     """
 

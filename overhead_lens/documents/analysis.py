@@ -71,7 +71,7 @@ class Step(Row, frozen=True):
 class Trace(Row, frozen=True):
     """One trace. ``host`` is the busiest thread's; one that failed has its ``error`` and nothing else.
 
-    ``critical_path`` is null where it was not asked for.
+    ``critical_path`` is null if it was not asked for.
     """
 
     path: str
@@ -102,7 +102,7 @@ class Trace(Row, frozen=True):
 class Ranks(Row, frozen=True):
     """Ranks of one job compared, ns; ``straggler`` is what the slowest spends more time in than the median of the others.
 
-    ``critical_path`` is null where it was not asked for.
+    ``critical_path`` is null if it was not asked for.
     """
 
     slowest: str

@@ -31,7 +31,7 @@ _TOP = 8
 
 
 class Wall(Row, frozen=True):
-    """Unprofiled wall time of a call, ns; ``floor_ns`` is 0 and ``floor`` null where the work is not known.
+    """Unprofiled wall time of a call, ns; ``floor_ns`` is 0 and ``floor`` null if the work is not known.
 
     ``interval`` says how ``ci95_ns`` was made: ``bootstrap over processes``, ``bootstrap over blocks`` of a single process, or
     ``range of N processes``, which are too few for an interval of 95 %.
@@ -81,9 +81,9 @@ class Device(Row, frozen=True):
 
 
 class CrossCheck(Row, frozen=True):
-    """A category as independent instruments see it, ns per call; null where one is blind to it.
+    """A category as independent instruments see it, ns per call; null if one is blind to it.
 
-    ``ablation_bound`` is ``upper`` or ``lower`` where ablation gives a bound of the category, null where it gives the category.
+    ``ablation_bound`` is ``upper`` or ``lower`` where ablation gives a bound of the category, null if it gives the category.
     """
 
     category: str

@@ -45,7 +45,7 @@ class Frame(Row, frozen=True):
 
 
 class Category(Row, frozen=True):
-    """A host category. ``ci95_ns`` is null where there is one recording alone; ``top`` are the costliest functions."""
+    """A host category. ``ci95_ns`` is null if there is one recording alone; ``top`` are the costliest functions."""
 
     category: str
     ns: float

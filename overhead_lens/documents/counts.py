@@ -1,4 +1,4 @@
-"""``overhead-lens/counts-delta/2``: instructions counted again and held against a baseline."""
+"""``overhead-lens/counts-delta/2``: instructions counted again and compared with a baseline."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def checked_document(outcome: TimeOutcome) -> DeltaDocument:
 
 
 def limit(finding: LimitFinding | CountFinding) -> Limit:
-    """A limit and the difference held against it."""
+    """A limit and the difference compared with it."""
     return fill(Limit, finding, name=finding.limit.name)
 
 

@@ -21,5 +21,5 @@ class MissedDocument(Document, frozen=True, kw_only=True):
 
 
 def missed_document(found: EndToEnd) -> MissedDocument:
-    """The document of a run held against a hot loop."""
+    """The document of a run compared with a hot loop."""
     return fill(MissedDocument, found, run=run_document(found.run))

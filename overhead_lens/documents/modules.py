@@ -36,7 +36,7 @@ class Modules(Row, frozen=True):
 
 
 def modules_row(modules: ModuleBudgets | None) -> Modules | None:
-    """What the document says of the modules; None where the trace names none."""
+    """What the document says of the modules; None if the trace names none."""
     if modules is None:
         return None
     nodes = [fill(Module, node, path=modules.path(place)) for place, node in enumerate(modules.nodes)]

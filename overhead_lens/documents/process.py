@@ -22,7 +22,7 @@ class Thread(Row, frozen=True):
 class ProcessDocument(Document, frozen=True, kw_only=True):
     """What the threads of a process did while it was watched; the main thread first, then the busiest.
 
-    ``slowdown_share`` is what watching cost it, by its own CPU clock; null where that cannot be told.
+    ``slowdown_share`` is what watching cost it, by its own CPU clock; null if unknown.
     """
 
     schema: Literal["overhead-lens/process/1"] = "overhead-lens/process/1"

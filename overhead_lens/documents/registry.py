@@ -16,7 +16,7 @@ SUMMARIES = {
     "analysis": "exported traces: host, device, blame, ranks (`analyze --json`)",
     "breakdown": "the closed budget of one call (`profile --json`, `report --json`)",
     "calibration": "what torch.profiler's events cost here (`calibrate --json`)",
-    "counts": "instructions held against a baseline (`check --instructions --json`)",
+    "counts": "instructions compared with a baseline (`check --instructions --json`)",
     "delta": "the difference of two budgets (`compare --json`, `diff --json`, `check --json`)",
     "history": "captures over time (`history --json`)",
     "ladder": "a call with one thing after another left out (`ladder --json`)",

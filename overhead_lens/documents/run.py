@@ -34,7 +34,7 @@ class Thread(Row, frozen=True):
 
 
 class Region(Row, frozen=True):
-    """A region: ns each time it was entered; ``host`` is empty where no stack was taken inside."""
+    """A region: ns each time it was entered; ``host`` is empty if no stack was taken inside."""
 
     name: str
     count: int

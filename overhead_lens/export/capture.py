@@ -58,7 +58,7 @@ def write_capture(path: Path, target: Path, breakdown: Breakdown, classifier: Cl
 
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """A traced loop, and the time of one of its calls; of all of them if they cannot be separated.
+    """A traced loop with the time window of one call, or of all calls if they cannot be separated.
 
     Attributes:
         events: Of the whole trace.
@@ -71,19 +71,19 @@ class _Loop:
 
     @property
     def wall_ns(self) -> int:
-        """How long that was."""
+        """Length of the time window."""
         return self.span[1] - self.span[0]
 
     @property
     def own_events(self) -> pd.DataFrame:
-        """What belongs to that time, but the loop itself."""
+        """Events in the time window, except the loop itself."""
         mine = events_of_call(self.events, self.span)
         own: pd.DataFrame = mine[mine["name"] != LOOP_NAME]
         return own
 
     @property
     def title(self) -> str:
-        """What the time is of."""
+        """The title of the time window."""
         return "One call, of median length" if self.calls == 1 else f"{self.calls:,} calls, which cannot be separated"
 
 

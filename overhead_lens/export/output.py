@@ -16,7 +16,7 @@ from overhead_lens.errors import UsageError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A binary file beside ``path`` that takes its place at the end; on any error nothing is left of it.
+    """A binary file that replaces ``path`` at the end, and is removed on any error.
 
     Raises:
         UsageError: The file cannot be written (no such directory, no permission, a full disk).

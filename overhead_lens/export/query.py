@@ -81,7 +81,7 @@ def _distinct(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """A value that JSON has; others, infinities and NaN among them, as their text."""
+    """A JSON value; other values, infinities and NaN included, as text."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

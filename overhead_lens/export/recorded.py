@@ -87,7 +87,7 @@ def metric_table(ranges: Sequence[RangedKernel]) -> pa.Table:
 
 
 def work_table(trace: Trace) -> pa.Table:
-    """What device events say of themselves; null where they do not."""
+    """Properties of device events from their arguments; null if absent."""
     work, events = trace.work, trace.events
     rows = work["row"].to_numpy()
     name = events["name"].cat

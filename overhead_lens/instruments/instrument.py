@@ -73,7 +73,7 @@ class Begun(Protocol):
         """Wait until it has measured enough, and have it end."""
 
     def keep(self) -> None:
-        """Wait for what was measured, and keep it."""
+        """Wait for the measurement and store it."""
 
 
 class SideBySide(Instrument, Protocol):
@@ -138,7 +138,7 @@ class Turn:
 
     @property
     def request(self) -> Request:
-        """What is recorded."""
+        """The request."""
         return self.recording.request
 
     @property
@@ -153,7 +153,7 @@ class Turn:
 
 
 def measure_at_once(jobs: Iterable[tuple[SideBySide, Turn, int | None]]) -> None:
-    """Have instruments measure at the same time, each in its process on its core."""
+    """Run several instruments at the same time, each in its process on its core."""
     with ExitStack() as stack:
         finish([instrument.begin(stack, turn, core) for instrument, turn, core in jobs])
 

@@ -68,7 +68,7 @@ def put_back(pid: int, before: Mapping[int, set[int]]) -> None:
 
 
 def _threads_of(pid: int) -> list[int]:
-    """The threads of a process; none where they cannot be read."""
+    """The threads of a process; none if they cannot be read."""
     with contextlib.suppress(OSError):
         return [int(path.name) for path in (_PROCESSES / str(pid) / "task").iterdir()]
     return []
@@ -149,7 +149,7 @@ def _siblings(core: int) -> str:
 
 
 def _idle_shares() -> dict[int, float]:
-    """Share of time that each core was idle (proc(5), ``/proc/stat``); empty where it cannot be read."""
+    """Share of time that each core was idle (proc(5), ``/proc/stat``); empty if it cannot be read."""
     before = _idle_ticks()
     start_s = time.monotonic()
     time.sleep(_WATCH_S)
@@ -159,7 +159,7 @@ def _idle_shares() -> dict[int, float]:
 
 
 def _idle_ticks() -> dict[int, int]:
-    """Idle time of each core since boot, in ticks; empty where it cannot be read."""
+    """Idle time of each core since boot, in ticks; empty if it cannot be read."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         rows = [line.split() for line in _STAT.read_text(encoding="ascii").splitlines()]
         return {int(row[0][3:]): int(row[4]) for row in rows if row[0].startswith("cpu") and row[0] != "cpu"}

@@ -19,7 +19,7 @@ _OTHER, _BATCH = 0, 3
 
 
 class Placed(TypedDict):
-    """How the threads of a process are placed.
+    """The placement of a process's threads: cores and policies.
 
     Attributes:
         core: Of the sampled thread; threads and processes that it starts inherit it.
@@ -58,7 +58,7 @@ def forget_batch(thread: int) -> None:
 
 
 def threads_of(pid: int) -> list[int]:
-    """The threads of a process; none where they cannot be read."""
+    """The threads of a process; none if they cannot be read."""
     with contextlib.suppress(OSError):
         return [int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()]
     return []

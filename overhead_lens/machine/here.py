@@ -67,7 +67,7 @@ class Here(Process):
             raise
 
     def dismiss(self) -> None:
-        """Have ``serve`` return."""
+        """Make ``serve`` return."""
         self._requests.write("\n")
 
     def _reply(self, message: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ class OtherProcess:
     """A process that runs.
 
     Attributes:
-        command: Its command line; empty where the system does not tell.
+        command: Its command line; empty if the system does not tell.
         python, torch: Versions; None if there is none, or it is unknown.
     """
 
@@ -64,7 +64,7 @@ def examine(pid: int) -> OtherProcess:
 
 
 def cpu_ns(pid: int) -> int | None:
-    """CPU time of all threads of a process so far; None where it cannot be read."""
+    """CPU time of all threads of a process so far; None if it cannot be read."""
     try:
         return time.clock_gettime_ns((~pid << 3) | _CPU_CLOCK)
     except (AttributeError, OSError):
@@ -72,7 +72,7 @@ def cpu_ns(pid: int) -> int | None:
 
 
 def thread_cpu_ns(pid: int) -> dict[int, int]:
-    """CPU time of each thread of a process so far (proc(5), ``schedstat``); empty where it cannot be read."""
+    """CPU time of each thread of a process so far (proc(5), ``schedstat``); empty if it cannot be read."""
     fields = {thread: _read(PROC / f"{pid}/task/{thread}/schedstat").split() for thread in threads_of(pid)}
     return {thread: int(each[0]) for thread, each in fields.items() if each}
 
@@ -83,7 +83,7 @@ def waits_in(pid: int, thread: int) -> str:
 
 
 def thread_count(pid: int) -> int:
-    """How many threads a process has; 1 where that cannot be read."""
+    """Number of threads of a process; 1 where that cannot be read."""
     return max(1, len(threads_of(pid)))
 
 
@@ -97,7 +97,7 @@ class ThreadState:
 
 
 def thread_states(pid: int) -> list[ThreadState]:
-    """The threads of a process; none where they cannot be read."""
+    """The threads of a process; none if they cannot be read."""
     found = []
     for thread in threads_of(pid):
         status = _status(Path(f"{pid}/task/{thread}"))
@@ -113,7 +113,7 @@ def runs(pid: int) -> bool:
 
 
 def children(pid: int) -> int:
-    """Number of a process's children; 0 where the system does not tell."""
+    """Number of a process's children; 0 if the system does not tell."""
     lists = (PROC / str(pid)).glob("task/*/children")
     return sum(len(_read(path).split()) for path in lists)
 
@@ -124,7 +124,7 @@ def looks_like_python(pid: int) -> bool:
 
 
 def permission_remedy(pid: int) -> str:
-    """What to do where a process may not be traced."""
+    """The remedy if a process may not be traced."""
     own, other = _status(os.getpid()) or {}, _status(pid) or {}
     owner = other.get("Uid", "").split()[:1]
     traces_all = bool(int(own.get("CapEff", "0"), 16) & _CAP_SYS_PTRACE)
@@ -156,7 +156,7 @@ def _check_state(pid: int, status: Mapping[str, str]) -> None:
 
 
 def _watcher(pid: int, tracer: int) -> str | None:
-    """Who traces a process: a debugger, or a py-spy, which lets go of it between two stacks."""
+    """The tracer of a process: a debugger, or py-spy, which detaches between two stacks."""
     if tracer:
         return f"{tracer} ({_read(PROC / str(tracer) / 'comm').strip() or 'of another container'})"
     for number in sorted(int(path.name) for path in PROC.iterdir() if path.name.isdigit()):
@@ -181,7 +181,7 @@ def _words(pid: int) -> list[str]:
 
 
 def _mapped_files(pid: int) -> list[str]:
-    """Files in a process's memory, each once; none where they may not be read."""
+    """Distinct files mapped by a process; empty if unreadable."""
     fields = (line.split(maxsplit=5) for line in _read(PROC / str(pid) / "maps").splitlines())
     return list(dict.fromkeys(field[5] for field in fields if len(field) == 6 and field[5].startswith("/")))
 
@@ -226,7 +226,7 @@ def _namespace(kind: str, pid: int) -> str | None:
 
 
 def _read(path: Path) -> str:
-    """The text of a file; empty where it cannot be read, or the process has ended."""
+    """The text of a file; empty if it cannot be read, or the process has ended."""
     with contextlib.suppress(OSError):
         return path.read_text(encoding="utf-8", errors="replace")
     return ""

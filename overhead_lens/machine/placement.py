@@ -41,7 +41,7 @@ class Placement:
     """Places a process's threads while a sampler looks at one of them; leaving the context puts them back.
 
     Attributes:
-        reason: Why the threads are not placed, for people; empty where they are or can be.
+        reason: Why the threads are not placed, for people; empty if they are or can be.
     """
 
     def __init__(self, pid: int) -> None:
@@ -66,7 +66,7 @@ class Placement:
 
     @property
     def core(self) -> int | None:
-        """The core of the sampled thread; None where nothing is placed."""
+        """The core of the sampled thread; None if nothing is placed."""
         return None if self._placed is None else self._placed["core"]
 
     def place(self, thread: int, sampler: int) -> bool:
@@ -122,7 +122,7 @@ class Placement:
                 let_go(thread, placed)
 
     def put_back(self) -> None:
-        """Let the threads run where they could before."""
+        """Restore the threads' previous cores."""
         placed, self._placed = self._placed, None
         if placed is not None:
             put_back(placed)
@@ -175,7 +175,7 @@ class _Clocks:
         return cls(time.monotonic_ns(), thread_cpu_ns(pid))
 
     def others_share(self, before: _Clocks, thread: int) -> float:
-        """How many cores the threads but ``thread`` have used since; one where the system does not tell."""
+        """Number of cores that all threads except ``thread`` used since; one if unknown."""
         if not self.cpu_ns:
             return 1.0
         spent_ns = sum(ns - before.cpu_ns.get(each, 0) for each, ns in self.cpu_ns.items() if each != thread)

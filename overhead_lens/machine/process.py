@@ -153,7 +153,7 @@ class Worker(Process):
             raise MeasurementError(self._death(operation)) from None
 
     def stop(self) -> None:
-        """Keep its threads from running until it is sent something."""
+        """Stop the worker's threads until the next request."""
         if hasattr(signal, "SIGSTOP"):
             self._signal(signal.SIGSTOP)
             self._is_stopped = True
@@ -243,7 +243,7 @@ def _start(command: Sequence[str], environment: Mapping[str, str], output: IO[by
 
 
 def ask_all(workers: Sequence[Worker], operation: Operation[Reply], **arguments: Any) -> list[Reply]:
-    """Send an operation to all of them, then wait for their replies, in their order."""
+    """Send an operation to all workers, then wait for their replies, in order."""
     for worker in workers:
         worker.send(operation, **arguments)
     return [worker.receive(operation) for worker in workers]

@@ -13,7 +13,7 @@ from overhead_lens.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is measured: the more, the narrower the intervals.
+    """The amount of measurement: more gives narrower intervals.
 
     Attributes:
         processes: Timed processes, of each side of a comparison.
@@ -83,7 +83,7 @@ class Remedies:
     folder: Path
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values of it."""
+        """The remedies as JSON values."""
         file = None if self.file is None else str(self.file.absolute())
         return {"names": list(self.names), "file": file, "folder": str(self.folder.absolute())}
 
@@ -121,7 +121,7 @@ class Request(Order):
 
 
 class Listener(Protocol):
-    """Is told the progress of a recording."""
+    """Receives the progress of a recording."""
 
     def begin(self, steps: int) -> None:
         """``steps`` steps will follow."""

@@ -39,7 +39,7 @@ class Word(IntEnum):
     FOUND = 2  # steps are being measured
     WANTED = 3
     ANSWERED = 4
-    ENOUGH = 5  # no stack is wanted any more
+    ENOUGH = 5  # no more stacks are needed
     REFUSED = 6  # there is no sampler, or none any more
     ROWS = _ROWS
     THREAD = 8  # the thread with the steps, as the operating system knows it
@@ -49,7 +49,7 @@ class Word(IntEnum):
 
 
 class Phase(IntEnum):
-    """What measured a step."""
+    """The instrument that was active during a step."""
 
     WARM_UP = 0
     BARE = 1

@@ -27,7 +27,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Action:
-    """What is done around the import of a module."""
+    """An action before and after the import of a module."""
 
     after: Callable[[Any], None]
     before: Callable[[], None] = _nothing
@@ -85,14 +85,14 @@ def _act_around(loader: Any, action: Action) -> None:
 
 
 def hooks(watcher: StepWatcher) -> dict[str, Action]:
-    """What is put in place around an import, by the module's name."""
+    """Actions around imports, by the module's name."""
     modules = _OutermostModules(watcher)
     return {
         "torch.optim.optimizer": Action(lambda module: _hook_optimizers(module, watcher)),
         "torch.profiler.profiler": Action(lambda module: _hook_profiler(module, watcher)),
         "torch.utils.data.dataloader": Action(lambda module: _hook_loader(module, watcher)),
         "torch.nn.modules.module": Action(modules.watch),
-        # It takes Module.__call__ as it stands for the one that it knows.
+        # Dynamo records the current Module.__call__ as the original.
         "torch._dynamo.utils": Action(lambda _: modules.put_back(), modules.leave),
         "torch._dynamo.callback": Action(lambda module: _hook_compilation(module, watcher, modules.leave_to_compiler)),
     }
@@ -121,7 +121,7 @@ class _OutermostModules:
             self._class.__call__ = self._telling(self._own)
 
     def leave(self) -> None:
-        """Give the class its own method back."""
+        """Restore the class's own method."""
         if self._class is not None:
             self._class.__call__ = self._own
 
@@ -131,7 +131,7 @@ class _OutermostModules:
             self._class.__call__ = self._telling(self._own)
 
     def leave_to_compiler(self) -> None:
-        """Before anything is compiled: only compiled modules tell from now on."""
+        """Called before anything is compiled: from now on only compiled modules mark steps."""
         if self._over:
             return
         self._end()
@@ -163,7 +163,7 @@ class _OutermostModules:
 
 
 def watch_collections(watcher: StepWatcher) -> None:
-    """Have the time of garbage collections counted."""
+    """Count the time of garbage collections."""
     begun_ns = 0
 
     def noted(phase: str, _info: dict[str, int]) -> None:

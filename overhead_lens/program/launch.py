@@ -79,7 +79,7 @@ class _Compiling:
 
 
 def _prepare(command: list[str], compiling: _Compiling) -> tuple[Callable[[], Any], dict[str, Any]]:
-    """What runs the program, with ``sys`` as Python would have it; modules to compile by name."""
+    """A function that runs the program with ``sys`` as Python would set it, and the modules to compile by name."""
     modules: dict[str, Any] = {}
     if compiling.place and not compiling.at.isdigit():
         modules[compiling.place] = compiling.module
@@ -117,7 +117,7 @@ def _prepare(command: list[str], compiling: _Compiling) -> tuple[Callable[[], An
 
 
 def _set_first_path(path: str, *, always: bool = False) -> None:
-    """Put ``path`` where the folder of our own start stands, as far as Python is to have one there."""
+    """Replace our own start folder in ``sys.path`` by ``path``, if Python would have an entry there."""
     if always or not getattr(sys.flags, "safe_path", False):
         sys.path[:1] = [path] if not getattr(sys.flags, "safe_path", False) else [path, *sys.path[:1]]
 

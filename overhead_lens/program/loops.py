@@ -34,7 +34,7 @@ _Loop = (ast.For, ast.AsyncFor, ast.While)
 
 
 def _iterates_at_items() -> bool:
-    """Whether this Python says of an error in a loop's start that it is in the items, or in the whole statement."""
+    """Whether this Python locates an error at a loop's start in the items, rather than in the whole statement."""
     loop = compile("for x in y:\n    pass", "", "exec")
     start = next(each for each in dis.get_instructions(loop) if each.opname == "GET_ITER")
     return getattr(getattr(start, "positions", None), "col_offset", 0) != 0
@@ -45,7 +45,7 @@ _ITERATES_AT_ITEMS = _iterates_at_items()
 
 @dataclass(frozen=True)
 class Loop:
-    """A marked loop: where it stands, and the lines of its body."""
+    """A marked loop: its place and the lines of its body."""
 
     file: str
     line: int
@@ -54,7 +54,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class StepPlace:
-    """Where the user says that a step is: a line, or a function's entry; nothing by default."""
+    """The user's definition of a step: a line, or a function's entry; empty by default."""
 
     line: int = 0
     function: str = ""
@@ -101,7 +101,7 @@ def _main_flow(tree: ast.Module) -> list[Any]:
 
 
 def _own(scope: Any) -> Iterator[ast.AST]:
-    """The nodes of a module or function without those of functions, classes and lambdas in it."""
+    """The nodes of a module or function, except those inside nested functions, classes and lambdas."""
     waiting = list(ast.iter_child_nodes(scope))
     while waiting:
         node = waiting.pop()

@@ -126,7 +126,7 @@ _kept: list[object] = []
 
 
 def _in_main_thread(action: Callable[[], None]) -> None:
-    """Have the main thread do something soon, between two of its instructions (CPython's ``Py_AddPendingCall``)."""
+    """Make the main thread run something soon, between two of its instructions (CPython's ``Py_AddPendingCall``)."""
 
     def act(_: object) -> int:
         with suppress(Exception):

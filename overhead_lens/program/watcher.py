@@ -84,7 +84,7 @@ class Candidate:
 
 
 class StepWatcher:
-    """What watches the program from inside.
+    """Watches the program from inside.
 
     Args:
         area: Shared with the recorder.
@@ -122,7 +122,7 @@ class StepWatcher:
     # ------------------------------------------------------------------ sources of marks
 
     def watch_loops(self, loops: Sequence[Loop]) -> None:
-        """Give the marks of ``loops`` their meaning."""
+        """Bind the marks of ``loops`` to the watcher."""
         first = len(self._loops)
         self._loops += loops
         setattr(builtins, STEP, self.step)
@@ -214,7 +214,7 @@ class StepWatcher:
         self._bind(number, lambda: self._scout("loop", number), lambda: None)
 
     def _bind(self, number: int, tick: Callable[[], Any] | None = None, left: Callable[[], Any] | None = None) -> None:
-        """Have something done at each turn of a loop, and behind it; nothing from its next start on."""
+        """Run something after each iteration and at the end of a loop, until the loop starts again."""
         free = count().__next__
         self._ticks[number] = tick or free
         setattr(builtins, EACH.format(number), iter if tick is None else self._ticking(number))
@@ -222,7 +222,7 @@ class StepWatcher:
         setattr(builtins, LEFT.format(number), left or free)
 
     def _ticking(self, number: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
-        """What yields the items of a loop and ticks behind each, without a frame of its own.
+        """An iterator that yields a loop's items and ticks after each, without a Python frame of its own.
 
         It keeps no item that the program lets go of; what a tick does may change while the loop runs.
         """
@@ -287,7 +287,7 @@ class StepWatcher:
             self._write_regions()
 
     def _warm_up(self) -> Iterator[int]:
-        """Until two windows of steps without a compilation take the same time, or the later one longer."""
+        """Warm up until two windows of steps without a compilation take equally long, or the later one longer."""
         yield 0
         yield from self._locate()
         limit_ns = _clock() + _SETTLING_NS
@@ -302,7 +302,7 @@ class StepWatcher:
             before_ns = now_ns if self.compile_ns == compiled_ns else float("inf")
 
     def _locate(self) -> Iterator[int]:
-        """Note the frame that the steps have in common: where the program's loop is."""
+        """Record the innermost frame that all steps share, which is the program's loop."""
         chosen = self._chosen
         if chosen is None or chosen.kind == "loop":
             return
@@ -324,7 +324,7 @@ class StepWatcher:
         self._write_regions()
 
     def _sampled(self, length_ns: int) -> Iterator[int]:
-        """Have the sampler go on, and rest again."""
+        """Resume the sampler, and pause it again."""
         self._phase = Phase.ATTACHING
         if (yield from self._ask(_SAMPLE)):
             hold_until_sampled(self._area)
@@ -374,7 +374,7 @@ class StepWatcher:
         self._inside[threading.get_ident()].append((name, _clock()))
 
     def leave(self, name: str) -> None:
-        """It leaves the region; a region inside itself counts once."""
+        """Leave the region; a region nested in itself counts once."""
         now_ns, inside = _clock(), self._inside[threading.get_ident()]
         _, begin_ns = inside.pop()
         if not any(outer == name for outer, _ in inside):
@@ -424,7 +424,7 @@ class StepWatcher:
         self._alive = False
 
     def _in_child(self) -> None:
-        """A forked child does nothing, and runs where its parent could before it was placed."""
+        """In a forked child: stop watching, and restore the cores that its parent had before placement."""
         self._die()
         if self._area.read(Word.PLACED):
             with suppress(OSError):

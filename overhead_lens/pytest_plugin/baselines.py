@@ -60,7 +60,7 @@ def keep(capture: Path, place: Path) -> None:
 
 
 def _decided_by_samples(capture: Path) -> tuple[str, ...]:
-    """Files of the trace where samples say what it would: those of a call without a device."""
+    """The trace's files if samples make them redundant, which they do for calls without a device."""
     if not (capture / STACKS).exists():
         return ()
     found = read_capture(capture)

@@ -31,7 +31,7 @@ from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.terminal.progress import progress
 from overhead_lens.units import format_ns, format_signed_ns
 
-# A host's name is no machine: those of containers differ from run to run.
+# A host's name does not identify a machine: names of containers differ from run to run.
 _MACHINE = tuple(name for name in MACHINE if name != "host")
 
 # With the three lines around them, the eight lines of a failure.
@@ -76,7 +76,7 @@ class Overhead:
             pytest.fail(failure, pytrace=False)
 
     def _measure(self, function: Callable[..., Any], arguments: Arguments, compile: bool) -> str:
-        """What grew, in words; empty where nothing did."""
+        """Measure, and describe what grew; empty if nothing did."""
         _, _, test = self._node.nodeid.partition("::")
         place = place_of(self._node.path, test, self._calls, counts=self._limits.only_counts)
         exists = place.exists()

@@ -22,7 +22,7 @@ class SummaryRow:
     Attributes:
         test: The test's id, and the number of the call from the second on.
         state: ``recorded``, ``updated``, what became of the limits, or the verdict where there are none.
-        base, new: ns or instructions per call; empty where they were not measured.
+        base, new: ns or instructions per call; empty if they were not measured.
         difference, interval: Of the call; the interval is empty for instructions.
         place: Directory of the baseline.
     """

@@ -20,7 +20,7 @@ Reading = Callable[[], "Trace"]
 
 
 def read_recording(path: Path) -> Trace:
-    """Read a file of either kind, told apart by how it begins.
+    """Read a trace or a memory snapshot, recognized by its first bytes.
 
     Raises:
         UsageError: The file cannot be read or is neither.
@@ -29,7 +29,7 @@ def read_recording(path: Path) -> Trace:
 
 
 def begin_reading(path: Path, *, aside: bool = True) -> Reading:
-    """Begin to read a file in a thread aside, while this one imports what analyzes it.
+    """Begin to read a file in another thread, while this thread imports the analysis.
 
     Args:
         aside: Whether there is a thread; without it the file is read on first use.

@@ -119,7 +119,7 @@ class _Stacks:
         self._seen: dict[tuple[int, ...], int] = {}
 
     def number(self, frames: Any) -> int:
-        """Number of a stack; -1 for none, and where something else is among its frames."""
+        """Number of a stack; -1 for none, or if an element is not a frame."""
         if not isinstance(frames, list) or not frames:
             return -1
         identity = tuple(map(id, frames))  # a pickle shares its frames
@@ -175,7 +175,7 @@ def _device(device: int, events: list[Entry], held: tuple[int, int], stacks: _St
 
 
 def _backwards(change: Ints, end: int) -> Ints:
-    """The value after each change, where the last is known; -1 where it is not."""
+    """The value after each change, computed backwards from the known last value; -1 where it is not."""
     after = np.cumsum(change)
     return np.maximum(after + (end - int(after[-1])), 0) if end >= 0 else np.full(len(change), -1)
 

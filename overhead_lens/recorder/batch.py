@@ -22,16 +22,16 @@ Written_co = TypeVar("Written_co", bound=Struct, covariant=True)
 
 
 class Measurement(Protocol[Written_co]):
-    """What a study does with the workers, and the rows so far."""
+    """A study's operations on its workers, and the rows so far."""
 
     def load(self, workers: Sequence[Worker]) -> None:
-        """Have all workers load the scenario."""
+        """Load the scenario in all workers."""
 
     def warm_up(self, workers: Sequence[Worker], listener: Listener) -> None:
-        """Have all workers do what comes before timing: one step of the listener."""
+        """Warm up all workers: one step of the listener."""
 
     def measure(self, worker: Worker, process: int) -> None:
-        """Have one worker measure, while the others are blocked."""
+        """Measure in one worker, while the others are blocked."""
 
     def write(self, folder: Path, provenance: Mapping[str, Any]) -> Written_co:
         """Write the timed blocks; returns ``meta.json``, with its provenance."""

@@ -26,7 +26,7 @@ ALL_FLAGS = (PLAIN, "shapes", "memory", "stack")
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A calibration, the file where it is kept, and why it could not be."""
+    """A calibration, its file, and the reason if it could not be stored."""
 
     calibration: Mapping[str, Any]
     path: Path

@@ -39,7 +39,7 @@ class Side:
 
     @property
     def request(self) -> Request:
-        """What is recorded."""
+        """The request of this side."""
         return self.recording.request
 
     def start(self, name: str, variables: Mapping[str, str] | None = None) -> Worker:
@@ -48,7 +48,7 @@ class Side:
         return Worker(name, log, request.timeout_s, request.python, {**request.variables, **(variables or {})})
 
     def send_load(self, worker: Process) -> None:
-        """Have a worker load the workload."""
+        """Make a worker load the workload."""
         worker.send(LOAD, **self.request.load_arguments())
 
     def note_load(self, worker: Process) -> None:
@@ -63,7 +63,7 @@ class Side:
             self.unsettled.append(worker.name)
 
     def recompile(self, worker: Process) -> None:
-        """Have a worker compile its call once more; not if eager, and not after a failure."""
+        """Make a worker compile its call again; not if eager, and not after a failure."""
         if not self.recording.compiles or self.compiled_once:
             return
         try:
@@ -81,13 +81,13 @@ class Side:
         return [*([unsettled] if self.unsettled else []), *self.recording.warnings]
 
     def give_turns(self, when: When, process: int = 0, worker: Process | None = None) -> None:
-        """Have the instruments of ``when`` measure in a process, one after the other."""
+        """Run the instruments of ``when`` in a process, one after the other."""
         for instrument in self.recording.instruments:
             if instrument.when is when:
                 instrument.measure(Turn(self.recording, process, worker))
 
     def measure_at_once(self, jobs: Sequence[tuple[When, Turn]], cores: Sequence[int | None]) -> None:
-        """Have the instruments of each job's ``when`` measure in its process, all at the same time, on a core each."""
+        """Run the instruments of each job's ``when`` in its process, all at the same time, on a core each."""
         measure_at_once(
             (cast("SideBySide", instrument), turn, core)
             for (when, turn), core in zip(jobs, cores, strict=False)
@@ -121,7 +121,7 @@ class Side:
 
 
 def _caches(request: Request) -> dict[str, str]:
-    """What its environment says of the caches that the calls find; nothing where that was not asked for."""
+    """The state of the caches before each call, for the environment; empty if not requested."""
     if request.displaced_bytes is None:
         return {}
     size = request.displaced_bytes

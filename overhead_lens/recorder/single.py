@@ -156,7 +156,7 @@ def _measure_turns(side: Side, turns: Sequence[Turn], listener: Listener, ends: 
 
 
 def _finish(side: Side, measured: Sequence[Turn], traced: Sequence[tuple[When, Turn]]) -> None:
-    """Have the instruments measure that need the machine for themselves, in processes that have been sampled."""
+    """Run the instruments that need the machine for themselves, in processes that have been sampled."""
     _look_into(side, traced, [None])
     for turn in measured:
         if turn.process == 0:

@@ -56,7 +56,7 @@ class Call:
         return replace(self, late_contexts=(*self.late_contexts, context))
 
     def compiled(self, **keywords: Any) -> Call:
-        """The call under torch.compile, with these keyword arguments beside those that it has."""
+        """The call under torch.compile, with additional keyword arguments."""
         given = dict(self.compile_options or {})
         options = {**(given.pop("options", None) or {}), **(keywords.pop("options", None) or {})}
         if options and "mode" in {**given, **keywords}:
@@ -84,7 +84,7 @@ class Call:
         return self.compile_options
 
     def objects(self) -> Iterator[Any]:
-        """What the function can reach at once: arguments, what it is bound to, closure cells, globals that it names."""
+        """Objects that the function reaches directly: arguments, bound object, closure cells, named globals."""
         function = getattr(self.function, "__func__", self.function)
         yield from self.args
         yield self.function

@@ -25,13 +25,13 @@ _NONE = "#8a9199"
 
 
 def ink(look: str) -> str:
-    """``#rrggbb``; told apart from both a white and a black ground."""
+    """``#rrggbb``; visible on both white and black."""
     name = look.removeprefix(IDLE)
     return INKS.get(name) or _OTHERS.get(name, (_NONE, ""))[0]
 
 
 def hatch(look: str) -> str:
-    """The pattern over it, as Plotly names them; empty for a plain area."""
+    """Plotly's name of the pattern; empty for a plain area."""
     return HATCHES.get(look.removeprefix(IDLE), "")
 
 

@@ -24,7 +24,7 @@ Reach = Literal["everywhere", "report", "page"]
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """A bar: where it begins and ends, and the ends of its interval, all as shares of the full width."""
+    """A bar: its start and end, and the ends of its interval, as shares of the full width."""
 
     start: float
     end: float
@@ -109,7 +109,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells; columns in which nothing stands are not shown.
+    """Rows of cells; empty columns are not shown.
 
     Attributes:
         caption: What the rows are; shown on pages, and by a terminal's ``--all``.
@@ -309,7 +309,7 @@ def signed_bounds(interval: Interval | None) -> Cell:
 
 
 def measured_bounds(measured: Measured) -> Cell:
-    """The interval of a measured time; where it is none of 95 %, what it is."""
+    """The interval of a measured time; if it is not a 95 % interval, with its kind."""
     if measured.has_level:
         return bounds(measured.ci95_ns)
     return Cell(f"{interval_text(measured.ci95_ns)} (range)" if measured.is_range else "no interval")

@@ -32,7 +32,7 @@ def delta_table(delta: Delta) -> pd.DataFrame:
 
 
 def ladder_table(ladder: Ladder) -> pd.DataFrame:
-    """One row per rung: ``ns``, ``step_ns`` and its interval, NaN where it was not timed, and ``reason``."""
+    """One row per rung: ``ns``, ``step_ns`` and its interval, NaN if it was not timed, and ``reason``."""
     nothing = (None, None)
     rows = [
         (rung.name, rung.ns, rung.step_ns, *(rung.step_ci95_ns or nothing), rung.minor_faults, rung.reason)
@@ -42,7 +42,7 @@ def ladder_table(ladder: Ladder) -> pd.DataFrame:
 
 
 def advice_table(advice: Advice) -> pd.DataFrame:
-    """One row per remedy: ``delta_ns`` and its interval, NaN where it was not measured, ``verdict``, ``output``, ``safety``."""
+    """One row per remedy: ``delta_ns`` and its interval, NaN if it was not measured, ``verdict``, ``output``, ``safety``."""
     nothing = (None, None, None)
     rows = [
         (

@@ -87,7 +87,7 @@ def blocks_of(
 
 
 def _aligned(sequence: Sequence[str], looks: int, alive: frozenset[int]) -> Aligned:
-    """A thread's stacks, beside the ``looks`` at the thread with the steps."""
+    """A thread's stacks, aligned with the ``looks`` (samples) of the thread with the steps."""
     from_end = len(sequence) == looks or thread_head(sequence[0]).thread in alive
     return Aligned(sequence, looks - len(sequence) if from_end else None)
 

@@ -22,7 +22,7 @@ _RUNS_PYTHON = "python"
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """A thread's folded stacks, and the look at which the first was taken; None where that is not known."""
+    """A thread's folded stacks, and the look at which the first was taken; None if that is not known."""
 
     stacks: Sequence[str]
     first: int | None

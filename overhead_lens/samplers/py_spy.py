@@ -153,7 +153,7 @@ class PySpy:
         return any("nanosleep" in waits_in(self.pid, thread) for thread in threads_of(self.pid))
 
     def stop(self) -> None:
-        """Have py-spy end and write what it has, as Ctrl-C does."""
+        """End py-spy so that it writes its stacks, as Ctrl-C does."""
         self._send(signal.SIGINT)
         self._send(signal.SIGCONT)
 
@@ -200,7 +200,7 @@ def find_sampler() -> str | None:
 
 
 def python_threads(pid: int) -> list[int]:
-    """The threads of a process that run Python, as the operating system knows them; none where that is not known.
+    """The threads of a process that run Python, as the operating system knows them; none if that is not known.
 
     The process is not stopped.
     """
@@ -241,7 +241,7 @@ def _arguments(watch: Watch) -> list[str]:
 
 
 def _ending_with_parent() -> Callable[[], object] | None:
-    """What a child calls to be killed when its parent ends (prctl(2)), also while it is stopped; the kernel frees its target."""
+    """A function that makes a child die with its parent (prctl(2)), even while stopped; the kernel then frees its target."""
     if sys.platform != "linux":
         return None
     call = ctypes.CDLL(None).prctl

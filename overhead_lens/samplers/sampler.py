@@ -23,7 +23,7 @@ class NoStackError(MeasurementError):
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What a sampler is asked to do.
+    """A request to a sampler.
 
     Attributes:
         rate_hz: Stacks a second, of every thread.

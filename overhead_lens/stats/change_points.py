@@ -127,7 +127,7 @@ def levels_between(values: Floats, errors: Floats, positions: Sequence[int]) -> 
 
 
 def _best_cut(values: Floats, errors: Floats, level: float) -> Cut | None:
-    """The cut of the most significant series; None where none is significant at this level."""
+    """The cut of the most significant series; None if none is significant at this level."""
     if values.shape[1] < 2 * LEAST_CAPTURES:
         return None
     tests = [_test(series, error) for series, error in zip(values, errors, strict=True)]

@@ -43,13 +43,13 @@ class Carried:
 
     @property
     def callers(self) -> tuple[str, str, str]:
-        """What ``under`` of a rule sees."""
+        """The callers' categories that ``under`` of a rule matches."""
         return self.attribution.category, str(self.attribution), self.calls
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a frame makes of its caller's attribution, and the rule that fits it; None where none does."""
+    """A frame's attribution given its caller's, and the matching rule; None without one."""
 
     carried: Carried
     rule: Rule | None
@@ -99,7 +99,7 @@ class Classifier:
         return self.knowing(frozenset(symbol for symbol, count in present.items() if 2 * shown[symbol] > count))
 
     def walk(self, stack: Stack) -> tuple[Carried, int]:
-        """What is carried to the innermost frame, and the place of the innermost frame that says something."""
+        """The attribution at the innermost frame, and the index of the innermost frame that is shown by name."""
         carried, shown = Carried(), 0
         for place, frame in enumerate(stack.frames):
             rule = self._frame_rule(frame, carried.callers)

@@ -54,7 +54,7 @@ class HostCategory:
 
 
 def parts_of(category: str, ns: int, weights: Mapping[Attribution, float]) -> tuple[Part, ...]:
-    """The parts of a category that took ``ns``; none where no time has a part."""
+    """The parts of a category that took ``ns``; none if no time has a part."""
     own: dict[str, float] = dict.fromkeys(PARTS.get(category, ()), 0)
     without_part: float = 0
     for attribution, weight in weights.items():

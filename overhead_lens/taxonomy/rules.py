@@ -84,7 +84,7 @@ class Rule:
         if frame.native:
             if self.native is None and self.module is None:
                 return False
-            # Without a module it is no symbol, but a reader's own words.
+            # Without a module it is not a symbol, but a reader's own text.
             symbol = without_return_type(frame.function) if frame.location else frame.function
             by_symbol = self.native is None or self.native.match(symbol) is not None
             return by_symbol and (self.module is None or self.module.match(frame.location) is not None)

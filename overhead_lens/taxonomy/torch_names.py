@@ -120,5 +120,5 @@ VIEWS = frozenset(
 
 
 def operator_of_entry(entry: str) -> str:
-    """``bernoulli__float`` as ``aten::bernoulli_``: an operator's C++ name without such an overload as cannot be part of it."""
+    """``bernoulli__float`` as ``aten::bernoulli_``: an operator's C++ name without its overload suffix."""
     return f"{OPERATOR_PREFIX}{_OVERLOAD.sub('', entry)}"

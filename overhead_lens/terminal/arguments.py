@@ -207,7 +207,7 @@ def percent(share: float) -> str:
 
 
 def assignments(texts: list[str], device: str | None) -> dict[str, str]:
-    """What ``-p NAME=VALUE`` and ``--device`` assign.
+    """Parse the assignments of ``-p NAME=VALUE`` and ``--device``.
 
     Raises:
         UsageError: An assignment has no name, or a name is assigned twice.

@@ -44,7 +44,7 @@ class CallOptions:
     params: Mapping[str, str] = field(default_factory=dict)
 
     def over(self, both: CallOptions) -> CallOptions:
-        """These, and where they say nothing those of both sides."""
+        """These options, completed by those for both sides."""
         return CallOptions(
             inputs=self.inputs or both.inputs,
             compiles=self.compiles or both.compiles,
@@ -64,7 +64,7 @@ class CallOptions:
     def request(
         self, target: str, timeout_s: float, effort: Effort | None = None, output: Path | None = None
     ) -> Request:
-        """A request to measure a target that is called so.
+        """A request to measure a target with these options.
 
         Raises:
             UsageError: There is no such target, or a mode without ``--compile``.

@@ -72,7 +72,7 @@ def complete_capture(incomplete: str) -> list[Candidate]:
 
 
 def complete_capture_or_trace(incomplete: str) -> list[Candidate]:
-    """The same, and exported traces."""
+    """Captures, as above, and exported traces."""
     return _paths(incomplete, lambda entry: entry.name.endswith(_TRACES) or _is_capture(entry))
 
 
@@ -86,7 +86,7 @@ def _assignments(name: str, values: Sequence[str]) -> list[Candidate]:
 
 
 def _named(context: typer.Context) -> str:
-    """The first target on the command line; unparsed where an option that lacks its value ended the parsing."""
+    """The first target on the command line, taken from unparsed words if an option without its value ended the parsing."""
     values = [context.params.get(name) for name in ("target", "targets", "base")]
     words = [word for value in values if value for word in ([value] if isinstance(value, str) else value)]
     return str([*words, *context.args, ""][0]).partition(" ")[0]
@@ -157,7 +157,7 @@ def answer(app: typer.Typer) -> int:
 
 
 def join_words(variables: MutableMapping[str, str]) -> str:
-    """Put together what bash split at ``:`` and ``=``; returns how the current word begins before the piece to be replaced."""
+    """Join words that bash split at ``:`` and ``=``; returns the part of the current word before the piece to be replaced."""
     words, current = variables["COMP_WORDS"].split("\n"), int(variables["COMP_CWORD"])
     joined: list[str] = []
     after_break = False

@@ -32,7 +32,7 @@ def until_interrupted() -> Iterator[Event]:
 
 @contextmanager
 def until_q(pressed: Event) -> Iterator[None]:
-    """Have the key q set ``pressed`` while the block runs; on a terminal only."""
+    """Set ``pressed`` when q is pressed while the block runs; on a terminal only."""
     import termios
     import tty
 

@@ -16,7 +16,7 @@ class Outline:
     """The names in a file that can be measured.
 
     Attributes:
-        summary: The scenario's; empty where the file defines none.
+        summary: The scenario's; empty if the file defines none.
         members: Variants of the scenario, the default one first, or else public functions; name to its docstring's first line.
         parameters: Fields of the scenario's parameters; name to the values that are known, the default one first.
         is_scenario: Whether it defines one.
@@ -29,7 +29,7 @@ class Outline:
 
 
 def outline_of(path: Path) -> Outline:
-    """The outline of a file; an empty one where it cannot be read or is not Python."""
+    """The outline of a file; an empty one if it cannot be read or is not Python."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_BYTES:
             return Outline()

@@ -13,7 +13,7 @@ from overhead_lens.machine.request import Listener
 
 
 class Screen(Listener, Protocol):
-    """A listener that may also show a result which is not the last one.
+    """A listener that can also show preliminary results.
 
     Attributes:
         shows: Whether anybody sees it.

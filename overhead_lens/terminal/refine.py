@@ -75,7 +75,7 @@ class Refining:
         return self._verdict(breakdown.precision_share, processes) if looks else ""
 
     def _remark(self, processes: int) -> str:
-        """How much of it there is, and what the intervals tell yet."""
+        """The number of processes so far, and the state of the intervals."""
         of = f"{processes} of {'at most ' if self.until_share else ''}{self.most} processes"
         if processes == 1:
             return f"{of}; how processes differ is not in the intervals yet. Ctrl-C ends with what there is"

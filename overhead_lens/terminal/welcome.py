@@ -8,7 +8,7 @@ _FIRST = {
     "run train.py": "a program of yours, step by step",
     "attach PID": "a process that runs already",
     "analyze trace.json": "a trace that torch.profiler recorded",
-    "compare A B": "two of them: which is slower, and why",
+    "compare BASE NEW": "two of them: which is slower, and why",
     "doctor": "what this machine can measure",
 }
 _PROGRAM = "overhead-lens"

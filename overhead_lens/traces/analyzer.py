@@ -70,13 +70,13 @@ def analyze_trace(
 
 
 def analyze_over_time(trace: Trace, classifier: Classifier, *, critical_path: bool = False) -> Analyzed:
-    """The same, and what it looks like over time."""
+    """The analysis together with its data over time."""
     analyzer = Analyzer(trace, classifier, critical_path=critical_path)
     return Analyzed(trace, analyzer.analysis(), analyzer.pieces())
 
 
 class Analyzer:
-    """The analysis of one trace in the making; its parts are made once, when they are first asked for."""
+    """Computes the analysis of one trace; each part is computed once, on first use."""
 
     def __init__(
         self, trace: Trace, classifier: Classifier, *, critical_path: bool = False, is_rank: bool = False
@@ -121,7 +121,7 @@ class Analyzer:
         )
 
     def pieces(self) -> TracePieces:
-        """The same over time."""
+        """The data over time."""
         threads = list(self.threads.values())
         of_piece = np.repeat(np.arange(len(threads)), [len(thread.start_ns) for thread in threads])
         hosts = [
@@ -149,7 +149,7 @@ class Analyzer:
 
     @property
     def trace(self) -> Trace:
-        """What is analyzed."""
+        """The analyzed trace."""
         return self._trace
 
     @cached_property
@@ -213,13 +213,13 @@ class Analyzer:
 
     @cached_property
     def module_scopes(self) -> Scopes | None:
-        """Which module is open when; None for a trace that names none."""
+        """The open modules over time; None for a trace without module names."""
         sequence = self._events["sequence"].to_numpy()[self._host.rows]
         return scopes(self._host, sequence, self._trace.arguments, self.window.bounds)
 
     @cached_property
     def modules(self) -> ModuleBudgets | None:
-        """The budget per module; None for a trace that names none."""
+        """The budget per module; None for a trace without module names."""
         if self.module_scopes is None:
             return None
         threads = [DividedThread(*pair) for pair in zip(self.threads.values(), self._computing, strict=True)]
@@ -244,7 +244,7 @@ class Analyzer:
 
     @property
     def chains(self) -> PathFragments:
-        """What a path over several ranks takes of this one."""
+        """The chains of this trace that a path over several ranks needs."""
         return fragments_of(self.paths, collective_rows(self._events, self._linked))
 
     @cached_property

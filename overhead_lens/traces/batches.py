@@ -19,11 +19,11 @@ class BatchPoint:
 
     Attributes:
         batch: Its batch size; None if unknown.
-        told_by: Who says so: ``given``, or the layer and shape, or why nobody does.
+        told_by: The source of the batch size: ``given``, or the layer and shape, or the reason why it is unknown.
         device: Number of the device as text; empty for a trace without device work, whose figures are then 0.
-        per: ``step``, or ``trace`` where it has none: what the figures are the median of.
+        per: The unit of the medians: ``step``, or ``trace`` without steps.
         kernels, tklqt_ns, queued_ns: As in ``LaunchFigures``.
-        bound: The verdict of more than half of the steps that have one, else ``neither``; None where none has.
+        bound: The verdict of more than half of the steps that have one, else ``neither``; None if none has.
     """
 
     path: str
@@ -44,7 +44,7 @@ class BatchPoint:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Traces of one model by batch size; ``device_bound_from`` is null where the largest is not bound by the device."""
+    """Traces of one model by batch size; ``device_bound_from`` is null if the largest is not bound by the device."""
 
     points: tuple[BatchPoint, ...]  # Those without a size last.
     device_bound_from: int | None
@@ -111,7 +111,7 @@ def _verdict(bounds: Sequence[Bound]) -> Bound | None:
 
 
 def _from(told: Sequence[tuple[int, bool]]) -> int | None:
-    """The smallest size from which on all hold; ``told`` by size."""
+    """The smallest size from which on ``told`` is true for all sizes."""
     no = [size for size, holds in told if not holds]
     return min((size for size, _ in told if not no or size > max(no)), default=None)
 

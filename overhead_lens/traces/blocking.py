@@ -1,4 +1,4 @@
-"""Copies that hold the host: what is called asynchronous waits for the device where memory of the host is not pinned.
+"""Copies that block the host: an asynchronous copy waits for the device if the host memory is not pinned.
 
 The CUDA Runtime API (API synchronization behavior) copies to pageable memory synchronously with respect to the host, and returns
 from a copy out of it once the memory was staged. Such a call is a launch for as long as the trace's other launches take
@@ -21,7 +21,7 @@ from overhead_lens.traces.launches import Linked
 
 
 def waits_from(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Ints:
-    """For each host event the time from which it waits for the device as such a copy; its end where it does not."""
+    """For each host event, the time from which it waits for the device as such a copy; its end if it does not wait."""
     start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
     pageable = where(events["name"], lambda name: torch_names.PAGEABLE_COPY.match(name) is not None)
     asynchronous = where(events["name"], lambda name: torch_names.ASYNCHRONOUS_COPY.match(name) is not None)

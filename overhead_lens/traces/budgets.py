@@ -19,7 +19,7 @@ class ThreadBudget:
 
     Attributes:
         pid, tid: As the file names them.
-        name: The thread's name; empty where the file gives none.
+        name: The thread's name; empty if the file gives none.
         covered_ns: Time covered by its events.
         host: Every host category in the taxonomy's order; sums to the window exactly.
     """
@@ -52,7 +52,7 @@ class Kinds:
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """How device work reached the device.
+    """Statistics of the launches of device work.
 
     Latency is from the start of the launching call to the start of its first device event.
 
@@ -146,7 +146,7 @@ class Cost:
 
     @property
     def dispatch_ns(self) -> int:
-        """Self time less the estimate for kernels."""
+        """Self time minus the estimate for kernels."""
         return self.self_ns - self.kernel_ns
 
 
@@ -155,7 +155,7 @@ class TraceBudgets(Result):
     """The budgets of one trace.
 
     Attributes:
-        rank, world_size: None where the file does not say.
+        rank, world_size: None if the file does not say.
         events: Entries of the file's ``traceEvents``.
         window: From the first to the last instant of host and device work.
         threads: Host threads, the busiest first; each sums to the window exactly.

@@ -51,7 +51,7 @@ def analyze_here(
 def analyze_on(
     scheduler: str, paths: Sequence[Path], rules: Path | None = None, *, critical_path: bool = False
 ) -> Iterator[Result]:
-    """The analyses on a Dask cluster, in the order in which they are done.
+    """The analyses on a Dask cluster, in order of completion.
 
     Args:
         scheduler: ``local`` for one worker process per core of this machine, or the address of a scheduler whose workers
@@ -91,7 +91,7 @@ def analyze_file(
 
 
 def _options(paths: Sequence[Path], *, critical_path: bool) -> dict[str, bool]:
-    """Of several traces what a path over ranks takes of each is kept."""
+    """Options of an analysis; with several traces, the chains for a path over ranks are kept."""
     return {"critical_path": critical_path, "is_rank": len(paths) > 1}
 
 

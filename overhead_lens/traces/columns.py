@@ -17,7 +17,7 @@ Columns = Mapping[str, type[int] | type[str]]
 
 
 def joined(frames: Sequence[pd.DataFrame], columns: Columns) -> pd.DataFrame:
-    """Frames of some columns one below the other; an empty one of them for none."""
+    """Frames concatenated; an empty frame with the same columns for none."""
     empty = {name: pd.Series(dtype="int64" if kind is int else object) for name, kind in columns.items()}
     made: pd.DataFrame = pd.concat(frames, ignore_index=True)[list(columns)] if frames else pd.DataFrame(empty)
     return made

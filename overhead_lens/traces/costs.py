@@ -24,7 +24,7 @@ def operator_costs(host: HostEvents, timelines: Sequence[ThreadTimeline], kernel
     chosen = np.flatnonzero(host.operator)
     if not len(chosen):
         return ()
-    # Of the events of one name the first decides, which is written last.
+    # The first event of a name decides, because it is written last.
     attributions = np.zeros(len(host.names), dtype=np.int64)
     attributions[host.name[chosen[::-1]]] = host.attribution[chosen[::-1]]
     return _costs(

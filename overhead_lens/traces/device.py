@@ -1,4 +1,4 @@
-"""The device side of a trace: busy, idle, and who is to blame for the idle time.
+"""The device side of a trace: busy and idle time, and the blame for the idle time.
 
 An idle interval is followed back from the next device event to the call that launched it::
 
@@ -6,9 +6,9 @@ An idle interval is followed back from the next device event to the call that la
     device   ---busy---|            idle                 |kernel
     blame              |dispatcher |   launch   |  queue  |
 
-Before the launching call began, the blame is what its thread was doing (and, while that thread had nothing to do, what the
-busiest thread was doing); during the call it is ``launch``; after it returned the device had its work: ``queue``. Where the
-launch is not in the trace, nobody knows: ``unattributed``. An operator's time is ``dispatcher``, undivided.
+Before the launching call began, the blame is what its thread was doing (while that thread had nothing to do, what the busiest
+thread was doing). During the call it is ``launch``; after its return, ``queue``. If the launch is not in the trace, the blame is
+``unattributed``. An operator's time is ``dispatcher``, undivided.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class DeviceTimeline:
         return launch_statistics(self._events, self.linked.chosen(slice(first, last)), window[1] - window[0])
 
     def _blamed(self, threads: Mapping[tuple[str, str], ThreadPieces], window: tuple[int, int]) -> Idle:
-        # Work too short for the clock ends an idle interval as any other does: it had a launch of its own.
+        # Work of zero length also ends an idle interval, because it had its own launch.
         work = groups(self.start_ns, self._dur_ns)
         gap_start = np.concatenate(([window[0]], work.end_ns)).astype(np.int64)
         gap_end = np.concatenate((work.start_ns, [window[1]])).astype(np.int64)
@@ -166,7 +166,7 @@ class DeviceTimeline:
             _constant(gap_start[:-1], np.where(linked, gap_start, gap_end)[:-1], _UNKNOWN),
         ]
         host_end = np.where(linked, called, gap_start)
-        # After the last device event no launch says whom to ask: the busiest thread.
+        # After the last device event there is no launch: the busiest thread is blamed.
         host_end[-1] = gap_end[-1]
         thread = self._launching_thread(launch, list(threads))
         for number, pieces in enumerate(threads.values()):
@@ -212,7 +212,7 @@ def _constant(start_ns: Ints, end_ns: Ints, blame: int) -> _Part:
 
 
 def _host_blame(start_ns: Ints, end_ns: Ints, thread: ThreadPieces, busiest: ThreadPieces) -> list[_Part]:
-    """What ``thread`` did in the intervals; where it had nothing to do, the busiest thread."""
+    """What ``thread`` did in the intervals; while it had nothing to do, what the busiest thread did."""
     parts = cut(start_ns, end_ns, thread.start_ns, thread.start_ns + thread.dur_ns)
     blame = _BLAME_OF_CATEGORY[thread.categories()][parts.piece]
     if thread is busiest:

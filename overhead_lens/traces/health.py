@@ -1,4 +1,4 @@
-"""What is wrong with a recording, and what a reader of its numbers must know."""
+"""Defects of a recording, and notes for readers of its figures."""
 
 from __future__ import annotations
 

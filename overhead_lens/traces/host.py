@@ -1,4 +1,4 @@
-"""Host events with what the rules say of them, and the owner of each instant of a thread.
+"""Host events with their attributions, and the owner of each instant of a thread.
 
 Annotations are transparent: an instant belongs to the operator, runtime call or Python function that is open then, also
 where an annotation started later; an annotation owns what nothing else covers.
@@ -39,7 +39,7 @@ _BINDING, _EXTENSION = Attribution("python", "binding"), Attribution("python", "
 
 @dataclass(frozen=True)
 class HostEvents:
-    """The host events of a trace with what the rules say of each.
+    """The host events of a trace with their attributions by the rules.
 
     Attributes:
         rows: int64: their rows in the event frame; every other array is of this length.
@@ -108,7 +108,7 @@ def host_events(events: pd.DataFrame, classifier: Classifier) -> HostEvents:
 
 
 def distinct(values: Ints) -> tuple[Ints, Ints]:
-    """For each of the values its number among the distinct ones, and these, ascending."""
+    """For each value, its index among the distinct values, and the distinct values, ascending."""
     codes, uniques = pd.factorize(values)
     order = np.argsort(uniques, kind="stable")
     number = np.empty(len(uniques), dtype=np.int64)
@@ -137,7 +137,7 @@ class Around:
         self.nestings = [Nesting(host.start_ns[events], host.dur_ns[events]) for events in self._threads]
 
     def nearest(self, marked: Bools, *, outermost: bool = False) -> Ints:
-        """Per host event the innermost marked one at or around it, or the outermost; -1 for none."""
+        """Per host event, the innermost (or outermost) marked event at or around it; -1 for none."""
         found = np.full(self._count, -1, dtype=np.int64)
         for events, nesting in zip(self._threads, self.nestings, strict=True):
             found[events] = _taken(events, nesting.nearest(marked[events], outermost=outermost))
@@ -207,7 +207,7 @@ class ThreadTimeline:
         self.has_operators = bool((~annotation & ~runtime).any())
 
     def _name_extensions(self, caller: Ints, alone: Bools) -> None:
-        """Give C functions of other packages, called by Python and with nothing of torch below, to ``python/extension``."""
+        """Assign C functions of other packages that Python calls, without torch below, to ``python/extension``."""
         host = self.host
         binding = np.array([attribution == _BINDING for attribution in host.attributions])
         chosen = np.flatnonzero(binding[self.attribution] & alone & (caller >= 0))
@@ -220,7 +220,7 @@ class ThreadTimeline:
 
 
 def _owned(start_ns: Ints, dur_ns: Ints, annotation: Bools, bounds: tuple[int, int]) -> Segments:
-    """Pieces of the window; annotations own what nothing else covers."""
+    """Pieces of the window with their owners; annotations own uncovered time."""
     if not annotation.any():
         return sweep(start_ns, dur_ns, bounds)
     work, marks = np.flatnonzero(~annotation), np.flatnonzero(annotation)
@@ -237,7 +237,7 @@ def _renumbered(segments: Segments, rows: Ints) -> Segments:
 
 
 def _laid_over(upper: Segments, lower: Segments) -> Segments:
-    """The pieces of ``upper``, and where they are uncovered those of ``lower``; both partition the same window."""
+    """The pieces of ``upper``, with its uncovered ones replaced by those of ``lower``; both partition the same window."""
     starts = merged(upper.start_ns, lower.start_ns)
     if not len(starts):
         return upper

@@ -1,13 +1,13 @@
 """Budget of a host thread over any window inside the trace.
 
-What no event covers
+Time that no event covers
 
 - between two events of the busiest thread is Python that was not recorded (``between events``), if its operators were
   recorded at all;
 - while a backward pass runs on an autograd thread, is waiting on the busiest thread (``backward()`` blocks its caller:
   torch/csrc/autograd/engine.cpp, ``Engine::execute``) and the engine's own work on the autograd thread;
 - between two events of an autograd thread is otherwise waiting for work;
-- is ``unattributed`` anywhere else: before a thread's first and after its last event nobody knows what it did.
+- is ``unattributed`` anywhere else: before a thread's first and after its last event its activity is unknown.
 
 A backward pass runs from the first to the last event of the autograd threads within one gap of the busiest thread::
 
@@ -143,7 +143,7 @@ def thread_pieces(
     host, segments = timeline.host, timeline.segments
     waits_from_ns = waits_from_ns[timeline.events]
     waits = waits_from_ns < host.start_ns[timeline.events] + host.dur_ns[timeline.events]
-    # Cut where a pass begins or ends and where a copy begins to wait, so that every piece is of one kind.
+    # Cut at the ends of passes and where a copy begins to wait, so that every piece has one kind.
     starts = segments.start_ns
     end_ns = int(starts[-1] + segments.dur_ns[-1]) if len(starts) else 0
     edges = np.unique(np.concatenate((passes.start_ns, passes.end_ns, waits_from_ns[waits])))
@@ -155,7 +155,7 @@ def thread_pieces(
     gap = _gap_kinds(timeline, starts, in_pass, is_busiest=is_busiest)
     soft = ~_works(timeline)[segment]
     attribution, name = gap + len(host.attributions), gap + len(host.names)
-    # A backward pass elsewhere is what an annotation around its call waits for.
+    # An annotation around the call of a backward pass waits for the pass on another thread.
     owned = (owner >= 0) & ~(soft & in_pass & is_busiest)
     attribution[owned] = timeline.attribution[owner[owned]]
     name[owned] = host.name[timeline.events[owner[owned]]]
@@ -177,7 +177,7 @@ def thread_pieces(
 
 
 def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Bools, *, is_busiest: bool) -> Ints:
-    """What uncovered time is, per piece."""
+    """The kind of uncovered time, per piece."""
     first, last = timeline.extent
     inside = (starts >= first) & (starts < last)
     if is_busiest:
@@ -189,7 +189,7 @@ def _gap_kinds(timeline: ThreadTimeline, starts: Ints, in_pass: Bools, *, is_bus
 
 
 def operator_floor_ns(timelines: Sequence[ThreadTimeline]) -> int | None:
-    """Median self time of the trace's view operators, which dispatch and compute nothing; None where it has none."""
+    """Median self time of the trace's view operators, which dispatch and compute nothing; None if it has none."""
     samples = [
         timeline.self_ns[_is_view(timeline.host)[timeline.events] & ~timeline.launches_below] for timeline in timelines
     ]
@@ -241,7 +241,7 @@ def _totals(attribution: Ints, name: Ints, dur_ns: Ints, name_count: int) -> dic
 def _kernel_estimate(
     pieces: ThreadPieces, cut: slice, dur_ns: Ints, splittable: Bools, floor_ns: int | None
 ) -> dict[str, int]:
-    """By operator name the time beyond ``floor_ns`` of each event."""
+    """Time beyond ``floor_ns`` per event, summed by operator name."""
     owner = pieces.owner[cut]
     chosen = np.flatnonzero(owner >= 0)
     if floor_ns is None or not len(chosen):

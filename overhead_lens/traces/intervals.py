@@ -1,4 +1,4 @@
-"""Unions of intervals and what lies between them."""
+"""Unions of intervals and the gaps between them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Union:
         return int(inside.sum())
 
     def holds(self, at_ns: Ints) -> Bools:
-        """Whether each time lies in it, its end excluded."""
+        """Whether each time lies in the union, ends excluded."""
         inside: Bools = np.searchsorted(self.start_ns, at_ns, "right") > np.searchsorted(self.end_ns, at_ns, "right")
         return inside
 
@@ -114,17 +114,17 @@ def cut(start_ns: Ints, end_ns: Ints, piece_start_ns: Ints, piece_end_ns: Ints) 
 
 
 def both(one: Union, other: Union) -> Union:
-    """The time that lies in both."""
+    """The intersection of two unions."""
     return _combined(one, other, lambda first, second: first & second)
 
 
 def without(one: Union, other: Union) -> Union:
-    """The time of ``one`` that does not lie in ``other``."""
+    """The part of ``one`` outside ``other``."""
     return _combined(one, other, lambda first, second: first & ~second)
 
 
 def joined(unions: Sequence[Union]) -> Union:
-    """The time that lies in any."""
+    """The union of several unions."""
     starts = np.concatenate([each.start_ns for each in unions]) if unions else NOTHING.start_ns
     ends = np.concatenate([each.end_ns for each in unions]) if unions else NOTHING.end_ns
     return union(starts, ends - starts)

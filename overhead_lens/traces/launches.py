@@ -1,4 +1,4 @@
-"""From device events back to the calls that launched them."""
+"""Links device events to the calls that launched them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Linked:
     is_graph: Bools
 
     def chosen(self, which: Ints | slice) -> Linked:
-        """Some of the device events."""
+        """A selection of the device events."""
         return Linked(self.rows[which], self.launch[which], self.is_graph[which])
 
 
 def link(events: pd.DataFrame) -> Linked:
     """Find the launch of every device event: the runtime or driver call with its correlation.
 
-    Of several calls with one correlation (a runtime call and the driver call inside it) the first to start is the launch.
+    If several calls have one correlation (a runtime call and the driver call inside it), the first to start is the launch.
     Old traces of AMD devices have no correlation and use ``External id`` in its place.
     """
     rows = np.flatnonzero(events["device"].to_numpy() >= 0)
@@ -59,7 +59,7 @@ def runtime_rows(events: pd.DataFrame) -> Ints:
 
 
 def _match(launch: Ints, asking: Ints, rows: Ints, calls: Ints, key: Ints, start_ns: Ints) -> None:
-    """Enter for the device events at ``asking`` the first call with the same key."""
+    """For each device event in ``asking``, set ``launch`` to the earliest call with the same key."""
     if not len(asking) or not len(calls):
         return
     calls = calls[np.lexsort((start_ns[calls], key[calls]))]

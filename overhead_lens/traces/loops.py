@@ -29,7 +29,7 @@ def run(loop: Callable[..., int], inputs: Sequence[Array | int], outputs: Sequen
         contiguous = (np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value for value in inputs)
         passed = (*contiguous, *outputs)
         code = _machine_code(loop)
-        # Where the scanner had to be compiled, the compiler is there already.
+        # If the scanner had to be compiled, the compiler is loaded already.
         if event_count >= COMPILED_FROM or "numba" in sys.modules or code.is_stored(*passed):
             return code(*passed)[0]
     plain_outputs = [output.tolist() for output in outputs]

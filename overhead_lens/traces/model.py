@@ -52,10 +52,10 @@ class TraceAnalysis(TraceBudgets):
         collectives: Communication kernels in order of start.
         collective_costs: The same by kind, group, type and size, the most exposed first.
         memory: Every device whose allocations were recorded; the host last.
-        modules: The budget per module; None where the trace names no module.
+        modules: The budget per module; None if the trace names no module.
         counters: Figures of device work from counters and arguments.
         critical_path: For each step, or for the window without steps; None if it was not requested.
-        chains: What a path over several ranks takes of this one; None where it was not asked for.
+        chains: What a path over several ranks takes of this one; None if it was not asked for.
         findings: What bounds each step, then possible savings, the largest bound first; they overlap and must not be added.
         launch_figures: Every device: time from calls to kernels, kernels per step, what bounds.
         batch: The batch size that its shapes say; None for a trace without events.

@@ -39,7 +39,7 @@ def over_time(
         devices: By number.
     """
     count = max(1, min(MOST_BUCKETS, window.wall_ns))
-    # Python's integers: a window may be so long that int64 does not hold a multiple of it.
+    # Python integers: a multiple of a long window may exceed int64.
     edges = np.array([window.start_ns + window.wall_ns * at // count for at in range(count + 1)], dtype=np.int64)
     lanes = [] if thread is None else [_lane("", HOST_CATEGORIES, _host(thread, computing, floor_ns, edges))]
     return OverTime(tuple(edges.tolist()), (*lanes, *(_device(device, edges) for device in devices)))
@@ -55,7 +55,7 @@ def binned(start_ns: Ints, dur_ns: Ints, group: Ints, group_count: int, edges: I
         edges: int64, ascending.
     """
     begun = np.searchsorted(start_ns, edges, "left")
-    # Pieces that begin before an edge, by the first edge that they do.
+    # Each piece by the first edge after its start.
     slot = np.repeat(np.arange(len(edges)), np.diff(begun, prepend=0))
     sums = sum_by(slot * group_count + group[: len(slot)], dur_ns[: len(slot)], len(edges) * group_count)
     before = np.cumsum(sums.reshape(len(edges), group_count), axis=0)

@@ -34,7 +34,7 @@ class TracePieces:
             is its place in the tree of the analysis.
         tracks: Every counter.
         repetitions: ``REPETITIONS``: every place of each sequence; ``sequence`` is its number in ``TraceAnalysis.sequences``.
-        critical_path: ``traces.critical_path.model.PART_COLUMNS``: the parts of every path; empty where it was not asked for.
+        critical_path: ``traces.critical_path.model.PART_COLUMNS``: the parts of every path; empty if it was not asked for.
     """
 
     host: pd.DataFrame

@@ -89,8 +89,8 @@ class RanksAnalysis:
         straggler: What the straggler spends more time in than the median of the others, largest first; host categories but
             ``wait``, and device work but communication.
         notes: What a reader must know.
-        stragglers: Who blocks whom, step by step; None where no collective is in two traces.
-        critical_path: The path over ranks; None where it was not asked for.
+        stragglers: Who blocks whom, step by step; None if no collective is in two traces.
+        critical_path: The path over ranks; None if it was not asked for.
         findings: Who holds the job up: what the collectives would end sooner at most if that rank alone were faster.
     """
 
@@ -120,7 +120,7 @@ class Job:
 
     @property
     def detailed(self) -> TraceAnalysis | None:
-        """The trace that tells most: of the slowest rank, of the largest batch, else the first; None where all failed."""
+        """The trace that tells most: of the slowest rank, of the largest batch, else the first; None if all failed."""
         analyses = [result for result in self.results if isinstance(result, TraceAnalysis)]
         path = None
         if self.ranks is not None:
@@ -163,7 +163,7 @@ def compare_ranks(analyses: Sequence[TraceAnalysis]) -> RanksAnalysis:
     transfers = _transfers(matches, len(ordered))
     ranks = tuple(_rank(*row) for row in zip(ordered, _labels(ordered), transfers, strict=True))
     by_collectives = any(rank.collectives for rank in ranks)
-    # A rank whose recording was cut off has waited less only because it was seen less.
+    # A rank with a truncated recording seems to have waited less.
     most = max(rank.collectives for rank in ranks)
     taking_part = [rank for rank in ranks if rank.collectives == most]
     slowest = min(taking_part, key=lambda rank: rank.wait_ns if by_collectives else -rank.wall_ns)

@@ -58,7 +58,7 @@ def sum_by(group: Ints, values: Ints, group_count: int) -> Ints:
     # bincount adds float64, which holds integers below 2**53.
     if np.abs(values).sum(dtype=np.float64) < _EXACT:
         return np.bincount(group, weights=values, minlength=group_count).astype(np.int64)
-    # In halves: 134 million values of the low one, all of real durations.
+    # In halves: exact for 134 million low halves, and for the high halves of all realistic durations.
     high, low = values >> 26, values & ((1 << 26) - 1)
     sums = [np.bincount(group, weights=half, minlength=group_count).astype(np.int64) for half in (high, low)]
     return (sums[0] << 26) + sums[1]
@@ -87,7 +87,7 @@ def sweep(start_ns: Ints, dur_ns: Ints, window: tuple[int, int]) -> Segments:
 
 
 def nesting_order(start_ns: Ints, end_ns: Ints) -> Ints | None:
-    """Positions by start; among equal starts the longer first, then in the order given. None where they are in order."""
+    """Positions by start; among equal starts the longer first, then in the order given. None if they are in order."""
     if _in_order(start_ns, end_ns):
         return None
     order = np.argsort(start_ns, kind="stable")

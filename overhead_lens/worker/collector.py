@@ -15,7 +15,7 @@ _RARELY = (100_000, 50, 50)
 
 @contextmanager
 def collecting_rarely() -> Iterator[None]:
-    """Have the collector run rarely: it takes a sixth of importing torch and of loading what torch.compile has cached."""
+    """Run the collector rarely: it takes a sixth of importing torch and of loading torch.compile's cache."""
     before = gc.get_threshold()
     if before[0]:
         gc.set_threshold(*_RARELY)

@@ -21,7 +21,7 @@ from overhead_lens.worker.workload import Workload, calls_within
 _LONGER_AT_MOST = 10
 _READ_AT_FIRST = 5
 
-# One loop without a call for so many with one, and at least so many.
+# Loops with a call per empty loop, and the least number of empty loops.
 _CALLS_PER_EMPTY, _LEAST_EMPTY = 4, 4
 
 

@@ -55,7 +55,7 @@ def _execute(path: Path) -> ModuleType:
 
 @contextlib.contextmanager
 def _searching(folder: Path) -> Iterator[None]:
-    """Have imports look into a folder first."""
+    """Make imports search a folder first."""
     sys.path.insert(0, str(folder))
     try:
         yield

@@ -26,7 +26,7 @@ _entered = ExitStack()
 
 @dataclass(frozen=True, slots=True)
 class Remedied:
-    """A workload with remedies, and what it runs inside: at once, and when it has been called."""
+    """A workload with remedies, and the contexts it runs in: from the start, and after the first call."""
 
     workload: Workload
     contexts: tuple[Context, ...] = ()
@@ -34,7 +34,7 @@ class Remedied:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """All of its contexts, after its first call."""
+        """Enter all contexts, as for every call after the first."""
         with ExitStack() as stack:
             for context in (*self.contexts, *self.late_contexts):
                 stack.enter_context(context())

@@ -32,7 +32,7 @@ class Waits:
     """CPU time of this process's threads so far, and the time for which they were ready to run but waited for a core, in ns.
 
     Attributes:
-        own_ns, others_ns: Waiting of this thread, and of all others (``schedstat``, proc(5)); 0 where the kernel does not say.
+        own_ns, others_ns: Waiting of this thread, and of all others (``schedstat``, proc(5)); 0 if the kernel does not say.
         used_ns, others_used_ns: CPU time of this thread, and of all others.
     """
 
@@ -100,7 +100,7 @@ def watch_collections() -> None:
 
 
 def collected_ns() -> int | None:
-    """Time that the garbage collector took since it is watched; None where it is not."""
+    """Time that the garbage collector has taken since watching began; None if it is not."""
     return next((callback.ns for callback in gc.callbacks if isinstance(callback, _Collections)), None)
 
 

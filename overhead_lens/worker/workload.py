@@ -73,7 +73,7 @@ class Workload:
         return time.perf_counter_ns() - start_ns
 
     def calls_within(self, call_ns: float, duration_ns: int) -> int:
-        """How many calls of ``call_ns`` make a run of about ``duration_ns``; at least one."""
+        """Number of calls of ``call_ns`` for a run of about ``duration_ns``; at least one."""
         return calls_within(call_ns, duration_ns)
 
     def compile_count(self) -> int:
@@ -83,7 +83,7 @@ class Workload:
 
 
 def calls_within(call_ns: float, duration_ns: int) -> int:
-    """How many calls of ``call_ns`` take about ``duration_ns``; at least one."""
+    """Number of calls of ``call_ns`` that take about ``duration_ns``; at least one."""
     return max(1, round(duration_ns / max(call_ns, 1.0)))
 
 

@@ -1,8 +1,4 @@
-"""Finds habits of prose that make a reader search, in pages, docstrings and other strings of the package.
-
-Prints one line for each with what to write instead, and exits with 1 if there are any. Fenced blocks are program output and code,
-and texts in ``documents/`` are part of published schemas: both are left out.
-"""
+"""Finds habits of prose that make a reader search, in pages, strings and comments, and prints what to write instead."""
 
 from __future__ import annotations
 
@@ -41,18 +37,15 @@ HABITS = {
 
 
 def texts() -> Iterator[tuple[Path, int, str]]:
-    """Lines of prose with their file and line number."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "overhead_lens" / "README.md"]
-    for page in [*pages, *(ROOT / "docs").rglob("*.md")]:
-        prose = re.sub(
-            r"^```.*?^```",
-            lambda fence: "\n" * fence[0].count("\n"),
-            page.read_text("utf-8"),
-            flags=re.MULTILINE | re.DOTALL,
-        )
-        yield from ((page, number, line) for number, line in enumerate(prose.splitlines(), 1))
+    """Lines of prose with their file and line number; fenced blocks of pages are left out."""
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "overhead_lens" / "README.md"]:
+        text = re.sub(r"(?ms)^```.*?^```", lambda fence: "\n" * fence[0].count("\n"), page.read_text("utf-8"))
+        yield from ((page, number, line) for number, line in enumerate(text.splitlines(), 1))
     for file in [*(ROOT / "overhead_lens").rglob("*.py"), *(ROOT / "scenarios").rglob("*.py")]:
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))) if "documents" not in file.parts else ():
+        source = file.read_text("utf-8")
+        comments = ((number, re.search("# (.*)", line)) for number, line in enumerate(source.splitlines(), 1))
+        yield from ((file, number, comment[1]) for number, comment in comments if comment)
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
                 yield from ((file, node.lineno + extra, line) for extra, line in enumerate(node.value.splitlines()))
 
@@ -63,5 +56,4 @@ found = [
     for habit, instead in HABITS.items()
     for match in re.finditer(habit, line.strip())
 ]
-print(*found, sep="\n", end="\n" if found else "")
-sys.exit(bool(found))
+sys.exit("\n".join(found) or None)

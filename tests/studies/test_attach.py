@@ -471,7 +471,7 @@ def test_what_a_terminal_is_needed_for(tmp_path: Path) -> None:
     done = lens_apart("attach", 1, "--top", cwd=tmp_path)
     assert error_line(done) == "--top needs a terminal: run it in one, or leave out --top"
     done = lens("attach", 1, "--top", "--json", cwd=tmp_path)
-    assert error_line(done) == "--top stores nothing: leave out --json and --output"
+    assert error_line(done) == "--json has no effect with --top, which stores nothing"
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
 
 

@@ -94,13 +94,13 @@ def device_lane(share: DeviceShare) -> Lane:
 def busy_slice(
     start_ns: int, end_ns: int, arguments: Mapping[str, Value] | None = None, *, told: bool = False
 ) -> Slice:
-    """Time in which a device worked; its length is ``told`` where it is a sum."""
+    """Busy time of a device; with ``told``, the name includes its length (of a sum)."""
     name = f"{BUSY} {format_ns(end_ns - start_ns)}" if told else BUSY
     return Slice(start_ns, end_ns, name, DEVICE_BUDGET, {"category": BUSY, **(arguments or {})}, color=BUSY)
 
 
 def idle_slice(blamed: str, start_ns: int, end_ns: int, *, told: bool = False) -> Slice:
-    """Time in which a device waited, and whom it is blamed on."""
+    """Idle time of a device, with the category it is blamed on."""
     name = f"{IDLE}: {blamed}"
     arguments: dict[str, Value] = {"category": name, "blamed on": blamed}
     title = f"{name} {format_ns(end_ns - start_ns)}" if told else name
@@ -117,7 +117,7 @@ def _one_behind_the_other(slices: Iterable[Slice]) -> Iterator[Slice]:
 
 
 def operator_lane(root: Operator) -> Lane:
-    """Operators inside of each other as sampled, each with its own time by category; lengths are those of the unprofiled call."""
+    """Nested operators as sampled, each with its self time by category; lengths are those of the unprofiled call."""
     description = (
         "Operators by samples: each as long as it takes in the unprofiled call, its own time by category before the operators "
         "that it calls. Their order is not the order of events."
@@ -153,7 +153,7 @@ def _pieces(category: HostCategory, start_ns: int, times: int, pieces: Pieces) -
 
 
 def _frames(category: HostCategory) -> Pieces:
-    """Its costliest frames, rounded down to what is left of it, and the rest."""
+    """The category's costliest frames, clipped to its time, and the remainder."""
     pieces, left_ns = [], category.ns
     for frame in category.top:
         ns = min(frame.ns, left_ns)
@@ -163,7 +163,7 @@ def _frames(category: HostCategory) -> Pieces:
 
 
 def _guards(guards: Sequence[Guard], ns: int) -> Pieces:
-    """The guards' share of the guard category each; empty without stacks."""
+    """Each guard's share of the guard category; empty without stacks."""
     shares = proportional([guard.sampled_ns or 0.0 for guard in guards], ns) if guards else []
     return [(guard.guard, share) for guard, share in zip(guards, shares, strict=True)] if any(shares) else []
 

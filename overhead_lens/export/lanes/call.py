@@ -1,7 +1,7 @@
 """One call out of a traced loop: the loop's calls separated, and the call of median length.
 
-A trace does not say where a call begins. All calls of a loop raise the same outermost events, so that these come in as many equal
-groups as there were calls::
+A trace does not say where a call begins. All calls of a loop raise the same outermost events, so they form one
+equal group per call::
 
     loop     |-------------------------------------------------|
     events    |add| |mul|     |add| |mul|     |add| |mul|
@@ -23,9 +23,9 @@ Span = tuple[int, int]
 
 
 def one_call(events: pd.DataFrame, calls: int) -> Span | None:
-    """Start and end of the call of middle length, in the events' time; None if the calls cannot be separated.
+    """Start and end of the call of median length, in the events' time; None if the calls cannot be separated.
 
-    A call lasts until the next one begins; of several the last one, whose end nothing marks, is left out.
+    A call lasts until the next one begins. The last of several calls is left out, since nothing marks its end.
     """
     host, window = loop_events(events)
     if host.empty or calls < 1:
@@ -44,7 +44,7 @@ def one_call(events: pd.DataFrame, calls: int) -> Span | None:
 
 
 def _firsts(outermost: Ints, names: np.ndarray, calls: int) -> Ints | None:
-    """Positions of each call's first event, if the outermost events are that many groups alike."""
+    """Positions of each call's first event, if the outermost events form that many equal groups."""
     size, rest = divmod(len(outermost), calls)
     if not size or rest:
         return None

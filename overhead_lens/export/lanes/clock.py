@@ -1,4 +1,4 @@
-"""The clock instrument's blocks on the scale of a call: how many took how long."""
+"""A histogram of timed blocks on the time axis of a call."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _LONGEST = 1.5
 
 
 def block_counter(clock: pd.DataFrame, wall: Wall) -> Counter:
-    """Timed blocks by the mean time of their calls: at each time of the axis, how many took about so long.
+    """Histogram of timed blocks: at each time of the axis, the number of blocks whose calls took about that long.
 
-    The axis is that of one call, so that the peak stands where the budget ends::
+    The axis is that of one call, so the peak is where the budget ends::
 
         budget    | python           | dispatcher  |
         blocks                                  ___====__
                   0                             wall
 
-    Blocks of calls longer than half more than the wall time are counted there: they would stretch the axis.
+    Blocks above 1.5 times the wall time are counted at that time, to keep the axis short.
     """
     longest_ns = max(wall.ns + 1, int(_LONGEST * wall.ns))
     call_ns = np.minimum((clock["wall_ns"] / clock["calls"]).to_numpy(), longest_ns)
@@ -49,7 +49,7 @@ def interval_lane(wall: Wall) -> Lane:
 
 
 def _changes(counts: Sequence[int], width_ns: int) -> list[tuple[int, float]]:
-    """Where a staircase changes, and to what; it begins and ends at zero."""
+    """Positions at which a staircase function changes, and its new values; it begins and ends at zero."""
     points = [(0, 0.0)]
     for place, count in enumerate([*counts, 0]):
         if count != points[-1][1]:

@@ -10,7 +10,7 @@ from overhead_lens.traces.counters.tracks import Track
 
 
 def counter_sections(tracks: Sequence[Track]) -> Iterator[Section]:
-    """A section a process and, of a device, a device: its first counter, and below it the others."""
+    """One section per process or device: its first counter, with the others below."""
     places = dict.fromkeys((track.process, track.device) for track in tracks)
     for place in places:
         first, *others = (_counter(track) for track in tracks if (track.process, track.device) == place)
@@ -23,6 +23,6 @@ def _counter(track: Track) -> Counter:
     gaps = int((track.gap_ns > 0).sum())
     if gaps:
         description += f" {gaps} gaps, {int(track.gap_ns.sum()):,} ns in all: what is drawn there is the value before."
-    # Nothing is drawn before the first event; of values before it the last holds there.
+    # Nothing is drawn before the first event; the last earlier value is drawn there.
     points = zip(track.start_ns.clip(min=0).tolist(), track.values.tolist(), strict=True)
     return Counter(f"{readable(track.name)} ({where})", track.unit, points, description)

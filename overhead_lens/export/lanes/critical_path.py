@@ -20,7 +20,7 @@ _FIRST_ARROW = 1 << 40
 
 
 def path_sections(parts: pd.DataFrame) -> list[Section]:
-    """A section with all parts; none where there are none.
+    """A section with all parts; none if there are none.
 
     Args:
         parts: ``traces.critical_path.model.PART_COLUMNS``, in order of time.
@@ -64,5 +64,5 @@ def _of(row: tuple[int, int, int, str, str, str, str, str]) -> tuple[int, str]:
 
 
 def _goes_on(following: list[tuple[int, int, int, str, str, str, str, str]], step: int, lane: str) -> bool:
-    """Whether what follows is of the same step and on another lane."""
+    """Whether the next part belongs to the same step and another lane."""
     return any(_of(row)[0] == step and _of(row)[1] != lane for row in following)

@@ -46,7 +46,7 @@ def event_lanes(evidence: LaneEvents, zero_ns: int | None = None) -> list[Lane]:
 def _earliest_ns(rows: pd.DataFrame) -> int:
     starts, durations = rows["start_ns"].to_numpy(), rows["dur_ns"].to_numpy()
     earliest_ns = int(starts.min())
-    # In Python's integers: int64 would wrap where this matters.
+    # Python integers, because int64 would overflow here.
     if (
         max(int(starts.max()) - earliest_ns, int(starts.max()) + int(durations.max())) - min(earliest_ns, 0)
         > _INT64_MAX

@@ -43,7 +43,7 @@ def find_flows(rows: pd.DataFrame) -> Flows:
 
 
 def _launches(rows: pd.DataFrame) -> _Pairs:
-    """The first host event of a correlation and its device events; a graph launch has many."""
+    """Pairs of a correlation's first host event and each of its device events; a graph launch has many."""
     linked = rows[rows["correlation"] >= 0].sort_values("start_ns", kind="stable")
     host = linked[linked["kind"] == OPERATORS_LANE].drop_duplicates("correlation")
     return _pairs(host, linked[linked["kind"] == STREAM], "correlation")

@@ -1,4 +1,4 @@
-"""What is drawn beside a budget: traced events, and the categories over them, as data frames."""
+"""Data drawn beside a budget: traced events and the categories over them, as data frames."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def memory_sections(memory: pd.DataFrame) -> Iterator[Section]:
 
 
 def _counter(name: str, frame: pd.DataFrame, column: str, description: str) -> Counter:
-    # Nothing is drawn before the first event; of values before it the last holds there.
+    # Nothing is drawn before the first event; the last earlier value is drawn there.
     times = frame["start_ns"].clip(lower=0)
     points = zip(times.tolist(), map(float, frame[column].tolist()), strict=True)
     return Counter(name, BYTES, points, description)

@@ -36,7 +36,7 @@ class Slice(NamedTuple):
         arguments: Shown with the slice; keys hold no dot, which viewers take as a path.
         flows_out: Numbers of the arrows that leave this slice.
         flows_in: Numbers of the arrows that arrive at it.
-        color: What it shares its color with wherever the viewer lets us choose: a host category; empty for a color by its name.
+        color: The host category whose color it has, if the viewer allows; empty for a color by its name.
     """
 
     start_ns: int
@@ -84,7 +84,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A lane on top of a picture, what explains it, and what belongs to it.
+    """A lane at the top level of a picture, with the lanes below it.
 
     Attributes:
         top: Without a thread; its description is written under it.
@@ -137,6 +137,6 @@ def nest(slices: Iterable[Slice], max_depth: int = MAX_DEPTH) -> Iterator[Begin 
 
 
 def _close(row: int, stack: list[Slice], now_ns: int) -> Iterator[End]:
-    """End what is over at ``now_ns``; a slice without length stays open for others at the same instant."""
+    """End slices that are over at ``now_ns``; a slice without length stays open for others at the same instant."""
     while stack and stack[-1].end_ns <= now_ns and stack[-1].start_ns < now_ns:
         yield End(row, stack.pop().end_ns)

@@ -30,7 +30,7 @@ _FORWARD, _AGAIN, _BACKWARD = PHASES
 
 
 def module_sections(analyzed: Analyzed) -> Iterator[Section]:
-    """A lane of the thread that calls most modules, below it those of the others; nothing where the trace names none."""
+    """A lane for the thread that calls most modules, with the other threads below; empty without named modules."""
     modules, calls = analyzed.analysis.modules, analyzed.pieces.module_calls
     if modules is None or not len(calls):
         return
@@ -67,7 +67,7 @@ class _Slices:
         self._around: dict[int, tuple[int, ...]] = {}
 
     def of(self, calls: Any) -> Sequence[Slice]:
-        """Those of one thread, ordered."""
+        """The slices of one thread, ordered."""
         starts, node, phase = calls["start_ns"].to_numpy(), calls["node"].to_numpy(), calls["phase"].to_numpy()
         ends = starts + calls["dur_ns"].to_numpy()
         called = np.flatnonzero(phase != _BACKWARD)
@@ -77,7 +77,7 @@ class _Slices:
         ]
         nodes = np.flatnonzero(phase == _BACKWARD)
         slices += self._stretches(starts[nodes], ends[nodes], node[nodes].tolist())
-        # Stretches of modules inside each other may be equally long.
+        # Intervals of nested modules may be equally long.
         slices.sort(key=lambda pair: (pair[1].start_ns, -pair[1].end_ns, pair[0]))
         return [piece for _, piece in slices]
 

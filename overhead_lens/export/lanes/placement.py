@@ -16,7 +16,7 @@ STREAM = "stream"
 ANNOTATIONS = "annotations"
 LANE_KINDS = (CATEGORIES_LANE, PYTHON_LANE, OPERATORS_LANE, STREAM, ANNOTATIONS)
 
-# Spans of a stream that are no work of it: they lie over its kernels and get a lane beside them.
+# Spans on a stream that are not its work: they overlap its kernels and get a lane beside them.
 ANNOTATION_CATEGORIES = ("gpu_user_annotation", "cuda_sync")
 
 _COLUMNS = ["name", "cat", "pid", "tid", "kind", "start_ns", "dur_ns", "correlation", "sequence"]

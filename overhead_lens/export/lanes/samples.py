@@ -14,7 +14,7 @@ from overhead_lens.taxonomy.rules import Attribution
 
 
 class Placed(NamedTuple):
-    """A stack that was seen at some time of the axis, and its category."""
+    """A stack at a position of the time axis, and its category."""
 
     time_ns: int
     category: str
@@ -32,7 +32,7 @@ def placed_stacks(
 ) -> Iterator[Placed]:
     """Every stack as often as it was seen, spread over the slice of its category, or of its part, in the drawn budget.
 
-    A sampler keeps counts, no times: this place is as good as any, and whoever selects a slice's time has its stacks::
+    A sampler keeps counts and no times. Any position is as good as another; with this one, selecting a slice selects its stacks::
 
         budget    | python                  | guard     |
                   | user   | binding        |           |

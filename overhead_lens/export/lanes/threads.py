@@ -19,12 +19,12 @@ THREAD_BUDGET = "budget of a thread"
 
 
 def thread_key(thread: SampledThread | ThreadBudget) -> ThreadKey:
-    """Its process and number."""
+    """The process and number of a thread."""
     return str(thread.process), str(thread.thread)
 
 
 def thread_name(thread: SampledThread | ThreadBudget) -> str:
-    """Its name; its number where it has none."""
+    """The name of a thread, or its number."""
     return readable(thread.name or f"thread {thread.thread}")
 
 
@@ -52,7 +52,7 @@ def thread_stacks(
     times: int = 1,
     start_ns: int = 0,
 ) -> dict[ThreadKey, list[Placed]]:
-    """Stacks of threads, below their budgets, which ``thread_budgets`` made of the same threads."""
+    """Stacks of threads below their budgets; ``thread_budgets`` computed them for the same threads."""
     host = {thread_key(budget): budget.host for budget in budgets}
     groups = completed([thread.stacks for thread in threads])
     fitted = classifier.fitted(stack for group in groups for stack in group)

@@ -55,7 +55,7 @@ def write_analysis_perfetto(path: Path, analyzed: Analyzed) -> None:
 
 
 def time_sections(analyzed: Analyzed) -> tuple[list[Section], list[Lane]]:
-    """What the busiest thread and the devices did when; and the lanes of threads.
+    """Lanes over time of the busiest thread and the devices, and the lanes of threads.
 
     Raises:
         UsageError: The timestamps are damaged.

@@ -31,7 +31,7 @@ _FIRST_SEQUENCE = 1
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is drawn.
+    """The contents of a picture.
 
     Attributes:
         sections: On top, in this order.

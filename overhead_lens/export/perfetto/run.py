@@ -93,21 +93,21 @@ class _Run:
 
     @property
     def times(self) -> int:
-        """How many steps the budget is drawn for: as many as there were after the warm-up."""
+        """Number of steps in the drawn budget: all steps after the warm-up."""
         return 1 if self.watched is None else len(self.watched)
 
     @property
     def start_ns(self) -> int:
-        """Where the budget begins: after the warm-up."""
+        """Start of the budget, after the warm-up."""
         return 0 if self.watched is None else int(self.watched["start_ns"].iloc[0])
 
     @property
     def end_ns(self) -> int:
-        """Where the budget ends."""
+        """End of the budget."""
         return self.start_ns + self.times * self.budget.wall.ns
 
     def picture(self) -> Picture:
-        """All of it."""
+        """The whole picture."""
         traced, budget = self._traced(), self.budget
         over_time, lanes = ([], []) if traced is None else time_sections(traced)
         threads = [
@@ -175,7 +175,7 @@ class _Run:
         return Lane(f"Region {name}", _region_slices(region, name, times, self.start_ns), description=text)
 
     def _traced(self) -> Analyzed | None:
-        """The traced steps, moved to where they were in the run; None where none were traced."""
+        """The traced steps, moved to where they were in the run; None if none were traced."""
         path = self.run.path / KINETO
         if self.steps is None or not path.exists():
             return None

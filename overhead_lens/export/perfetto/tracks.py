@@ -102,7 +102,7 @@ class Tracks:
         if piece.color:
             event.correlation_id_str = SEEDS.get(piece.color, piece.color)
         # The number of an arrow is at two slices only, so that neither end has to be marked as the last: a viewer takes
-        # the later one, and an arrow whose ends share an instant is no error.
+        # the later one, and an arrow whose ends share an instant is not an error.
         if piece.flows_out or piece.flows_in:
             event.flow_ids.extend((*piece.flows_out, *piece.flows_in))
 

@@ -41,7 +41,7 @@ def picture_address(ui: str, trace: str | None = None, *, is_ours: bool = True) 
 
     Args:
         ui: Address of the UI's page.
-        trace: Address from which it takes the trace; None where the trace is handed to it.
+        trace: Address from which it takes the trace; None if the trace is handed to it.
         is_ours: Whether the trace is a picture of ours.
     """
     options = {"hideSidebar": "true"} if trace is None else {"hideSidebar": "true", "url": trace}

@@ -33,7 +33,7 @@ _RELOAD_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is served: bytes, or a file, which is never held in memory."""
+    """A served document: bytes, or a file, which is never held in memory."""
 
     body: bytes | Path
     kind: str = "application/octet-stream"
@@ -70,7 +70,7 @@ class _Server(ThreadingHTTPServer):
         self._pages = 0
 
     def wait(self, timeout_s: float) -> bool:
-        """Until a page is done, or all that held a connection are gone for longer than a reload takes; false if none came."""
+        """Wait until a page is done, or all connections have been closed for longer than a reload takes; false if none came."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._done or self._pages, timeout_s):
                 return False
@@ -110,13 +110,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(path, with_body=True)
 
     def do_HEAD(self) -> None:
-        """Say what a document is like."""
+        """Answer with a document's headers."""
         path = self._wanted()
         if path is not None:
             self._send(path, with_body=False)
 
     def do_POST(self) -> None:
-        """Take the word that a page is done."""
+        """Record that a page is done."""
         path = self._wanted()
         if path == DONE:
             self.send_response(HTTPStatus.NO_CONTENT)
@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_FOUND)
 
     def log_message(self, *_: object) -> None:
-        """Requests are nobody's output."""
+        """Do not print requests."""
 
     def end_headers(self) -> None:
         """Add what every answer carries."""
@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().end_headers()
 
     def _wanted(self) -> str | None:
-        """The path below the secret; None where the request was already refused."""
+        """The path below the secret; None if the request was already refused."""
         if self.headers.get("Host") != self.server.host:
             self.send_error(HTTPStatus.FORBIDDEN)
             return None

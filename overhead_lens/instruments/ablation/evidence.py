@@ -22,7 +22,7 @@ class Ablated(Struct, frozen=True):
 
 
 def read_ablation(capture: Capture) -> pd.DataFrame | None:
-    """Blocks of the rungs of a compiled call; None where there is no file.
+    """Blocks of the rungs of a compiled call; None if there is no file.
 
     Raises:
         UsageError: It is damaged.
@@ -48,7 +48,7 @@ def read_rungs(path: Path, others: Iterable[str] = ()) -> pd.DataFrame:
 
 
 class RungTimes(Struct, frozen=True):
-    """Timed blocks of rungs; by name why one was not done, None where it was."""
+    """Timed blocks of rungs, and by name the reason if a rung was not measured, else None."""
 
     rows: list[dict[str, int | str]]
     reasons: Mapping[str, str | None]

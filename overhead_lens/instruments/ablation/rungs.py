@@ -38,7 +38,7 @@ class RungCall:
     """One way to make the measured call.
 
     Attributes:
-        call: None where the rung cannot be done, and ``reason`` says why.
+        call: None if the rung cannot be done, and ``reason`` says why.
         context: Entered around each block, outside the timing.
         returns: Whether it returns the workload's result, so that the scenario can check it.
         keywords: Names of the last arguments, which are passed by name.
@@ -60,7 +60,7 @@ def build_rungs(workload: Workload, names: list[str]) -> list[RungCall]:
 
 
 def keep_heap() -> None:
-    """Have malloc keep all its pages for the rest of the process.
+    """Make malloc keep all its pages for the rest of the process.
 
     Raises:
         MeasurementError: The C library has no mallopt.
@@ -71,7 +71,7 @@ def keep_heap() -> None:
 
 
 class _Builder:
-    """Builds rungs; parts that several of them need are made once."""
+    """Builds rungs; shared parts are built once."""
 
     def __init__(self, workload: Workload) -> None:
         if workload.keywords:
@@ -198,7 +198,7 @@ class _Builder:
 
 
 def _bare(name: str, call: Callable[[], object]) -> RungCall:
-    """A rung of generated code alone: autograd records nothing, as inside the compiled call."""
+    """A rung with generated code only, without autograd recording, as inside the compiled call."""
     return RungCall(name, call, context=torch.no_grad, returns=False)
 
 

@@ -21,7 +21,7 @@ from overhead_lens.worker.usage import Waits, usage_of_thread
 from overhead_lens.worker.workload import Workload, calls_within
 
 _WARM_UP_NS = 60_000_000
-# Calls at the start of a block that are not timed, as a share of those that are.
+# Untimed calls at the start of a block, as a share of the timed calls.
 _SETTLING_SHARE = 0.2
 
 _LADDER = "ladder"
@@ -29,7 +29,7 @@ _LADDER = "ladder"
 
 @contextmanager
 def _noting(reasons: dict[str, str | None], rung: RungCall) -> Iterator[None]:
-    """Make the failure of a rung its reason."""
+    """Store the failure of a rung as its reason."""
     try:
         yield
     except Exception as error:

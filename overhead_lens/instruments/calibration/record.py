@@ -16,10 +16,10 @@ from overhead_lens.machine.environment import describe_machine
 
 
 class Calibrate:
-    """The kept calibration, joined by this process's rows where it lacked processes.
+    """The stored calibration, extended by this process's rows if it has too few processes.
 
     Attributes:
-        calibration: None where none is known.
+        calibration: None if none is known.
         measured: Whether this recording's process has added its rows.
     """
 
@@ -57,7 +57,7 @@ class Calibrate:
         return store.processes(self.calibration, PLAIN, compiled=recording.compiles) < store.PROCESSES
 
     def write(self, folder: Path) -> Any:
-        """Write ``calibration.json``; ``meta.json`` says nothing of it."""
+        """Write ``calibration.json``; it has no note in ``meta.json``."""
         if self.calibration is not None:
             (folder / CALIBRATION).write_text(json.dumps(self.calibration) + "\n", encoding="utf-8")
 

@@ -38,7 +38,7 @@ class Clock:
     Attributes:
         rows: One per block, with its ``process``.
         use_threads: By process, whether its calls run on several threads.
-        block_ns, piece_ns: About how long a block is, and a piece of one where it is timed in pieces.
+        block_ns, piece_ns: About how long a block is, and a piece of one if it is timed in pieces.
     """
 
     name: ClassVar[str] = "clock"

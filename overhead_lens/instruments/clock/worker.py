@@ -26,7 +26,7 @@ def division(workload: Workload, call_ns: float, block_ns: int, piece_ns: int | 
 def measure_blocks(
     workload: Workload, call_ns: float, block_ns: int, block_count: int, budget_ns: int, piece_ns: int | None = None
 ) -> tuple[list[dict[str, int]], float]:
-    """Time blocks, a run of the reference loop before each.
+    """Time blocks, with a run of the reference loop before each.
 
     Args:
         call_ns: Expected time of a call.
@@ -52,7 +52,7 @@ def measure_blocks(
 def measure_whole_block(
     workload: Workload, call_ns: float, block_ns: int, piece_ns: int | None = None
 ) -> tuple[dict[str, int], float]:
-    """Time one block, again with more calls where it took less than half of ``block_ns``.
+    """Time one block; repeat with more calls if it took less than half of ``block_ns``.
 
     A warm-up may find calls too slow: where two processes warm up side by side, their threads wait for each other. A block is as
     long as it may be where more time for each call would not mean more calls.

@@ -49,7 +49,7 @@ class Compilation(Struct, frozen=True):
 
 
 class GraphBreak(Struct, frozen=True):
-    """Where a graph broke, and why."""
+    """A graph break with its place and reason."""
 
     reason: str
     place: str | None = None

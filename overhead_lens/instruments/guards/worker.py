@@ -101,7 +101,7 @@ def _leaves(manager: Any, scope: Mapping[str, Any]) -> list[_Leaf]:
 
 
 def _children(manager: Any) -> list[Any]:
-    """The managers below one, in checking order; those of a dict's items are held apart from others."""
+    """The child managers in checking order, then the managers of a dict's items."""
     items = manager.get_key_value_managers() if hasattr(manager, "get_key_value_managers") else {}
     pairs = [each for _, pair in sorted(items.items()) for each in pair if each is not None]
     return [*manager.get_child_managers(), *pairs]
@@ -115,7 +115,7 @@ def _value(source: str, scope: Mapping[str, Any]) -> tuple[Any, str | None]:
 
 
 def _owner(source: str, scope: Mapping[str, Any]) -> str:
-    """Whose the innermost module of an expression is; empty where it has none."""
+    """The innermost module in an expression; empty without one."""
     base = _BASE.match(source)
     ends = [found.end() for found in (base, *_CHILD.finditer(source)) if found is not None]
     for end in reversed(ends):
@@ -140,7 +140,7 @@ def _describe(leaf: _Leaf) -> dict[str, Any]:
 
 
 def _timed(calls: Mapping[int, tuple[Callable[[Any], Any], Any]]) -> tuple[dict[int, list[float]], dict[int, float]]:
-    """Warm times by repetition and median cold times, less those of the cheapest guard."""
+    """Warm times by repetition and median cold times, minus those of the cheapest guard."""
     manager = _manager_of_the_cheapest_guard()  # a leaf does not keep its manager alive
     (empty,) = manager.get_leaf_guards()
     warm: dict[int, list[float]] = {number: [] for number in calls}

@@ -13,7 +13,7 @@ from overhead_lens.readers.callgrind import CallGraph, read_callgrind
 
 
 class Counted(Struct, frozen=True):
-    """How counting went: calls in the window, and why nothing was counted."""
+    """The outcome of counting: calls in the window, or the reason why nothing was counted."""
 
     calls: Annotated[int, Meta(gt=0)]
     reason: str | None = None
@@ -28,7 +28,7 @@ class Instructions:
 
 
 def read_instructions(capture: Capture) -> Instructions | None:
-    """The counts; None where none were asked for.
+    """The counts; None if none were asked for.
 
     Raises:
         UsageError: ``meta.json`` is damaged.

@@ -14,7 +14,7 @@ ON_A_DEVICE = "a call that gives work to a device is not counted"
 
 
 class CountInstructions:
-    """How counting went; None where it was not asked for."""
+    """The outcome of counting; None if not requested."""
 
     name: ClassVar[str] = "instructions"
     when: ClassVar[When] = When.AFTERWARDS
@@ -38,5 +38,5 @@ class CountInstructions:
         self.about = count_instructions(load, calls, folder, request.timeout_s, request.variables)
 
     def write(self, _folder: Path) -> Any:
-        """How counting went."""
+        """Return the outcome of counting."""
         return self.about

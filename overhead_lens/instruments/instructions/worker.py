@@ -15,7 +15,7 @@ _LEAST_WARM_UP_CALLS = 3
 
 
 def count_instructions(workload: Workload, calls: int, rounds: int) -> None:
-    """Have callgrind count ``calls`` calls and dump, ``rounds`` times, each after a warm-up.
+    """Let callgrind count ``calls`` calls and dump, ``rounds`` times, each after a warm-up.
 
     Each round begins with a new version of every type, so that addresses do not decide the count: CPython caches attributes by
     the type's version and the address of the name (Objects/typeobject.c, ``MCACHE_HASH``), and a collision costs some hundred
@@ -42,6 +42,6 @@ def count_instructions(workload: Workload, calls: int, rounds: int) -> None:
 
 @operation
 def count(session: Session, calls: int, rounds: int) -> dict[str, Any]:
-    """Have callgrind, under which this process runs, count the measured loop."""
+    """Count the measured loop by callgrind, under which this process runs."""
     count_instructions(session.workload, calls, rounds)
     return {}

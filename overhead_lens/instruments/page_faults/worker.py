@@ -26,7 +26,7 @@ def measure(budget_ns: int = _BUDGET_NS) -> dict[str, int]:
     """Touch fresh pages, and then as many that are there.
 
     Returns:
-        ``faults``: fresh pages touched; ``user_ns``: their extra user time. Both 0 where the operating system does not account
+        ``faults``: fresh pages touched; ``user_ns``: their extra user time. Both 0 if the operating system does not account
         a thread's time.
     """
     if sys.platform != "linux":

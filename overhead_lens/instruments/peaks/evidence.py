@@ -15,7 +15,7 @@ Size = Annotated[int, Meta(gt=0)]
 
 
 class Level(Struct, frozen=True, omit_defaults=True):
-    """Bandwidth of a memory level with all threads, or with one where that is faster.
+    """Bandwidth of a memory level with all threads, or with one if that is faster.
 
     Attributes:
         bytes: The working set.
@@ -75,7 +75,7 @@ class Peaks(Struct, frozen=True):
 
 
 def read_peaks(capture: Capture) -> Peaks | None:
-    """The peaks; None where they were not measured.
+    """The peaks; None if they were not measured.
 
     Raises:
         UsageError: ``meta.json`` is damaged.

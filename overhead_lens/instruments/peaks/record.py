@@ -17,7 +17,7 @@ MEASURE = Operation("instruments.peaks.worker:measure_peaks", Peaks)
 
 
 class MeasurePeaks:
-    """The machine's peaks; None where they could not be measured."""
+    """The machine's peaks; None if they could not be measured."""
 
     name: ClassVar[str] = "peaks"
     when: ClassVar[When] = When.LAST
@@ -26,7 +26,7 @@ class MeasurePeaks:
         self.peaks: Peaks | None = None
 
     def measure(self, turn: Turn) -> None:
-        """Take the kept ones, or measure; the faster of both are kept, since what else runs only makes them slower."""
+        """Use the stored peaks, or measure; the faster of both are stored, since other load only makes them slower."""
         calibrate = turn.recording.of(Calibrate)
         kept = stored_peaks((calibrate.calibration or {}).get("peaks"), turn.recording.device)
         self.peaks = kept

@@ -171,7 +171,7 @@ def _device() -> tuple[dict[str, float] | None, str | None]:
     target = torch.empty_like(source)
     left = torch.ones(_DEVICE_GEMM_SIZE, _DEVICE_GEMM_SIZE, device="cuda")
     out = torch.empty_like(left)
-    # The shortest kernel that torch can be asked for: it spins for no cycle.
+    # The shortest kernel that torch can launch: it spins for no cycle.
     empty: Callable[[int], object] = torch.cuda._sleep  # noqa: SLF001
     return {
         "cache_bytes": getattr(torch.cuda.get_device_properties(source.device), "L2_cache_size", 0),

@@ -16,7 +16,7 @@ from overhead_lens.worker.loop import LOOP_NAME
 
 
 class Sampled(Struct, frozen=True):
-    """How sampling went: stacks taken, stacks that could not be read, and why there are none."""
+    """The outcome of sampling: stacks taken, unreadable stacks, and the reason if there are none."""
 
     samples: int = 0
     errors: int = 0

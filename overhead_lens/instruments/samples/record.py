@@ -62,7 +62,7 @@ class Attached:
         self._sampling.end(self._settled().since_ns)
 
     def keep(self) -> None:
-        """Wait for the stacks, and keep those that count."""
+        """Wait for the stacks and add them to the instrument's."""
         try:
             run = self._sampling.finish()
         except MeasurementError as error:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Traced(Struct, frozen=True):
-    """How a trace was recorded.
+    """Properties of a recorded trace.
 
     Attributes:
         reason: Why there is none; None where there is one.
@@ -46,7 +46,7 @@ class TraceNote:
 
 
 def read_trace(capture: Capture) -> TraceNote | None:
-    """The plain trace; None where none was recorded.
+    """The plain trace; None if none was recorded.
 
     Raises:
         UsageError: It, or ``meta.json``, is damaged.

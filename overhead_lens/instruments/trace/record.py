@@ -22,7 +22,7 @@ class Tracing:
         self._instrument, self._turn = instrument, turn
 
     def end(self) -> None:
-        """It ends by itself."""
+        """Do nothing: a trace ends by itself."""
 
     def keep(self) -> None:
         """Keep how it was recorded."""
@@ -34,7 +34,7 @@ class Tracing:
 
 
 class RecordTrace:
-    """How the trace was recorded; None until it was tried."""
+    """Records the trace; its outcome is None until then."""
 
     name: ClassVar[str] = "trace"
     when: ClassVar[When] = When.RECORDED
@@ -57,5 +57,5 @@ class RecordTrace:
         return Tracing(self, turn)
 
     def write(self, _folder: Path) -> Any:
-        """How it was recorded."""
+        """Return the outcome of the recording."""
         return self.about

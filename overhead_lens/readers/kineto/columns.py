@@ -47,7 +47,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the text of a trace holds.
+    """The contents of a trace file.
 
     Attributes:
         columns: Rows of the events and thread names.

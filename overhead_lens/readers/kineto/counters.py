@@ -20,7 +20,7 @@ _DECODER = msgspec.json.Decoder(dict[str, Any])
 
 
 def counter_values(arguments: bytes) -> Values | None:
-    """Series and values from the text of ``args``; None where it holds none, or one that is not a number or beyond 1e100."""
+    """Series and values from the text of ``args``; None if it holds none, or one that is not a number or beyond 1e100."""
     try:
         read = _DECODER.decode(arguments)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -31,5 +31,5 @@ def counter_values(arguments: bytes) -> Values | None:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether sums of it and its products with durations are finite."""
+    """Whether a value is a number small enough that its sums and products with durations are finite."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _MOST

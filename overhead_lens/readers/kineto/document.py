@@ -79,7 +79,7 @@ _ARGUMENTS = msgspec.json.Decoder(_Arguments)
 
 
 def decoded(path: Path, text: memoryview) -> Contents | None:
-    """What a text holds that is decoded as a whole; None if it is not valid JSON in Kineto's layout."""
+    """The contents of a text, decoded as a whole; None if it is not valid JSON in Kineto's layout."""
     try:
         beside = {"traceEvents": text} if _is_bare_list(text) else _DOCUMENT.decode(text)
         entries = _EVENTS.decode(beside.pop("traceEvents"))
@@ -96,7 +96,7 @@ def _is_bare_list(text: memoryview) -> bool:
 
 
 class _Reading:
-    """The rows of entries.
+    """Converts the entries of a document to rows.
 
     Attributes:
         arguments: JSON text of ``args`` per row.

@@ -126,7 +126,7 @@ def from_json(text: str, parse_float: Callable[[str], Any] = float) -> Any:
 
 
 def arguments_of(text: bytes) -> Any:
-    """Parse the JSON of ``args``: quickly where it is sound, else leniently.
+    """Parse the JSON of ``args``: fast if it is valid, else leniently.
 
     Raises:
         ValueError: The text is not JSON.
@@ -139,7 +139,7 @@ def arguments_of(text: bytes) -> Any:
 
 
 def json_object(text: bytes, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """Parse a JSON object; empty where the text is none."""
+    """Parse a JSON object; empty if the text is not one."""
     try:
         value = arguments_of(text) if parse_float is float else from_json(text.decode("utf-8", "replace"), parse_float)
     except (ValueError, RecursionError):
@@ -163,7 +163,7 @@ def complete_row(
     """Row of a complete event, from decoded values.
 
     Args:
-        name, cat, pid, tid: JSON values; None where the entry lacks them.
+        name, cat, pid, tid: JSON values; None if the entry lacks them.
         ts, dur: Decimal microseconds as int or str, anything else is unreadable; ``dur`` is ``MISSING`` where the entry lacks it.
         correlation, sequence, device, stream, external: JSON values of ``args``; None where absent.
     """

@@ -93,7 +93,7 @@ def framed(columns: Columns) -> Framed:
 
 
 def _placed(columns: Columns, kind: int, names: Sequence[str], number_of: Ints) -> dict[str, Ints]:
-    """Texts, as indices of distinct ones, and times of the rows of a kind."""
+    """Texts (as indices of distinct texts) and times of the rows of one kind."""
     at = np.flatnonzero(columns.kind == kind)
     placed = {name: number_of[columns.values[name][at]] for name in names}
     return {**placed, "start_ns": columns.values["start_ns"][at]}

@@ -39,7 +39,7 @@ _DECODER = msgspec.json.Decoder(_Arguments)
 
 
 def memory_numbers(arguments: bytes) -> Numbers | None:
-    """Values of ``NUMBERS`` from the text of ``args``, -1 where absent; None where it does not say how many bytes."""
+    """Values of ``NUMBERS`` from the text of ``args``, -1 where absent; None if it does not say how many bytes."""
     try:
         read = _DECODER.decode(arguments)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

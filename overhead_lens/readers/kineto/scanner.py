@@ -1,7 +1,7 @@
 """Scans entries of ``traceEvents`` from JSON text straight into columns; compiled by numba.
 
 It reads what exporters write at the speed of memory. An entry with unusual values (escapes in a key, a time with an exponent,
-null where a number belongs) is *deferred*: ``event.py`` parses it as a whole. Names keep the escapes of the file and are numbered
+null if a number belongs) is *deferred*: ``event.py`` parses it as a whole. Names keep the escapes of the file and are numbered
 in a string table.
 
 A malformed entry is damaged. Scanning resumes at the next ``{`` that does not follow a colon: only an entry begins like that.
@@ -336,7 +336,7 @@ def _read_work(text, value, at, field, which):
 
 @_jit
 def _memory_number(text, key, key_end, memory_keys):
-    """Which number of an allocation a key names; -1 for none."""
+    """Index of the allocation's number that a key names; -1 for none."""
     letter = text[key]
     if letter == 65 or letter == 66 or letter == 84 or letter == 68:  # A, B, T, D
         for which in range(SAID_COUNT):

@@ -28,7 +28,7 @@ _STEP_BYTES = 1 << 18
 
 
 class Source:
-    """Sequential reader of a plain or gzipped file, told apart by the first bytes.
+    """Sequential reader of a plain or gzipped file, recognized by its first bytes.
 
     Attributes:
         broken: Whether the compressed stream is truncated, damaged or followed by other data. What came before was delivered.

@@ -77,7 +77,7 @@ _Rows = tuple[Ints, tuple[Ints, ...], tuple[Ints, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Arguments:
-    """Where the arguments of the rows are.
+    """Positions of the rows' arguments in the file.
 
     Attributes:
         at, size: int64 per row of the columns: position and size of ``args`` in the decompressed text; a negative size is that of
@@ -149,7 +149,7 @@ class _Scan:
         return layout.scan.is_stored(*self._passed(np.zeros(0, dtype=np.uint8), 0, 0, final=True))
 
     def _passed(self, text: Ints, at: int, end: int, *, final: bool) -> tuple[Any, ...]:
-        """What the scanner is given."""
+        """Arguments for the scanner."""
         rows, table = (*self._rows, self._said, self._row), self._strings.table
         return text, at, end, final, *rows, self._field, self._keys, *table, self._counters
 
@@ -264,7 +264,7 @@ class _Scan:
                 self._values.append(read)
 
     def _settle_said(self, entry: bytes, row: int) -> None:
-        """Enter what a deferred row says of device work or of an allocation; an allocation that says nothing is only counted."""
+        """Store the arguments of a deferred row about device work or an allocation; an allocation without any is only counted."""
         kind = self._rows[0]
         said = _said_of_memory(entry) if kind[row] == MEMORY else _said_of_work(entry)
         if said is not None:
@@ -309,7 +309,7 @@ class _Scan:
         return Contents(self._path, made, entries, raw_bytes, dict(self._issues), self._metadata(), arguments)
 
     def _metadata(self) -> dict[str, Any]:
-        """Values beside the events, as far as their text is valid."""
+        """Values outside the events, if their text is valid."""
         before, after = json_object(self._before + b"]}"), json_object(b'{"traceEvents":[]' + b"".join(self._after))
         return {name: value for name, value in (before | after).items() if name != "traceEvents"}
 

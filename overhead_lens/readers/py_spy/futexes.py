@@ -76,7 +76,7 @@ class _Code:
     returns: Mapping[int, Sequence[int]]
 
     def system_call(self, places: Sequence[int]) -> int | None:
-        """The number of the system call to which these places lead, outermost first; None where they lead to none."""
+        """The number of the system call at the end of a chain of return addresses (outermost first); None for none."""
         number = self._loaded(_MOV_EAX, places[-1] - 2)
         for caller, place in zip(places[-2::-1], places[:0:-1], strict=True):
             if not self._calls(caller, place):
@@ -104,13 +104,13 @@ class _Code:
         return any(self._reaches(self._target(jump.end()), place, jumps - 1) for jump in found)
 
     def _target(self, behind: int) -> int:
-        """Where the call or jump that ends at a place goes."""
+        """Target address of the call or jump that ends at an address."""
         return behind + int.from_bytes(self.content[behind - 4 : behind], "little", signed=True)
 
 
 @lru_cache(maxsize=16)
 def _code(path: str) -> _Code:
-    """A library's code; none where its file cannot be read."""
+    """A library's code; none if its file cannot be read."""
     try:
         content = Path(path).read_bytes()
     except OSError:

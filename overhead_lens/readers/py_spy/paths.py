@@ -38,7 +38,7 @@ def shortened(path: str) -> str:
 
 
 def _in_package(path: Path) -> str:
-    """A file from the outermost of the packages that it lies in."""
+    """A file's path from its outermost package on."""
     folder = path.parent
     while (folder / "__init__.py").is_file():
         folder = folder.parent

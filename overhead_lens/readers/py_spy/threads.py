@@ -28,7 +28,7 @@ class SampledThread:
     """A thread and its stacks.
 
     Attributes:
-        name: As its program calls it, ``MainThread``; empty where it has none.
+        name: As its program calls it, ``MainThread``; empty if it has none.
         thread, process: Their numbers.
         command: Command line of its process; empty where children are not watched.
         blocks: Stacks without the frames that name process and thread, in blocks of consecutive ones; a single block where the
@@ -48,13 +48,13 @@ class SampledThread:
 
     @property
     def samples(self) -> int:
-        """How often it was seen."""
+        """Number of samples of the thread."""
         return sum(stack.count for stack in self.stacks)
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadHead:
-    """What a folded stack begins with: the thread's name and number, and its process, 0 for the watched one."""
+    """The head of a folded stack: the thread's name and number, and its process (0 for the watched process)."""
 
     name: str
     thread: int

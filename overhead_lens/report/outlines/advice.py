@@ -73,7 +73,7 @@ def _remedies(advice: Advice) -> Iterator[Block]:
 
 
 def _table(remedies: Sequence[TriedRemedy]) -> Table:
-    """What each saves, with its interval; to the left where it costs time."""
+    """The saving of each remedy with its interval; to the left if it costs time."""
     saved = [_saved(each) for each in remedies]
     least = min(0.0, *(low for _, (low, _) in saved), *(ns for ns, _ in saved))
     whole = max(0.0, *(high for _, (_, high) in saved), *(ns for ns, _ in saved)) - least
@@ -114,7 +114,7 @@ def _where(each: TriedRemedy) -> str:
 
 
 def _how(remedies: Sequence[TriedRemedy]) -> Section:
-    """How the remedies are done that help, and what each does."""
+    """How to apply the helpful remedies, and what each does."""
     helping = [each for each in remedies if each.helps]
     columns = [names("remedy"), Column("how", is_number=False, is_whole=True), names("what it does")]
     rows = [Row([text(each.remedy), text(each.how, tone="code"), _does(each), text(each.source)]) for each in helping]
@@ -127,7 +127,7 @@ def _does(each: TriedRemedy) -> Cell:
 
 
 def _together(together: Together) -> str:
-    """What the best of them save together."""
+    """The joint saving of the best remedies."""
     wall = together.wall
     low, high = wall.ci95_ns
     saved = (

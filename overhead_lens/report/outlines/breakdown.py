@@ -90,7 +90,7 @@ def _origin(breakdown: Breakdown) -> list[tuple[str, str]]:
 
 
 def sentence(breakdown: Breakdown) -> str:
-    """What dominates, in words."""
+    """The dominant category in a sentence."""
     first, second, *_ = sorted(breakdown.host, key=lambda category: -category.ns)
     if first.ns == 0:
         return "Nothing was measured."
@@ -106,7 +106,7 @@ def sentence(breakdown: Breakdown) -> str:
 
 
 def _bound(breakdown: Breakdown) -> str:
-    """At which rates, and what binds."""
+    """The peak rates that the floor is computed from, and which of them bounds it."""
     floor = breakdown.wall.floor
     if floor is None:
         return ""
@@ -215,7 +215,7 @@ def _grouped(groups: Sequence[GuardGroup], heading: str) -> Table:
 
 
 def guard_lines(groups: Sequence[GuardGroup]) -> Iterator[str]:
-    """Where guards are, what a layer of them costs, which call Python, what the ready filters leave out; little is not told."""
+    """Places of guards, cost of a layer, guards that call Python, guards that ready filters remove; small figures are omitted."""
     found = {by: [group for group in groups if group.by == by] for by in ("place", "layer", "filter")}
     inside = [group for group in found["place"] if group.name != "root"]
     if inside:
@@ -232,7 +232,7 @@ def _told(group: GuardGroup) -> str:
 
 
 def _operators(root: Operator | None) -> Section | None:
-    """The operators as called from one another, those of little time left out."""
+    """The tree of operators, without those of little time."""
     if root is None or not root.children:
         return None
     columns = [names("operator"), Column("total"), Column("share", gives_way=1), Column("self", gives_way=2)]

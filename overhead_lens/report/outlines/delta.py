@@ -87,7 +87,7 @@ def _figure(delta: Delta | RunDelta, per: str) -> str:
 
 
 def _changed(delta: Delta | RunDelta, titles: tuple[str, str], per: str, notes: Sequence[str]) -> Section:
-    """The categories of both sides: as bars to one scale, as a waterfall, as a table."""
+    """The categories of both sides as bars to one scale, a waterfall and a table."""
     base, new = delta.base, delta.new
     full_ns = max(base.wall.ns, new.wall.ns)
     sides = zip(("base", "new"), titles, (base, new), strict=True)
@@ -135,7 +135,7 @@ def _most(contributors: Sequence[Contributor]) -> str:
 
 
 def _by_frames(host: Sequence[CategoryChange]) -> list[str]:
-    """What the mark beside a verdict means."""
+    """The footnote for the mark beside a verdict."""
     known = [
         f"{change.category} {format_signed_ns(change.in_frames_ns)}"
         for change in host

@@ -27,7 +27,7 @@ from overhead_lens.units import format_ns
 
 _MOST_PIECES = 3
 _LEAST_SHARE = 0.01
-# A part that is said by its name.
+# A part with a larger share of its category is named in the sentence.
 _LED_SHARE = 0.4
 
 
@@ -159,7 +159,7 @@ def frames_table(host: Sequence[HostCategory], wall_ns: float, most: int, brief:
 
 
 def most_of(category: HostCategory) -> str:
-    """The part that most of a category is; else its costliest frame."""
+    """The part with most of a category's time, else its costliest frame, as the end of a sentence."""
     part = max(category.parts, key=lambda part: part.ns, default=None)
     if part is not None and part.ns > _LED_SHARE * category.ns:
         return f", most of it {part.name} ({format_ns(part.ns)})"

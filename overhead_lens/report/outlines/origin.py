@@ -21,7 +21,7 @@ def origin(
         directory: Where it is stored; empty for what is not.
         environment: Machine and versions.
         named: What else is known.
-        side: The side of a comparison; empty where there is one only.
+        side: The side of a comparison; empty if there is one only.
     """
     known = [(name, str(value)) for name, value in environment.items() if isinstance(value, (str, int, float))]
     pairs = [*named, *_recorded(directory), *known, ("stored in", directory)]
@@ -29,7 +29,7 @@ def origin(
 
 
 def _recorded(directory: str) -> list[tuple[str, str]]:
-    """What its directory says of the recording; nothing where it cannot be read."""
+    """The recording's metadata from its directory; empty if unreadable."""
     try:
         meta = json.loads(Path(directory, META).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -77,7 +77,7 @@ def process_outline(process: ProcessBudget) -> Outline:
 
 
 def sentence(thread: ThreadBudget) -> str:
-    """What a thread does, in words."""
+    """A thread's activity in a sentence."""
     ranked = sorted((row for row in thread.host if row.ns), key=lambda row: -row.ns)
     said = f"{name_of(thread)} is busy {thread.busy_share:.0%} of the time"
     leading = next((row for row in ranked if row.category != "wait"), None)
@@ -90,7 +90,7 @@ def sentence(thread: ThreadBudget) -> str:
 
 
 def _most_of(row: HostCategory) -> str:
-    """The part or frame that most of a category is."""
+    """The part or frame with most of a category's time."""
     part = max(row.parts, key=lambda part: part.ns, default=None)
     if part is not None and 2 * part.ns > row.ns:
         return f" (most of it {part.name})"
@@ -166,7 +166,7 @@ def process_delta_outline(delta: ProcessDelta) -> Outline:
 
 
 def _unchanged(delta: ProcessDelta, shown: int) -> list[str]:
-    """How many threads beyond those ``shown`` divide as before, and which have no counterpart."""
+    """The number of unchanged threads not ``shown``, and the threads without a counterpart."""
     lines = []
     if alike := len(delta.threads) - shown:
         lines.append(f"{alike} other {'thread divides' if alike == 1 else 'threads divide'} as before")

@@ -133,7 +133,7 @@ def title(run: RunBudget) -> str:
 
 
 def sentence(run: RunBudget) -> str:
-    """What dominates, in words; that nothing is wrong where kernels do."""
+    """The dominant category in a sentence; kernels are reported as good."""
     if not run.samples:
         return "Nothing says how the time divides: no stack was taken."
     first, second = sorted(run.host, key=lambda category: -category.ns)[:2]
@@ -145,7 +145,7 @@ def sentence(run: RunBudget) -> str:
 
 
 def _holder(category: HostCategory) -> str:
-    """Where most of a category is the GIL: the thread that holds it for most of the time."""
+    """If most of a category is waiting for the GIL, the thread that held it for most of that time."""
     part = max(category.parts, key=lambda part: part.ns, default=None)
     names_of = (frame.frame.removeprefix(GIL_HOLDER) for frame in category.top if frame.frame.startswith(GIL_HOLDER))
     name = next(names_of, "") if part is not None and part.name == "gil" else ""
@@ -153,7 +153,7 @@ def _holder(category: HostCategory) -> str:
 
 
 def _about(run: RunBudget) -> Iterator[str]:
-    """How many steps there were and how they were found, what the whole run was spent on, how it ended."""
+    """The number of steps and their source, the phases of the whole run, and how it ended."""
     steps = run.steps
     if run.per == "step":
         found = f"{_FOUND_BY[steps.found_by]}{f' ({steps.where})' if steps.where else ''}"
@@ -195,7 +195,7 @@ def _budget(run: RunBudget) -> Iterator[Block]:
 
 
 def check_lines(run: RunBudget) -> Iterator[str]:
-    """What other evidence says of the stacks."""
+    """Checks of the stacks against other evidence."""
     for check in run.cross_checks:
         assert check.samples is not None
         assert check.trace is not None

@@ -57,7 +57,7 @@ def _side(wall_ns: int, events: int, steps: int) -> str:
 
 
 def answer(delta: StructureDelta) -> str:
-    """How long a step takes now, and what makes most of the difference."""
+    """The new length of a step, and the largest part of the difference."""
     base, new = delta.base.step_ns, delta.new.step_ns
     ratio = f" ({new / base:.2f}x)" if base else ""
     said = f"{'step' if delta.per_step else 'window'} {format_ns(base)} → {format_ns(new)}{ratio}"
@@ -98,7 +98,7 @@ def _rest(name: str, base_ns: int, new_ns: int, *, is_sum: bool = False) -> Row:
 
 
 def _counts(delta: StructureDelta) -> str:
-    """What changed, in words."""
+    """The counts of changed names in a sentence."""
     how = "per step" if delta.per_step else "in all (not both traces have steps: totals are compared)"
     if delta.is_same:
         return f"The same operators, kernels and launches {how}."
@@ -112,7 +112,7 @@ def _counts(delta: StructureDelta) -> str:
 
 
 def _changes(delta: StructureDelta, kind: str) -> Section:
-    """What changed of each name: its count. Its time is of whole calls, which hold one another, and not told here."""
+    """The change in count of each name. Times are omitted, because they are of whole calls, which contain one another."""
     changes = [change for change in delta.changes if change.kind == kind and change.status != "same"]
     units = _units(delta)
     rows = [_change(change, units) for change in changes[:_MOST]]
@@ -138,7 +138,7 @@ def _unit(delta: StructureDelta) -> str:
 
 
 def _units(delta: StructureDelta) -> tuple[int, int]:
-    """What counts and times of either side are divided by: its steps."""
+    """The divisors of counts and times on either side: its steps."""
     return max(1, delta.base.steps), max(1, delta.new.steps)
 
 

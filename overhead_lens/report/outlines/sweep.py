@@ -69,7 +69,7 @@ def _times(sweep: Sweep) -> Section:
 
 
 def _misfit(variant: SweptVariant, against: str) -> str:
-    """Where a variant that fits no line misses it."""
+    """The sizes at which a variant deviates from its line."""
     missed = [f"{point.residual_share:+.0%} at {against} = {point.size:,}" for point in variant.points if point.misses]
     return (
         f"{variant.name} does not fit one line (more than {TOLERANCE_SHARE:.0%} off): the line lies {', '.join(missed)} "
@@ -100,7 +100,7 @@ def _line(variant: SweptVariant) -> Row:
 
 
 def _crossings(sweep: Sweep) -> Section:
-    """Where the lines of each two variants cross."""
+    """The crossings of each pair of variants' lines."""
     columns = [names("faster below"), names("faster above"), Column(f"lines cross at {sweep.against}")]
     columns += [Column("95 %", gives_way=1), Column("measured between", gives_way=2)]
     table = Table(columns, [_crossing(crossing) for crossing in sweep.crossings])

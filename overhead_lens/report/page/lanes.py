@@ -12,7 +12,7 @@ _HEIGHT = 120
 
 
 def lanes_svg(block: Lanes, shown: Callable[[str], str]) -> str:
-    """The element; ``shown`` makes a text harmless."""
+    """The lanes as an SVG element; ``shown`` escapes a text."""
     lanes = "".join(_lane(name, areas, block, shown) for name, areas in block.lanes)
     marks = "".join(f'<span style="left:{share:.3%}">{shown(name)}</span>' for share, name in block.marks if name)
     ticks = "".join(f"<span>{shown(tick)}</span>" for tick in block.ticks)

@@ -97,7 +97,7 @@ def chart_html(chart: Chart, number: int) -> str:
 
 
 def provenance(pairs: Sequence[tuple[str, str]]) -> str:
-    """Where the result comes from, folded."""
+    """The result's origin, folded."""
     if not pairs:
         return ""
     rows = "".join(f"<dt>{shown(name)}</dt><dd>{shown(text)}</dd>\n" for name, text in pairs)

@@ -35,7 +35,7 @@ def shown(text: str) -> str:
 
 
 def patterns() -> str:
-    """What tells the pieces of stacked bars apart without colors, for ``bars_html(hatched=True)``; once in a document."""
+    """SVG patterns that distinguish pieces of stacked bars without colors, for ``bars_html(hatched=True)``; once per document."""
     made = "".join(
         f'<pattern id="{_PATTERN_NAMES[hatch]}" width="6" height="6" patternUnits="userSpaceOnUse">'
         f'<path d="{path}" fill="none" stroke="#14171a" stroke-opacity=".3"/></pattern>'

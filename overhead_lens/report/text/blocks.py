@@ -12,7 +12,7 @@ _NAME_WIDTH = 40
 
 
 def call_title(breakdown: Breakdown) -> str:
-    """What was measured: scenario, variant, mode, device."""
+    """The title of a call: scenario, variant, mode, device."""
     subject = breakdown.subject
     return plain(f"{subject.title}, {'compiled' if subject.compile else 'eager'}, {subject.device}")
 
@@ -30,7 +30,7 @@ _TELLING = {
 
 
 def side_titles(base: Breakdown, new: Breakdown) -> tuple[str, str]:
-    """The titles of a comparison's sides; where they are the same call, with the first thing that tells them apart."""
+    """The titles of a comparison's sides; for two measurements of one call, with the first property that differs."""
     titles = call_title(base), call_title(new)
     if titles[0] != titles[1]:
         return titles

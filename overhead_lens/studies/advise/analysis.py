@@ -39,7 +39,7 @@ LEAST_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """The call as it is and with remedies, ns per call; ``delta_ns`` is below 0 where they save time."""
+    """The call as it is and with remedies, ns per call; ``delta_ns`` is below 0 if they save time."""
 
     base_ns: Tenths
     new_ns: Tenths
@@ -53,14 +53,14 @@ class Saving:
 
 @dataclass(frozen=True, slots=True)
 class TriedRemedy:
-    """One remedy and what came of it.
+    """One remedy and its outcome.
 
     Attributes:
         safety: ``safe``, ``changes_semantics`` or ``unsafe``; never ``safe`` where the output differs or is unknown.
         output: ``equal``, ``close``, ``differs`` or ``unknown``.
         status: ``measured``, ``not_applicable`` or ``failed``; ``reason`` says why it was not measured.
-        wall: None where it was not measured.
-        verdict: ``faster``, ``slower``, ``same`` or ``inconclusive``; None where it was not measured.
+        wall: None if it was not measured.
+        verdict: ``faster``, ``slower``, ``same`` or ``inconclusive``; None if it was not measured.
         host: What each category changed by, ns; sums to ``wall.delta_ns`` rounded. Empty without a capture of its own.
     """
 
@@ -91,14 +91,14 @@ class Together:
 
     @property
     def wall(self) -> Saving:
-        """What they save."""
+        """Their joint saving."""
         delta = self.delta
         return Saving(delta.base.wall.ns, delta.new.wall.ns, delta.wall_delta_ns, delta.wall_ci95_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class Advice(Result):
-    """What would make a call faster.
+    """Remedies for a call with their savings.
 
     Attributes:
         base: The budget of the call as it is.
@@ -261,7 +261,7 @@ def _ranked(tried: Sequence[TriedRemedy]) -> list[TriedRemedy]:
 
 
 def _moved(tried: TriedRemedy, base: Breakdown, new: Breakdown | None) -> tuple[tuple[str, int], ...]:
-    """What each category changed by: the shares of both budgets, of the walls that were timed side by side."""
+    """The change of each category: the shares of both budgets applied to the walls timed in turns."""
     if new is None or tried.wall is None:
         return ()
     sides = ((base, tried.wall.base_ns), (new, tried.wall.base_ns + tried.wall.delta_ns))

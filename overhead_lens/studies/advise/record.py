@@ -138,7 +138,7 @@ class _Part:
 
 @dataclass(slots=True)
 class _Recording:
-    """Advice while it is recorded; ``trials`` by remedy, ``own`` are those that need a process of their own."""
+    """Advice while it is recorded; ``trials`` by remedy, ``own`` are remedies that need a process of their own."""
 
     request: Request
     file: Path | None
@@ -154,7 +154,7 @@ class _Recording:
     warnings: list[str] = field(default_factory=list)
 
     def run(self) -> None:
-        """All parts, one after the other."""
+        """Record all parts of the advice, one after the other."""
         self._check_file()
         effort = replace(self.request.effort, processes=min(_BASE_PROCESSES, self.request.effort.processes))
         record(replace(self.request, output=self.folder / BASE, effort=effort), self.listener)
@@ -222,7 +222,7 @@ class _Recording:
             worker.end()
 
     def _choose(self, worker: Worker) -> None:
-        """Leave out what is not worth it, and set apart what needs a process of its own."""
+        """Drop remedies that are not worthwhile, and separate those that need a process of their own."""
         catalog, base = self.catalog, budget_of(self.folder / BASE, self.classifier).breakdown
         assert catalog is not None
         for listed in catalog.remedies:
@@ -236,7 +236,7 @@ class _Recording:
                 self.own += [] if self._is_out(listed.name) else [listed.name]
 
     def _prepare_all(self, worker: Worker, skipped: set[str]) -> bool:
-        """Call every remedy once; False where one has spoiled the process, which is not asked again."""
+        """Call every remedy once; False if one has spoiled the process, which is not asked again."""
         for name in self._listed:
             if name in self.own or name in skipped or self._is_out(name):
                 continue
@@ -299,7 +299,7 @@ class _Recording:
     # ------------------------------------------------------------------ a process each
 
     def _time_own(self) -> None:
-        """Time what needs a process of its own beside one that has the call as it is."""
+        """Time the remedies that need their own process, in turns with a process of the unchanged call."""
         names = [name for name in self.own if not self._is_out(name)]
         if not names:
             return

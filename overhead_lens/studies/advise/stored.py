@@ -35,7 +35,7 @@ class Listed(Struct, frozen=True):
 
 
 class Trial(Struct, frozen=True):
-    """What came of a remedy's first call.
+    """The outcome of a remedy's first call.
 
     Attributes:
         status: ``measured``, ``not_applicable`` or ``failed``.
@@ -53,7 +53,7 @@ class Trial(Struct, frozen=True):
 
 
 class Tried(Struct, frozen=True):
-    """A remedy and what came of it."""
+    """A remedy and its outcome."""
 
     remedy: Listed
     trial: Trial
@@ -65,7 +65,7 @@ class AdviceMeta(Recorded, frozen=True, kw_only=True):
     Attributes:
         tried: All remedies.
         repeats: Whether the call as it is gave the same twice; else no output can be compared with it.
-        unknown: Why outputs are unknown; empty where they are known.
+        unknown: Why outputs are unknown; empty if they are known.
         captured: Remedies with a capture of their own, in ``with-NAME``.
         together: Remedies of the pair in ``together``; empty without one.
     """

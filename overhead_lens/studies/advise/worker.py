@@ -64,7 +64,7 @@ class Trials:
         return _trial("measured", None, output=output, loses_gradient=loses, leaks=before != _state())
 
     def fitting(self, names: Sequence[str]) -> list[str]:
-        """Those of the remedies that can be applied one after the other, the earlier ones first."""
+        """The remedies that can be combined, the earlier ones first."""
         chosen: list[str] = []
         for name in names:
             with suppress(Exception):
@@ -73,7 +73,7 @@ class Trials:
         return chosen
 
     def timer(self) -> RungTimer:
-        """What times all ways in turns."""
+        """A function that times all variants in turns."""
         return RungTimer(self._rungs, [], self._workload.synchronize)
 
     def save(self) -> None:
@@ -102,7 +102,7 @@ def _trial(status: str, reason: str | None, **fields: Any) -> dict[str, Any]:
 
 
 def _state() -> tuple[object, ...]:
-    """What of this process a remedy might leave changed for the ones after it."""
+    """The state of this process that a remedy might change for later remedies."""
     return (
         torch.get_num_threads(),
         torch.is_grad_enabled(),
@@ -169,7 +169,7 @@ def choose_fitting(session: Session, names: Sequence[str]) -> dict[str, Any]:
 
 @operation
 def prepare_remedy(session: Session, name: str) -> dict[str, Any]:
-    """Make the call with a remedy once, beside the call as it is."""
+    """Run the call once with a remedy and once without."""
     trials: Trials = session.kept[_KEPT]
     return trials.prepare(name)
 

@@ -2,7 +2,7 @@
 
 A watch knows no steps, so it cannot tell whether the program became slower, only whether its time divides otherwise. Threads are
 matched by name, those of one name by how busy they are. The interval of a difference combines the two shares' own (Zou and
-Donner, Statistics in Medicine 27, 2008, MOVER). A difference is one where it is larger than the margin and significant among all
+Donner, Statistics in Medicine 27, 2008, MOVER). A difference is one if it is larger than the margin and significant among all
 categories of all threads (Holm)::
 
     low  = difference - sqrt((new - new_low)^2 + (base_high - base)^2)
@@ -92,7 +92,7 @@ def compare_processes(base: ProcessBudget, new: ProcessBudget, margin_share: flo
 
 
 def _by_name(process: ProcessBudget) -> dict[tuple[bool, str, int], ThreadBudget]:
-    """Threads by whether they are the process's own, name, and place among those; busiest first."""
+    """Threads by (own process or child, name, index among equal names), the busiest first."""
     seen: Counter[tuple[bool, str]] = Counter()
     found = {}
     for thread in process.threads:

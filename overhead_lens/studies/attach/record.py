@@ -50,7 +50,7 @@ class AttachRequest:
     command: Sequence[str] = field(default_factory=command_line)
 
     def watch(self, folder: Path) -> Watch:
-        """What is asked of the sampler, its file in ``folder``."""
+        """The request to the sampler, with its file in ``folder``."""
         output = folder / ".watch.raw"
         rate_hz = self.rate_hz or default_rate_hz(thread_count(self.pid))
         return Watch(self.pid, rate_hz, limit_s(self.seconds), output, self.subprocesses, bound=True)

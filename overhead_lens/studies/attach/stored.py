@@ -24,7 +24,7 @@ class ProcessMeta(Recorded, frozen=True, kw_only=True):
         subprocesses: Whether its children were watched, too.
         samples, errors: Stacks taken, and stacks that could not be read.
         before, during: Its CPU clock before it was watched, and meanwhile.
-        unplaced: Why its threads were not placed while it was watched; empty where they were or need not be.
+        unplaced: Why its threads were not placed while it was watched; empty if they were or need not be.
         sees: What the sampler sees and does not see, a sentence.
     """
 

@@ -34,7 +34,7 @@ _LOOK_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What watching gave.
+    """The outcome of a watch.
 
     Attributes:
         rate_hz: Stacks a second that were asked for.
@@ -42,7 +42,7 @@ class Watched:
         thread: The busiest one that runs Python, on whose core it was sampled.
         alive: Threads that were there at the end.
         before, during: The process's CPU clock.
-        unplaced: Why its threads were not placed; empty where they were or need not be.
+        unplaced: Why its threads were not placed; empty if they were or need not be.
         notes: What a reader must know.
     """
 
@@ -112,7 +112,7 @@ def _notes(watched: Watch, duration_ns: int, seconds: float) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Busiest:
-    """The thread with Python that used the CPU most while it was looked at; those of OpenMP's teams have none."""
+    """The Python thread with the most CPU time during the watch; threads of OpenMP's teams run no Python."""
 
     thread: int
 
@@ -135,14 +135,14 @@ def _load_before(pid: int) -> tuple[Reading, ...]:
 
 
 def _reading(pid: int) -> tuple[Reading, ...]:
-    """The clocks now; nothing where the process's cannot be read."""
+    """The clocks now; nothing if the process's cannot be read."""
     spent_ns = cpu_ns(pid)
     return () if spent_ns is None else (Reading(time.monotonic_ns(), spent_ns),)
 
 
 @contextmanager
 def _explained(process: OtherProcess) -> Iterator[None]:
-    """Say of a sampler's failure what it means for this process."""
+    """Explain a sampler's failure for this process."""
     pid = process.pid
     try:
         yield

@@ -47,6 +47,6 @@ def request_of(
 
 
 def _effort(stored: Mapping[str, int]) -> Effort:
-    """The stored effort; the default one where this version does not know it."""
+    """The stored effort; the default one if this version does not know it."""
     known = {field.name for field in fields(Effort)}
     return Effort(**stored) if stored.keys() <= known and all(number > 0 for number in stored.values()) else Effort()

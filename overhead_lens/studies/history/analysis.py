@@ -52,7 +52,7 @@ class Point:
         commit: The commit of the scenario's folder; None outside git.
         ns, ci95_ns: ns per call of each of ``SERIES``, and the intervals.
         reference_ns: Median time of the reference loop.
-        reference: Name of the reference loop; None where the capture does not say.
+        reference: Name of the reference loop; None if the capture does not say.
     """
 
     path: str

@@ -59,7 +59,7 @@ class Rung:
     """One rung, in ns per call.
 
     Attributes:
-        ns: Median over processes; None where the rung could not be timed.
+        ns: Median over processes; None if the rung could not be timed.
         step_ns: Paired difference to the rung it is compared with; None without one.
         minor_faults: Page faults per call.
         reason: Why it could not be timed.
@@ -109,7 +109,7 @@ class Ladder(Result):
     """All rungs of one scenario.
 
     Attributes:
-        layers: Of the compiled call, outermost first; empty where a rung is missing.
+        layers: Of the compiled call, outermost first; empty if a rung is missing.
     """
 
     subject: Subject
@@ -126,7 +126,7 @@ class Ladder(Result):
 
     @property
     def sentence(self) -> str:
-        """The largest layer of the compiled call; empty where a rung is missing."""
+        """The largest layer of the compiled call; empty if a rung is missing."""
         if not self.layers:
             return ""
         largest = max(self.layers, key=lambda layer: layer.ns)

@@ -20,7 +20,7 @@ class LadderMeta(Recorded, frozen=True, kw_only=True):
 
     Attributes:
         names: Requested rungs.
-        reasons: Why a rung was not timed; None where it was.
+        reasons: Why a rung was not timed; None if it was.
         compile_options: Keyword arguments of torch.compile for every compiled rung.
     """
 

@@ -61,9 +61,9 @@ _FEWEST_STRETCHES = 4
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Steps that were seen, those of the warm-up, and the bare ones that set the wall time.
+    """All steps, those of the warm-up, and the bare steps that define the wall time.
 
-    ``measured`` is 0 where none was bare and all of them set it; ``thread`` is empty for the main thread.
+    ``measured`` is 0 if none was bare and all of them set it; ``thread`` is empty for the main thread.
     """
 
     found_by: FoundBy
@@ -112,7 +112,7 @@ def step_wall(mean: Estimate) -> StepWall:
 
 @dataclass(frozen=True, slots=True)
 class RegionBudget:
-    """The budget of one region, ns each time it was entered; ``host`` is empty where no stack was taken inside."""
+    """The budget of one region, ns each time it was entered; ``host`` is empty if no stack was taken inside."""
 
     name: str
     count: int
@@ -237,7 +237,7 @@ def step_stacks(run: StoredRun) -> list[Stack]:
 
 
 def _of_steps(run: StoredRun) -> list[SampledThread]:
-    """The thread with the steps in each block that counts: those of the turns, or all where these have few stacks."""
+    """Stacks of the stepping thread by block: the blocks of the turns, or all blocks if those have few stacks."""
     home = _home(run)
     found = [
         (block.turn, _unwatched(_weighted(thread, block.weight)))
@@ -275,7 +275,7 @@ def _weighted(thread: SampledThread, weight: int) -> SampledThread:
 
 
 def _home(run: StoredRun) -> Place | None:
-    """The loop of the steps; None where the budget is of the whole run."""
+    """The loop of the steps; None if the budget is of the whole run."""
     return None if _counted(run.steps) is None else run.meta.home
 
 
@@ -306,7 +306,7 @@ def _from(stack: Stack, home: Place | None) -> Stack:
 
 
 def other_threads(run: StoredRun) -> list[SampledThread]:
-    """All threads but that with the steps, each with its stacks of the turns, or all of them where it has none there."""
+    """All threads except the stepping thread, each with its stacks during the turns, or else all its stacks."""
     found = [
         (block.turn, _weighted(thread, block.weight))
         for block in run.blocks
@@ -328,7 +328,7 @@ def _counted(steps: pd.DataFrame | None) -> pd.DataFrame | None:
     """The steps that set the wall: bare ones, or all that were not recorded where these are too few; None without enough.
 
     Returns:
-        ``ns``, begin, end, number, ``is_bare`` (of none where all set the wall), and what each step added to the counters.
+        ``ns``, begin, end, number, ``is_bare`` (of none if all set the wall), and what each step added to the counters.
     """
     if steps is None:
         return None
@@ -353,7 +353,7 @@ def _samples(threads: Sequence[SampledThread]) -> int:
 
 
 def _estimate(counted: pd.DataFrame, column: str) -> Estimate:
-    """Mean over steps, by blocks of consecutive ones, or by intervals of bare steps where these differ more."""
+    """Mean over steps with its interval, from blocks of consecutive steps, or from periods of bare steps if these vary more."""
     values = counted[column].to_numpy(np.float64)
     mean = mean_of_consecutive(values, _BLOCKS)
     stretch = (counted["number"].diff() != 1).cumsum()
@@ -447,7 +447,7 @@ def _unknown(wall_ns: int) -> tuple[HostCategory, ...]:
 
 
 def _inside(threads: Sequence[SampledThread], place: Place | None) -> list[Stack]:
-    """Stacks that pass through a place; all of them where it is not known."""
+    """Stacks that pass through a place; all stacks if the place is unknown."""
     return [stack for thread in threads for stack in thread.stacks if place is None or _passes(stack, place)]
 
 

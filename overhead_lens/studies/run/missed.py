@@ -42,7 +42,7 @@ _LACKING = (
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """A category, ``category/part`` or ``slow steps``; ``remedy`` and ``how`` are empty where nothing is known against it."""
+    """A category, ``category/part`` or ``slow steps``; ``remedy`` and ``how`` are empty if nothing is known against it."""
 
     figure: str  # Slow steps: what the mean step takes more than the median one.
     ns: int
@@ -71,7 +71,7 @@ class EndToEnd(Result):
 
 
 def end_to_end(run: RunBudget) -> EndToEnd:
-    """Which of a run's figures a hot loop of its step would have missed."""
+    """The figures of a run that a hot loop of its step would miss."""
     bare = _bare_ns(run)
     hows = {remedy.name: remedy.how for remedy in built_in()}
     found = [

@@ -26,7 +26,7 @@ _IMPORTING = "<frozen importlib._bootstrap"
 
 @dataclass(frozen=True, slots=True)
 class PhaseTime:
-    """What the whole run was spent on; the phases sum to its wall."""
+    """A phase of the whole run; the phases sum to its wall time."""
 
     name: PhaseName
     wall_ns: int
@@ -82,6 +82,6 @@ def _merged(spans: Sequence[tuple[int, int]], window: tuple[int, int]) -> list[t
 
 
 def _left(spans: Sequence[tuple[int, int]], begin_ns: int, end_ns: int) -> int:
-    """Time between two moments without what the spans take of it."""
+    """Time between two instants, minus the spans inside."""
     taken_ns = sum(max(0, min(end, end_ns) - max(begin, begin_ns)) for begin, end in spans)
     return max(0, end_ns - begin_ns) - taken_ns

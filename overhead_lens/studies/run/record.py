@@ -42,7 +42,7 @@ _START = Path(__file__).parent.parent.parent / "program" / "start.py"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is run: ``command`` is a script or ``-m`` and a module, with arguments; ``step`` as the user gave it."""
+    """A program to run: ``command`` is a script or ``-m`` and a module, with arguments; ``step`` is the user's option."""
 
     command: Sequence[str]
     step: str = ""
@@ -188,7 +188,7 @@ def _warnings(program: Program, area: Area, notes: dict[str, Any], exit_code: in
 
 
 def _notes(folder: Path) -> dict[str, Any]:
-    """What the program's side noted; a later note of the same name replaces an earlier one."""
+    """Notes from inside the program; a later note replaces an earlier one of the same name."""
     notes: dict[str, Any] = {"compilations": []}
     with suppress(OSError):
         for line in (folder / NOTES).read_text(encoding="utf-8").splitlines():

@@ -55,12 +55,12 @@ class _State(Enum):
 
 
 class RunSampler:
-    """Samples a program as its watcher asks; leaving the context leaves nothing of it.
+    """Samples a program on its watcher's request; leaving the context ends the sampler.
 
     Attributes:
         sampled: What the samplers gave that have ended.
         reason: Why there are no stacks, or none any more.
-        unplaced: Why the program's threads could not be placed; empty where they were, or did not need to be.
+        unplaced: Why the program's threads could not be placed; empty if they were, or did not need to be.
     """
 
     def __init__(self, pid: int, area: Area, folder: Path) -> None:
@@ -87,7 +87,7 @@ class RunSampler:
 
     @property
     def wait_s(self) -> float:
-        """How long to wait before ``attend`` is called again."""
+        """Seconds until the next call of ``attend``."""
         is_calm = self._state in (_State.RESTING, _State.OVER) or (
             self._state is _State.PLACED and not self._owes_release()
         )
@@ -134,7 +134,7 @@ class RunSampler:
         self._state = _State.FREE
 
     def _sample(self) -> None:
-        """Have the sampler take stacks of the steps, on their own core."""
+        """Let the sampler take stacks of the steps, on their core."""
         if self._state is _State.PLACED:
             # Of other steps from now on.
             self._rest()
@@ -176,7 +176,7 @@ class RunSampler:
         self._state = _State.RESTING
 
     def _put_back(self) -> None:
-        """Let the program's threads run where they could before."""
+        """Restore the cores of the program's threads."""
         self._placement.put_back()
         self._area.write(Word.PLACED, 0)
 
@@ -205,7 +205,7 @@ class RunSampler:
         return sampled < _LEAST_RUNNING * resting
 
     def _replace(self) -> None:
-        """Go on with another sampler where one has died, once."""
+        """Replace a sampler that has died, once."""
         self._collect()
         if self._replaced or not runs(self._pid):
             self._end()
@@ -215,7 +215,7 @@ class RunSampler:
         self.reason = ""
 
     def _restart(self, rate_hz: int) -> None:
-        """Go on with another sampler."""
+        """Start another sampler."""
         self._collect()
         self._rate_hz = rate_hz
         self._start()
@@ -229,13 +229,13 @@ class RunSampler:
             self._end()
 
     def _end(self) -> None:
-        """Take no stack any more, and tell the program."""
+        """End sampling, and notify the program."""
         self._collect()
         self._state = _State.OVER
         self._area.write(Word.REFUSED, 1)
 
     def _collect(self) -> None:
-        """End the sampler and keep what it has."""
+        """End the sampler and store its stacks."""
         running, self._running = self._running, None
         self._put_back()
         if running is None:
@@ -250,6 +250,6 @@ class RunSampler:
                 self._failed(error)
 
     def _failed(self, error: MeasurementError) -> None:
-        """Say why there is no sampler, unless the program's end is the reason."""
+        """Record why there is no sampler, unless the program has ended."""
         if not self._area.read(Word.FINISHED_NS) and runs(self._pid):
             self.reason = str(error)

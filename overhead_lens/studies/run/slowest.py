@@ -12,7 +12,7 @@ from overhead_lens.studies.run.stored import Compilation
 _MOST = 5
 # Times the median.
 SLOW = 2.0
-# From this share of what a step took beyond the median on, a cause is told.
+# A cause is reported from this share of the step's excess over the median.
 _EXPLAINS = 0.3
 _FAULT_NS = 500
 _REASON_WIDTH = 160

@@ -37,7 +37,7 @@ class Place(Struct, frozen=True):
 
 
 class StoredRegion(Struct, frozen=True):
-    """A region of the program: where it stands, and how long it took in bare steps.
+    """A region of the program: its place, and its time in bare steps.
 
     Attributes:
         count: Times it was left.
@@ -71,10 +71,10 @@ class RunMeta(Recorded, frozen=True, kw_only=True):
         wall_ns: From the first line of the program to its end.
         found_by: Source of the steps: ``explicit``, ``profiler``, ``optimizer``, ``module``, ``loop`` or ``none``.
         where: The step's place as people read it, ``train.py:14``.
-        home: The loop that the steps are iterations of; None where it is not known.
+        home: The loop that the steps are iterations of; None if it is not known.
         thread, thread_name: The thread with the steps; 0 and empty for the main one.
         begun_ns, first_ns, settled_ns: When the program began, the steps' source was first seen, and their times had settled, by
-            ``time.perf_counter_ns``; 0 where that did not happen.
+            ``time.perf_counter_ns``; 0 if that did not happen.
         before: Steps that passed before the first one was looked at.
         samples, errors: Stacks taken by the sampler in all turns, and stacks that it could not read.
         rate_hz: Stacks a second that were asked for in the turns.

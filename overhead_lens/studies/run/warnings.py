@@ -27,7 +27,7 @@ def is_unlike(step_ratio: float | None) -> bool:
 
 
 def of_steps(counted: pd.DataFrame | None, step_ratio: float | None, wall: Measured) -> Iterator[str]:
-    """What the steps' times say against their mean."""
+    """Warnings about the steps' times: reasons to doubt their mean."""
     if counted is None:
         return
     ns = counted["ns"].to_numpy(np.float64)
@@ -55,7 +55,7 @@ def of_steps(counted: pd.DataFrame | None, step_ratio: float | None, wall: Measu
 
 
 def of_stacks(run: StoredRun, samples: int, taken: int, *, has_steps: bool) -> Iterator[str]:
-    """What the stacks lack; ``samples`` of ``taken`` lie inside the steps."""
+    """Warnings about missing stacks; ``samples`` of ``taken`` lie inside the steps."""
     meta = run.meta
     if not has_steps:
         seen = (

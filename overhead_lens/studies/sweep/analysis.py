@@ -41,7 +41,7 @@ _LEAST_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class SweptPoint:
-    """A size: time per call, ns, and how far the line lies above it, as a share; ``misses`` beyond tolerance and error."""
+    """A size: time per call in ns, and the line's deviation as a share; ``misses`` if it exceeds tolerance and error."""
 
     params: Mapping[str, int]
     size: int  # The n of the line.

@@ -54,7 +54,7 @@ def element_bytes(dtype: str) -> int | None:
 
 
 def bus_factor(kind: str, group_size: int | None) -> float | None:
-    """Bus bandwidth over algorithm bandwidth; None where it is not defined, or the number of ranks unknown."""
+    """Bus bandwidth over algorithm bandwidth; None if it is not defined, or the number of ranks unknown."""
     if kind in _WHOLE:
         return 1.0
     if group_size is None or group_size < 1 or kind not in _DOUBLED | _SHARED:

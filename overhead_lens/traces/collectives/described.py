@@ -38,7 +38,7 @@ _MOST = 1 << 50
 
 
 class Description(NamedTuple):
-    """What is known of a collective; see ``Collective``."""
+    """The known properties of a collective; see ``Collective``."""
 
     kind: str = ""
     dtype: str = ""
@@ -122,7 +122,7 @@ def _chain(parent: Ints, rows: Ints, at: int, is_call: Bools) -> list[int]:
 
 
 def _own(arguments: Mapping[str, Any]) -> _Message | None:
-    """What the arguments of ``record_param_comms`` say."""
+    """The description by the arguments of ``record_param_comms``."""
     name = arguments.get("Collective name")
     if not isinstance(name, str) or not name:
         return None
@@ -136,13 +136,13 @@ def _own(arguments: Mapping[str, Any]) -> _Message | None:
 
 
 def _is_even(arguments: Mapping[str, Any]) -> bool:
-    """Whether an all_to_all sends as much to each rank; no split sizes mean so."""
+    """Whether an all_to_all sends the same amount to each rank; true without split sizes."""
     splits = [_list(arguments.get(key)) for key in ("In split size", "Out split size")]
     return all(split is not None and len(set(map(str, split))) <= 1 for split in splits)
 
 
 def _list(value: Any) -> list[Any] | None:
-    """A list, or its text; None for what is cut off (``[1, 2, ..., 8]``) or none."""
+    """A list, also from text; None if it is absent or truncated (``[1, 2, ..., 8]``)."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -165,7 +165,7 @@ def _of_calls(calls: Sequence[tuple[str, Mapping[str, Any]]]) -> _Message | None
 
 
 def _call(name: str, arguments: Mapping[str, Any]) -> _Message | None:
-    """What a call around the launch says; None where it tells no kind."""
+    """The description by a call around the launch; None if the call has no kind of collective."""
     if name == torch_names.COLLECTIVE_ARGUMENTS:
         return _own(arguments)
     kind = kind_of(name.partition("::")[2] or name)
@@ -176,7 +176,7 @@ def _call(name: str, arguments: Mapping[str, Any]) -> _Message | None:
 
 
 def _with_output(message: _Message, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> _Message:
-    """The message with input and output of the operator around it, where it has one tensor each."""
+    """The message with the input and output of the surrounding operator, if these are one tensor each."""
     base = next((arguments for name, arguments in calls if name in _BASE), None)
     if base is None or message.is_uneven or (message.sent is not None and message.received is not None):
         return message
@@ -193,7 +193,7 @@ def _with_output(message: _Message, calls: Sequence[tuple[str, Mapping[str, Any]
 
 
 def _tensors(arguments: Mapping[str, Any], at: int | None) -> tuple[str, int | None]:
-    """Type and elements of the tensors of an event with shapes; of that at ``at`` alone, or of all."""
+    """Type and number of elements of an event's tensors: of the tensor at ``at``, or of all."""
     dims, types = arguments.get("Input Dims"), arguments.get("Input type")
     if not isinstance(dims, list) or not isinstance(types, list) or len(dims) != len(types):
         return "", None

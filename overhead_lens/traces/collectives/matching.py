@@ -1,12 +1,12 @@
-"""Which collectives of several traces are one: in a common order.
+"""Matches the collectives of several traces, in a common order.
 
-Two kernels are of one collective if they agree in name and process group and in their number (``Seq``), where traces have it;
-else in step, kind, type and size as far as all traces tell these, and in their place among such. A rank whose trace lacks some
-of them, without a number, is matched wrong from there on to the end of the step.
+Two kernels belong to one collective if they agree in name, process group and number (``Seq``) if traces have it; else in step,
+kind, type and size as far as all traces have these, and in their position among equals. Without numbers, a rank whose trace lacks
+a kernel is matched wrongly from there to the end of the step.
 
-A collective ends on all its ranks at once. So between two ranks the difference of its two ends is that of their clocks, always
-the same but for drift. Where it differs from the median by more than the kernels last and clocks may drift, the two kernels never
-ran at one time: they are not of one collective.
+A collective ends on all its ranks at once. The difference of its two ends is therefore the difference of
+two ranks' clocks, constant except for drift. If it differs from the median by more than the kernels' durations and the possible
+drift, the two kernels never ran at the same time and do not belong to one collective.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Matched:
     Attributes:
         shared: Number of the trace and its kernel for each; a collective comes after those before it on all its ranks.
         unordered: Collectives that traces ran in different orders; of these the first trace's order holds.
-        by_size: Whether kinds and sizes had to agree.
-        by_step: Whether steps had to agree.
-        refuted: Kernels that agreed in all that and never ran together with the others.
+        by_size: Whether kinds and sizes were compared.
+        by_step: Whether steps were compared.
+        refuted: Kernels that agreed in all of these but never ran together with the others.
     """
 
     shared: tuple[tuple[tuple[int, Collective], ...], ...]
@@ -117,7 +117,7 @@ def _alike(one: Collective, *, by_size: bool, by_step: bool) -> Hashable:
 
 
 class _Merge:
-    """Brings the keys of several queues into one order that keeps each queue's."""
+    """Merges the keys of several queues into one order that keeps the order of each queue."""
 
     def __init__(self, queues: Sequence[Sequence[Hashable]]) -> None:
         self._queues = queues
@@ -131,7 +131,7 @@ class _Merge:
         self._done: set[Hashable] = set()
 
     def order(self) -> tuple[list[Hashable], int]:
-        """The keys, and how many came before their turn in some queue."""
+        """The merged keys, and how many were out of order in some queue."""
         order: list[Hashable] = []
         early = 0
         for number in range(len(self._queues)):

@@ -13,16 +13,16 @@ class Collective:
     """One communication kernel on one rank, in the order in which the device ran them.
 
     Attributes:
-        group: Process group; empty where the trace does not say.
+        group: Process group; empty if the trace does not say.
         index: Which one of this group and name, from 0.
-        kind: One of ``definitions.KINDS``; empty where the trace does not say.
-        dtype: As the trace spells it; empty where it does not say.
-        elements, bytes: Size S as NCCL-tests define it for the kind; None where the trace does not say.
-        group_size: Ranks that take part; None where the trace does not say.
+        kind: One of ``definitions.KINDS``; empty if the trace does not say.
+        dtype: As the trace spells it; empty if it does not say.
+        elements, bytes: Size S as NCCL-tests define it for the kind; None if the trace does not say.
+        group_size: Ranks that take part; None if the trace does not say.
         device: Number of the device.
         hidden_ns: Time in which compute runs on the same device.
         step: ``ProfilerStep#N`` in which it was launched; None outside of steps, and where its launch is not in the trace.
-        sequence: Its number in the group (``Seq``); None where the trace does not say.
+        sequence: Its number in the group (``Seq``); None if the trace does not say.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Collective:
 class CollectiveCost:
     """Collectives of one kind, group, type and size on one rank.
 
-    Bandwidths are those of NCCL-tests (doc/PERFORMANCE.md), in GB/s = bytes/ns; None where size or group are unknown. A kernel's
+    Bandwidths are those of NCCL-tests (doc/PERFORMANCE.md), in GB/s = bytes/ns; None if size or group are unknown. A kernel's
     duration holds the wait for the other ranks, so that they are lower bounds; the shortest comes nearest.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Who holds the other ranks up in collectives, step by step, and how a delay spreads from group to group.
+"""Stragglers in collectives, step by step, and how a delay spreads from group to group.
 
 A collective that several traces share ends on all its ranks together. The rank with the shortest duration came last, and every
 other rank waited for it as much longer as its own duration is. No clocks of two machines are compared.
@@ -33,14 +33,14 @@ from overhead_lens.traces.collectives.model import Collective, bandwidths
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """How much a rank holds the others up.
+    """A straggler: how long the other ranks waited for it.
 
     Attributes:
         last: Collectives in which it came last, and another waited.
         lost_ns: Time that all others together waited for it.
         own_ns, passed_on_ns: Parts of it: by its own work, and because it had waited in another group; they sum to it.
-        lead_ns: Time by which it came after the last but one, summed: what these collectives would end sooner at most if it
-            alone were faster.
+        lead_ns: Its lag behind the second-to-last rank, summed: how much earlier these collectives could end at most if only
+            this rank were faster.
     """
 
     rank: str
@@ -62,9 +62,9 @@ class StepDelay:
     Attributes:
         collectives: Those matched in it.
         lost_ns: Time that ranks waited for each other, summed over them.
-        holder: Label of the rank that the others waited longest for; None where nobody waited.
-        holder_ns: How long they did.
-        again: Whether it was the same in the step before; None for the first, and where either has no holder.
+        holder: Label of the rank that the others waited longest for; None if nobody waited.
+        holder_ns: How long they waited for it.
+        again: Whether the straggler was the same in the previous step; None for the first step, or without a straggler in either.
     """
 
     step: int
@@ -81,7 +81,7 @@ class Transfer:
 
     Attributes:
         transfer_ns: Shortest duration over the ranks, summed.
-        algorithm_gb_s, bus_gb_s: As NCCL-tests define them, from that; None where size or group are unknown.
+        algorithm_gb_s, bus_gb_s: As NCCL-tests define them, from that; None if size or group are unknown.
     """
 
     kind: str
@@ -136,7 +136,7 @@ class _Shared:
 
 
 def stragglers(labels: Sequence[str], matched: Matched) -> Stragglers | None:
-    """Compare the collectives that ranks share; None where they share none."""
+    """Compare the collectives that ranks share; None if they share none."""
     shared = [_shared(parts) for parts in matched.shared]
     if not shared:
         return None

@@ -26,7 +26,7 @@ UNJOINED = "cuda_profiler_range events could not be joined to kernels or launche
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Counters as a result has them, and the tracks in full, for drawing and queries."""
+    """The counters for the result, and the full tracks for drawing and queries."""
 
     counters: Counters
     tracks: tuple[Track, ...]

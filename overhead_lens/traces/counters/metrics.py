@@ -1,4 +1,4 @@
-"""What the names of NVIDIA's metrics tell: their unit, whether they add up, and floating-point operations.
+"""Properties of NVIDIA's metrics by name: the unit, whether they add up, and floating-point operations.
 
 Names are ``unit__counter.rollup[.submetric]`` (Nsight Compute documentation, Metrics Structure): ``sum`` of a counter adds up
 over kernels, ``avg``, ``min``, ``max``, ``ratio`` and ``pct`` do not.
@@ -13,7 +13,7 @@ _PRECISIONS = {"fp64": "d", "fp32": "f", "fp16": "h"}
 
 
 def unit_of(metric: str) -> str:
-    """Unit of a metric by its name; empty where it does not tell."""
+    """Unit of a metric by its name; empty if it does not tell."""
     name, _, rollup = metric.partition(".")
     if "pct" in rollup or metric.endswith("%") or metric.lower().endswith("[%]"):
         return "%"

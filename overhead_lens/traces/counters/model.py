@@ -26,7 +26,7 @@ class CounterSeries:
 
 @dataclass(frozen=True, slots=True)
 class CounterKernel:
-    """A counter while the kernels of one name ran; of kernels side by side each has all of it.
+    """A counter while the kernels of one name ran; concurrent kernels each get the full value.
 
     Attributes:
         total_ns: Sum of their durations.
@@ -51,10 +51,10 @@ class CounterTrack:
     gap: nothing is known there, and nothing in it counts.
 
     Attributes:
-        device: Number of the device as text; empty where the trace does not say.
+        device: Number of the device as text; empty if the trace does not say.
         process: Process it stands at, as the file names it.
         name: The event's name, and after a slash the series where it has one.
-        unit: As the metric's name tells; empty where it does not.
+        unit: As the metric's name tells; empty if it does not.
         samples: Values.
         period_ns: Median distance of values that come at a period; None for values that are written when they change.
         gaps, gap_ns: Distances of more than one and a half periods, and what no value holds of them.
@@ -95,7 +95,7 @@ class RangedKernel:
         ranges: Kernels.
         metrics: Sum over them per metric; of a share or an average their mean.
         flop: Of CUDA cores per precision: additions, multiplications and twice the fused ones; without tensor cores.
-        timed, timed_ns: Those that could be joined to an event of the device, and their durations.
+        timed, timed_ns: Ranges joined to a device event, and the durations of these events.
         gflop_s: All flop of these over that time; None without.
     """
 
@@ -115,7 +115,7 @@ class KernelOccupancy:
 
     Attributes:
         occupancy_percent: Estimated share of the warps that an SM can hold; an estimate from the launch, not a measurement
-            (libkineto/src/DeviceProperties.cpp, ``computeOccupancyMetrics``). None where the trace does not say.
+            (libkineto/src/DeviceProperties.cpp, ``computeOccupancyMetrics``). None if the trace does not say.
         blocks_per_sm, warps_per_sm: Of the whole grid, over the number of SMs.
         unfilled_ns: Time of those with less than one block per SM: some SMs have nothing to do.
         uncomputed: Events for which Kineto says 0 % though their warps fill more: it does so where a kernel asks for more shared
@@ -143,8 +143,8 @@ class DeviceOccupancy:
     Attributes:
         kernel_ns: Sum of all kernels' durations.
         known_ns: Of those whose occupancy is known.
-        sms: Multiprocessors; None where the file does not say.
-        warps_per_sm_most: Warps that one of them holds, from threads and the size of a warp; None where the file does not say.
+        sms: Multiprocessors; None if the file does not say.
+        warps_per_sm_most: Warps that one of them holds, from threads and the size of a warp; None if the file does not say.
     """
 
     device: str
@@ -226,7 +226,7 @@ class GraphWork:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """All of it; each part is empty where the trace has nothing of the kind.
+    """All of it; each part is empty if the trace has nothing of the kind.
 
     Attributes:
         tracks: Counters over time.
@@ -238,7 +238,7 @@ class Counters:
         products: By device time, thinned.
         graphs: By time, thinned.
         notes: What cannot be said, and why.
-        peaks: Why rates are not set against a peak of the device; empty where there are none.
+        peaks: Why rates are not set against a peak of the device; empty if there are none.
     """
 
     tracks: tuple[CounterTrack, ...]

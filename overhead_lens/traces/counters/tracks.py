@@ -46,7 +46,7 @@ class Track:
     """One counter: where it stands, and its values in order of time.
 
     Attributes:
-        device: Number; None where it is not of a device.
+        device: Number; None if it is not of a device.
         start_ns, dur_ns: int64, shape ``(n,)``: how long each value holds; 0 for one that the next replaces at once.
         values: float64.
         gap_ns: int64: unknown time after each.
@@ -198,7 +198,7 @@ def _over_time(track: Track) -> CounterSeries:
     first_ns = int(track.start_ns[0])
     span_ns = max(1, int(track.start_ns[-1] + track.dur_ns[-1]) - first_ns)
     count = min(_STRETCHES, max(1, len(track.values)))
-    # In Python's integers: of a counter far from all events int64 does not hold the products.
+    # Python integers: for a counter far from all events the products exceed int64.
     edges = first_ns + np.array([at * span_ns // count for at in range(count + 1)], dtype=np.int64)
     covered, summed = integrals(track, edges[:-1], edges[1:])
     values = [float(total / ns) if ns else None for total, ns in zip(summed.tolist(), covered.tolist(), strict=True)]

@@ -1,11 +1,11 @@
 """The parts of each step's critical path, what lies beside it, and what a step would take if something were free.
 
-The path is the longest chain of the window: of all chains of dependencies from its start to its end the one whose work and known
-delays take most time. Where several are equally long the more certain dependency decides. The end is that of the busiest
-thread and of the devices; what another thread does counts where it leads there.
+The path is the longest chain of the window: among all chains of dependencies from its start to its end, the chain whose work and
+known delays take most time. Between equally long chains the more certain dependency decides. The end is that of the busiest
+thread and of the devices; another thread counts if it leads there.
 
-What is tried to be free takes no time on any thread and stream, and the graph is evaluated again: the longest chain of what
-is left, and the intervals of the path that nothing explains, which stay as they are.
+In a what-if, an item takes no time on any thread or stream, and the graph is evaluated again: the longest chain of what is left,
+and the intervals of the path that nothing explains, which stay as they are.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class WindowAnalysis:
         source = graph.source[edges]
         before = source < low
         weight_ns = graph.weight_ns[edges].copy()
-        # Of what began before the window only that which lies in it.
+        # Only the part inside the window of edges that begin before it.
         reach_ns = graph.time_ns[source[before]] + weight_ns[before] - start_ns
         weight_ns[before] = np.clip(reach_ns, 0, weight_ns[before])
         delay_ns = np.minimum(graph.delay_ns[low:high], graph.time_ns[low:high] - start_ns)
@@ -111,13 +111,13 @@ class WindowAnalysis:
         )
 
     def _labelled(self, *columns: Ints) -> list[Ints]:
-        """Labels by numbers of the window: of a short step's are few, of all steps' together many."""
+        """Labels renumbered per window, because a step uses few of the trace's labels."""
         number, self.used = pd.factorize(np.concatenate(([_NO_LABEL], *columns)))
         self.labels = self._graph.labels.selected(self.used)
         return np.split(number[1:], np.cumsum([len(column) for column in columns])[:-1])
 
     def _lasts(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """What leads to the window's end; of equally long chains the first is the path: the busiest thread's, the latest."""
+        """The edges to the window's end; among equally long chains the first is the path (the busiest thread's, the latest)."""
         graph, (start_ns, end_ns), low = self._graph, self.window.bounds, self._low
         nodes = low + np.flatnonzero(graph.decides[low : self._high])
         leaving = self._leaving
@@ -156,7 +156,7 @@ class WindowAnalysis:
         weight_ns, label = np.append(weight_ns, last[0]), np.append(label, last[1])
         delay_ns, delay_label = np.append(delay_ns, 0), np.append(delay_label, 0)
         kind = np.append(kind, -1)
-        # The work of an edge is on the lane where it begins; what is lost, and what nothing explains, on the one where it ends.
+        # An edge's work is on the lane where it begins; delay and unexplained time are on the lane where it ends.
         own = lane[-1] if len(lane) else self._lane_of(self._whole)
         to = np.append(lane, own)
         begin = np.concatenate((to[:1], lane)) if len(lane) else to
@@ -205,7 +205,7 @@ class WindowAnalysis:
         made, graph, count = self._made, self._graph, len(self.labels.kind)
         edges = np.isin(graph.kind[self._edges], _LASTING)
         sums = sum_by(made.label[edges], made.weight_ns[edges], count)
-        # What leaves the window lasts in it as well, whoever it leads to.
+        # An edge that leaves the window lasts inside it as well, wherever it leads.
         edge = self._last_edge
         leaving = (
             np.flatnonzero((edge >= 0) & (made.last >= 0) & np.isin(graph.kind[edge], _LASTING)) if len(edge) else edge
@@ -223,7 +223,7 @@ class WindowAnalysis:
         """For each group of labels its time on the path, in the window, and what the window would take if it were free."""
         own_ns = [int(self.own[group].sum()) for group in groups]
         length_ns = self.window.wall_ns - unexplained_ns
-        # What takes no time on the path is free there already, and no other chain gets longer.
+        # An item without time on the path is free there already, and no other chain gets longer.
         tried = [group for group, ns in zip(groups, own_ns, strict=True) if ns]
         lengths = iter(self._made.longest(np.array(tried)).tolist() if tried else ())
         return [
@@ -241,7 +241,7 @@ class WindowAnalysis:
         yield from sorted(shares, key=lambda share: (-share.ns, -share.total_ns, share.name))[:_MOST_NAMES]
 
     def _slack(self) -> Iterator[Slack]:
-        """By name and device; a chain through the event compared with the longest of all."""
+        """Slack by name and device: the longest chain of all minus the longest chain through the event."""
         graph, work = self._graph, self._graph.work
         length_ns = self.window.wall_ns - int(self.own[self.labels.kind == _UNEXPLAINED].sum())
         mine = np.flatnonzero((graph.event[self._low : self._high] >= 0) & (self._path.tail_ns >= 0))
@@ -274,7 +274,7 @@ class WindowAnalysis:
         return self._low, np.where(choice >= 0, self._edges.start + choice, -1)
 
     def ends_with(self) -> tuple[int, int, int, int]:
-        """The last node of the path, the edge from there beyond the end, -1 for none; what of that lies inside, and its label."""
+        """The path's last node, the edge from it beyond the end (-1 for none), the edge's time in the window, its label."""
         made, end = self._made, self._path.end
         if end < 0:
             return -1, -1, 0, 0
@@ -302,12 +302,12 @@ class WindowAnalysis:
 
 
 def _there(shares: Sequence[Share]) -> tuple[Share, ...]:
-    """Those that took time in the window."""
+    """The labels that took time in the window."""
     return tuple(share for share in shares if share.total_ns)
 
 
 def _arrivals(kind: Ints, crosses: Bools) -> Ints:
-    """Per edge of a path the kind of the latest edge that led to its lane; its own where the path has always been on it."""
+    """For each edge of a path, the kind of the latest edge that led to its lane; its own kind if the path never changed lanes."""
     latest = np.maximum.accumulate(np.where(crosses, np.arange(len(kind)), -1))
     return np.where(latest >= 0, kind[np.maximum(latest, 0)], kind)
 
@@ -368,7 +368,7 @@ class PathAnalysis:
         return WindowAnalysis(graph, step, window, leaving, whole if spans else -1)
 
     def everywhere(self) -> Iterator[WindowAnalysis]:
-        """The paths of the windows, and those of what lies before, between and behind them, in order."""
+        """The paths of the windows and of the intervals before, between and after them, in order."""
         reached_ns, end_ns = self._window.bounds
         for each in self.windows:
             if each.window.start_ns > reached_ns:
@@ -379,7 +379,7 @@ class PathAnalysis:
             yield self.over(Window(reached_ns, end_ns - reached_ns))
 
     def analysis(self) -> CriticalPath:
-        """Their report."""
+        """The report of the paths."""
         graph, labels = self.graph, self.graph.labels
         totals = np.zeros(len(labels.kind), dtype=np.int64)
         for each in self.windows:
@@ -415,7 +415,7 @@ class PathAnalysis:
 
     @cached_property
     def _lasting(self) -> tuple[Ints, Ints]:
-        """Edges of the busiest thread and the devices that take all of their time, by their earlier node, and these nodes."""
+        """Edges of the busiest thread and devices as long as the time between their nodes, by earlier node; these nodes."""
         graph = self.graph
         spans = graph.weight_ns == graph.time_ns[self._target] - graph.time_ns[graph.source]
         edges = np.flatnonzero(spans & (graph.weight_ns > 0) & graph.decides[graph.source])
@@ -434,7 +434,7 @@ class PathAnalysis:
 
 
 def _costliest(labels: StringTable, code: Ints, totals_ns: Ints) -> list[int]:
-    """The names that take most time."""
+    """The names with the most time."""
     chosen = np.flatnonzero((code >= 0) & (totals_ns > 0))
     used, number = np.unique(code[chosen], return_inverse=True)
     sums = sum_by(number, totals_ns[chosen], len(used))

@@ -1,12 +1,12 @@
-"""What leads to each collective and to the end of each step of one rank: all that is kept when its graph is gone.
+"""The longest chains to each collective and to each step's end in one rank: all that is kept of its graph.
 
-A path over ranks enters a rank at a collective. So of every collective, as of the end of every step, the longest chain that leads
-there is kept, back to the collective before it on that chain::
+A path over ranks enters a rank at a collective. For every collective and every step's end, the longest chain that leads there is
+kept, back to the previous collective on that chain::
 
     rank 0   step |----------[ c0 ]-------------[ c1 ]---------------| step ends
                    of c0 <--|      of c1 <-----|      of the end <---|
 
-Fragments that meet are kept once from there on, and neighbours that are alike are one.
+Fragments that meet share their nodes from there on, and equal neighbors are merged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Number = TypeVar("_Number", int, Ints)
 
 
 def through(collective: _Number) -> _Number:
-    """What stands before a node that is reached by the end of a collective, for its number; the same function leads back."""
+    """The value of ``before`` at a node reached from the end of a collective, by its number; its own inverse."""
     return _THROUGH - collective
 
 
@@ -42,7 +42,7 @@ class StepEnd:
         step: Its number; None for the whole window.
         node: The last node before its end; -1 for none.
         collective: Number of the collective that runs when it ends and is on its path; -1 for none.
-        weight_ns, label: What runs from the node on, or from the window's start where there is none.
+        weight_ns, label: The work after the node, or after the window's start without a node.
     """
 
     step: int | None
@@ -64,10 +64,10 @@ class PathFragments:
     """The chains of one rank; arrays of shape ``(nodes,)`` or ``(collectives,)``, times int64, numbers int32.
 
     Attributes:
-        ends: Of the steps that have a path, in order.
+        ends: Ends of the steps that have a path, in order.
         time_ns: Per node.
         before: Per node: the node that leads to it, ``NOWHERE`` or ``through(collective)``.
-        label: Per node: what takes all of the time since the one before it.
+        label: Per node: what takes all of the time since the previous node.
         begins: Per collective: the node of its start.
         start_ns, dur_ns, own_label: Per collective, in the order of ``TraceAnalysis.collectives``.
         labels: What takes time, as the graph tells it apart; ``name`` only of device events.

@@ -3,7 +3,7 @@
 =====================  =====================  =============================================================================
 dependency             takes                  from .. to
 =====================  =====================  =============================================================================
-``program_order``      the piece              one cut of a thread .. the next; nothing where the thread waits
+``program_order``      the piece              one cut of a thread .. the next; nothing if the thread waits
 ``device_event``       the event              its start .. its end
 ``stream_order``       the usual gap          end of the event before in its stream .. its start
 ``stream_wait``        the usual gap          end of an event of another stream .. start of the event that waited for it
@@ -12,12 +12,13 @@ dependency             takes                  from .. to
 ``backward``           nothing                the calling thread .. the autograd threads, when a pass begins, and back at its end
 =====================  =====================  =============================================================================
 
-A launch is a call by its correlation, so a graph launch is that of all its events, whatever the call is called. What begins
-during the call depends on the instant of the call at which its first event began.
+A launch is found by its correlation, so a graph launch is the launch of all its events. Device work that begins during the call
+depends on the instant of the call at which its first event began.
 
-Latencies are those of launches to a stream and a device that had nothing to do, gaps those behind events that ended after the
-next one was launched. Each counts as it was recorded, up to the 90th percentile of its device; where an event had something
-else to wait for, up to the median. What starts later than all that leads to it explains keeps the rest as a delay of its own.
+Usual latencies come from launches to an idle stream and device, usual gaps from events that ended after the next one was
+launched. Each counts as it was recorded, up to the 90th percentile of its device; where an event had something
+else to wait for, up to the median. An event that starts later than its dependencies explain
+keeps the remainder as a delay of its own.
 
 Every dependency goes forward in time. Two clocks that disagree would close cycles: a dependency that would go backward is left
 out and counted. Order on a thread and in a stream is of one clock and stays; what is left out is between two clocks. At one
@@ -73,14 +74,14 @@ class Graph:
     Attributes:
         time_ns: Per node, ascending.
         lane: Per node: number in ``lanes``.
-        decides: Per node, bool: the window's end waits for it: the busiest thread and the devices.
+        decides: Per node, bool: whether the window's end waits for it (the busiest thread and the devices).
         event: Per node: position in ``work`` of the event that ends there; -1 for others.
         first: ``first[v]:first[v + 1]`` are the edges that lead to node ``v``.
         source: Per edge: its earlier node.
         kind: Per edge: number in ``EDGES``.
-        weight_ns: Per edge: what of the time between its nodes it takes; from the earlier node on.
+        weight_ns: Per edge: its time, counted from the earlier node.
         label: Per edge: number in ``labels``.
-        delay_ns, delay_label: Per node: what is lost before it after all that leads to it.
+        delay_ns, delay_label: Per node: the unexplained delay before it, after all its dependencies.
         lanes: Threads and streams by name.
         edge_counts, broken: Edges by kind; those left out, since the clocks contradict them.
         synchronization_events: How many the trace has.
@@ -127,7 +128,7 @@ class _Edges:
 
 
 class _Builder:
-    """A graph in the making: nodes of the threads first, then starts and ends of device events."""
+    """Builds a graph: nodes of the threads first, then starts and ends of device events."""
 
     def __init__(self, trace: Trace, host: HostEvents, linked: Linked, threads: Threads) -> None:
         self._events = trace.events
@@ -166,7 +167,7 @@ class _Builder:
         return self._ordered(edges, time_ns, used, starts, ends)
 
     def _launch_points(self) -> Ints:
-        """For each device event when its launch let it go: the call's return, or the start of its first event before that."""
+        """For each device event, when its launch released it: the call's return, or an earlier start of its first event."""
         work = self.work
         call = np.maximum(work.launch, 0)
         known = work.launch >= 0
@@ -211,7 +212,7 @@ class _Builder:
         return host.thread[np.searchsorted(host.rows, rows)] if len(host.rows) else rows[:0]
 
     def _nodes_at(self, rows: Ints, time_ns: Ints) -> Ints:
-        """Nodes on the threads of some host events; each is a cut of its thread."""
+        """Nodes at given times on the threads of host events; each is a cut of its thread."""
         thread = self._thread_of(rows)
         nodes = np.zeros(len(rows), dtype=np.int64)
         for number, key in enumerate(self._threads):
@@ -266,7 +267,7 @@ class _Builder:
         return operator, module
 
     def _stream(self, starts: Ints, ends: Ints) -> _Edges:
-        """From the event before; one that is still running then is half of it on the way: so far it has come."""
+        """Edges from the previous event of the stream; an event that is still running counts up to the start of the next."""
         work = self.work
         mine = np.flatnonzero(work.before >= 0)
         before = work.before[mine]
@@ -294,19 +295,19 @@ class _Builder:
         return [_Edges(LAUNCH, source, starts[known], weight_ns, self._lost(_LATENCY, known))]
 
     def _lost(self, kind: int, chosen: Ints) -> Ints:
-        """Rows for time that is lost before device events: it is of no operator."""
+        """Label rows for lost time before device events, which has no operator."""
         operator, module = self._caller(chosen)
         operator = np.full_like(operator, -1)
         return np.column_stack((np.full(len(chosen), kind), self.work.name[chosen], operator, module))
 
     @cached_property
     def _reached_ns(self) -> Ints:
-        """When the stream of each event had nothing left to do."""
+        """The time at which the stream of each event became idle."""
         work = self.work
         return np.where(work.before >= 0, work.end_ns[work.before], np.iinfo(np.int64).min)
 
     def _latency_ns(self) -> Ints:
-        """For each event what is usual between a launch and the start."""
+        """The usual latency between launch and start, per event."""
         work = self.work
         free = (work.launch >= 0) & (self._reached_ns <= self._launch_ns) & self._idle_at_launch()
         by_launch = np.lexsort((work.start_ns, work.launch))
@@ -316,7 +317,7 @@ class _Builder:
         return self._usual(work.start_ns - self._launch_ns, free & first, free)
 
     def _idle_at_launch(self) -> Bools:
-        """Whether the device of each event was at work on nothing when its launch let it go."""
+        """Whether the device of each event was idle when its launch released it."""
         work = self.work
         idle = np.zeros(len(work), dtype=bool)
         for device in np.unique(work.device).tolist():
@@ -329,14 +330,14 @@ class _Builder:
 
     @cached_property
     def _gap_ns(self) -> Ints:
-        """For each event what is usual between the end of what was before it and its start."""
+        """The usual gap between the previous event's end and the start, per event."""
         work = self.work
         behind = (work.launch >= 0) & (self._reached_ns >= self._launch_ns) & (self._reached_ns <= work.start_ns)
         waits = behind | (work.launch < 0)
         return self._usual(work.start_ns - np.minimum(self._reached_ns, work.start_ns), behind, waits)
 
     def _usual(self, ns: Ints, sample: Bools, full: Bools) -> Ints:
-        """Per event the 90th percentile of the sample of its device where ``full``, else its median; 0 without a sample."""
+        """Per event, the 90th percentile (``full``) or the median of its device's sample; 0 without a sample."""
         work = self.work
         usual_ns = np.zeros(len(work), dtype=np.int64)
         for device in np.unique(work.device).tolist():
@@ -372,7 +373,7 @@ class _Builder:
             self._broken[EDGES[kind]] = self._broken.get(EDGES[kind], 0) + count
 
     def _expected(self, edges: Sequence[_Edges], starts: Ints, time_ns: Ints) -> Ints:
-        """When each device event would have started by what leads to it."""
+        """The start of each device event that its dependencies explain."""
         expected = np.full(len(starts), np.iinfo(np.int64).min)
         if len(starts):
             for one in edges:
@@ -431,7 +432,7 @@ class _Builder:
         )
 
     def _ranks(self, time_ns: Ints) -> tuple[Ints, Ints, Ints, Bools]:
-        """Per node: its place among those of one instant (two keys), its lane, whether the window's end waits for it."""
+        """Per node: two sort keys within one instant, its lane, and whether the window's end waits for it."""
         work, hosts = self.work, int(self._offsets[-1])
         lasting = work.end_ns > work.start_ns
         position = np.arange(len(work))
@@ -449,7 +450,7 @@ class _Builder:
         return rank, second, lane, decides
 
     def _delays(self, time_ns: Ints, source: Ints, target: Ints, weight_ns: Ints, starts: Ints) -> tuple[Ints, Ints]:
-        """Device events that start later than what leads to them explains, where the launch is known; that time per node."""
+        """Device events with a known launch that start later than their dependencies explain; that delay per node."""
         delay_ns = np.zeros(len(time_ns), dtype=np.int64)
         begins = np.full(len(time_ns), np.iinfo(np.int64).min)
         np.maximum.at(begins, target, time_ns[source] + weight_ns)

@@ -1,7 +1,7 @@
 """The chains of a trace, taken from its graph.
 
-What leads to an instant the path of the window says in which the instant lies: of a step, or of what is before, between or behind
-steps. So a chain that leaves a step goes on in what was before it.
+The chain to an instant comes from the path of the window in which the instant lies: a step, or the interval before, between or
+after steps. A chain that leaves a step therefore continues in the previous interval.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def fragments_of(paths: PathAnalysis, rows: Ints) -> PathFragments:
 
 
 class _Maker:
-    """Chains in the making, by the numbers of the graph's nodes; labels are coarse from the start."""
+    """Builds chains by the numbers of the graph's nodes; labels are coarse from the start."""
 
     def __init__(self, paths: PathAnalysis, rows: Ints) -> None:
         graph = paths.graph
@@ -84,7 +84,7 @@ class _Maker:
         )
 
     def _end(self, window: WindowAnalysis) -> StepEnd:
-        """By the graph's numbers."""
+        """The step's end, by the graph's numbers."""
         graph = self._graph
         node, edge, weight_ns, label = window.ends_with()
         collective = -1
@@ -96,7 +96,7 @@ class _Maker:
         return StepEnd(window.step, *bounds, node, collective, weight_ns, int(self._coarse[label]))
 
     def _pure(self) -> Ints:
-        """Per node the one label of all that lies before it; -1 where there are several, or nothing."""
+        """Per node, the label of all time before it; -1 if there are several labels, or none."""
         weight_ns, delay_ns = self._weight_ns, self._graph.delay_ns
         pure = np.where((weight_ns == 0) & (delay_ns == 0), self._coarse[0], -1)
         pure = np.where(delay_ns == self._span_ns, self._delay_label, pure)
@@ -104,7 +104,7 @@ class _Maker:
         return np.where(self._span_ns == 0, -1, pure)
 
     def _nodes(self, needed: Bools, entry: Bools) -> _Nodes:
-        """The nodes that are left where neighbours alike are one, with one label for what lies before each."""
+        """The nodes that remain after merging equal neighbors, with one label for the time before each."""
         graph, pure = self._graph, self._pure()
         before = self._joined(needed, entry, pure)
         kept = np.flatnonzero(before > _DROPPED)
@@ -126,7 +126,7 @@ class _Maker:
         return nodes
 
     def _joined(self, needed: Bools, entry: Bools, pure: Ints) -> Ints:
-        """Per node what leads to it when those that tell nothing of their own are dropped; ``_DROPPED`` for these."""
+        """The predecessor of each node after redundant nodes are dropped; ``_DROPPED`` for these."""
         before, count = self._before, len(needed)
         later = np.flatnonzero(needed & (before >= 0))
         followers = np.bincount(before[later], minlength=count)
@@ -155,7 +155,7 @@ class _Nodes:
         self.before = np.where(before >= 0, _of(self.place, before, NOWHERE), before)
 
     def cut(self, at: Ints, time_ns: Ints, label: Ints) -> Ints:
-        """Cut what lies before some nodes in two at these times, the later with a label of its own; the new nodes."""
+        """Split the time before some nodes in two at given times, the later part with its own label; returns the new nodes."""
         new = len(self.time_ns) + np.arange(len(at))
         self.time_ns = np.concatenate((self.time_ns, time_ns))
         self.before = np.concatenate((self.before, self.before[at]))
@@ -188,7 +188,7 @@ def _ends(graph: Graph) -> Ints:
 
 
 def _edges(paths: PathAnalysis) -> Ints:
-    """Per node the edge by which the longest chain of its window comes; at a limit of two windows, that of the earlier."""
+    """Per node, the edge through which its window's longest chain arrives; at a border, that of the earlier window."""
     edge = np.full(len(paths.graph.time_ns), -1, dtype=np.int64)
     reached = 0
     for window in paths.everywhere():
@@ -200,7 +200,7 @@ def _edges(paths: PathAnalysis) -> Ints:
 
 
 def _coarse(labels: StringTable) -> tuple[Ints, Ints]:
-    """For each label its number among rows of kind, device event, operator and module; and these rows."""
+    """Each label's index among the distinct rows (kind, device event, operator, module); and these rows."""
     name = np.where(np.isin(labels.kind, _DEVICE), labels.name, -1)
     columns = np.column_stack((labels.kind, name, labels.operator, labels.module))
     rows, number = np.unique(columns, axis=0, return_inverse=True)
@@ -213,7 +213,7 @@ def _small(used: Ints, label: Ints) -> npt.NDArray[np.int32]:
 
 
 def _labels(rows: Ints, labels: StringTable) -> StringTable:
-    """The rows as labels that keep no names but their own."""
+    """The rows as labels with only the names that they use."""
     codes = np.unique(rows[:, 1:])
     codes = codes[codes >= 0]
     kind, *others = rows.T
@@ -222,7 +222,7 @@ def _labels(rows: Ints, labels: StringTable) -> StringTable:
 
 
 def _reach(before: Sequence[int], needed: MutableSequence[int]) -> int:
-    """Mark all that leads to what is marked."""
+    """Mark all predecessors of marked nodes."""
     for node in range(len(before) - 1, -1, -1):
         if needed[node] == 1 and before[node] >= 0:
             needed[before[node]] = 1
@@ -230,7 +230,7 @@ def _reach(before: Sequence[int], needed: MutableSequence[int]) -> int:
 
 
 def _skip(before: Sequence[int], dropped: Sequence[int], over: MutableSequence[int]) -> int:
-    """What leads to each node once some are dropped."""
+    """The predecessor of each node after some nodes are dropped."""
     for node in range(len(before)):
         earlier = before[node]
         over[node] = over[earlier] if earlier >= 0 and dropped[earlier] == 1 else earlier

@@ -1,7 +1,7 @@
 """The host's part of the graph: every thread as a chain of consecutive pieces, cut where something else meets it.
 
-A piece takes the time that it took, or none: where the thread waited for a device, for a backward pass on another thread or for
-work, and where nothing says what it did.
+A piece has its recorded time as weight, or none if the thread waited for a device, for a backward pass on another thread or for
+work, or if its activity is unknown.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Chain:
     Attributes:
         time_ns: int64, shape ``(n,)``, ascending: the nodes. The last is the window's end.
         weight_ns: int64, shape ``(n - 1,)``: from each node to the next.
-        kind, name, operator, module: int64, shape ``(n - 1,)``: what that is; the first a number in ``HOST_CATEGORIES``, the
-            others codes of names, -1 for none.
+        kind, name, operator, module: int64, shape ``(n - 1,)``: the label of each interval: a number in ``HOST_CATEGORIES``, then
+            codes of names, -1 for none.
     """
 
     time_ns: Ints
@@ -87,12 +87,12 @@ def chain(
 
 
 def _waits(pieces: ThreadPieces, kind: Ints, passes: BackwardPasses, *, is_busiest: bool) -> Bools:
-    """Pieces in which the thread waits for another one, or nobody knows for whom."""
+    """Pieces in which the thread waits for another thread, or for something unknown."""
     gap = passing(pieces.names, (BACKWARD, ENGINE).__contains__)[pieces.name]
     if is_busiest:
         backward: Bools = passing(pieces.names, (BACKWARD,).__contains__)[pieces.name] & (pieces.owner < 0)
         return backward
-    # Of several autograd threads one may begin later than the pass, or be done earlier.
+    # One of several autograd threads may begin after the pass does, or end before it.
     ends_ns = pieces.start_ns + pieces.dur_ns
     outer = gap & (np.isin(pieces.start_ns, passes.start_ns) | np.isin(ends_ns, passes.end_ns))
     waiting: Bools = (kind == _WAIT) | (outer & (pieces.owner < 0))

@@ -1,4 +1,4 @@
-"""The longest path through a window of the graph, evaluated as often as something is tried to be free.
+"""The longest path through a window of the graph, evaluated once per what-if.
 
 Nodes are in an order in which every dependency goes forward, so that one pass over the dependencies gives every node the
 longest chain that leads to it. A dependency that enters from before the window counts with its part inside the window.
@@ -19,16 +19,16 @@ SOURCE = -1
 
 @dataclass(frozen=True, slots=True)
 class WindowGraph:
-    """The nodes of a window in order, and what leads to them; int64 arrays.
+    """The nodes of a window in order, with their dependencies; int64 arrays.
 
     Attributes:
         first: shape ``(n + 1,)``: ``first[v]:first[v + 1]`` are the dependencies that lead to node ``v``.
         source: Per dependency: its earlier node; ``SOURCE`` before the window.
-        weight_ns: Per dependency: what it takes inside the window.
-        label: Per dependency: what that is.
-        delay_ns, delay_label: Per node: what is lost after the last dependency, and what that is.
+        weight_ns: Per dependency: its time inside the window.
+        label: Per dependency: the label of that time.
+        delay_ns, delay_label: Per node: the delay after the last dependency, and its label.
         last, last_weight_ns, last_label: Dependencies that lead to the window's end.
-        trace_nodes: Nodes of the whole trace, with all its windows: so often a loop runs.
+        trace_nodes: Nodes of the whole trace with all its windows, the number of iterations of a loop.
     """
 
     first: Ints

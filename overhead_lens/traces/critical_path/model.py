@@ -42,7 +42,7 @@ class Share:
         ns: Its time on the path.
         total_ns: Its time in the window, also beside the path, of all its threads and streams together; what is lost between
             events is known on the path only.
-        if_free_ns: What the window would take if all of it took no time; None where that was not evaluated.
+        if_free_ns: What the window would take if all of it took no time; None if that was not evaluated.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Slack:
 
 @dataclass(frozen=True, slots=True)
 class WindowPath:
-    """What decides how long a step takes, or the window where ``step`` is null; ``kinds`` sum to it, ns."""
+    """The critical path of a step, or of the window if ``step`` is null; ``kinds`` sum to it, ns."""
 
     step: int | None
     start_ns: int

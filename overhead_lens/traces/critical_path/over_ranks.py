@@ -1,15 +1,15 @@
-"""The critical path over several ranks: where one waited in a collective for another, the path goes on in that one.
+"""The critical path over several ranks: if a rank waited in a collective for another, the path continues in the other rank.
 
-A collective ends on all its ranks at once, whenever each of them joined it. The path of a step begins at its end on the rank that
-ends it last, and leads back. In a rank it is that rank's own longest chain. At the end of a collective the rank with the shortest
-duration in it decides, as it came last: its kernel is on the path, and then what led to that::
+A collective ends on all its ranks at once, whenever each of them joined it. The path of a step is followed back from its end on
+the rank that ends it last. Within a rank it is that rank's own longest chain. At the end of a collective it continues in the rank
+with the shortest duration, which came last: its kernel is on the path, then the chain that led to it::
 
     rank 0   works [ waits .............. | c ] works     ends last
     rank 1   works, and works on, and on  [ c ] works     came last
 
     path     rank 1 works                 [ c ] rank 0 works
 
-So it is only ever compared on one clock: from rank to rank the path goes at ends that are taken for the same instant. Only which
+Times are therefore only compared on one clock: the path changes ranks at ends that count as the same instant. Only which
 rank ends a step last takes clocks of two ranks, and these are aligned at the collective that both left together
 nearest to the end. The path is as long as the step of that rank on its own clock, and is cut off where that step began.
 """
@@ -45,7 +45,7 @@ _Key = tuple[int | None, int]
 
 @dataclass(frozen=True, slots=True)
 class RankPaths:
-    """What is known of one rank of a job.
+    """One rank of a job with its chains and collectives.
 
     Attributes:
         chains: What leads to its collectives and steps.
@@ -111,7 +111,7 @@ class _Line:
         self._before, self._time_ns = chains.before.data, chains.time_ns.data
 
     def back(self, node: int, until_ns: int) -> tuple[list[int], int]:
-        """The nodes from one back to the end of a collective, and what is before them; those after a time alone."""
+        """The nodes from a node back to the end of a collective and their predecessors, only those after a given time."""
         nodes = []
         while node >= 0 and self._time_ns[node] > until_ns:
             nodes.append(node)
@@ -119,7 +119,7 @@ class _Line:
         return nodes, node
 
     def spans(self, nodes: Sequence[int]) -> tuple[Ints, Ints, Ints]:
-        """Starts, durations and labels of what lies before each of some nodes."""
+        """Starts, durations and labels of the spans before some nodes."""
         chains, at = self.chains, np.array(nodes, dtype=np.int64)
         time_ns, before = chains.time_ns[at], chains.before[at].astype(np.int64)
         since_ns = time_ns.copy()
@@ -178,7 +178,7 @@ class _Walk:
         return sum(one != other for one, other in pairwise(ranks))
 
     def _begin(self) -> int:
-        """What is before the step's end."""
+        """Add the span before the step's end."""
         end = self.end
         if end.collective >= 0:
             return through(end.collective)
@@ -213,9 +213,9 @@ class _Walk:
         return int(chains.begins[number])
 
     def _change(self, number: int) -> int:
-        """Go to the rank that came last; the number of the collective there."""
+        """Change to the rank that came last; returns the number of the collective there."""
         line, order = self._line, self._line.order[number]
-        # Back in time the common order goes down; where it does not, the path could lead in a circle.
+        # Backwards in time the common order must decrease, or the path could run in a circle.
         if self._order is not None and order >= self._order:
             self.contradicted += 1
             return number
@@ -231,7 +231,7 @@ class _Walk:
         return start, duration, label
 
     def _add(self, start_ns: Ints, dur_ns: Ints, label: Ints) -> None:
-        """What of these spans lies in the step."""
+        """Add the parts of these spans inside the step."""
         low_ns, high_ns = self.end.start_ns - self._shift_ns, self.end.end_ns - self._shift_ns
         begin = np.clip(start_ns, low_ns, high_ns)
         inside_ns = np.clip(start_ns + dur_ns, low_ns, high_ns) - begin
@@ -287,7 +287,7 @@ class _Clocks:
         return max((order + 1 for number, order in self._latest.items() if number <= step), default=0)
 
     def _sets(self, over: int) -> list[dict[int, int]]:
-        """Ranks that are joined by collectives, each with what its clock is ahead of the others' of its set."""
+        """Sets of ranks that share collectives, each rank with how far its clock is ahead of its set's."""
         nearest = []
         for pair, shared in self._apart.items():
             at = max(0, bisect_right(shared, (over - 1, _ENDLESS)) - 1)
@@ -304,7 +304,7 @@ _ENDLESS = 2**63
 
 
 def _join(of_rank: dict[int, dict[int, int]], one: int, other: int, apart_ns: int) -> None:
-    """Make the sets of two ranks one; the other's clock is so much ahead."""
+    """Merge the sets of two ranks, given how far the other's clock is ahead."""
     base, added = of_rank[one], of_rank[other]
     ahead_ns = base[one] + apart_ns - added[other]
     if len(base) < len(added):
@@ -344,7 +344,7 @@ class _Sums:
 
 
 def _by_label(walk: _Walk) -> Iterator[tuple[int, int, int]]:
-    """Rank, label and time of all that is on the path."""
+    """Rank, label and time of all spans on the path."""
     for rank in sorted({rank for rank, *_ in walk.visits}):
         mine = [visit for visit in walk.visits if visit[0] == rank]
         durations, labels = (np.concatenate([visit[at] for visit in mine]) for at in (2, 3))

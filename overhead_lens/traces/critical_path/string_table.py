@@ -1,4 +1,4 @@
-"""What takes time on a critical path, told apart."""
+"""The distinct labels of time on a critical path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from overhead_lens.stats.values import Ints
 
 @dataclass(frozen=True, slots=True)
 class StringTable:
-    """What takes time, told apart; int64 arrays of one length. Number 0 is what nothing explains.
+    """Distinct labels; int64 arrays of one length. Number 0 is unexplained time.
 
     Attributes:
         kind: Number in ``KINDS``.

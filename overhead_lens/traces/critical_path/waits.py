@@ -1,7 +1,7 @@
 """What waited for a device: calls of the host that block until work is done, and streams that wait for other streams.
 
-``cuda_sync`` events (third_party/kineto, CuptiActivity.cpp, ``CudaSyncActivity``) say which stream a call waited for, and of an
-event the call that recorded it. Most recordings have none. There it is assumed that
+``cuda_sync`` events (third_party/kineto, CuptiActivity.cpp, ``CudaSyncActivity``) say which stream a call waited for, and which
+call recorded an event. Most recordings have none. There it is assumed that
 
 - a stream synchronization waits for the stream that its thread launched to last;
 - an event synchronization, and a release of device memory, waits for what ended last of all that was launched before;
@@ -58,7 +58,7 @@ class StreamWaits:
     """Device events (``waiting``) that wait for one of another stream (``work``); positions in the device work, int64.
 
     Attributes:
-        contradicted: Further ones that began before the other was done.
+        contradicted: Further events that began before the other was done.
     """
 
     waiting: Ints
@@ -68,7 +68,7 @@ class StreamWaits:
 
 @dataclass(frozen=True, slots=True)
 class Synchronizations:
-    """What the trace's synchronization events say, by the correlation of the call that each is of.
+    """The trace's synchronization events, by the correlation of their calls.
 
     Attributes:
         streams: Correlation of a stream's synchronization to (device, stream).
@@ -119,7 +119,7 @@ class Waits:
         call, start_ns, work, assumed = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         late = np.zeros(len(call), dtype=bool)
         late[work >= 0] = self._work.end_ns[work[work >= 0]] > (self._start_ns + self._dur_ns)[call[work >= 0]]
-        # By a clock that is late the device still worked when the call returned: what was done by then let the call go on.
+        # With a late clock the device seems busy when the call returned: the last finished event released the call.
         instead = self._ended_by(call[late])
         same = instead >= 0
         same[same] = self._work.group[instead[same]] == self._work.group[work[late][same]]
@@ -160,7 +160,7 @@ class Waits:
         device, group = work.device[order], work.group[order]
         place = np.arange(len(order))
         differs = np.append([False], (group[1:] != group[:-1]))[: len(order)]
-        # What is before a run of one stream in this order.
+        # The position before a run of one stream in this order.
         elsewhere = np.maximum.accumulate(np.where(differs, place - 1, -1))
         found = np.full(len(asking), -1, dtype=np.int64)
         for number in np.unique(work.device[asking]).tolist():
@@ -197,7 +197,7 @@ class Waits:
             yield (rows, self._start_ns[rows], *find(rows))
         rows = self._named(torch_names.RELEASE)
         found = self._ended_by(rows)
-        # One that returns at once did not wait.
+        # A call that returns at once did not wait.
         waited = found >= 0
         waited[waited] = self._work.end_ns[found[waited]] > self._start_ns[rows[waited]]
         yield rows, self._start_ns[rows], np.where(waited, found, -1), np.ones(len(rows), dtype=bool)
@@ -269,7 +269,7 @@ class Waits:
         number, _ = threads_of(self._events, np.concatenate((work.launch[launched], rows)))
         order = np.lexsort((launched, work.called_ns[launched], number[: len(launched)]))
         launched = launched[order]
-        # A position in (thread, time): of the pairs before the call's own the last, if it is of its thread.
+        # The last (thread, time) pair before the call's own, if it belongs to the same thread.
         both = distinct(np.concatenate((work.called_ns[launched], self._start_ns[rows])))[0]
         width = int(both.max()) + 1
         key = number[: len(order)][order] * width + both[: len(order)]

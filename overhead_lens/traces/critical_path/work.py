@@ -1,4 +1,4 @@
-"""Device events in an order that does not depend on the file, with their launches and who was before them in their stream."""
+"""Device events in an order independent of the file, with their launches and predecessors in the stream."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _before(group: Sequence[int], end: Sequence[int], before: MutableSequence[in
 
 
 def _latest(group: Sequence[int], end: Sequence[int], latest: MutableSequence[int]) -> int:
-    """The event that ends last up to each in its group, of several the last."""
+    """The event that ends last up to and including each in its group (the last of equals)."""
     best = -1
     for at in range(len(group)):
         if best < 0 or group[best] != group[at] or end[at] >= end[best]:
@@ -170,7 +170,7 @@ def _latest(group: Sequence[int], end: Sequence[int], latest: MutableSequence[in
 
 
 def _called(group: Sequence[int], known: Sequence[int], called: MutableSequence[int]) -> int:
-    """Lower the unknown times to that of the next known one in the group, and before the first known one to the lowest."""
+    """Replace unknown times by the next known time of the group; without one, by the lowest."""
     for at in range(len(group) - 2, -1, -1):
         if known[at] == 0 and group[at + 1] == group[at] and called[at + 1] < called[at]:
             called[at] = called[at + 1]

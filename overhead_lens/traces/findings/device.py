@@ -1,4 +1,4 @@
-"""Findings about a device: what it does alone, and what its host lets it idle with."""
+"""Findings about a device: work that bounds it, and idle time caused by its host."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _FUSIBLE = Wording(
 def device_causes(recorded: Recorded) -> Iterator[Located]:
     """Time in which a device does one kind of work alone while more is launched, or its host waits for it.
 
-    Were this work gone, what waits for it could begin as much sooner. Where nothing waits, the host decides.
+    Without this work, whatever waits for it could begin that much earlier. If nothing waits, the host bounds the time.
     """
     waits = recorded.spent(_WAITS.__eq__)
     for device in recorded.devices:
@@ -91,9 +91,9 @@ def device_causes(recorded: Recorded) -> Iterator[Located]:
 
 
 def _queued(recorded: Recorded, device: DeviceTimeline, kind: int) -> Union:
-    """When work had been launched and had not begun: other work than communication or copies, where it is about these.
+    """Intervals with launched work that had not begun; for communication or copies, only other work counts.
 
-    What has no launch in the trace may have been launched long before.
+    Work without a launch in the trace may have been launched long before.
     """
     waiting = np.flatnonzero((device.kind != kind) | (kind == COMPUTE))
     launch = device.linked.launch[waiting]
@@ -135,7 +135,7 @@ def _launch_after_the_longest(device: DeviceTimeline, when: Union, gaps: tuple[I
 
 
 def fusible_kernels(recorded: Recorded) -> Iterator[Located]:
-    """Launch time of elementwise kernels that follow one another on a stream, but for the longest launch of each run.
+    """Launch time of consecutive elementwise kernels on a stream, except the longest launch of each run.
 
     Whether they can be fused depends on the data between them, which a trace does not hold: so this is a bound.
     """

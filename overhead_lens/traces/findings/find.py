@@ -30,7 +30,7 @@ def findings(recorded: Recorded) -> tuple[Finding, ...]:
         *dispatcher_of_small_operators(recorded),
     ]
     if any(one.finding.share >= CAUSE_SHARE for one in found if one.finding.id != COMPUTES):
-        # Computing is what a device is there for: it is a cause where there is no other.
+        # Computing is a device's purpose, so it is a cause only without another.
         found = [one for one in found if one.finding.id != COMPUTES]
     ranked = sorted(found, key=lambda one: -one.finding.bound_ns)
     return tuple(replace(one.finding, overlaps=_overlaps(one, ranked)) for one in ranked)

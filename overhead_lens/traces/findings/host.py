@@ -1,4 +1,4 @@
-"""Findings about what a host does itself: it loads data, compiles, captures, gets memory, steps optimizers, runs Python."""
+"""Findings about the host's own work: loading data, compiling, capturing, allocating, optimizer steps, Python."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def long_host_work(recorded: Recorded, known: Union) -> Iterator[Located]:
     if not recorded.devices and recorded.threads and (recorded.host.operator | recorded.host.runtime).any():
         busiest = next(iter(recorded.threads.values()))
         python = passing(busiest.attributions, lambda each: each.category == "python" and each.part in _OWN_PYTHON)
-        # A backward pass that the trace does not show ran on a thread that it does not show.
+        # A backward pass that is missing from the trace ran on a thread that is missing too.
         elsewhere = recorded.host.annotation[busiest.timeline.events[busiest.owner]] & (busiest.owner >= 0)
         elsewhere &= passing(busiest.names, lambda name: _BACKWARD.search(name) is not None)[busiest.name]
         python = python[busiest.attribution] & ~elsewhere
@@ -250,7 +250,7 @@ def long_intervals(recorded: Recorded, device: DeviceTimeline, known: Union) -> 
 
 
 def idle_by(device: DeviceTimeline, blamed: Sequence[str], *, inside: bool = True) -> Union:
-    """Idle time that some are blamed for; ``inside`` a device's span, or over the whole window."""
+    """Idle time by blame; ``inside`` a device's span, or over the whole window."""
     idle = device.idle
     chosen = np.isin(idle.blame, [BLAME.index(name) for name in blamed])
     if inside:
@@ -278,5 +278,5 @@ def launching(recorded: Recorded, device: DeviceTimeline) -> list[ThreadPieces]:
 
 
 def _place_of(named: Sequence[Evidence]) -> tuple[str, str]:
-    """Module and line of the first that has any."""
+    """Module and line of the first event that has any."""
     return next(((each.module, each.line) for each in named if each.line or each.module), ("", ""))

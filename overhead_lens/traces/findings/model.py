@@ -13,11 +13,11 @@ CAUSE_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Events of one name that a finding rests on; ``ns`` is the sum of their durations, or of the pieces that count.
+    """Events of one name that support a finding; ``ns`` is the sum of their durations, or of the pieces that count.
 
     Attributes:
-        module: Module around the longest of them; empty where the trace names none.
-        line: Python function outside of torch around the longest of them; empty where the trace does not tell.
+        module: Module around the longest of them; empty if the trace names none.
+        line: Python function outside of torch around the longest of them; empty if the trace does not tell.
     """
 
     name: str
@@ -34,16 +34,16 @@ class Finding:
     Attributes:
         id: Stable identifier.
         category: What the time is now, a category of the host, of blame, or a kind of device work.
-        device: Number of the device as text; empty where it is about the host.
+        device: Number of the device as text; empty if it is about the host.
         summary: What was found, in a sentence without figures.
         bound_ns: What a remedy can save at most.
         evidence: The largest first, thinned.
-        line: Python function outside of torch around the largest piece; empty where the trace does not tell.
+        line: Python function outside of torch around the largest piece; empty if the trace does not tell.
         remedy: What to try, in a sentence.
         kind: ``bound``: nothing was tried. ``measured`` is what ``advise`` says.
         share: The bound, of the window.
-        sentence: What a person would say: how long, what mostly, where.
-        module: Module around the largest piece; empty where the trace names none.
+        sentence: The finding in a sentence: how long, what mostly, where.
+        module: Module around the largest piece; empty if the trace names none.
         overlaps: ``label`` of every finding of the trace whose time overlaps with its own.
     """
 

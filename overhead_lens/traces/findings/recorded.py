@@ -1,4 +1,4 @@
-"""What findings look at: a trace with the parts of its analysis, and what several of them ask of it."""
+"""The input of findings: a trace with the parts of its analysis, and shared queries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LONG = 20
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A finding and the time that its bound is about."""
+    """A finding with the time that its bound covers."""
 
     finding: Finding
     when: Union
@@ -39,7 +39,7 @@ class Located:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What a finding says whatever its figures are; see ``Finding``."""
+    """The fixed texts of a finding; see ``Finding``."""
 
     id: str
     category: str
@@ -49,13 +49,13 @@ class Wording:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A trace and what its analysis has made of it.
+    """A trace with the parts of its analysis.
 
     Attributes:
         threads: Pieces of every host thread by (pid, tid), the busiest first.
         devices: By number.
         waits_from_ns: Per host event the time from which it waits as a copy that holds the host (``traces/blocking.py``).
-        scopes: Its modules; None where it names none.
+        scopes: Its modules; None if it names none.
         kernel_ns: Per host event the part of its self time that is estimated to be a kernel on the host.
         memory: Of devices whose allocations were recorded.
     """
@@ -105,7 +105,7 @@ class Recorded:
         return union(self.host.start_ns[calls], self.host.dur_ns[calls])
 
     def spent(self, chosen: Callable[[Attribution], bool]) -> Union:
-        """The time that any thread spends in what some attributions say."""
+        """The time that any thread spends in some attributions."""
         starts, lengths = [NOTHING.start_ns], [NOTHING.start_ns]
         for thread in self.threads.values():
             mine = np.array([chosen(attribution) for attribution in thread.attributions])[thread.attribution]
@@ -132,7 +132,7 @@ class Recorded:
             yield Located(replace(finding, sentence=sentence(finding)), when)
 
     def frames(self, when: Union, threads: Sequence[ThreadPieces]) -> tuple[Evidence, ...]:
-        """Who spends the time of some threads in ``when``, by self time."""
+        """The frames that spend the time of some threads in ``when``, by self time."""
         rows: list[Evidence] = []
         longest: list[int] = []
         for thread in threads:
@@ -158,11 +158,11 @@ class Recorded:
         return replace(row, module=module, line=line)
 
     def of_calls(self, calls: Ints, ns: Ints) -> tuple[Evidence, ...]:
-        """Host events by name with what counts of each, and the place of the longest."""
+        """Host events by name with their counted time, and the place of the longest."""
         return evidence(self.host.names, self.host.name[calls], ns, lambda at: self.place(int(calls[at])))
 
     def of_copies(self, calls: Ints, ns: Ints) -> tuple[Evidence, ...]:
-        """The same by the name of what each call copies, where that is known."""
+        """The same by the name of each call's copy, if known."""
         names = self.events["name"].cat
         copies = np.array([self.launched.get(row, row) for row in self.host.rows[calls].tolist()], dtype=np.int64)
         codes = names.codes.to_numpy()[copies].astype(np.int64)
@@ -177,7 +177,7 @@ class Recorded:
         return pairs
 
     def of_work(self, device: DeviceTimeline, at: Ints, ns: Ints) -> tuple[Evidence, ...]:
-        """Events of a device by name with what counts of each, and the place of the longest's launch."""
+        """Device events by name with their counted time, and the place of the longest one's launch."""
         name = self.events["name"].cat
         codes = name.codes.to_numpy()[device.linked.rows[at]].astype(np.int64)
         return evidence(
@@ -216,7 +216,7 @@ class Recorded:
 def evidence(
     names: Sequence[str], codes: Ints, ns: Ints, place: Callable[[int], tuple[str, str]]
 ) -> tuple[Evidence, ...]:
-    """How often each name is there and its time, the most time first; ``place`` tells where the longest of them is."""
+    """Count and time of each name, the most time first; ``place`` locates the longest."""
     used, number = np.unique(codes, return_inverse=True)
     sums = sum_by(number, ns, len(used))
     counts = np.bincount(number, minlength=len(used))
@@ -228,6 +228,6 @@ def evidence(
 
 
 def _last_of_each(number: Ints, ns: Ints) -> Ints:
-    """Where the largest of each number is; every number up to the largest is there."""
+    """Position of the largest value of each number; every number up to the largest occurs."""
     order = np.lexsort((ns, number))
     return order[np.append(number[order][1:] != number[order][:-1], True)] if len(order) else order

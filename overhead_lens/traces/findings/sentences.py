@@ -1,4 +1,4 @@
-"""What a person would say of a finding: how long, what mostly, in which module, at which line."""
+"""A finding in a sentence: how long, what mostly, in which module, at which line."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _amount(led: Evidence) -> str:
 
 
 def short_name(name: str) -> str:
-    """A frame as a person says it: ``zoom_shift``, ``normalize (image_transforms.py:390)``, the name of a kernel."""
+    """A frame in short form: ``zoom_shift``, ``normalize (image_transforms.py:390)``, the name of a kernel."""
     if built_in := _BUILT_IN.match(name):
         return built_in["name"]
     if place := _PLACE.match(name):

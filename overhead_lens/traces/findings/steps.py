@@ -37,7 +37,7 @@ _OPERATORS = Wording(
 
 
 def unlike_steps(recorded: Recorded) -> Iterator[Located]:
-    """Of each step that takes half as long again as the others in the median: what it takes longer than they do."""
+    """Steps that take 1.5 times the median of the others, with the excess time."""
     steps = recorded.analysis.steps
     if len(steps) < _FEWEST:
         return
@@ -54,7 +54,7 @@ def unlike_steps(recorded: Recorded) -> Iterator[Located]:
 
 
 def _more(step: TraceStep, others: list[TraceStep]) -> tuple[Evidence, ...]:
-    """Which host categories take longer than in the median of the others, and by how much."""
+    """Host categories that exceed the median of the other steps, with the excess."""
     more = [
         Evidence(category.category, 1, category.ns - median_low(other.host[at].ns for other in others))
         for at, category in enumerate(step.host)

@@ -78,7 +78,7 @@ class _DeviceKernels:
         rows, launch = device.linked.rows[kernels], device.linked.launch[kernels]
         known, is_graph = launch >= 0, device.linked.is_graph[kernels]
         called = np.where(known, start_ns[launch], start_ns[rows])
-        # Kernels come in order of start: the first of a graph stands for its launch.
+        # Kernels come in order of start: the first kernel of a graph represents its launch.
         term = known & ~(is_graph & pd.Series(launch).duplicated().to_numpy())
         latency = np.where(term, start_ns[rows] - called, 0)
         self._repaired = int((latency < 0).sum())
@@ -94,7 +94,7 @@ class _DeviceKernels:
             ones, ~known * ones, dur_ns[rows], term * ones, (term & is_graph) * ones, (known & is_graph) * ones,
             latency, floor, queued, latency - floor - queued,
         )  # fmt: skip
-        # In halves, as a sum of times may be more than int64 holds.
+        # In halves, because a sum of times may exceed int64.
         self._sums = np.zeros((2, len(columns), len(rows) + 1), dtype=np.int64)
         for at, column in enumerate(columns):
             np.cumsum(column[order] >> _HALF, out=self._sums[0, at, 1:])

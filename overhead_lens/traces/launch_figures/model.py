@@ -12,7 +12,7 @@ Bound = Literal["device", "host", "neither"]
 
 @dataclass(frozen=True, slots=True)
 class LaunchFigures:
-    """Kernels of a device over an interval, and what getting them started took.
+    """Kernels of a device over an interval, and the cost of launching them.
 
     A kernel belongs to where its launching call began; one whose call is not in the trace to where it started itself.
 
@@ -24,7 +24,7 @@ class LaunchFigures:
         graph_launches, graph_kernels: Of these, launches of graphs, and kernels that they started.
         tklqt_ns: Sum over launches of the time from the start of the call to the start of the kernel (Total Kernel Launch and
             Queuing Time, Vellaisamy et al., arXiv 2504.11750); the next three sum to it.
-        floor_ns: As many times the floor of the device; 0 where it is unknown.
+        floor_ns: The device's floor times the number of launches; 0 if unknown.
         queued_ns: Beyond the floor, while the device was busy.
         above_ns: The rest.
         bound: ``device``: busy for nine tenths of the time; ``host``: else, and the host is blamed for most of the idle time;
@@ -67,12 +67,12 @@ class DeviceLaunches:
     Attributes:
         device: Its number as text.
         least_ns: The shortest time from a call to its kernel: the floor, as far as this trace shows it. None where unknown.
-        least_unknown: Why it is unknown; empty where it is known.
+        least_unknown: Why it is unknown; empty if it is known.
         repaired: Kernels that start before their call (clock skew): they count as started at once.
         whole: Over the whole recording.
         steps: Step by step.
         kernels_per_step: Median over the steps; None without any.
-        kernels_per_token: Kernels of a step of decoding; None where the trace does not say that its steps are tokens.
+        kernels_per_token: Kernels of a step of decoding; None if the trace does not say that its steps are tokens.
         decode_steps: Steps of decoding that the trace names.
     """
 

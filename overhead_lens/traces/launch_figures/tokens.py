@@ -8,7 +8,7 @@ from overhead_lens.traces.launch_figures.model import DeviceLaunches
 
 
 def per_token(device: DeviceLaunches, tokens_per_step: int) -> DeviceLaunches:
-    """The same figures with kernels per token; what the trace itself says of its tokens stands."""
+    """The figures with kernels per token; a value from the trace itself is kept."""
     if device.kernels_per_token is not None or device.kernels_per_step is None:
         return device
     return replace(device, kernels_per_token=round(device.kernels_per_step / tokens_per_step, 3))

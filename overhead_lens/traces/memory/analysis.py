@@ -127,7 +127,7 @@ class DeviceLife:
         return operator, module, line
 
     def _holders(self, chosen: Bools, *, by_class: bool = False) -> tuple[MemoryHolder, ...]:
-        """Who allocated the chosen blocks, the largest first; with modules one by one, or all of a class together."""
+        """The places that allocated the chosen blocks, the largest first; modules separately or by class."""
         at = np.flatnonzero(chosen)
         if not len(at):
             return ()
@@ -234,7 +234,7 @@ def _device_name(kind: int, number: int) -> str:
 
 
 def series(live: Live) -> MemorySeries:
-    """Thin a device's life to what can be drawn; a peak never goes lost."""
+    """Thin a device's series for drawing; peaks are kept."""
     count = len(live.rows)
     begins = np.unique(np.linspace(0, count, min(count, _SERIES_POINTS), endpoint=False).astype(np.int64))
     if not len(begins):

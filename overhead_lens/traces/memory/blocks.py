@@ -43,13 +43,13 @@ class Blocks:
     bytes: Ints
 
     def live_after(self, event: int) -> Bools:
-        """Which are live after an event; -1 is before the first."""
+        """Which blocks are live after an event; -1 is before the first event."""
         live: Bools = (self.first <= event) & (self.last > event)
         return live
 
     @property
     def recorded(self) -> Bools:
-        """Which were allocated in the recording."""
+        """Which blocks were allocated during the recording."""
         recorded: Bools = self.first >= 0
         return recorded
 
@@ -63,7 +63,7 @@ class Live:
         start_ns: int64, shape ``(m,)``.
         live_bytes: int64, shape ``(m + 1,)``: before the first event, then after each; >= 0.
         reserved_bytes: The same of what the allocator held, from the first event on; None where unknown.
-        repairs: What did not fit, in events; no zeros.
+        repairs: Inconsistent events by kind; no zeros.
     """
 
     rows: Ints
@@ -136,6 +136,6 @@ def _known_live(blocks: Blocks, count: int) -> Ints:
 
 
 def _unaddressed(size: Ints) -> Ints:
-    """Running sum of what has no address, lifted so that it is never negative."""
+    """Running sum of sizes without an address, shifted so that it is never negative."""
     running = np.concatenate(([0], np.cumsum(size)))
     return running - min(0, int(running.min()))

@@ -22,12 +22,12 @@ BEFORE = "(before the recording)"
 
 @dataclass(frozen=True, slots=True)
 class MemoryHolder:
-    """Blocks that were asked for at one place.
+    """Blocks that were allocated at one place.
 
     Attributes:
-        operator: Innermost operator around the allocation that does more than allocate; empty where none was open.
-        module: Innermost ``nn.Module``; empty where the trace has none.
-        line: Innermost Python function, or line of a snapshot, outside of torch; empty where there is none.
+        operator: Innermost operator around the allocation that does more than allocate; empty if none was open.
+        module: Innermost ``nn.Module``; empty if the trace has none.
+        line: Innermost Python function, or line of a snapshot, outside of torch; empty if there is none.
         kind: One of ``KINDS``.
     """
 
@@ -70,7 +70,7 @@ class MemorySeries:
 
     Attributes:
         start_ns: Start of each interval, ascending.
-        reserved_bytes: Empty where the trace does not say.
+        reserved_bytes: Empty if the trace does not say.
     """
 
     start_ns: tuple[int, ...]
@@ -87,17 +87,17 @@ class DeviceMemory:
         events: Allocations and releases.
         start_bytes, end_bytes: Live before the first and after the last of them.
         peak_ns: When most was live.
-        reserved_peak_bytes: Most that the allocator held of the device; None where the trace does not say.
+        reserved_peak_bytes: Most that the allocator held of the device; None if the trace does not say.
         before_bytes: Live at the peak and allocated before the recording.
         kinds: Every key of ``KINDS``: live at the peak; sums to ``peak_bytes``.
-        holders: Who holds the rest at the peak, the largest first, thinned to the most important.
+        holders: Holders of the rest at the peak, the largest first, thinned.
         others_bytes: Held by those that are left out.
-        churn: Who allocated most that was released in the same step, or without steps in the recording.
+        churn: Places with the most memory released in the same step (without steps, in the recording).
         churn_bytes, churn_blocks: Of all of these.
-        kept: Who allocated most that was never released, in a step between the first, which sets up, and the last.
+        kept: Places with the most memory never released, allocated in steps other than the first (set-up) and the last.
         steps: In order.
         over_time: For drawing.
-        repairs: What did not fit and how often; no zeros.
+        repairs: Inconsistencies by kind; no zeros.
     """
 
     device: str

@@ -49,7 +49,7 @@ def stack_contexts(memory: pd.DataFrame, stacks: Sequence[Sequence[StackFrame]])
         module=np.full(len(at), -1),
         line=told(line, -1),
         scope=np.full(len(at), -1),
-        # One number for all of them: what is allocated and released in an optimizer is temporary.
+        # One number for all: memory allocated and released in an optimizer is temporary.
         optimizer=told(np.where(optimizes, 0, -1), -1),
         backward=told(backward, 0) > 0,
         clears=told(clears, 0) > 0,

@@ -115,7 +115,7 @@ def _laid_over(piece_start_ns: Ints, segments: Segments | None) -> tuple[Ints, I
     count = len(piece_start_ns)
     if segments is None:
         return piece_start_ns, np.arange(count), np.full(count, -1, dtype=np.int64)
-    # Scopes are few, and most begin and end where a piece does.
+    # Scopes are few, and most begin and end at a piece's border.
     at = np.searchsorted(piece_start_ns, segments.start_ns)
     cuts = piece_start_ns[np.minimum(at, count - 1)] != segments.start_ns
     starts = np.insert(piece_start_ns, at[cuts], segments.start_ns[cuts])
@@ -126,7 +126,7 @@ def _laid_over(piece_start_ns: Ints, segments: Segments | None) -> tuple[Ints, I
 
 def _belongs(scopes: Scopes, scope: Ints, count: int) -> tuple[Ints, Bools]:
     """The place of each scope, ``count`` for outside, and whether it is of a backward pass."""
-    # The last stands for no scope, which is -1.
+    # The last entry is for -1, no scope.
     place = np.append(np.where(scopes.module == OUTSIDE, count, scopes.module), count)
     return place[scope], np.append(scopes.backward, False)[scope]
 
@@ -145,7 +145,7 @@ def _kernel_ns(owner: Ints, dur_ns: Ints, place: Ints, splittable: Bools, floor_
     last[owner] = place
     apart = np.flatnonzero(last[owner] != place)
     if len(apart):
-        # Pieces of one event in different places, which is rare: in order of time the first ones are dispatch.
+        # Rarely, pieces of one event are in different places: in order of time, the first pieces are dispatch.
         order = np.argsort(owner, kind="stable")
         owner, dur_ns, place = owner[order], dur_ns[order], place[order]
         into_ns = np.cumsum(dur_ns) - dur_ns

@@ -54,7 +54,7 @@ class ModuleNode:
         parent: Place of its parent in the tree, before its own; None for a module that no other calls.
         name: Class and number of the instance: ``Linear_3``.
         class_name: ``Linear``.
-        number: 3; None where the trace numbers no instances.
+        number: 3; None if the trace numbers no instances.
         depth: Modules around it.
         calls: Of these, ``again`` in a backward pass (activation checkpointing).
         own: While it is the innermost module.

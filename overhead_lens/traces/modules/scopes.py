@@ -65,7 +65,7 @@ class Scopes:
 
 
 def scopes(host: HostEvents, sequence: Ints, arguments: Arguments, window: tuple[int, int]) -> Scopes | None:
-    """The scopes of a trace; None where it names no module.
+    """The scopes of a trace; None if it names no module.
 
     Args:
         host: All host events.

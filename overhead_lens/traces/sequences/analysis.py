@@ -79,7 +79,7 @@ def sequences(events: pd.DataFrame, host: HostEvents, linked: Linked) -> tuple[R
 
 
 def _rank(repeated: Repeated) -> tuple[int, int, str, int, str]:
-    """The costliest first, of as costly ones the longest."""
+    """Sort key: the costliest first, then the longest."""
     told = repeated.sequence
     return -told.saved_ns, -told.length, told.kind, told.start_ns, told.lane
 
@@ -99,7 +99,7 @@ def _launches(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Items:
     position[host.rows] = np.arange(len(host.rows))
     asked = np.where(launch >= 0, position[launch], -1) if len(events) else launch
     known = asked >= 0
-    # A call that launched several events, a graph's, is paid for once.
+    # A call that launched several events (a graph) counts once.
     pays = known & ~pd.Series(launch).duplicated().to_numpy()
     gap_ns = _gaps(lane, starts, ends)
     # Within a graph the device goes from one event to the next by itself.
@@ -214,7 +214,7 @@ def _outermost(thread: Ints, start_ns: Ints, end_ns: Ints) -> Bools:
 def _time_inside(host: HostEvents, operators: Ints, calls: Ints) -> Ints:
     """Time of the launching calls that begin inside each operator; -1 for none."""
     calls = calls[np.lexsort((host.start_ns[calls], host.thread[calls]))]
-    # (thread, time) as one ascending number: times stand in the order of both.
+    # (thread, time) as one ascending number.
     times = np.concatenate((host.start_ns[calls], host.start_ns[operators], (host.start_ns + host.dur_ns)[operators]))
     threads = np.concatenate((host.thread[calls], host.thread[operators], host.thread[operators]))
     order = np.lexsort((np.arange(len(times)) < len(calls), times, threads))

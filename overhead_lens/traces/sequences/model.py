@@ -30,7 +30,7 @@ class RepeatedSequence:
         idle_ns: Of the gaps between device events that in which the whole device had nothing to do, once for all streams; of
             operators all.
         in_graph: Device events in it that a graph launched already.
-        operator, module, line: Around the launch of its first; empty where the trace does not tell.
+        operator, module, line: Around the launch of its first; empty if the trace does not tell.
     """
 
     kind: str

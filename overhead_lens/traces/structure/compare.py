@@ -167,7 +167,7 @@ def _by_operator(events: pd.DataFrame, rows: Ints, operator_rows: Ints) -> dict[
 def _change(
     kind: str, name: str, base: tuple[int, int], new: tuple[int, int], units: tuple[int, int]
 ) -> StructureChange:
-    # Whole numbers: counts per step are equal where the cross products are.
+    # Integers: counts per step are equal if the cross products are.
     if base[0] * units[1] == new[0] * units[0]:
         status = "same"
     else:

@@ -15,7 +15,7 @@ class Side:
     """One of the two traces.
 
     Attributes:
-        steps: ``ProfilerStep`` windows that were looked at; 0 where the whole trace was.
+        steps: ``ProfilerStep`` windows that were looked at; 0 if the whole trace was.
         wall_ns: Their time, or the window's.
         events: Host and device events looked at.
     """

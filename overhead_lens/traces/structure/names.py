@@ -35,7 +35,7 @@ def _without_signature(name: str) -> str:
 
 
 def matched(*sides: Iterable[str]) -> Sequence[Mapping[str, str]]:
-    """What the names of each side are called: Python functions without their file where no side has two of that name."""
+    """Comparable names of each side: Python functions lose their file if no side has two functions of that name."""
     stable = [{name: stable_name(name) for name in side} for side in sides]
     counts = [Counter(map(_function, set(side.values()))) for side in stable]
     alone = {name for name in set().union(*counts) if all(count[name] < _TWO for count in counts)}

@@ -12,7 +12,7 @@ NO_CAUSE = "No single cause"
 
 
 def headline(analysis: TraceAnalysis) -> str:
-    """The cause of a trace, as far as it tells, and how it would tell more."""
+    """The cause in a trace, as far as known, and how to record more."""
     return " ".join([_cause(analysis), *_hints(analysis)])
 
 
@@ -32,7 +32,7 @@ def _cause(analysis: TraceAnalysis) -> str:
 
 
 def _idling(analysis: TraceAnalysis, first: Finding) -> str:
-    """How long the device idles, before a cause on the host."""
+    """The idle time of the device, as the introduction of a cause on the host."""
     device = _idlest(analysis)
     if device is None or first.category in ("compute", "communication", "copy"):
         return ""
@@ -41,7 +41,7 @@ def _idling(analysis: TraceAnalysis, first: Finding) -> str:
 
 
 def _state(analysis: TraceAnalysis) -> str:
-    """What the time is mostly, where there is no cause."""
+    """The largest share of the time, if there is no cause."""
     device = _idlest(analysis)
     if device is None:
         most = max(analysis.host, key=lambda category: category.ns)
@@ -62,7 +62,7 @@ def _named(analysis: TraceAnalysis, device: DeviceBudget) -> str:
 
 
 def _hints(analysis: TraceAnalysis) -> list[str]:
-    """What a recording would have to hold for the trace to tell more, the most important first, and one only."""
+    """The most important missing option of the recording, as a hint."""
     first = analysis.findings[0] if analysis.findings else None
     if not analysis.host:
         return ["Record with activities=[CPU, CUDA] to see what the host does."] if analysis.devices else []

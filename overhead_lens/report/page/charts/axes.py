@@ -58,7 +58,7 @@ def _tick(ns: float) -> str:
 
 
 def label(text: str, width: int = 40) -> str:
-    """A name inside a chart, where Plotly would obey markup."""
+    """A name inside a chart, escaped because Plotly interprets markup."""
     return escape(cut(plain(text), width), quote=False)
 
 

@@ -76,7 +76,7 @@ def _series(segment: Segment, name: str, shown: range, unit_ns: int) -> Iterator
 
 
 def _marks(segment: Segment) -> dict[str, Any]:
-    """A line with its number at every change, over the stretch in which it lies with 95 % confidence."""
+    """A numbered line at every change, over its 95 % confidence interval."""
     shapes, notes = [], []
     for number, change in enumerate(segment.changes, 1):
         before, after = segment.points.index(change.before), segment.points.index(change.after)

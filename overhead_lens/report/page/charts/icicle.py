@@ -178,7 +178,7 @@ def _time(stacks: int, whole: int, whole_ns: float) -> str:
 
 
 def _rule(node: Node) -> tuple[str, str]:
-    """What claimed the frame, and what justifies that."""
+    """The rule that claimed the frame, and its source."""
     if node.folded:
         return "several", ""
     if node.rule is None:

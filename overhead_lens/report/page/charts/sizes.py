@@ -95,7 +95,7 @@ def _crossings(sweep: Sweep) -> dict[str, Any]:
 
 
 def residuals_chart(sweep: Sweep) -> Chart:
-    """How far each line lies above what was measured, with the band that counts as a fit."""
+    """The deviation of each line from the measurements, with the band that counts as a fit."""
     data = [
         {
             "type": "scatter",

@@ -36,7 +36,7 @@ _PHASES = {
 
 
 def run_steps(times: StepTimes, wall: StepWall, slowest: Sequence[Slow]) -> list[Picture]:
-    """The steps of a run one by one, or in groups of the same phase where they are many."""
+    """The steps of a run one by one, or many steps in groups of the same phase."""
     size = max(1, -(-len(times.ns) // _MOST_POINTS))
     unit_ns, unit = time_unit(float(times.ns.max()))
     is_log = times.ns.max() > _LOGARITHMIC * max(1.0, float(np.median(times.ns)))
@@ -118,7 +118,7 @@ def _slowest(slowest: Sequence[Slow], unit_ns: int) -> dict[str, Any]:
 
 
 def _because(slow: Slow, times: StepTimes, unit_ns: int, *, is_log: bool) -> dict[str, Any]:
-    """What slowed a step, beside its point, on the side where there is room."""
+    """The cause of a slow step, beside its point, on the side with room."""
     is_left = slow.step - times.first < len(times.ns) / 2
     return {
         "x": slow.step,

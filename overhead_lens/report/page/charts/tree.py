@@ -30,9 +30,9 @@ class Node:
     Attributes:
         parent: The parent's place in the tree, ``ROOT`` for the outermost frame.
         name: Function and file or module.
-        line: The source line that was seen most; 0 where none is known.
+        line: The source line that was seen most; 0 if none is known.
         attribution: What time in it counts as.
-        rule: The rule that fits the frame itself; None where none does.
+        rule: The rule that fits the frame itself; None if none does.
         inherited: Whether the attribution is that of a frame above it.
         total: Stacks through it.
         own: Stacks that end in it.
@@ -52,7 +52,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A tree of which small frames are folded into one for each parent.
+    """A tree whose small frames are folded into one node per parent.
 
     Attributes:
         frames: How many frames were folded.
@@ -150,7 +150,7 @@ def folded(nodes: Sequence[Node], most: int, least_share: float) -> Folded:
 
 
 def _sum_of(small: Sequence[Node], caller: int, attribution: Attribution) -> Node:
-    """One node for frames that are folded below a caller; it counts as what most of it does."""
+    """One node for the folded frames below a caller, with the category of most of its time."""
     weights: Counter[Attribution] = Counter({attribution: 0})
     for node in small:
         weights[node.attribution] += node.own
