@@ -106,7 +106,17 @@ def test_two_revisions_of_a_file(repository: Path) -> None:
 
 @pytest.mark.measures
 def test_an_interrupted_comparison_removes_its_checkouts(repository: Path) -> None:
-    command = [sys.executable, "-m", "overhead_lens", "compare", "bench/tiny.py", "bench/tiny.py", "--rev", "base=HEAD"]
+    command = [
+        sys.executable,
+        "-m",
+        "overhead_lens",
+        "compare",
+        "bench/tiny.py",
+        "bench/tiny.py",
+        "--rev",
+        "base=HEAD",
+        "-q",
+    ]
     environment = {**os.environ, "TMPDIR": str(repository.parent)}
     process = subprocess.Popen(command, cwd=repository, env=environment, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 180

@@ -101,8 +101,8 @@ def test_files_that_cannot_be_written_in_the_end_are_said_and_the_exit_code_is_t
     done = by_the_tool(tmp_path, script, page=True)
     assert done.code == 7
     assert done.stderr.decode().splitlines() == [
-        f"overhead-lens: [Errno 21] Is a directory: '{tmp_path / 'run.json'}'",
-        f"overhead-lens: {tmp_path / 'page.html'} exists: name another --html, or overwrite it with --force",
+        f"overhead-lens: cannot write {tmp_path / 'run.json'}: File exists",
+        f"overhead-lens: cannot write {tmp_path / 'page.html'}: File exists",
     ]
 
 
@@ -113,7 +113,7 @@ def test_ranks_write_files_of_their_own(tmp_path: Path, monkeypatch: pytest.Monk
     assert (
         by_the_tool(tmp_path, "exits.py")
         .stderr.decode()
-        .startswith(f"overhead-lens: {tmp_path / 'run-rank-3.json'} exists; ")
+        .startswith(f"overhead-lens: {tmp_path / 'run-rank-3.json'} exists: ")
     )
 
 

@@ -99,7 +99,18 @@ def test_seen_by_the_worker(tmp_path: Path, arguments: list[str], message: str) 
 
 @pytest.mark.measures
 def test_a_sweep_is_measured_stored_and_read_again(tmp_path: Path) -> None:
-    arguments = ("sweep", write(tmp_path), "--all-variants", "-p", "size=100,1,10", "--quick", "--json", "-o", "out")
+    arguments = (
+        "sweep",
+        write(tmp_path),
+        "--all-variants",
+        "-p",
+        "size=100,1,10",
+        "--quick",
+        "--json",
+        "-q",
+        "-o",
+        "out",
+    )
     with little_effort(processes=3):
         done = lens(*arguments, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -427,7 +427,19 @@ def test_children_at_a_rate_by_rules_of_ones_own(tmp_path: Path) -> None:
     )
     with running(FAMILY, code=FAMILY) as pid:
         (child,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-        options = ["--subprocesses", "--rate", 20, "--rules", "mine.toml", "--html", "page.html", "--json", "-o", "p"]
+        options = [
+            "--subprocesses",
+            "--rate",
+            20,
+            "--rules",
+            "mine.toml",
+            "--html",
+            "page.html",
+            "--json",
+            "-q",
+            "-o",
+            "p",
+        ]
         done = attach(pid, *options, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     document = validated(done.stdout)

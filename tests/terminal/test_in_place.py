@@ -112,8 +112,9 @@ def test_a_termination_keeps_nothing(tmp_path: Path) -> None:
 
 def test_a_pipe_gets_the_last_budget_alone(tmp_path: Path) -> None:
     with little_effort(PROCESSES, sampled=False):
-        done = lens("profile", scenario(tmp_path), cwd=tmp_path)
-    assert done.stderr == ""
+        path = scenario(tmp_path)
+        done = lens("profile", path, cwd=tmp_path)
+    assert done.stderr == f"measuring {path}, about 20 s\n"
     assert budgets(done.stdout) == [str(PROCESSES)]
     assert "\x1b" not in done.stdout
     assert "Ctrl-C" not in done.stdout
