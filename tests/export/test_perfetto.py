@@ -22,8 +22,10 @@ from overhead_lens.export.lanes.samples import Placed
 from overhead_lens.export.perfetto.colors import SEEDS
 from overhead_lens.export.perfetto.picture import EXPLAINED, Picture, write_picture
 from overhead_lens.export.perfetto.stacks import Flamegraph, flamegraphs
+from overhead_lens.export.viewer.address import duration_sql
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
+from overhead_lens.units import format_ns
 from tests.drawn.builders import breakdown
 from tests.export.trace_processor import Program, TraceProcessor
 
@@ -126,6 +128,14 @@ def test_the_view_is_what_was_recorded(loaded) -> None:
     sql = "select name, int_value from metadata where name in ('tracing_started_ns', 'tracing_disabled_ns') order by 1"
     assert trace.query(sql) == [("tracing_disabled_ns", 40), ("tracing_started_ns", 7)]
     assert trace.query("select start_ts, end_ts from trace_bounds") == [(0, 99)]
+
+
+def test_the_text_of_a_duration_in_sql_is_the_reports(loaded) -> None:
+    trace = loaded(Picture([], (0, 1)))
+    borders = [10**3, 99_995, 999_500, 99_995_000, 999_500_000, 99_995_000_000, 999_950_000_000]
+    for ns in (0, 1, *(border + step for border in borders for step in (-1, 0, 1)), 1_072, 710_429_536, 1_211_633_485):
+        assert trace.query(f"select {duration_sql(str(ns))} as text") == [(format_ns(ns),)], ns
+    assert trace.query(f"select {duration_sql('null')} as text") == [(None,)]
 
 
 EVENT = st.tuples(
