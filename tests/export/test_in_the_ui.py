@@ -290,7 +290,7 @@ def test_open_opens_and_sums(viewer: Callable[[str], Viewer], tmp_path: Path) ->
             at = cells.index(each["category"])
             low, high = map(format_ns, each["ci95_ns"])
             assert cells[at + 1] == f"{format_ns(each['ns'])} [{low} .. {high}]"
-            assert cells[at + 3 : at + 5] == [each["evidence"], str(each["ns"])]
+            assert cells[at + 3 : at + 5] == [each["evidence"], str(round(each["ns"]))]
     # The axis counts in the unit of what is seen.
     assert {"0.5 µs", "1 µs"} <= set(ui.page.evaluate("() => [...paintedTexts]"))
     ui.page.close()
