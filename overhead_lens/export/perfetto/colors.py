@@ -2,8 +2,8 @@
 
 A slice's color is a hash of its correlation id where it has one, and of its name otherwise (``ui/src/components/colorizer.ts``;
 versions 52 and 58 alike). These ids hash to the hues that the categories have in other pictures, so that a category has one color
-on every track, whatever stands in a slice's name. All other slices have a shade of violet, which no category has: by their names
-alone an operator would look like waiting.
+on every track, whatever stands in a slice's name. Other slices have a shade of violet, which no category has: with the color that
+the UI chooses by name, an operator could look like waiting.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import zlib
 from functools import lru_cache
 
 _NUMBER = re.compile(r" ?\d+")
-_VIOLET = (5223, 558, 21119, 16489, 28, 10102, 1204, 5229, 692, 23763, 17751, 15097)
+_VIOLET = (5747, 16487, 5087, 23527, 15133, 15275, 599, 1204, 315, 597, 133, 421)
 SHADES = tuple(f"violet {number}" for number in _VIOLET)
 SEEDS = {
     "python": "python 114",
