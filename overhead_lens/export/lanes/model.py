@@ -36,7 +36,7 @@ class Slice(NamedTuple):
         arguments: Shown with the slice; keys hold no dot, which viewers take as a path.
         flows_out: Numbers of the arrows that leave this slice.
         flows_in: Numbers of the arrows that arrive at it.
-        color: The host category whose color it has, if the viewer allows; empty for a color by its name.
+        color: The host category whose color it has, if the viewer allows; empty for a shade of violet by its name.
     """
 
     start_ns: int

@@ -26,7 +26,6 @@ def placed_stacks(
     host: Sequence[HostCategory],
     classifier: Classifier,
     *,
-    times: int = 1,
     start_ns: int = 0,
     shown: Callable[[Stack], Stack] = lambda stack: stack,
 ) -> Iterator[Placed]:
@@ -41,7 +40,6 @@ def placed_stacks(
     Args:
         stacks: Of the calls, steps or thread that the budget is of.
         host: Their budget.
-        times: How many calls or steps are drawn as one.
         start_ns: Where the budget begins.
         shown: The part of a stack that is drawn; the whole stack is classified.
     """
@@ -52,11 +50,11 @@ def placed_stacks(
         part_ns = start_ns
         for part in category.parts:
             own = groups.pop(Attribution(category.category, None if part.name == OTHER else part.name), [])
-            yield from _spread(own, category.category, part_ns, times * part.ns)
-            part_ns += times * part.ns
+            yield from _spread(own, category.category, part_ns, part.ns)
+            part_ns += part.ns
         left = [stack for found in groups if found.category == category.category for stack in groups[found]]
-        yield from _spread(left, category.category, start_ns, times * category.ns)
-        start_ns += times * category.ns
+        yield from _spread(left, category.category, start_ns, category.ns)
+        start_ns += category.ns
 
 
 def _spread(stacks: Sequence[Stack], category: str, start_ns: int, length_ns: int) -> Iterator[Placed]:

@@ -28,20 +28,15 @@ def thread_name(thread: SampledThread | ThreadBudget) -> str:
     return readable(thread.name or f"thread {thread.thread}")
 
 
-def thread_lane(
-    thread: ThreadBudget, *, times: int = 1, start_ns: int = 0, kind: str = THREAD_BUDGET, text: str = ""
-) -> Lane:
-    """The budget of a thread, drawn ``times`` times."""
+def thread_lane(thread: ThreadBudget, *, start_ns: int = 0, kind: str = THREAD_BUDGET, text: str = "") -> Lane:
+    """The budget of a thread."""
     name = thread_name(thread)
     description = (
         f"{name}, thread {thread.thread} of process {thread.process}, busy {thread.busy_share:.0%} of the time by "
         f"{thread.samples:,} stacks{text}. The categories sum to the time watched; their order is not the order of events."
     )
-    return Lane(
-        f"Budget of {name}",
-        host_slices(thread.host, times=times, start_ns=start_ns, kind=kind),
-        description=description,
-    )
+    slices = host_slices(thread.host, start_ns=start_ns, kind=kind)
+    return Lane(f"Budget of {name}", slices, description=description)
 
 
 def thread_stacks(
@@ -49,7 +44,6 @@ def thread_stacks(
     budgets: Sequence[ThreadBudget],
     classifier: Classifier,
     *,
-    times: int = 1,
     start_ns: int = 0,
 ) -> dict[ThreadKey, list[Placed]]:
     """Stacks of threads below their budgets; ``thread_budgets`` computed them for the same threads."""
@@ -58,7 +52,7 @@ def thread_stacks(
     fitted = classifier.fitted(stack for group in groups for stack in group)
     return {
         thread_key(thread): list(
-            placed_stacks(group, host[thread_key(thread)], fitted, times=times, start_ns=start_ns, shown=without_bottom)
+            placed_stacks(group, host[thread_key(thread)], fitted, start_ns=start_ns, shown=without_bottom)
         )
         for thread, group in zip(threads, groups, strict=True)
     }

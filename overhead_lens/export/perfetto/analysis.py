@@ -84,7 +84,7 @@ def time_sections(analyzed: Analyzed) -> tuple[list[Section], list[Lane]]:
 def _budget_lane(analysis: TraceAnalysis) -> Lane:
     busiest = analysis.threads[0]
     description = (
-        f"The busiest thread, {_thread(busiest)}, over the {analysis.window.wall_ns:,} ns of the "
+        f"The busiest thread, {_thread(busiest)}, over the {format_ns(analysis.window.wall_ns)} of the "
         "trace, as recorded, with the profiler's own cost. The categories sum to that; their order is not the order of events."
     )
     return Lane(BUDGET_LANE, host_slices(analysis.host, start_ns=analysis.window.start_ns), description=description)

@@ -27,6 +27,7 @@ TEXT = "text"
 UNNAMED_PROCESS = "process"
 
 _FIRST_SEQUENCE = 1
+_WIDEST_VIEW = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,12 @@ class Picture:
     lanes: Sequence[Lane] = ()
     flamegraphs: Sequence[Flamegraph] = ()
     thread_names: Mapping[ThreadKey, str] = field(default_factory=dict)
+
+
+def view_ns(budget_ns: int, beside_ns: int) -> int:
+    """How much time is seen first: a budget and what is beside it, but so that the budget takes half of it at least."""
+    budget_ns = max(1, budget_ns)
+    return min(max(budget_ns, beside_ns), _WIDEST_VIEW * budget_ns)
 
 
 def write_picture(path: Path, picture: Picture) -> None:

