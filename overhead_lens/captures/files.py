@@ -9,8 +9,7 @@
 ``kineto_stack.json.gz``  the same with Python stacks, a few calls: for pictures, not for numbers
 ``stacks.txt.gz``     py-spy's folded stacks with a root frame ``sampler N``
 ``calibration.json``  the cost of torch.profiler's events: calibration calls timed bare and recorded
-``ablation.parquet``  every timed block of rungs, and of a ladder's single steps: process, kind (rung, step; of a ladder), rung,
-                      block, calls, wall_ns, reference_ns, minor_faults (of rungs)
+``ablation.parquet``  every timed block of rungs: process, rung, block, calls, wall_ns, reference_ns, minor_faults
 ``callgrind.out.gz``  callgrind's counts of the measured loop, unchanged; with ``--instructions``
 ``trace.pftrace``     all of it for the Perfetto UI
 ``*.log``             the workers' output
