@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: profile test test-fast lint types contracts docs schemas results matrix check clean
+.PHONY: profile test test-fast lint types contracts docs docs-tables schemas results matrix check clean
 
 profile: $(INSTALLED)
 	$(BIN)/overhead-lens profile add1 --compile
@@ -39,6 +39,10 @@ contracts: $(INSTALLED)
 
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# What pages repeat from results, the program and its sources.
+docs-tables: $(INSTALLED)
+	$(BIN)/python docs/hooks.py
 
 schemas: $(INSTALLED)
 	for name in $$($(BIN)/overhead-lens schema | cut -d' ' -f1); do \

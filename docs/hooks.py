@@ -1,4 +1,7 @@
-"""What ``mkdocs build`` writes into a page where an HTML comment asks for it.
+"""What pages of the documentation repeat from results, the program and its sources: ``make docs-tables`` writes it into them.
+
+So a page reads the same in the repository and on the site, and a test holds it equal. Between a comment of this list and
+``<!-- end -->`` stands what the comment asks for:
 
 =====================================  =================================================================
 ``<!-- result: known-costs -->``       ``docs/results/known-costs.json``: method, command, table
@@ -10,20 +13,21 @@
 ``<!-- api -->``                       what ``import overhead_lens`` offers, from its signatures and docstrings
 =====================================  =================================================================
 
-In running text ``{{...}}`` is one figure of a result, so that no page repeats it by hand (``;`` parts conditions on rows)::
+In running text a figure is a link to its result, whose title says which figure it is (``;`` parts conditions on rows)::
 
-    {{verdicts-eager: slower; slow-down=0.01; in=a new function}}   a cell: exactly one row must be left
-    {{wild: count; verdict=right}}                                  a number of rows
-    {{run-cost: mean of inside less outside}}                       mean, median, least or largest of a column
-    {{wild: measured}}                                              the day and the machine
+    [31 %](results/verdicts-eager.json "slower; slow-down=0.01; in=a new function")   a cell: exactly one row must be left
+    [13](results/wild.json "count; verdict=right")                                    a number of rows
+    [2 %](results/run-cost.json "mean of inside less outside")                        mean, median, least or largest
+    [...](results/wild.json "measured")                                               the day and the machine
 
-A block ```` ```console run ```` holds one command after ``$``: what it prints is added. Below ```` ```console page ````
-stands the page that its command writes with ``--html``, in a frame.
-Whatever is missing or fails ends the build.
+A block ```` ```console run ```` holds one command after ``$`` and what it prints. Below ```` ```console page ```` the site
+shows the page that its command writes with ``--html``, in a frame.
+Whatever is missing or fails is an error.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import html
@@ -49,20 +53,20 @@ else:
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
 SCHEMAS = ROOT / "docs" / "reference"
-CAPTURES = ROOT / "traces" / "reference"
 
 # The program is this checkout's, wherever mkdocs was started.
 sys.path.insert(0, str(ROOT))
 
 from overhead_lens.units import format_ns  # noqa: E402
 
-_ASKED = re.compile(
-    r"^<!-- (?P<what>result|results|commands|schemas|rules|remedies|categories|parts|api)(?:: (?P<name>[\w-]+))? -->$",
-    re.MULTILINE,
+_BLOCK = re.compile(
+    r"^(?P<asked><!-- (?P<what>result|results|commands|schemas|rules|remedies|categories|parts|api)(?:: (?P<name>[\w-]+))? -->)"
+    r"\n.*?^<!-- end -->$",
+    re.MULTILINE | re.DOTALL,
 )
-_FIGURE = re.compile(r"\{\{(?P<name>[\w-]+): (?P<what>[^;{}]+)(?P<where>(?:; [^;{}]+)*)\}\}")
+_FIGURE = re.compile(r'\[[^\[\]]*\]\((?P<path>[./]*results/(?P<name>[\w-]+)\.json) "(?P<asked>[^"]+)"\)')
 _CONDITION = re.compile(r"(?P<column>.+?)(?P<sign>>=|<=|!~|!=|=|~)(?P<value>.*)")
-_RUN = re.compile(r"^```console run\n\$ (?P<command>.+)\n```$", re.MULTILINE)
+_RUN = re.compile(r"^```console run\n\$ (?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _PAGE = re.compile(r"^```console page\n\$ (?P<command>.+ --html (?P<file>\S+))\n```$", re.MULTILINE)
 
 # Letters of a line of output, and of a list in a rule, in the site's column.
@@ -78,10 +82,28 @@ class MissingError(PluginError):
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """The page with everything that it asks for (an event of mkdocs)."""
-    shown = _FIGURE.sub(_figure, _ASKED.sub(_rendered, markdown))
-    shown = _RUN.sub(lambda found: _with_output(found["command"]), shown)
+    """The page with its frames, and its blocks as the site's highlighter knows them (an event of mkdocs)."""
+    shown = markdown.replace("```console run\n", "```console\n")
     return _PAGE.sub(lambda found: _framed(found["command"], found["file"]), shown)
+
+
+def filled(markdown: str) -> str:
+    """A page with all that it asks for, as it is now.
+
+    Raises:
+        MissingError: Something is not there, or a command fails.
+    """
+    shown = _BLOCK.sub(lambda found: f"{found['asked']}\n\n{_rendered(found).strip()}\n\n<!-- end -->", markdown)
+    return _RUN.sub(lambda found: _with_output(_command(found["text"])), _FIGURE.sub(_linked, shown))
+
+
+def write_tables() -> None:
+    """Write into every page what it asks for."""
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if (now := filled(text)) != text:
+            page.write_text(now, encoding="utf-8")
+            print(page.relative_to(ROOT))
 
 
 def on_post_build(config: Any) -> None:
@@ -158,25 +180,31 @@ def _result(name: str) -> dict[str, Any]:
     return result
 
 
-def _figure(asked: re.Match[str]) -> str:
+def _linked(found: re.Match[str]) -> str:
+    asked = " ".join(found["asked"].split())
+    return f'[{_figure(found["name"], asked)}]({found["path"]} "{asked}")'
+
+
+def _figure(name: str, asked: str) -> str:
     """One figure of a result, as a sentence can hold it.
 
     Raises:
         MissingError: There is no such result or column, or not exactly one row for a cell.
     """
-    result = _result(asked["name"])
-    if asked["what"] == "measured":
+    result = _result(name)
+    what, *conditions = asked.split("; ")
+    if what == "measured":
         return f"{result['measured_on']}, {result['machine']}"
     units = {each["name"]: each.get("unit", "") for each in result["columns"]}
     rows = [dict(zip(units, row, strict=True)) for row in result["rows"]]
-    for condition in asked["where"].split("; ")[1:]:
-        rows = [row for row in rows if _holds(condition, row, asked[0])]
-    if asked["what"] == "count":
+    for condition in conditions:
+        rows = [row for row in rows if _holds(condition, row, f"{name}: {asked}")]
+    if what == "count":
         return str(len(rows))
-    statistic, _, column = asked["what"].rpartition(" of ") if asked["what"] not in units else ("", "", asked["what"])
+    statistic, _, column = what.rpartition(" of ") if what not in units else ("", "", what)
     values = [row[column] for row in rows] if column in units and (statistic in _STATISTICS or len(rows) == 1) else []
     if not values:
-        raise MissingError(f"{asked[0]}: no such column, or {len(rows)} rows where one is needed")
+        raise MissingError(f"{name}: {asked}: no such column, or {len(rows)} rows where one is needed")
     value = _STATISTICS[statistic](values) if statistic else values[0]
     match units[column]:
         case "" | "share" as unit:
@@ -423,13 +451,19 @@ def _toml(value: Any) -> str:
 
 
 # ---------------------------------------------------------------- output of commands
+def _command(text: str) -> str:
+    """The command at the start of a block: up to the line that closes its quotes."""
+    lines = text.splitlines()
+    for count in range(1, len(lines)):
+        with contextlib.suppress(ValueError):
+            shlex.split("\n".join(lines[:count]))
+            return "\n".join(lines[:count])
+    return text.rstrip("\n")
+
+
 def _with_output(command: str) -> str:
-    """The command and what it prints; the command alone while the captures that it reads are not recorded."""
-    if not CAPTURES.is_dir():
-        return f"```console\n$ {command}\n```"
-    done = _succeeded(command)
-    output = "\n".join(line.rstrip() for line in done.stdout.splitlines())
-    return f"```console\n$ {command}\n{output}\n```"
+    output = "\n".join(line.rstrip() for line in _succeeded(command).stdout.splitlines())
+    return f"```console run\n$ {command}\n{output}\n```"
 
 
 def _succeeded(command: str) -> subprocess.CompletedProcess[str]:
@@ -472,3 +506,7 @@ def _is_number(cell: str) -> bool:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+if __name__ == "__main__":
+    write_tables()

@@ -256,6 +256,26 @@ def test_the_page_of_commands_has_every_one() -> None:
     assert commands_in(table) == set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES])
+def test_pages_repeat_what_holds_now(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else run ``make docs-tables``."""
+
+    def executed(command: str) -> subprocess.CompletedProcess[str]:
+        return started(command, ROOT, {"COLUMNS": str(hooks.WIDTH)})
+
+    monkeypatch.setattr(hooks, "executed", executed)
+    text = page.read_text(encoding="utf-8")
+    assert hooks.filled(text) == text
+
+
+def test_every_command_that_is_shown_is_followed_by_what_it_prints() -> None:
+    page = '```console run\n$ overhead-lens schema delta --no "\n  such" option\nold\n```'
+    assert (
+        hooks._command(page.partition("$ ")[2].removesuffix("```"))
+        == 'overhead-lens schema delta --no "\n  such" option'
+    )
+
+
 def test_the_readme_shows_what_its_command_prints(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = re.search(r"^```console\n\$ (.+)\n(.+\n(?:.+\n)+)```$", README.read_text(encoding="utf-8"), re.MULTILINE)
     assert shown is not None
@@ -265,7 +285,9 @@ def test_the_readme_shows_what_its_command_prints(monkeypatch: pytest.MonkeyPatc
 
 def test_figures_of_the_readme_are_those_of_the_results() -> None:
     """The list under "How accurate is it?" is that of docs/accuracy.md, with its figures filled in."""
-    page = hooks.on_page_markdown((ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8"))
+    page = re.sub(
+        r'\[([^\[\]]*)\]\(results/[^)]+ "[^"]+"\)', r"\1", (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    )
     expected = points(page.split("## In five lines")[1].split("\n## ")[0])
     said = points(README.read_text(encoding="utf-8").split("## How accurate is it?")[1].split("\n[")[0])
     assert [each.replace("](docs/", "](") for each in said] == expected
@@ -407,8 +429,10 @@ def test_a_result_is_its_method_its_command_its_machine_and_its_table(
         "notes": ["One of two."],
     }
     stored(tmp_path, monkeypatch, result)
-    assert hooks.on_page_markdown("Before\n<!-- result: sums -->\nafter").splitlines() == [
+    assert hooks.filled("Before\n<!-- result: sums -->\nold\n<!-- end -->\nafter").splitlines() == [
         "Before",
+        "<!-- result: sums -->",
+        "",
         "They are added up.",
         "",
         "```bash",
@@ -423,6 +447,8 @@ def test_a_result_is_its_method_its_command_its_machine_and_its_table(
         "| c |  | -50 % |",
         "",
         "- One of two.",
+        "",
+        "<!-- end -->",
         "after",
     ]
 
@@ -453,7 +479,7 @@ def test_a_settled_fact_has_no_command_and_a_result_its_revision(
 
 def test_a_result_that_is_missing_ends_the_build() -> None:
     with pytest.raises(hooks.MissingError, match="docs/results/unheard-of.json"):
-        hooks.on_page_markdown("<!-- result: unheard-of -->")
+        hooks.filled("<!-- result: unheard-of -->\n<!-- end -->")
 
 
 @pytest.mark.parametrize(
@@ -479,7 +505,8 @@ def test_a_figure_of_a_result_stands_in_a_sentence(
     asked: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored(tmp_path, monkeypatch, FIGURES)
-    assert hooks.on_page_markdown(f"It is {{{{sums: {asked}}}}}.") == f"It is {said}."
+    page = f'It is [{{}}](../results/sums.json "{asked}").'
+    assert hooks.filled(page.format("old")) == page.format(said)
 
 
 FIGURES = {
@@ -507,7 +534,7 @@ FIGURES = {
 def test_a_figure_that_is_not_there_ends_the_build(asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stored(tmp_path, monkeypatch, FIGURES)
     with pytest.raises(hooks.MissingError, match="sums: "):
-        hooks.on_page_markdown(f"{{{{sums: {asked}}}}}")
+        hooks.filled(f'[](results/sums.json "{asked}")')
 
 
 def test_the_python_api_is_rendered_whole() -> None:
@@ -523,10 +550,9 @@ def test_the_python_api_is_rendered_whole() -> None:
     assert returned <= set(re.findall(r"^## (\w+)$", text, re.MULTILINE))
 
 
-def test_a_command_that_fails_ends_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hooks, "CAPTURES", ROOT)
+def test_a_command_that_fails_ends_the_build() -> None:
     with pytest.raises(hooks.MissingError, match="ended with 2: overhead-lens: "):
-        hooks.on_page_markdown("```console run\n$ overhead-lens report no-such-capture\n```")
+        hooks.filled("```console run\n$ overhead-lens report no-such-capture\n```")
 
 
 DIFF = """

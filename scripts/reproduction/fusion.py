@@ -9,7 +9,7 @@ from scripts.reproduction.published import NOTEBOOK, figures, published_of
 PUZZLER = "GPUPuzzlers, fusion; A100 40 GB"
 ON_A_GPU = (
     "split_stack was published on a GPU, where kernels leave the device idle between launches, and is measured here on the CPU: "
-    "what is left of its speed-ups is no device's idle time."
+    "the rest of its speed-ups is not idle time of a device."
 )
 SPLIT_SPEED_UPS = {"combined": 8.4, "split_stack-compiled": 2.5, "combined-compiled": 10.3}
 SPLIT_CALLS = (

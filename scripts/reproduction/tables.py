@@ -15,7 +15,7 @@ PARTS: tuple[Part, ...] = (*add1.PARTS, *loops.PARTS, *sums.PARTS, *fusion.PARTS
 COMMAND = "python -m scripts.reproduction"
 METHOD = (
     "Each figure is of fresh processes: the median over processes of their median block, with a 95 % interval from a bootstrap "
-    "over processes. Published figures are of other hardware and mostly of older versions: a ratio is no pass mark. "
+    "over processes. Published figures are of other hardware and mostly of older versions: a ratio is not a pass mark. "
     "A figure is disturbed if its interval spans more than a factor of two, and nothing is concluded from it."
 )
 

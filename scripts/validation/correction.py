@@ -4,7 +4,7 @@
 
 A TARGET is as for ``profile``; ``+`` before it compiles it, ``-p`` parameters follow after commas:
 ``+linear_loop:loop,vectors=100``. As many processes calibrate as for ``overhead-lens calibrate``. Then every scenario runs in N
-fresh processes, each of which times it bare and recorded in turns, and the corrected total of the trace is held against the bare
+fresh processes, each of which times it bare and recorded in turns, and the corrected total of the trace is compared with the bare
 time of the same process. The best published correction, RL-Scope (MLSys 2021), is within -16.8 % .. +10.9 % of the
 uninstrumented run.
 """
@@ -36,9 +36,9 @@ CLAIM = Claim(
     claim="correction",
     question="Is the profiler's own cost taken out of a trace?",
     method=(
-        "Calibration calls that are no scenario say what recording an event costs. "
+        "Calibration calls, which are not scenarios, say what recording an event costs. "
         "Every scenario is timed bare and recorded in turns in fresh processes. "
-        "The corrected total of the trace is held against the bare time of the same process."
+        "The corrected total of the trace is compared with the bare time of the same process."
     ),
     command="python -m scripts.validation.correction",
     columns=(

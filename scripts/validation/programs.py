@@ -21,7 +21,7 @@ CLAIM = Claim(
     method=(
         "Each program is a plain training, decoding or simulation script with one bottleneck built in. "
         "`overhead-lens run` is given the script and nothing else. "
-        "What it says of the largest category, its parts and functions and the slowest step is held against what was built in."
+        "What it says of the largest category, its parts and functions and the slowest step is compared with what was built in."
     ),
     command="python -m scripts.validation.programs",
     columns=(

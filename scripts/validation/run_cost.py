@@ -27,7 +27,7 @@ CLAIM = Claim(
     question="What does `run` cost the program?",
     method=(
         "A training script is run by itself and by `overhead-lens run`, in turns, the first of a pair changing. "
-        "A step is the median of those that the script times itself; inside, of those that no instrument disturbed. "
+        "A step is the median of the steps that the script times itself; inside, of the steps that no instrument disturbed. "
         "The whole time is that of the command, from start to end."
     ),
     command="python -m scripts.validation.run_cost",

@@ -158,7 +158,7 @@ PROGRAMS = (
     ),
     Expected(
         program="custom_operator",
-        flaw="a slow kernel of one's own, in C++",
+        flaw="a slow kernel of your own, in C++",
         found_by=("loop",),
         largest=("kernel",),
         at_least={"kernel/extension": 0.6},

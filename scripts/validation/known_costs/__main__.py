@@ -1,4 +1,4 @@
-"""How right is a budget? Known costs are put into known places, and the difference of two budgets is held against them.
+"""How right is a budget? Known costs are put into known places, and the difference of two budgets is compared with them.
 
     python -m scripts.validation.known_costs [--sites NAME ...] [--costs NS ...] [--seconds S] [--cells FILE]
 
@@ -37,7 +37,7 @@ CLAIM = Claim(
     method=(
         "A cost is burnt in a place whose category is beyond doubt: an allocator, a kernel, a guard, a line of Python. "
         "Twelve fresh processes switch it on and off while their loop is timed and sampled. "
-        "The budget with the cost less the one without is held against the difference of the bare wall times."
+        "The budget with the cost less the one without is compared with the difference of the bare wall times."
     ),
     command="python -m scripts.validation.known_costs",
     columns=COLUMNS,

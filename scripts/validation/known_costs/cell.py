@@ -72,7 +72,7 @@ class Cell:
     def explained(self) -> bool:
         """Whether what is not known explains by how much the right category and the other one are further off than tolerated.
 
-        That is the sampling error of both, and of the right one also the interval of the bare difference it is held against.
+        That is the sampling error of both, and of the right one also the interval of the bare difference it is compared with.
         """
         off_ns = self.moved_ns - self.bare_ns
         low_ns, high_ns = self.bare_ci95_ns

@@ -1,7 +1,7 @@
 """The cost that a scenario of the laboratory adds to its call: a cell of memory that can be set while it runs.
 
 Python code looks at the clock until it is spent; the extension of ``native/laboratory.cpp`` spins on the time-stamp counter.
-Neither is exact: the truth that a budget is held against is the difference of the bare wall times. An empty Python loop would
+Neither is exact: the truth that a budget is compared with is the difference of the bare wall times. An empty Python loop would
 not do: for a second at a time it runs at one of three speeds, 15 % apart, on one and the same core.
 """
 
