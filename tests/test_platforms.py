@@ -140,7 +140,7 @@ def test_macos_measures_without_samples_and_says_what_it_lacks(tmp_path: Path) -
     (tmp_path / "py-spy").chmod(0o755)
     (tmp_path / "program.py").write_text("import torch\nfor _ in range(9):\n    torch.ones(2).add(1)\n")
     lines = [
-        ("attach", os.getpid()),
+        ("attach", os.getpid(), "-q"),
         ("doctor",),
         ("run", "--json-file", "run.json", "program.py"),
         ("profile", "add1", "--quick", "--quiet", "--json"),

@@ -60,7 +60,7 @@ def one_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_function_is_advised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with little_effort(processes=2):
-        advice = ol.advise(plain.one_by_one, torch.ones(8), times=8, quick=True)
+        advice = ol.advise(plain.one_by_one, torch.ones(8), times=64, quick=True)
     assert isinstance(advice, Advice)
     (tried,) = advice.remedies
     assert (tried.remedy, tried.status, tried.output, tried.safety) == ("at_once", "measured", "equal", "safe")

@@ -118,7 +118,7 @@ def test_what_to_do_for_another_users_process(proc: Path) -> None:
 @pytest.mark.parametrize(
     ("scope", "euid", "remedy"),
     [
-        ("3", 0, "Yama forbids tracing until the machine is started anew (kernel.yama.ptrace_scope is 3)"),
+        ("3", 0, "Yama forbids tracing until the machine is restarted (kernel.yama.ptrace_scope is 3)"),
         ("1", 0, "this container may not trace: start it with `docker run --cap-add SYS_PTRACE`"),
         (
             "1",
