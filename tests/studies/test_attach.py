@@ -456,7 +456,8 @@ def test_children_at_a_rate_by_rules_of_ones_own(tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     for process in (pid, child):
         assert re.search(rf"process {process}\b", page)
-    assert re.search(r"\d+% in kernel \(most of it work\.&lt;genexpr&gt; \(&lt;string&gt;\)\)", page)
+    assert re.search(r"\d+% in kernel", page)
+    assert "work.&lt;genexpr&gt; (&lt;string&gt;)" in page
 
 
 @pytest.mark.measures
