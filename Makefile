@@ -40,7 +40,7 @@ contracts: $(INSTALLED)
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# What pages repeat from results, the program and its sources.
+# Updates tables, figures and outputs in the pages.
 docs-tables: $(INSTALLED)
 	$(BIN)/python docs/hooks.py
 

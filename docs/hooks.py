@@ -1,7 +1,7 @@
-"""What pages of the documentation repeat from results, the program and its sources: ``make docs-tables`` writes it into them.
+"""Fills documentation pages with results, command output and reference tables (``make docs-tables``).
 
-So a page reads the same in the repository and on the site, and a test holds it equal. Between a comment of this list and
-``<!-- end -->`` stands what the comment asks for:
+A page therefore reads the same in the repository and on the site, and a test checks that it is up to date. The text between one
+of these comments and ``<!-- end -->`` is generated:
 
 =====================================  =================================================================
 ``<!-- result: known-costs -->``       ``docs/results/known-costs.json``: method, command, table
@@ -20,8 +20,8 @@ In running text a figure is a link to its result, whose title says which figure 
     [2 %](results/run-cost.json "mean of inside less outside")                        mean, median, least or largest
     [...](results/wild.json "measured")                                               the day and the machine
 
-A block ```` ```console run ```` holds one command after ``$`` and what it prints. Below ```` ```console page ```` the site
-shows the page that its command writes with ``--html``, in a frame.
+A block ```` ```console run ```` holds one command after ``$`` and its output. Below ```` ```console page ```` the site
+embeds the page that the command writes with ``--html``.
 Whatever is missing or fails is an error.
 """
 
@@ -88,7 +88,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def filled(markdown: str) -> str:
-    """A page with all that it asks for, as it is now.
+    """The page with its generated blocks, figures and outputs up to date.
 
     Raises:
         MissingError: Something is not there, or a command fails.
@@ -98,7 +98,7 @@ def filled(markdown: str) -> str:
 
 
 def write_tables() -> None:
-    """Write into every page what it asks for."""
+    """Update every page below ``docs``, and print the names of those that changed."""
     for page in sorted((ROOT / "docs").rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         if (now := filled(text)) != text:

@@ -46,7 +46,7 @@ from overhead_lens.terminal.welcome import welcome
 
 _NO_READER = 141
 
-# Python's own code for imports, and how long a signal waits for them.
+# The file name of Python's import code, and how long a signal waits before it is sent again.
 _IMPORTS = "<frozen importlib._bootstrap>"
 _AGAIN_S = 0.05
 
@@ -217,7 +217,7 @@ def _fail(message: str, exit_code: int) -> NoReturn:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     if _is_importing(frame):
-        # A C extension that is being loaded may swallow an exception, so the signal is sent again until the import is over.
+        # A C extension that is being loaded may swallow an exception, so the signal is sent again until the import ends.
         again = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
         again.daemon = True
         again.start()

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from overhead_lens.worker.workload import Workload, calls_within
 
-# A run takes at most so many times as long as its calls are to take: reading takes 5000 times as long as some calls.
+# Reading can take 5,000 times as long as a call: a run may last this many times longer than its calls are meant to.
 _LONGER_AT_MOST = 10
 _READ_AT_FIRST = 5
 
@@ -48,7 +48,7 @@ class DisplacedWorkload(Workload):
         return max(1, calls_ns - empty_ns * count // empty)
 
     def calls_within(self, call_ns: float, duration_ns: int) -> int:
-        """Fewer calls where reading would take too long: a few that seem to take no time would make a run of minutes."""
+        """At most as many calls as fit, with their reads, into ten times ``duration_ns``: a call can appear to take no time."""
         most = _LONGER_AT_MOST * duration_ns // max(1, self.displacing_ns)
         return max(1, min(most, calls_within(call_ns, duration_ns)))
 

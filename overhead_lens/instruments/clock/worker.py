@@ -54,19 +54,20 @@ def measure_whole_block(
 ) -> tuple[dict[str, int], float]:
     """Time one block; repeat with more calls if it took less than half of ``block_ns``.
 
-    A warm-up may find calls too slow: where two processes warm up side by side, their threads wait for each other. A block is as
-    long as it may be where more time for each call would not mean more calls.
+    A warm-up may find calls too slow: where two processes warm up side by side, their threads wait for each other. The
+    repetition ends if the new estimate of a call does not change the number of calls.
 
     Returns:
         A row of ``measure_blocks`` without its number, and the expected time of a call, updated.
     """
+    parts = division(workload, call_ns, block_ns, piece_ns)
     for _ in range(_RESIZED_AT_MOST):
-        parts = division(workload, call_ns, block_ns, piece_ns)
         row = measure_block(workload, *parts)
         if 2 * row["wall_ns"] >= block_ns:
             break
         call_ns = row["wall_ns"] / row["calls"]
-        if division(workload, call_ns, block_ns, piece_ns) == parts:
+        before, parts = parts, division(workload, call_ns, block_ns, piece_ns)
+        if parts == before:
             break
     return row, call_ns
 

@@ -38,10 +38,10 @@ _NO_COUNTS = "no instruction counts"
 
 
 def same_machine(meta: CaptureMeta, *, force: bool) -> None:
-    """Check, before anything is measured, that a baseline's times are of this machine.
+    """Check, before anything is measured, that a baseline was recorded on this machine.
 
     Raises:
-        UsageError: They are of another one, and ``force`` does not compare them all the same.
+        UsageError: It was recorded on another machine, and ``force`` is false.
     """
     here = describe_machine()
     _comparable(

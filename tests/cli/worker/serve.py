@@ -1,4 +1,4 @@
-"""Stands for a worker, without torch: at its first request it does what ``AT_FIRST`` says."""
+"""A stand-in for a worker, without torch: it runs the code in ``AT_FIRST`` at its first request."""
 
 import os
 import sys
