@@ -35,6 +35,7 @@ class DisplacedWorkload(Workload):
 
     Attributes:
         displace: Reads memory.
+        displacing_ns: The time of one read.
     """
 
     displace: Callable[[], object] = _nothing
