@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# Modules are compiled when they are first imported: most never are.
+PIP := --quiet --disable-pip-version-check --no-compile
 
-.PHONY: profile test test-fast lint types contracts docs docs-tables schemas results matrix check clean
+.PHONY: profile test test-fast lint types contracts wheel docs docs-tables schemas results matrix check clean
 
 profile: $(INSTALLED)
 	$(BIN)/overhead-lens profile add1 --compile
@@ -37,6 +39,20 @@ types: $(INSTALLED)
 contracts: $(INSTALLED)
 	$(BIN)/lint-imports
 
+# A wheel in an environment that has nothing else says the same as the checkout.
+wheel: $(INSTALLED)
+	rm -rf build/wheel
+	$(PYTHON) -m venv build/wheel/environment
+	build/wheel/environment/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+	build/wheel/environment/bin/python -m pip install $(PIP) --constraint constraints.txt build/wheel/*.whl
+	for asked in "scenarios" "report traces/reference/eager" "analyze traces/reference/training.json.gz"; do \
+	  echo "overhead-lens $$asked"; \
+	  $(BIN)/overhead-lens $$asked --json >build/wheel/checkout.json || exit 1; \
+	  build/wheel/environment/bin/overhead-lens $$asked --json >build/wheel/wheel.json || exit 1; \
+	  cmp build/wheel/checkout.json build/wheel/wheel.json || exit 1; \
+	done
+	rm -rf build/wheel/environment
+
 docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
@@ -57,11 +73,11 @@ results: $(INSTALLED)
 matrix: $(INSTALLED)
 	$(BIN)/python -m scripts.validation.matrix
 
-check: lint types contracts test docs
+check: lint types contracts wheel test docs
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install $(PIP) --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
 clean:
