@@ -338,6 +338,9 @@ def _compare_functions(
 
 def _fresh_target(stack: ExitStack, function: Callable[..., Any], arguments: Arguments) -> tuple[Target | None, str]:
     """The target of fresh processes, its arguments in a file that ``stack`` removes; or None and why there is none."""
+    if not callable(function):
+        kind = type(function).__qualname__
+        raise UsageError(f"an object of type {kind} is not a function; `overhead-lens profile NAME` measures scenarios")
     try:
         check_state()
         target, content = target_of(function), pickled(arguments)

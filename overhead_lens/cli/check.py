@@ -106,6 +106,8 @@ def check(
     counts = need_counts(base.meta, before) if count_limits else None
     if counts is not None and not limits:
         refuse(context, "where instructions alone are counted", "quick")
+    else:
+        same_machine(base.meta, force=allowed)
     request = replace(request_of(base, target, output, timeout, inputs), instructions=bool(count_limits))
     if quick:
         request = replace(request, effort=QUICK)
@@ -117,7 +119,6 @@ def check(
         else:
 
             def look(request: Request) -> TimeOutcome:
-                same_machine(base.meta, force=allowed)
                 path = record(request, listener)
                 return by_time(base.meta, baseline, path, (limits, count_limits), classifier, force=allowed)
 

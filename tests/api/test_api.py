@@ -137,6 +137,10 @@ def test_a_comparison_without_its_margin_is_damaged(tmp_path: Path, text: str) -
         ),
         (lambda: ol.compare(plain.total, "x"), "a function compares with a function, a capture with a capture"),
         (lambda: ol.compare(1, 2), "an object of type int is not a function, result or capture"),  # type: ignore[arg-type]
+        (
+            lambda: ol.profile("add1"),  # type: ignore[arg-type]
+            "an object of type str is not a function; `overhead-lens profile NAME` measures scenarios",
+        ),
         (lambda: ol.compare("a", "b", 1), "captures are compared as they are: leave out the other arguments"),
         (lambda: ol.load("gone"), "no capture gone"),
         (
