@@ -106,11 +106,10 @@ def check(
     counts = need_counts(base.meta, before) if count_limits else None
     if counts is not None and not limits:
         refuse(context, "where instructions alone are counted", "quick")
-    else:
-        same_machine(base.meta, force=allowed)
     request = replace(request_of(base, target, output, timeout, inputs), instructions=bool(count_limits))
-    if quick:
-        request = replace(request, effort=QUICK)
+    request = replace(request, effort=QUICK if quick else request.effort)
+    if counts is None or limits:
+        same_machine(base.meta, force=allowed)
     outcome: Outcome
     with progress(quiet=quiet, begins=announcement(request.target.text)) as listener:
         if counts is not None and not limits:
