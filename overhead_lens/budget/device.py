@@ -1,7 +1,7 @@
 """Divides an unprofiled time into busy and idle time of the device.
 
-The profiler slows the host and not the kernels. So busy time is the trace's, and idle time is the *bare* wall time less busy time.
-Idle time in the trace includes the profiler's cost; its blame is scaled to the bare idle time.
+The profiler slows the host and not the kernels. So busy time is the trace's, and idle time is the *bare* wall time less busy
+time. Idle time in the trace includes the profiler's cost; its blame is scaled to the bare idle time.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ class StepTrace:
     Attributes:
         steps: How many are recorded.
         reason: Why none are; empty otherwise.
+        sees_device: Whether a device is recorded, too.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -36,6 +37,7 @@ class StepTrace:
         self._limit = threading.Timer(0, self._drop)
         self.steps = 0
         self.reason = ""
+        self.sees_device = False
 
     def begin(self, step_ns: float) -> bool:
         """Start recording, unless torch is not there, the program profiles itself, or its steps are too long."""
@@ -50,9 +52,8 @@ class StepTrace:
             return False
         assert torch is not None
         self.steps = int(min(_MOST_STEPS, max(_LEAST_STEPS, _TRACED_NS / max(step_ns, 1.0))))
-        activities = [torch.profiler.ProfilerActivity.CPU]
-        if torch.cuda.is_available():
-            activities.append(torch.profiler.ProfilerActivity.CUDA)
+        activities = [torch.profiler.ProfilerActivity.CPU, *_device_activities(torch)]
+        self.sees_device = len(activities) > 1
         self._profile = torch.profiler.profile(activities=activities)
         with self._quiet():
             self._profile.__enter__()
@@ -119,6 +120,14 @@ class StepTrace:
         finally:
             os.dup2(before, 2)
             os.close(before)
+
+
+def _device_activities(torch: Any) -> Iterator[Any]:
+    """The profiler's activities of the devices that torch can use; AMD's are ``cuda`` as well."""
+    for name in ("cuda", "xpu", "mtia"):
+        device, activity = getattr(torch, name, None), getattr(torch.profiler.ProfilerActivity, name.upper(), None)
+        if device is not None and activity is not None and device.is_available():
+            yield activity
 
 
 _Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)

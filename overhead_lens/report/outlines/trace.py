@@ -103,7 +103,7 @@ def trace_outline(analysis: TraceAnalysis) -> Outline:
         headline(analysis),
         sections(*first, *shown, *further, folded("What was dropped, repaired or is uncertain", table)),
         about=[_extent(analysis)],
-        warnings=_footnotes(analysis),
+        warnings=footnotes(analysis),
         origin=lambda: [("trace", analysis.path), ("extent", _extent(analysis))],
         has_answer=False,
         hint=f"with --all also: {hidden}" if hidden else "",
@@ -136,7 +136,7 @@ def _asked_for(analysis: TraceAnalysis) -> frozenset[str]:
     return frozenset({"launches"} if per_token else ())
 
 
-def _footnotes(analysis: TraceAnalysis) -> list[str]:
+def footnotes(analysis: TraceAnalysis) -> list[str]:
     """Issues and notes as sentences."""
     events = f"{sum(device.events for device in analysis.devices):,}"
     explained = [
