@@ -13,6 +13,8 @@ from typing import Any
 
 TRACE = ".kineto.json"
 
+_DEVICES = ("CUDA", "XPU", "MTIA")
+
 _TRACED_NS = 150_000_000
 _LEAST_STEPS, _MOST_STEPS = 3, 50
 # A step this long has too many events.
@@ -92,7 +94,12 @@ class StepTrace:
         # One that is left after its profiler crashes the process (torch 2.13).
         self._close_window()
         with self._quiet():
-            profile.__exit__(None, None, None)
+            try:
+                profile.__exit__(None, None, None)
+            except Exception:
+                # It waits for the device first, which may have failed; left on, it would crash the process.
+                sys.modules["torch"].autograd._disable_profiler()
+                raise
         return profile
 
     def _close_window(self) -> None:
@@ -123,10 +130,13 @@ class StepTrace:
 
 
 def _device_activities(torch: Any) -> Iterator[Any]:
-    """The profiler's activities of the devices that torch can use; AMD's are ``cuda`` as well."""
-    for name in ("cuda", "xpu", "mtia"):
-        device, activity = getattr(torch, name, None), getattr(torch.profiler.ProfilerActivity, name.upper(), None)
-        if device is not None and activity is not None and device.is_available():
+    """The profiler's activities of the devices that torch can use; AMD's are ``cuda`` as well.
+
+    A profiler that was built without a device's activity, and is asked for it, fails within operators.
+    """
+    for activity in torch.profiler.supported_activities():
+        device = getattr(torch, activity.name.lower(), None) if activity.name in _DEVICES else None
+        if device is not None and device.is_available():
             yield activity
 
 

@@ -23,7 +23,8 @@ def device_section(device: DeviceShare, wall_ns: int, per: str) -> Section:
     kinds = (("compute", device.compute_ns), ("communication", device.communication_ns), ("copy", device.copy_ns))
     idle = sorted(device.idle_blame.items(), key=lambda item: -item[1])
     rows = [part_row("busy", device.busy_ns, whole_ns, remark=f"{_many(device.events_per_call)} kernels and copies")]
-    rows += [part_row(name, ns, whole_ns, name) for name, ns in kinds if ns]
+    alone = {name: f"{format_ns(ns - device.overlap_ns)} of it alone" for name, ns in kinds[:2] if device.overlap_ns}
+    rows += [part_row(name, ns, whole_ns, name, alone.get(name, "")) for name, ns in kinds if ns]
     rows += [part_row("idle, due to", device.idle_ns, whole_ns, remark=launches)]
     rows += [part_row(name, ns, whole_ns, f"{IDLE}{name}") for name, ns in idle if ns]
     columns = [names(""), names("", gives_way=2), Column("share"), Column(per), names("", gives_way=1)]

@@ -40,7 +40,7 @@ from overhead_lens.report.outlines.origin import origin
 from overhead_lens.report.outlines.recorded.collectives import collective_section
 from overhead_lens.report.outlines.recorded.findings import finding_sections
 from overhead_lens.report.outlines.recorded.launches import launch_sections
-from overhead_lens.report.outlines.trace import footnotes
+from overhead_lens.report.outlines.trace import issue_lines
 from overhead_lens.report.page.charts.icicle import icicle
 from overhead_lens.report.page.charts.steps import run_steps
 from overhead_lens.report.page.charts.tree import tree_of
@@ -236,7 +236,7 @@ def _devices(found: RunDevice, run: RunBudget) -> Iterator[Section]:
         f"{found.steps} traced steps took {found.step_ratio:.2f} times as long as bare ones: busy time is that of the traced"
         " steps, idle time the rest of a bare step."
     )
-    yield Section("How the devices were recorded", [Notes([how, *footnotes(found.analysis)], tone="dim")])
+    yield Section("How the devices were recorded", [Notes([how, *issue_lines(found.analysis)], tone="dim")])
     analysis = found.analysis
     together = [
         *finding_sections(analysis.findings),
