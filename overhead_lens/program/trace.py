@@ -132,7 +132,7 @@ class StepTrace:
 def _device_activities(torch: Any) -> Iterator[Any]:
     """The profiler's activities of the devices that torch can use; AMD's are ``cuda`` as well.
 
-    A profiler that was built without a device's activity, and is asked for it, fails within operators.
+    A profiler that was built without a device's activity fails within operators if that is requested.
     """
     for activity in torch.profiler.supported_activities():
         device = getattr(torch, activity.name.lower(), None) if activity.name in _DEVICES else None
