@@ -112,6 +112,19 @@ def test_work_that_recorded_steps_did_not_launch_does_not_lengthen_them(tmp_path
     assert (found.device.devices[0].busy_ns, found.device.step_ratio) == (20, pytest.approx(96 / 2 / 34))
 
 
+def test_a_step_whose_recording_was_cut_short_does_not_count(tmp_path: Path) -> None:
+    # Of the second of three steps 40 ns were recorded.
+    found = drawn_run(tmp_path, traced_ns=(40, 90, 90))
+    assert found.device is not None
+    assert (found.device.steps, found.device.step_ratio, found.device.devices[0].busy_ns) == (
+        1,
+        pytest.approx(40 / 34),
+        10,
+    )
+    assert drawn_run(tmp_path / "all", traced_ns=(90, 40, 90)).device is not None
+    assert drawn_run(tmp_path / "none", *STEPS[:4], traced_ns=(41, 90)).device is None
+
+
 def test_a_device_that_is_busier_than_a_bare_step_has_no_idle_time(tmp_path: Path) -> None:
     found = drawn_run(tmp_path, wall_ns=16)
     assert found.device is not None

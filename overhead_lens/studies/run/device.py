@@ -82,7 +82,8 @@ def run_device(
         steps: Rows of the run's steps.
         wall_ns: Of a bare step.
     """
-    windows = [window.bounds for _, window in step_windows(trace.events)]
+    traced = steps[steps["phase"] == Phase.TRACED]
+    windows = _whole_steps(trace.events, (traced["end_ns"] - traced["begin_ns"]).tolist())
     if not windows or not wall_ns or not (trace.events["device"] >= 0).any():
         return None
     analyzer, kind = Analyzer(trace, classifier), _kind(trace.events)
@@ -90,7 +91,7 @@ def run_device(
     last_ns = max(_last_ns(trace.events, device, begin_ns, end_ns) for device in analyzer.devices)
     whole = begin_ns, max(end_ns, last_ns)
     shares = [bare_share(device, kind, [whole], len(windows), wall_ns) for device in analyzer.devices]
-    ahead_ns = _ahead_ns(windows, steps[steps["phase"] == Phase.TRACED])
+    ahead_ns = _ahead_ns(windows, traced)
     by_region = []
     for region in regions:
         moved = sorted((entered_ns + ahead_ns, left_ns + ahead_ns) for entered_ns, left_ns in region.entries)
@@ -106,6 +107,14 @@ def run_device(
         regions=tuple(by_region),
         analysis=analyzer.analysis(),
     )
+
+
+def _whole_steps(events: pd.DataFrame, traced_ns: Sequence[int]) -> Windows:
+    """Windows of the steps; without the last if it is shorter than its step: a profiler of the program's own ended the recording."""
+    windows = [window for _, window in step_windows(events)]
+    last = len(windows) - 1
+    is_cut = 0 <= last < len(traced_ns) and windows[last].wall_ns < traced_ns[last]
+    return [window.bounds for window in windows[: last if is_cut else None]]
 
 
 def _last_ns(events: pd.DataFrame, device: DeviceTimeline, begin_ns: int, end_ns: int) -> int:
