@@ -110,7 +110,7 @@ def run_device(
 
 
 def _whole_steps(events: pd.DataFrame, traced_ns: Sequence[int]) -> Windows:
-    """Windows of the steps; without the last if it is shorter than its step: a profiler of the program's own ended the recording."""
+    """Windows of the steps, without the last if it is shorter than its step: the program's own profiler ended the recording."""
     windows = [window for _, window in step_windows(events)]
     last = len(windows) - 1
     is_cut = 0 <= last < len(traced_ns) and windows[last].wall_ns < traced_ns[last]
