@@ -10,9 +10,7 @@ import pandas as pd
 from overhead_lens.budget.cross_checks import cross_checks
 from overhead_lens.budget.device import device_share
 from overhead_lens.budget.evidence import Evidence
-from overhead_lens.budget.floor import make_floor
-from overhead_lens.budget.guard_groups import guard_groups
-from overhead_lens.budget.guards import backend_match_ns, compile_notes, guard_costs, guard_tree
+from overhead_lens.budget.guards import backend_match_ns, compile_notes, guard_costs, guard_groups, guard_tree
 from overhead_lens.budget.host import host_categories, replicates
 from overhead_lens.budget.instructions import instruction_budget
 from overhead_lens.budget.model import Breakdown, Closure, DeviceShare, InstructionBudget, Operator, Wall
@@ -24,6 +22,7 @@ from overhead_lens.budget.wall import (
     NO_WAITING,
     Waited,
     estimate_per_call,
+    make_floor,
     time_column,
     undisturbed,
     waited,

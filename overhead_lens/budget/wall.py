@@ -1,4 +1,4 @@
-"""Estimates the unprofiled wall time of one call from the timed blocks of several processes."""
+"""The unprofiled wall time of one call from the timed blocks of several processes, and the floor under it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from overhead_lens.budget.model import Floor
 from overhead_lens.budget.thresholds import DISTURBED_BLOCK_SHARE
+from overhead_lens.instruments.peaks.evidence import Peaks
+from overhead_lens.scenario import Work
 from overhead_lens.stats.bootstrap import Estimate, median_over_processes
+
+DEVICE_MEMORY = "device memory"
 
 _LEAST_BLOCKS = 3
 
@@ -76,3 +81,21 @@ def estimate_per_call(clock: pd.DataFrame, column: str, *, statistic: str = "med
     per_call = clock[column] / clock["calls"]
     per_process = [values.to_numpy(np.float64) for _, values in per_call.groupby(clock["process"], sort=True)]
     return median_over_processes(per_process, statistic=statistic)
+
+
+def make_floor(work: Work, peaks: Peaks | None, device: str = "cpu") -> Floor | None:
+    """The roofline floor of a call at the peaks of its device (Williams et al., CACM 2009); None without work or peaks."""
+    if peaks is None or (work.flops == 0 and work.bytes == 0):
+        return None
+    if device != "cpu":
+        if peaks.device is None:
+            return None
+        level, bytes_per_s, flops_per_s = DEVICE_MEMORY, peaks.device.bytes_per_s, peaks.device.flops_per_s
+    else:
+        memory = peaks.level_of(work.bytes)
+        level, bytes_per_s, flops_per_s = memory.name, memory.bytes_per_s, peaks.flops_per_s
+    arithmetic_ns = work.flops / flops_per_s * 1e9
+    memory_ns = work.bytes / bytes_per_s * 1e9
+    ns = float(max(arithmetic_ns, memory_ns))
+    bound = "arithmetic" if arithmetic_ns > memory_ns else "memory"
+    return Floor(ns, bound, level, work.flops / ns * 1e9, work.bytes / ns * 1e9)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from overhead_lens.budget import thresholds
-from overhead_lens.budget.floor import DEVICE_MEMORY
 from overhead_lens.budget.model import Wall
 from overhead_lens.budget.shares import Shares
+from overhead_lens.budget.wall import DEVICE_MEMORY
 from overhead_lens.instruments.peaks.evidence import Level, Peaks
 from overhead_lens.instruments.samples.evidence import Sampled
 from overhead_lens.scenario import Work

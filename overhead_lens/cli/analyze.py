@@ -223,7 +223,7 @@ def _analyzed(
             if len(paths) != 1:
                 raise UsageError(f"--pftrace draws one trace, not {len(paths)}")
             return [_drawn(paths[0], pftrace, rules, critical_path=critical_path)]
-        from overhead_lens.traces import cluster
+        from overhead_lens.traces.job import cluster
 
         listener.begin(len(paths))
         results = (
@@ -257,8 +257,8 @@ def _show_analyses(
     form: Format,
 ) -> None:
     from overhead_lens.terminal.output import show
+    from overhead_lens.traces.job.ranks import Job
     from overhead_lens.traces.model import TraceFailure
-    from overhead_lens.traces.ranks import Job
 
     if parquet is not None:
         from overhead_lens.export.parquet import write_parquet

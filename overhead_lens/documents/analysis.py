@@ -9,19 +9,20 @@ from msgspec import UNSET, UnsetType
 
 from overhead_lens.contract import ShareOfTime
 from overhead_lens.documents.common import Document, Row, fill
-from overhead_lens.documents.modules import Modules, modules_row
 from overhead_lens.taxonomy.host import Frame, HostCategory, Part
-from overhead_lens.traces import model, ranks
-from overhead_lens.traces.batches import Batches
+from overhead_lens.traces import model
 from overhead_lens.traces.budgets import Cost, DeviceBudget
 from overhead_lens.traces.collectives.model import CollectiveCost
 from overhead_lens.traces.collectives.stragglers import Stragglers
 from overhead_lens.traces.counters.model import Counters
 from overhead_lens.traces.critical_path.model import CriticalPath, PathOverRanks
 from overhead_lens.traces.findings.model import Finding
+from overhead_lens.traces.job import ranks
+from overhead_lens.traces.job.batches import Batches
+from overhead_lens.traces.job.ranks import Excess, RankTime, Spread
 from overhead_lens.traces.launch_figures.model import DeviceLaunches, InputBatch
 from overhead_lens.traces.memory.model import DeviceMemory
-from overhead_lens.traces.ranks import Excess, RankTime, Spread
+from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleTime
 from overhead_lens.traces.sequences.model import RepeatedSequence
 
 ISSUES = ("partial_overlap", "negative_duration", "unlinked_device_event", "truncated")
@@ -66,6 +67,35 @@ class Step(Row, frozen=True):
     wall_ns: int
     host: list[Category]
     device: list[DeviceBudget]
+
+
+class Module(Row, frozen=True):
+    """A module as called from its parent, whose place in the list is ``parent``; ``again`` of its calls in a backward pass."""
+
+    path: str
+    parent: int | None
+    name: str
+    class_name: str
+    number: int | None
+    depth: int
+    calls: int
+    again: int
+    own: ModuleTime
+    total: ModuleTime
+
+
+class Modules(Row, frozen=True):
+    """The budget per module. Own times of all and ``outside`` sum to the threads, with ``unlinked_ns`` to the device events."""
+
+    known_from: str
+    nodes: list[Module]
+    classes: list[ModuleClass]
+    layers: list[Layers]
+    outside: ModuleTime
+    unlinked_ns: int
+    unlinked_events: int
+    backward_nodes: int
+    unjoined_nodes: int
 
 
 class Trace(Row, frozen=True):
@@ -150,7 +180,7 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
         host=_host(result.host),
         threads=[fill(Thread, thread, host=_host(thread.host)) for thread in result.threads[1:]],
         device=result.devices,
-        modules=modules_row(result.modules),
+        modules=_modules(result.modules),
         collectives=result.collective_costs,
         steps=[
             fill(Step, step.window, step=step.step, host=_host(step.host), device=step.devices) for step in result.steps
@@ -160,3 +190,10 @@ def _trace(result: model.TraceAnalysis | model.TraceFailure) -> Trace:
 
 def _host(host: Sequence[HostCategory]) -> list[Category]:
     return [fill(Category, category, ci95_ns=None) for category in host]
+
+
+def _modules(modules: ModuleBudgets | None) -> Modules | None:
+    if modules is None:
+        return None
+    nodes = [fill(Module, node, path=modules.path(place)) for place, node in enumerate(modules.nodes)]
+    return fill(Modules, modules, nodes=nodes)

@@ -1,4 +1,4 @@
-"""``overhead-lens/delta/3``: the difference of two budgets; durations in ns per call."""
+"""``overhead-lens/delta/3`` and ``overhead-lens/counts-delta/2``: the difference of two budgets; durations in ns per call."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from overhead_lens.comparison import model
 from overhead_lens.comparison.instructions import InstructionContributor
 from overhead_lens.contract import Ratio, Rounded, ShareOfTime, Tenths, TenthsInterval, Thousandths
 from overhead_lens.documents.breakdown import BreakdownDocument, breakdown_document
-from overhead_lens.documents.common import Document, Row, fill
+from overhead_lens.documents.common import Document, Row, fill, json_subject
 from overhead_lens.studies.check.limits import CountFinding, LimitFinding
-from overhead_lens.studies.check.outcome import TimeOutcome
+from overhead_lens.studies.check.outcome import CountOutcome, TimeOutcome
+from overhead_lens.subject import Subject
 
 
 class WallDelta(Row, frozen=True):
@@ -177,3 +178,27 @@ def _factors(factors: factoring.Factors) -> Factors:
         for part in factors.parts
     ]
     return fill(Factors, factors, parts=parts)
+
+
+class CountsDocument(Document, frozen=True, kw_only=True):
+    """The outcome of a check in instructions: ``base`` and ``new`` are directories, ``calls`` were counted on either side."""
+
+    schema: Literal["overhead-lens/counts-delta/2"] = "overhead-lens/counts-delta/2"
+    subject: Subject
+    base: str
+    new: str
+    calls: int
+    instructions: CountDelta
+    limits: list[Limit]
+    regressed: bool
+
+
+def counts_document(outcome: CountOutcome) -> CountsDocument:
+    """The document of a check in instructions."""
+    return fill(
+        CountsDocument,
+        outcome,
+        subject=json_subject(outcome.subject),
+        instructions=count_delta(outcome.delta),
+        limits=[limit(finding) for finding in outcome.findings],
+    )

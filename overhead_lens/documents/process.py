@@ -1,4 +1,4 @@
-"""``overhead-lens/process/1``: budgets of a running process's threads; durations in ns over the time it was watched."""
+"""``overhead-lens/process/1``: budgets of a running process; ``overhead-lens/threads/1``: the difference of two of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Literal
 
 from overhead_lens.contract import Ratio
 from overhead_lens.documents.common import Category, Document, Row, fill
-from overhead_lens.studies.attach import analysis
+from overhead_lens.studies.attach import analysis, delta
+from overhead_lens.studies.attach.delta import ThreadDelta
 
 
 class Thread(Row, frozen=True):
@@ -41,3 +42,22 @@ class ProcessDocument(Document, frozen=True, kw_only=True):
 def process_document(process: analysis.ProcessBudget) -> ProcessDocument:
     """The document of a watched process."""
     return fill(ProcessDocument, process)
+
+
+class ThreadsDocument(Document, frozen=True, kw_only=True):
+    """How the time of a process's threads divides in two watches; ``gone`` and ``came`` have no counterpart."""
+
+    schema: Literal["overhead-lens/threads/1"] = "overhead-lens/threads/1"
+    base: ProcessDocument
+    new: ProcessDocument
+    threads: list[ThreadDelta]
+    gone: list[str]
+    came: list[str]
+    sentence: str
+    warnings: list[str]
+
+
+def threads_document(difference: delta.ProcessDelta) -> ThreadsDocument:
+    """The document of a difference."""
+    both = {"base": process_document(difference.base), "new": process_document(difference.new)}
+    return fill(ThreadsDocument, difference, **both)

@@ -10,7 +10,7 @@ import msgspec
 
 from overhead_lens.documents.common import Document
 
-# Name to what it is; ``NAMEDocument`` in ``documents/NAME.py``.
+# Name to what it is; ``NAMEDocument`` in ``documents/NAME.py``, or as ``_HOMES`` says.
 SUMMARIES = {
     "advice": "remedies tried on a call, and what came of them (`advise --json`)",
     "analysis": "exported traces: host, device, blame, ranks (`analyze --json`)",
@@ -30,6 +30,8 @@ SUMMARIES = {
     "threads": "the difference of two watched processes (`diff --json`)",
 }
 
+_HOMES = {"counts": "delta", "threads": "process"}
+
 # Models that the schemas call by another name.
 _NAMES = {
     "Batches": "AtBatches",
@@ -45,7 +47,7 @@ _NAMES = {
 
 def document_type(name: str) -> type[Document]:
     """The type of the document of that name."""
-    module = importlib.import_module(f"overhead_lens.documents.{name}")
+    module = importlib.import_module(f"overhead_lens.documents.{_HOMES.get(name, name)}")
     return cast("type[Document]", getattr(module, f"{name.capitalize()}Document"))
 
 

@@ -76,7 +76,7 @@ _FORMS = {
         outline="report.outlines.process:process_outline",
     ),
     "studies.attach.delta.ProcessDelta": Form(
-        "documents.threads:threads_document", outline="report.outlines.process:process_delta_outline"
+        "documents.process:threads_document", outline="report.outlines.process:process_delta_outline"
     ),
     "studies.history.analysis.History": Form(
         "documents.history:history_document", outline="report.outlines.history:history_outline"
@@ -86,7 +86,7 @@ _FORMS = {
         table="report.tables:analysis_table",
         outline="report.outlines.trace:trace_outline",
     ),
-    "traces.ranks.Job": Form("documents.analysis:job_document", outline="report.outlines.ranks:job_outline"),
+    "traces.job.ranks.Job": Form("documents.analysis:job_document", outline="report.outlines.ranks:job_outline"),
     "traces.structure.model.StructureDelta": Form(
         "documents.structure:structure_document", outline="report.outlines.structure:structure_outline"
     ),
@@ -98,7 +98,7 @@ _FORMS = {
         "documents.delta:checked_document", outline="report.outlines.check:outcome_outline"
     ),
     "studies.check.outcome.CountOutcome": Form(
-        "documents.counts:counts_document", outline="report.outlines.check:outcome_outline"
+        "documents.delta:counts_document", outline="report.outlines.check:outcome_outline"
     ),
 }
 

@@ -15,7 +15,6 @@ from overhead_lens.taxonomy import torch_names
 from overhead_lens.taxonomy.categories import BLAME, HOST_CATEGORIES
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.taxonomy.host import HostCategory
-from overhead_lens.traces.blocking import waits_from
 from overhead_lens.traces.budgets import DeviceBudget, ThreadBudget, TraceStep
 from overhead_lens.traces.collectives.analysis import collective_costs, collective_rows, described_collectives
 from overhead_lens.traces.collectives.model import Collective
@@ -42,7 +41,7 @@ from overhead_lens.traces.host_budget import (
 )
 from overhead_lens.traces.launch_figures.analysis import launch_figures
 from overhead_lens.traces.launch_figures.batch import input_batch
-from overhead_lens.traces.launches import link, queue_depth
+from overhead_lens.traces.launches import link, queue_depth, waits_from
 from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts

@@ -138,7 +138,7 @@ def thread_pieces(
     """The pieces of a thread.
 
     Args:
-        waits_from_ns: Per host event the time from which it waits for the device; its end for never (``blocking.py``).
+        waits_from_ns: Per host event the time from which it waits for the device; its end for never (``launches.py``).
     """
     host, segments = timeline.host, timeline.segments
     waits_from_ns = waits_from_ns[timeline.events]

@@ -1,4 +1,4 @@
-"""Links device events to the calls that launched them."""
+"""Links device events to the calls that launched them, and finds the copies that block the host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.budgets import Launches
 from overhead_lens.traces.columns import where
-from overhead_lens.traces.host import OPERATORS, RUNTIME, threads_of
+from overhead_lens.traces.host import OPERATORS, RUNTIME, HostEvents, threads_of
 from overhead_lens.traces.timeline import Nesting
 
 
@@ -130,3 +130,27 @@ def launching_operators(events: pd.DataFrame, linked: Linked) -> Ints:
         above[mine] = np.append(rows, -1)[near]
     operator[linked.launch >= 0] = above[number]
     return operator
+
+
+def waits_from(events: pd.DataFrame, host: HostEvents, linked: Linked) -> Ints:
+    """For each host event, the time from which it waits for the device as a copy; its end if it does not wait.
+
+    An asynchronous copy waits if the host memory is not pinned: the CUDA Runtime API (API synchronization behavior) copies to
+    pageable memory synchronously with respect to the host, and returns from a copy out of it once the memory was staged. Such a
+    call is a launch for as long as the trace's other launches take (median), and waits for the device from then on::
+
+        cudaMemcpyAsync   [launch|.......wait........)
+        device             [gemm............][Memcpy DtoH (Device -> Pageable)]
+    """
+    start_ns, dur_ns = events["start_ns"].to_numpy(), events["dur_ns"].to_numpy()
+    pageable = where(events["name"], lambda name: torch_names.PAGEABLE_COPY.match(name) is not None)
+    asynchronous = where(events["name"], lambda name: torch_names.ASYNCHRONOUS_COPY.match(name) is not None)
+    launched = linked.launch >= 0
+    calls, copies = linked.launch[launched], pageable[linked.rows[launched]]
+    holding = np.unique(calls[copies & asynchronous[calls]])
+    others = np.setdiff1d(calls, holding)
+    usual_ns = int(np.percentile(dur_ns[others], 50, method="lower")) if len(others) else 0
+    ends_ns = host.start_ns + host.dur_ns
+    at = np.searchsorted(host.rows, holding)
+    ends_ns[at] = np.minimum(start_ns[holding] + usual_ns, ends_ns[at])
+    return ends_ns

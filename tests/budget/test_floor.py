@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from overhead_lens.budget.floor import make_floor
 from overhead_lens.budget.model import Floor, Wall
+from overhead_lens.budget.wall import make_floor
 from overhead_lens.errors import InvariantError
 from overhead_lens.instruments.peaks.evidence import Peaks
 from overhead_lens.scenario import Work

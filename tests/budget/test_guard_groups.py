@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overhead_lens.budget.guard_groups import guard_groups
+from overhead_lens.budget.guards import guard_groups
 from overhead_lens.budget.model import Guard, GuardGroup
 from overhead_lens.instruments.guards.evidence import INBUILT, Guards, Leaf
 

@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from overhead_lens.budget.floor import make_floor
 from overhead_lens.budget.model import Wall
 from overhead_lens.budget.shares import shares_of_stacks
+from overhead_lens.budget.wall import make_floor
 from overhead_lens.budget.warnings import (
     clock_warnings,
     fault_warnings,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from overhead_lens.traces import cluster
+from overhead_lens.traces.job import cluster
 from tests.cli.run import error_line, lens, lens_apart
 from tests.documents import validated
 from tests.drawn.jobs import Joined, rank_entries

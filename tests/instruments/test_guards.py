@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from overhead_lens.budget.guard_groups import guard_groups
+from overhead_lens.budget.guards import guard_groups
 from overhead_lens.instruments.guards.evidence import Guards
 from overhead_lens.instruments.guards.record import LIST
 from overhead_lens.machine.operations import LOAD, WARM_UP

@@ -21,8 +21,8 @@ from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.readers.kineto.source import opened
 from overhead_lens.report.forms import to_json, to_text
 from overhead_lens.traces.analyzer import Analyzer
+from overhead_lens.traces.job.ranks import Job
 from overhead_lens.traces.model import TraceAnalysis
-from overhead_lens.traces.ranks import Job
 from overhead_lens.traces.structure.compare import compare_structure
 from tests.drawn.timelines import CLASSIFIER, timed
 from tests.drawn.trace_text import Number, document

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from overhead_lens.errors import UsageError
-from overhead_lens.traces import cluster
-from overhead_lens.traces.cluster import analyze_here, analyze_on
+from overhead_lens.traces.job import cluster
+from overhead_lens.traces.job.cluster import analyze_here, analyze_on
+from overhead_lens.traces.job.ranks import compare_ranks
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
-from overhead_lens.traces.ranks import compare_ranks
 from tests.drawn.jobs import Joined, rank_entries
 from tests.drawn.timelines import call, drawn, kernel, timed
 from tests.drawn.trace_text import document, written

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from overhead_lens.report.outlines.ranks import ranks_sentence
+from overhead_lens.traces.job.ranks import RanksAnalysis, compare_ranks
 from overhead_lens.traces.model import TraceAnalysis
-from overhead_lens.traces.ranks import RanksAnalysis, compare_ranks
 from overhead_lens.units import format_ns
 from tests.drawn.timelines import analyzer_of, timed
 

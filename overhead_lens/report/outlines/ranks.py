@@ -29,8 +29,8 @@ from overhead_lens.report.outlines.recorded.critical_path import over_ranks_note
 from overhead_lens.report.outlines.recorded.findings import finding_sections
 from overhead_lens.report.outlines.recorded.launches import batch_section, batches_sentence
 from overhead_lens.report.outlines.trace import title, trace_outline
+from overhead_lens.traces.job.ranks import Job, RanksAnalysis, RankTime
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
-from overhead_lens.traces.ranks import Job, RanksAnalysis, RankTime
 from overhead_lens.units import format_ns
 
 _BRIEF_RANKS, _MOST_RANKS = 16, 64

@@ -54,7 +54,7 @@ class Recorded:
     Attributes:
         threads: Pieces of every host thread by (pid, tid), the busiest first.
         devices: By number.
-        waits_from_ns: Per host event the time from which it waits as a copy that holds the host (``traces/blocking.py``).
+        waits_from_ns: Per host event the time from which it waits as a copy that holds the host (``traces/launches.py``).
         scopes: Its modules; None if it names none.
         kernel_ns: Per host event the part of its self time that is estimated to be a kernel on the host.
         memory: Of devices whose allocations were recorded.

@@ -16,7 +16,7 @@ from overhead_lens.report.forms import to_html
 from overhead_lens.stored import compare_captures
 from overhead_lens.taxonomy.classifier import default_classifier
 from overhead_lens.taxonomy.host import Frame
-from overhead_lens.traces.ranks import Job
+from overhead_lens.traces.job.ranks import Job
 from overhead_lens.units import format_ns, format_signed_ns
 from tests.browser import PHONE, WIDE, Opened, opened
 from tests.comparison.test_structure import compared, mm

@@ -20,7 +20,7 @@ from overhead_lens.studies.run.job import RunJob
 from overhead_lens.studies.run.slowest import Slow
 from overhead_lens.studies.run.stored import Place, StoredRegion
 from overhead_lens.taxonomy.host import Frame
-from overhead_lens.traces.ranks import Job
+from overhead_lens.traces.job.ranks import Job
 from tests.comparison.test_structure import compared, mm
 from tests.drawn.runs import WORK, bare, main, run_of, store
 from tests.drawn.stacks import CLASSIFIER

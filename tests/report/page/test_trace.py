@@ -15,8 +15,8 @@ from overhead_lens.report.page.charts import trace_steps as drawing
 from overhead_lens.report.page.lanes import lanes_svg
 from overhead_lens.report.page.model import Area, Lanes
 from overhead_lens.traces import over_time
+from overhead_lens.traces.job.ranks import Job
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
-from overhead_lens.traces.ranks import Job
 from tests.comparison.test_structure import compared, mm
 from tests.drawn.timelines import analyzer_of, timed
 from tests.report.page.seen import blocks, charts, headings, notes, rows, section, traces, words

@@ -13,7 +13,7 @@ from overhead_lens.report.forms import to_text
 from overhead_lens.traces.collectives.matching import matched
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.collectives.stragglers import Stragglers, stragglers
-from overhead_lens.traces.ranks import Job, compare_ranks
+from overhead_lens.traces.job.ranks import Job, compare_ranks
 from tests.drawn.collectives import collective
 from tests.drawn.timelines import analyzer_of, timed
 

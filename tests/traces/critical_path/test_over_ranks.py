@@ -17,8 +17,8 @@ from overhead_lens.traces import loops
 from overhead_lens.traces.collectives.matching import matched
 from overhead_lens.traces.critical_path.model import PathOverRanks, StepOverRanks
 from overhead_lens.traces.critical_path.over_ranks import RankPaths, path_over_ranks
+from overhead_lens.traces.job.ranks import Job, compare_ranks
 from overhead_lens.traces.model import TraceAnalysis
-from overhead_lens.traces.ranks import Job, compare_ranks
 from tests.documents import validated
 from tests.drawn.collectives import collective
 from tests.drawn.jobs import Joined, job_of, rank_entries, rank_of

@@ -9,9 +9,9 @@ import pytest
 
 from overhead_lens.report.forms import to_html, to_json, to_text
 from overhead_lens.report.outlines.recorded.launches import batches_sentence
-from overhead_lens.traces.batches import Batches, compare_batches
+from overhead_lens.traces.job.batches import Batches, compare_batches
+from overhead_lens.traces.job.ranks import Job
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
-from overhead_lens.traces.ranks import Job
 from tests.cli.run import error_line, lens
 from tests.documents import validated
 from tests.drawn.timelines import analyzer_of, call, drawn, kernel

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from overhead_lens.report.outline import Notes, Row, Section, Table, count, folded, left_out, names, numbers, row, time
 from overhead_lens.report.text.blocks import cut
-from overhead_lens.traces.batches import Batches, BatchPoint
 from overhead_lens.traces.budgets import DeviceBudget
+from overhead_lens.traces.job.batches import Batches, BatchPoint
 from overhead_lens.traces.launch_figures.model import Bound, DeviceLaunches, LaunchFigures
 from overhead_lens.units import format_ns
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from statistics import median_low
 
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
-from overhead_lens.traces.batches import Batches, compare_batches
 from overhead_lens.traces.collectives.matching import Matched, matched
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.collectives.stragglers import Stragglers, stragglers
@@ -26,6 +25,7 @@ from overhead_lens.traces.critical_path.model import PathOverRanks
 from overhead_lens.traces.critical_path.over_ranks import RankPaths, path_over_ranks
 from overhead_lens.traces.findings.model import Evidence, Finding
 from overhead_lens.traces.findings.recorded import MOST_EVIDENCE
+from overhead_lens.traces.job.batches import Batches, compare_batches
 from overhead_lens.traces.model import TraceAnalysis, TraceFailure
 from overhead_lens.units import format_ns
 
