@@ -22,7 +22,7 @@ from overhead_lens.terminal.arguments import (
     json_option,
 )
 from overhead_lens.terminal.call import CallOptions, takes_call_options
-from overhead_lens.terminal.command import EFFORT, refuse
+from overhead_lens.terminal.command import EFFORT, option, refuse
 from overhead_lens.terminal.completion import complete_target
 
 # A compiler may take long; what takes longer hangs.
@@ -46,8 +46,7 @@ def advise(
     options: CallOptions,
     quick: Quick = False,
     remedies: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A Python file with your own remedies.", exists=True, rich_help_panel=EFFORT),
+        Path | None, option(EFFORT, "A Python file with your own remedies.", metavar="FILE", exists=True)
     ] = None,
     output: Annotated[Path | None, directory_option("advice")] = None,
     rules: Rules = None,

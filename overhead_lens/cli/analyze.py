@@ -10,7 +10,7 @@ import typer
 
 from overhead_lens.errors import EXIT_USAGE, UsageError
 from overhead_lens.terminal.arguments import Force, Html, Quiet, Rules, between, file_option, json_option
-from overhead_lens.terminal.command import ANALYSIS, OUTPUT, deprecated, refuse
+from overhead_lens.terminal.command import ANALYSIS, OUTPUT, deprecated, option, refuse
 
 if TYPE_CHECKING:
     from overhead_lens.readers.recording import Reading
@@ -19,6 +19,33 @@ if TYPE_CHECKING:
 
 
 _MOST_DIGITS = 12
+
+
+BatchSizes = Annotated[
+    str | None,
+    option(
+        ANALYSIS,
+        "Compare traces of one model by batch size: sizes in order, or 'shapes' to read them from the traces.",
+        metavar="N,N,...",
+    ),
+]
+TokensPerStep = Annotated[
+    int | None,
+    option(
+        ANALYSIS,
+        "Tokens generated per sequence and step; adds kernels per token.",
+        metavar="N",
+        callback=between(1, 1_000_000_000),
+    ),
+]
+CriticalPath = Annotated[
+    bool,
+    option(
+        ANALYSIS,
+        "Add the critical path of each step and what-if estimates; takes about twice as long.",
+        "--critical-path",
+    ),
+]
 
 
 def analyze(
@@ -31,63 +58,27 @@ def analyze(
     ],
     query: Annotated[
         str | None,
-        typer.Option(
-            metavar="SQL",
-            help="Run DuckDB SQL on the tables events, kernels, launches, steps, host, ...",
-            rich_help_panel=ANALYSIS,
-        ),
+        option(ANALYSIS, "Run DuckDB SQL on the tables events, kernels, launches, steps, host, ...", metavar="SQL"),
     ] = None,
     diff: Annotated[
         bool, typer.Option("--diff", help="Show what changed from the first trace to the second.", hidden=True)
     ] = False,
-    batch_sizes: Annotated[
-        str | None,
-        typer.Option(
-            help="Compare traces of one model by batch size: sizes in order, or 'shapes' to read them from the traces.",
-            metavar="N,N,...",
-            rich_help_panel=ANALYSIS,
-        ),
-    ] = None,
-    tokens_per_step: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Tokens generated per sequence and step; adds kernels per token.",
-            callback=between(1, 1_000_000_000),
-            rich_help_panel=ANALYSIS,
-        ),
-    ] = None,
-    critical_path: Annotated[
-        bool,
-        typer.Option(
-            "--critical-path",
-            help="Add the critical path of each step and what-if estimates; takes about twice as long.",
-            rich_help_panel=ANALYSIS,
-        ),
-    ] = False,
+    batch_sizes: BatchSizes = None,
+    tokens_per_step: TokensPerStep = None,
+    critical_path: CriticalPath = False,
     dask: Annotated[
         str | None,
-        typer.Option(
-            metavar="SCHEDULER",
-            help="Distribute many traces: 'local', or the address of a Dask scheduler.",
-            rich_help_panel=ANALYSIS,
-        ),
+        option(ANALYSIS, "Distribute many traces: 'local', or the address of a Dask scheduler.", metavar="SCHEDULER"),
     ] = None,
     rules: Rules = None,
-    whole: Annotated[
-        bool,
-        typer.Option("--all", help="Print every part; --json and --html always contain all.", rich_help_panel=OUTPUT),
-    ] = False,
+    whole: Annotated[bool, option(OUTPUT, "Print every part; --json and --html always contain all.", "--all")] = False,
     html: Html = None,
     pftrace: Annotated[
         Path | None,
         file_option("--pftrace", what="Also write the trace with annotations for the Perfetto UI (one trace only)."),
     ] = None,
     parquet: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Also write the results as Parquet tables to a new directory.", rich_help_panel=OUTPUT
-        ),
+        Path | None, option(OUTPUT, "Also write the results as Parquet tables to a new directory.", metavar="DIR")
     ] = None,
     json_: Annotated[bool, json_option("analysis")] = False,
     force: Force = False,
@@ -96,17 +87,7 @@ def analyze(
     """Show where the time of recorded torch.profiler traces goes, and why the device was idle."""
     from overhead_lens.readers.recording import begin_reading
 
-    _check_combination(
-        batch_sizes=batch_sizes,
-        tokens_per_step=tokens_per_step,
-        diff=diff,
-        query=query,
-        pftrace=pftrace,
-        dask=dask,
-        parquet=parquet,
-        html=html,
-        critical_path=critical_path,
-    )
+    _check_combination(context.params)
     paths = find_traces(traces)
     sizes = _batch_sizes(batch_sizes, len(paths))
     # Read aside, while this thread imports what takes as long.
@@ -192,8 +173,8 @@ def _is_trace_name(name: str) -> bool:
     return name.lower().endswith((".json", ".json.gz"))
 
 
-def _check_combination(**options: object) -> None:
-    """Options that cannot go together."""
+def _check_combination(options: Mapping[str, object]) -> None:
+    """Refuse options that cannot go together."""
     given = {name for name, value in options.items() if value}
     for one, others in (
         ("diff", {"query", "pftrace", "dask", "parquet", "batch_sizes", "tokens_per_step", "critical_path"}),

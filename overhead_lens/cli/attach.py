@@ -11,7 +11,7 @@ import typer
 
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal.arguments import Force, Html, Quiet, Rules, between, directory_option, json_option
-from overhead_lens.terminal.command import EFFORT, TARGET, refuse
+from overhead_lens.terminal.command import EFFORT, TARGET, option, refuse
 
 if TYPE_CHECKING:
     from threading import Event
@@ -28,34 +28,30 @@ def attach(
     pid: Annotated[int, typer.Argument(metavar="PID", help="Process ID of a running Python process.", min=1)],
     duration: Annotated[
         float | None,
-        typer.Option(
+        option(
+            EFFORT,
+            "How long to watch.",
             "-d",
             "--duration",
             metavar="SECONDS",
-            help="How long to watch.",
             callback=between(0.5, 86_400),
             show_default=f"{_SECONDS:g}; with --top {_TOP_S:g} per refresh",
-            rich_help_panel=EFFORT,
         ),
     ] = None,
     rate: Annotated[
         int | None,
-        typer.Option(
+        option(
+            EFFORT,
+            "Samples per second and thread.",
             "-r",
             "--rate",
             metavar="N",
-            help="Samples per second and thread.",
             callback=between(1, 1000),
             show_default="40, fewer above five threads",
-            rich_help_panel=EFFORT,
         ),
     ] = None,
-    subprocesses: Annotated[
-        bool, typer.Option("--subprocesses", help="Also watch child processes.", rich_help_panel=TARGET)
-    ] = False,
-    top: Annotated[
-        bool, typer.Option("--top", help="Refresh until q or Ctrl-C; nothing is stored.", rich_help_panel=EFFORT)
-    ] = False,
+    subprocesses: Annotated[bool, option(TARGET, "Also watch child processes.", "--subprocesses")] = False,
+    top: Annotated[bool, option(EFFORT, "Refresh until q or Ctrl-C; nothing is stored.", "--top")] = False,
     output: Annotated[Path | None, directory_option("capture")] = None,
     rules: Rules = None,
     html: Html = None,

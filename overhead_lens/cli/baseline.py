@@ -27,8 +27,7 @@ def _group() -> None:
 )
 def update(
     baseline: Annotated[
-        Path,
-        typer.Argument(metavar="CAPTURE", help="The capture to record again.", autocompletion=complete_capture),
+        Path, typer.Argument(metavar="CAPTURE", help="The capture to record again.", autocompletion=complete_capture)
     ],
     target: StoredTarget = None,
     inputs: Inputs = None,

@@ -12,9 +12,7 @@ _SECONDS = 50
 
 
 def calibrate(
-    json_: Annotated[bool, json_option("calibration")] = False,
-    timeout: Timeout = TIMEOUT_S,
-    quiet: Quiet = False,
+    json_: Annotated[bool, json_option("calibration")] = False, timeout: Timeout = TIMEOUT_S, quiet: Quiet = False
 ) -> None:
     """Measure the cost of torch.profiler's events and the machine's peaks; later profiles use them."""
     from overhead_lens.recorder.calibrate import calibrate_machine

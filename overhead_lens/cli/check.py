@@ -24,7 +24,7 @@ from overhead_lens.terminal.arguments import (
     file_option,
     json_option,
 )
-from overhead_lens.terminal.command import ANALYSIS, EFFORT, refuse
+from overhead_lens.terminal.command import ANALYSIS, EFFORT, option, refuse
 from overhead_lens.terminal.completion import complete_capture
 from overhead_lens.terminal.mismatch import AllowMismatch, allows_mismatch
 from overhead_lens.terminal.project import read_project
@@ -34,34 +34,35 @@ if TYPE_CHECKING:
     from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
 
 
+Baseline = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CAPTURE", help="The capture to compare the current code with.", autocompletion=complete_capture
+    ),
+]
+Limits = Annotated[
+    list[str] | None,
+    option(
+        ANALYSIS,
+        "Allowed increase: total=3%, guard=100ns, instructions=0.5%, instructions.guard=100; repeatable.",
+        "--max",
+        metavar="NAME=LIMIT",
+        show_default="from pyproject.toml",
+    ),
+]
+Instructions = Annotated[
+    bool,
+    option(EFFORT, "Count instructions instead of timing; without limits, 0.5 % more are allowed.", "--instructions"),
+]
+
+
 def check(
     context: typer.Context,
-    baseline: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CAPTURE", help="The capture to compare the current code with.", autocompletion=complete_capture
-        ),
-    ],
+    baseline: Baseline,
     target: StoredTarget = None,
     inputs: Inputs = None,
-    max_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--max",
-            metavar="NAME=LIMIT",
-            help="Allowed increase: total=3%, guard=100ns, instructions=0.5%, instructions.guard=100; repeatable.",
-            show_default="from pyproject.toml",
-            rich_help_panel=ANALYSIS,
-        ),
-    ] = None,
-    instructions: Annotated[
-        bool,
-        typer.Option(
-            "--instructions",
-            help="Count instructions instead of timing; without limits, 0.5 % more are allowed.",
-            rich_help_panel=EFFORT,
-        ),
-    ] = False,
+    max_: Limits = None,
+    instructions: Instructions = False,
     quick: Quick = False,
     timeout: Timeout = TIMEOUT_S,
     rules: Rules = None,

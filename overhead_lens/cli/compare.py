@@ -28,7 +28,7 @@ from overhead_lens.terminal.arguments import (
     parse_share,
 )
 from overhead_lens.terminal.call import SIDES, CallOptions, by_side, parse_side, takes_call_options
-from overhead_lens.terminal.command import EFFORT, TARGET
+from overhead_lens.terminal.command import EFFORT, TARGET, option
 from overhead_lens.terminal.completion import complete_target
 
 if TYPE_CHECKING:
@@ -59,31 +59,21 @@ def compare(
     options: CallOptions,
     python: Annotated[
         list[str] | None,
-        typer.Option(
-            "--python",
-            metavar="SIDE=PATH",
-            help="Interpreter of a side (needs torch): base=PATH or new=PATH.",
-            rich_help_panel=TARGET,
-        ),
+        option(TARGET, "Interpreter of a side (needs torch): base=PATH or new=PATH.", "--python", metavar="SIDE=PATH"),
     ] = None,
     rev: Annotated[
         list[str] | None,
-        typer.Option(
-            "--rev",
-            metavar="SIDE=REV",
-            help="Git revision of a side's .py file: base=REV or new=REV.",
-            rich_help_panel=TARGET,
-        ),
+        option(TARGET, "Git revision of a side's .py file: base=REV or new=REV.", "--rev", metavar="SIDE=REV"),
     ] = None,
     quick: Quick = False,
     rounds: Annotated[
         int | None,
-        typer.Option(
+        option(
+            EFFORT,
+            "Fresh processes per side.",
             metavar="N",
-            help="Fresh processes per side.",
             callback=between(3, 10_000),
             show_default="12, or 8 that compile six times each",
-            rich_help_panel=EFFORT,
         ),
     ] = None,
     timeout: Timeout = TIMEOUT_S,

@@ -19,9 +19,7 @@ def diff(
     base: Annotated[
         Path,
         typer.Argument(
-            metavar="BASE",
-            help="Capture or exported trace to compare with.",
-            autocompletion=complete_capture_or_trace,
+            metavar="BASE", help="Capture or exported trace to compare with.", autocompletion=complete_capture_or_trace
         ),
     ],
     new: Annotated[

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from overhead_lens.recorder.requirements import Requirement
 
 
-def doctor(
-    json_: Annotated[bool, json_option("list")] = False,
-) -> None:
+def doctor(json_: Annotated[bool, json_option("list")] = False) -> None:
     """Show what each instrument still needs, and how to get it."""
     from overhead_lens.recorder.requirements import examine
     from overhead_lens.terminal.output import Format, show_rows

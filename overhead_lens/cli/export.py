@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from overhead_lens.terminal.arguments import Force, Rules, check_new_file, file_option
-from overhead_lens.terminal.command import OUTPUT
+from overhead_lens.terminal.command import OUTPUT, option
 from overhead_lens.terminal.completion import complete_capture
 
 
@@ -35,14 +35,7 @@ def export(
         Path, typer.Argument(metavar="CAPTURE", help="A capture directory.", autocompletion=complete_capture)
     ],
     format_: Annotated[
-        Format,
-        typer.Option(
-            "-f",
-            "--format",
-            metavar="FORMAT",
-            help="chrome, collapsed, perfetto or speedscope.",
-            rich_help_panel=OUTPUT,
-        ),
+        Format, option(OUTPUT, "chrome, collapsed, perfetto or speedscope.", "-f", "--format", metavar="FORMAT")
     ] = Format.perfetto,
     rules: Rules = None,
     output: Annotated[

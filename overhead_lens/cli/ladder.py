@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from overhead_lens.errors import UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
@@ -26,6 +24,7 @@ from overhead_lens.terminal.arguments import (
 )
 from overhead_lens.terminal.call import CallOptions
 from overhead_lens.terminal.command import TARGET as TO_MEASURE
+from overhead_lens.terminal.command import option
 
 # Of a small call on two cores.
 _SECONDS, _QUICK_SECONDS = 120, 60
@@ -35,8 +34,7 @@ def ladder(
     target: Target,
     inputs: Inputs = None,
     mode: Annotated[
-        str | None,
-        typer.Option(metavar="MODE", help="Mode of torch.compile for the compiled rungs.", rich_help_panel=TO_MEASURE),
+        str | None, option(TO_MEASURE, "Mode of torch.compile for the compiled rungs.", metavar="MODE")
     ] = None,
     device: Device = None,
     param: Param = None,

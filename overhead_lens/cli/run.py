@@ -15,7 +15,7 @@ import typer
 from overhead_lens.errors import MeasurementError, OverheadLensError, UsageError
 from overhead_lens.report.text.plain import plain
 from overhead_lens.terminal.arguments import Force, Rules, check_new_file, directory_option
-from overhead_lens.terminal.command import ANALYSIS, OUTPUT
+from overhead_lens.terminal.command import ANALYSIS, OUTPUT, option
 
 REPORT = "report.txt"
 _PRINTING = ".printing"
@@ -26,27 +26,16 @@ def run(
         list[str] | None, typer.Argument(metavar="SCRIPT|-m MODULE [ARGS]...", help="The program and its arguments.")
     ] = None,
     step: Annotated[
-        str,
-        typer.Option(
-            metavar="PLACE",
-            help="A step begins whenever FILE:LINE or MODULE:FUNCTION is reached.",
-            rich_help_panel=ANALYSIS,
-        ),
+        str, option(ANALYSIS, "A step begins whenever FILE:LINE or MODULE:FUNCTION is reached.", metavar="PLACE")
     ] = "",
     rules: Rules = None,
     output: Annotated[Path | None, directory_option("run")] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Also write an HTML report to FILE.", rich_help_panel=OUTPUT),
-    ] = None,
+    html: Annotated[Path | None, option(OUTPUT, "Also write an HTML report to FILE.", "--html", metavar="FILE")] = None,
     json_file: Annotated[
-        Path | None,
-        typer.Option("--json-file", metavar="FILE", help="Write the budget to FILE as JSON.", rich_help_panel=OUTPUT),
+        Path | None, option(OUTPUT, "Write the budget to FILE as JSON.", "--json-file", metavar="FILE")
     ] = None,
     force: Force = False,
-    quiet: Annotated[
-        bool, typer.Option("-q", "--quiet", help="Print no report on stderr.", rich_help_panel=OUTPUT)
-    ] = False,
+    quiet: Annotated[bool, option(OUTPUT, "Print no report on stderr.", "-q", "--quiet")] = False,
 ) -> None:
     """Run a program as Python would and print where the time of its steps goes.
 

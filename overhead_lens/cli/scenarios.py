@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def scenarios(
-    json_: Annotated[bool, json_option("list")] = False,
-) -> None:
+def scenarios(json_: Annotated[bool, json_option("list")] = False) -> None:
     """List the built-in scenarios with their variants and parameters."""
     from overhead_lens.machine.operations import CATALOG
     from overhead_lens.machine.process import Worker

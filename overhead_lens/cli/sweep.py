@@ -26,6 +26,7 @@ from overhead_lens.terminal.arguments import (
     json_option,
 )
 from overhead_lens.terminal.command import TARGET as TO_MEASURE
+from overhead_lens.terminal.command import option
 from overhead_lens.terminal.completion import complete_parameter, complete_target
 
 if TYPE_CHECKING:
@@ -43,18 +44,17 @@ def sweep(
     ],
     param: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            TO_MEASURE,
+            "NAME=VALUE,VALUE,... sweeps an integer parameter, NAME=VALUE sets one.",
             "-p",
             "--param",
             metavar="NAME=VALUES",
-            help="NAME=VALUE,VALUE,... sweeps an integer parameter, NAME=VALUE sets one.",
             autocompletion=complete_parameter,
-            rich_help_panel=TO_MEASURE,
         ),
     ] = None,
     all_variants: Annotated[
-        bool,
-        typer.Option("--all-variants", help="Measure every variant of the scenario.", rich_help_panel=TO_MEASURE),
+        bool, option(TO_MEASURE, "Measure every variant of the scenario.", "--all-variants")
     ] = False,
     compile_: Compile = False,
     mode: Mode = None,

@@ -11,7 +11,7 @@ import typer
 from typer.models import OptionInfo
 
 from overhead_lens.errors import UsageError
-from overhead_lens.terminal.command import ANALYSIS, EFFORT, OUTPUT, TARGET, deprecated
+from overhead_lens.terminal.command import ANALYSIS, EFFORT, OUTPUT, TARGET, deprecated, option
 from overhead_lens.terminal.completion import complete_parameter, complete_target
 from overhead_lens.terminal.project import read_project
 
@@ -47,56 +47,31 @@ StoredTarget = Annotated[
 ]
 Inputs = Annotated[
     str | None,
-    typer.Option(
-        metavar="FUNCTION",
-        help="Function that returns the target's arguments as a tuple, e.g. my.py:make.",
-        rich_help_panel=TARGET,
-    ),
+    option(TARGET, "Function that returns the target's arguments as a tuple, e.g. my.py:make.", metavar="FUNCTION"),
 ]
-Compile = Annotated[
-    bool, typer.Option("-c", "--compile", help="Compile the call with torch.compile.", rich_help_panel=TARGET)
-]
-Device = Annotated[
-    str | None,
-    typer.Option(metavar="DEVICE", help="Shorthand for -p device=DEVICE; for scenarios.", rich_help_panel=TARGET),
-]
+Compile = Annotated[bool, option(TARGET, "Compile the call with torch.compile.", "-c", "--compile")]
+Device = Annotated[str | None, option(TARGET, "Shorthand for -p device=DEVICE; for scenarios.", metavar="DEVICE")]
 Param = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        TARGET,
+        "Set a parameter of a scenario; repeatable.",
         "-p",
         "--param",
         metavar="NAME=VALUE",
-        help="Set a parameter of a scenario; repeatable.",
         autocompletion=complete_parameter,
-        rich_help_panel=TARGET,
     ),
 ]
-Mode = Annotated[
-    str | None,
-    typer.Option(metavar="MODE", help="Mode of torch.compile, with --compile.", rich_help_panel=TARGET),
-]
-Quick = Annotated[
-    bool,
-    typer.Option("--quick", help="Fewer processes: takes half as long, intervals are wider.", rich_help_panel=EFFORT),
-]
-Quiet = Annotated[
-    bool, typer.Option("-q", "--quiet", help="Print nothing on stderr but errors.", rich_help_panel=OUTPUT)
-]
+Mode = Annotated[str | None, option(TARGET, "Mode of torch.compile, with --compile.", metavar="MODE")]
+Quick = Annotated[bool, option(EFFORT, "Fewer processes: takes half as long, intervals are wider.", "--quick")]
+Quiet = Annotated[bool, option(OUTPUT, "Print nothing on stderr but errors.", "-q", "--quiet")]
 Margin = Annotated[
-    str,
-    typer.Option(
-        metavar="PERCENT",
-        help="Differences within this share of the base's wall time count as none.",
-        rich_help_panel=ANALYSIS,
-    ),
+    str, option(ANALYSIS, "Differences within this share of the base's wall time count as none.", metavar="PERCENT")
 ]
 Timeout = Annotated[
     float,
-    typer.Option(
-        metavar="SECONDS",
-        help="Give up if a single measuring step takes longer.",
-        callback=between(1, 1_000_000),
-        rich_help_panel=EFFORT,
+    option(
+        EFFORT, "Give up if a single measuring step takes longer.", metavar="SECONDS", callback=between(1, 1_000_000)
     ),
 ]
 
@@ -107,19 +82,17 @@ def _own_rules(path: Path | None) -> Path | None:
 
 Rules = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        ANALYSIS,
+        "Your own rules (TOML), tried before the built-in ones.",
         metavar="FILE",
-        help="Your own rules (TOML), tried before the built-in ones.",
         show_default="from pyproject.toml",
         callback=_own_rules,
-        rich_help_panel=ANALYSIS,
     ),
 ]
 
 # Parsed before the files that it concerns.
-Force = Annotated[
-    bool, typer.Option("--force", help="Overwrite existing files.", is_eager=True, rich_help_panel=OUTPUT)
-]
+Force = Annotated[bool, option(OUTPUT, "Overwrite existing files.", "--force", is_eager=True)]
 
 
 def check_new_file(option: str, path: Path, *, force: bool) -> None:
@@ -142,38 +115,28 @@ def _new_file(context: typer.Context, parameter: typer.CallbackParam, path: Path
 
 def file_option(*names: str, metavar: str = "FILE", what: str, default: str | bool = True) -> OptionInfo:
     """An option that names a file to write, which must be new without ``--force``."""
-    option: OptionInfo = typer.Option(
-        *names, metavar=metavar, help=what, callback=_new_file, show_default=default, rich_help_panel=OUTPUT
-    )
-    return option
+    return option(OUTPUT, what, *names, metavar=metavar, callback=_new_file, show_default=default)
 
 
 Html = Annotated[Path | None, file_option("--html", what="Also write an HTML report to FILE.")]
-Markdown = Annotated[
-    Path | None,
-    typer.Option("--markdown", metavar="FILE", help="Append a Markdown table to FILE.", rich_help_panel=OUTPUT),
-]
+Markdown = Annotated[Path | None, option(OUTPUT, "Append a Markdown table to FILE.", "--markdown", metavar="FILE")]
 
 
 def directory_option(what: str) -> OptionInfo:
     """``--output`` of a command that records ``what``."""
-    option: OptionInfo = typer.Option(
+    return option(
+        OUTPUT,
+        f"Directory for the {what}; must be new or empty.",
         "-o",
         "--output",
         metavar="DIR",
-        help=f"Directory for the {what}; must be new or empty.",
         show_default="a new one in ./traces",
-        rich_help_panel=OUTPUT,
     )
-    return option
 
 
 def json_option(what: str) -> OptionInfo:
     """``--json`` of a command that prints ``what``."""
-    option: OptionInfo = typer.Option(
-        "--json", help=f"Print the {what} as JSON and nothing else.", rich_help_panel=OUTPUT
-    )
-    return option
+    return option(OUTPUT, f"Print the {what} as JSON and nothing else.", "--json")
 
 
 def parse_share(option: str, text: str, least: float = 0.0, most: float = 1.0, bare: float = 1.0) -> float:

@@ -83,11 +83,7 @@ class CallOptions:
 
 
 def call_options(
-    inputs: Inputs = None,
-    compile_: Compile = False,
-    mode: Mode = None,
-    device: Device = None,
-    param: Param = None,
+    inputs: Inputs = None, compile_: Compile = False, mode: Mode = None, device: Device = None, param: Param = None
 ) -> CallOptions:
     """The options on a command line."""
     return CallOptions(inputs, compile_, mode, assignments(param or [], device))

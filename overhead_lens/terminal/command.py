@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 from typer.core import TyperCommand
+from typer.models import OptionInfo
 
 from overhead_lens.errors import UsageError
 
@@ -16,11 +17,7 @@ TARGET, EFFORT, ANALYSIS, OUTPUT = "What to measure", "How to measure", "Analysi
 _PANELS = (TARGET, EFFORT, ANALYSIS, OUTPUT)
 
 # Old to new names of options, by command.
-_RENAMED = {
-    "export": {"--to": "--format"},
-    "open": {"--timeout": "--wait"},
-    "run": {"--json": "--json-file"},
-}
+_RENAMED = {"export": {"--to": "--format"}, "open": {"--timeout": "--wait"}, "run": {"--json": "--json-file"}}
 
 
 class Command(TyperCommand):
@@ -62,6 +59,12 @@ class Command(TyperCommand):
             yield name + equals + value
             if not equals and name in options and not getattr(options[name], "is_flag", False):
                 yield from (following for following in [next(rest, None)] if following is not None)
+
+
+def option(panel: str, what: str, *names: str, **settings: Any) -> OptionInfo:
+    """An option that stands in ``panel`` of the help, which says ``what``; ``settings`` are typer's."""
+    made: OptionInfo = typer.Option(*names, help=what, rich_help_panel=panel, **settings)
+    return made
 
 
 def examples(*commands: str) -> str:

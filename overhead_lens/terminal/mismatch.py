@@ -6,15 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from overhead_lens.terminal.command import ANALYSIS, deprecated
+from overhead_lens.terminal.command import ANALYSIS, deprecated, option
 
 AllowMismatch = Annotated[
-    bool,
-    typer.Option(
-        "--allow-mismatch", help="Compare even if machine, versions or sizes differ.", rich_help_panel=ANALYSIS
-    ),
+    bool, option(ANALYSIS, "Compare even if machine, versions or sizes differ.", "--allow-mismatch")
 ]
 
 
