@@ -37,7 +37,7 @@ from overhead_lens.budget.warnings import (
     trace_warnings,
 )
 from overhead_lens.correction.fit import event_costs
-from overhead_lens.correction.record import PLAIN
+from overhead_lens.correction.store import PLAIN
 from overhead_lens.errors import MeasurementError
 from overhead_lens.stats.bootstrap import Estimate
 from overhead_lens.stats.values import Floats

@@ -161,7 +161,7 @@ def _with_tokens(result: TraceAnalysis | TraceFailure, tokens: int) -> TraceAnal
     """Kernels per token where the trace itself does not tell them."""
     from dataclasses import replace
 
-    from overhead_lens.traces.launch_figures.tokens import per_token
+    from overhead_lens.traces.launch_figures.analysis import per_token
     from overhead_lens.traces.model import TraceFailure
 
     if isinstance(result, TraceFailure):

@@ -11,6 +11,7 @@ import typer
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
 from overhead_lens.terminal.arguments import (
     TIMEOUT_S,
+    AllowMismatch,
     Force,
     Html,
     Inputs,
@@ -20,13 +21,13 @@ from overhead_lens.terminal.arguments import (
     Rules,
     StoredTarget,
     Timeout,
+    allows_mismatch,
     directory_option,
     file_option,
     json_option,
 )
 from overhead_lens.terminal.command import ANALYSIS, EFFORT, option, refuse
 from overhead_lens.terminal.completion import complete_capture
-from overhead_lens.terminal.mismatch import AllowMismatch, allows_mismatch
 from overhead_lens.terminal.project import read_project
 
 if TYPE_CHECKING:

@@ -8,10 +8,18 @@ from typing import Annotated
 import typer
 
 from overhead_lens.errors import EXIT_REGRESSION, UsageError
-from overhead_lens.terminal.arguments import Force, Html, Margin, Rules, json_option, parse_share
+from overhead_lens.terminal.arguments import (
+    AllowMismatch,
+    Force,
+    Html,
+    Margin,
+    Rules,
+    allows_mismatch,
+    json_option,
+    parse_share,
+)
 from overhead_lens.terminal.command import refuse
 from overhead_lens.terminal.completion import complete_capture_or_trace
-from overhead_lens.terminal.mismatch import AllowMismatch, allows_mismatch
 
 
 def diff(

@@ -25,7 +25,7 @@ from overhead_lens.comparison.factors import make_factors
 from overhead_lens.comparison.frames import frame_shifts, net_shifts_ns
 from overhead_lens.comparison.instructions import compare_instructions, mismatches
 from overhead_lens.comparison.model import CategoryChange, Contributor, Delta
-from overhead_lens.stats.holm import holm
+from overhead_lens.stats.distributions import holm
 from overhead_lens.stats.shift import LEVEL, Shift
 from overhead_lens.taxonomy.categories import HOST_CATEGORIES
 from overhead_lens.units import format_ns, format_signed_ns

@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from overhead_lens.budget.make import Budget
-from overhead_lens.stats.distributions import binomial_upper_tail
-from overhead_lens.stats.holm import holm
+from overhead_lens.stats.distributions import binomial_upper_tail, holm
 from overhead_lens.stats.overdispersion import overdispersion
 from overhead_lens.stats.values import Floats, Interval
 

@@ -8,9 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from overhead_lens import user_cache
-from overhead_lens.correction.record import MeasuredCosts
+from msgspec import Struct
 
+from overhead_lens import user_cache
+from overhead_lens.machine.operations import Operation
+
+# The flags of the trace that numbers come from: none.
+PLAIN = "plain"
 SCHEMA = "overhead-lens/calibration-rows/5"
 
 # Processes differ by a fifth and more, so a calibration is the median of several.
@@ -18,6 +22,16 @@ PROCESSES = 5
 
 _OF_MACHINE = ("host", "cpu", "cores_allowed", "governor")
 _OF_RUNTIME = ("python", "torch", "torch_git", "threads")
+
+
+class MeasuredCosts(Struct, frozen=True):
+    """Calibration calls timed bare and recorded, as ``worker.costs_here`` returns them."""
+
+    rows: list[dict[str, Any]]
+    reasons: dict[str, str]
+
+
+MEASURE_COSTS = Operation("correction.worker:measure_costs", MeasuredCosts)
 
 
 def key(machine: Mapping[str, Any], runtime: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from overhead_lens.correction import store
 from overhead_lens.correction.event_cost import EventCost
 from overhead_lens.correction.fit import event_costs
-from overhead_lens.correction.record import MEASURE_COSTS, PLAIN
+from overhead_lens.correction.store import MEASURE_COSTS, PLAIN
 from overhead_lens.instruments.peaks.record import MEASURE as MEASURE_PEAKS
 from overhead_lens.machine.environment import describe_machine
 from overhead_lens.machine.operations import DESCRIBE_RUNTIME

@@ -29,8 +29,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from overhead_lens.stats.distributions import t_quantile, t_upper_tail
-from overhead_lens.stats.holm import holm
+from overhead_lens.stats.distributions import holm, t_quantile, t_upper_tail
 from overhead_lens.stats.values import Floats, Interval
 
 ALPHA = 0.05

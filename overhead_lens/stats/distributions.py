@@ -1,6 +1,8 @@
-"""Student's t and the binomial distribution."""
+"""Student's t, the binomial distribution, and Holm's correction for several hypotheses (Scand. J. of Statistics 6, 1979)."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import betainc, stdtr, stdtrit
@@ -27,3 +29,13 @@ def t_upper_tail(t: float, degrees_of_freedom: float) -> float:
 def binomial_upper_tail(successes: float, failures: float, probability: float) -> float:
     """``P(X >= successes)`` of ``successes + failures`` trials; counts need not be whole."""
     return 1.0 if successes <= 0 else float(betainc(successes, failures + 1, probability))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm-adjusted p-values, in the order given."""
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, at in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[at]))
+        adjusted[at] = largest
+    return adjusted

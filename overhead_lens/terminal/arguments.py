@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,6 +89,10 @@ Rules = Annotated[
         show_default="from pyproject.toml",
         callback=_own_rules,
     ),
+]
+
+AllowMismatch = Annotated[
+    bool, option(ANALYSIS, "Compare even if machine, versions or sizes differ.", "--allow-mismatch")
 ]
 
 # Parsed before the files that it concerns.
@@ -201,3 +205,14 @@ def compile_options(*, compile_: bool, mode: str | None) -> dict[str, Any] | Non
             raise UsageError("--mode needs --compile")
         return None
     return {} if mode is None else {"mode": mode}
+
+
+def allows_mismatch(*, force: bool, allow_mismatch: bool, files: Iterable[Path | None]) -> bool:
+    """Whether captures of different machines are compared.
+
+    ``--force`` overwrites files; where there is none to overwrite it still means ``--allow-mismatch``, as it did before.
+    """
+    if allow_mismatch or not force or any(file is not None and file.exists() for file in files):
+        return allow_mismatch
+    deprecated("--force without a file to overwrite", "--allow-mismatch")
+    return True

@@ -39,15 +39,13 @@ from overhead_lens.traces.host_budget import (
     operator_floor_ns,
     thread_pieces,
 )
-from overhead_lens.traces.launch_figures.analysis import launch_figures
-from overhead_lens.traces.launch_figures.batch import input_batch
+from overhead_lens.traces.launch_figures.analysis import input_batch, launch_figures
 from overhead_lens.traces.launches import link, queue_depth, waits_from
 from overhead_lens.traces.memory.analysis import ALLOCATION_COLUMNS, DeviceLife, device_lives
 from overhead_lens.traces.memory.context import contexts
 from overhead_lens.traces.memory.stacks import stack_contexts
 from overhead_lens.traces.model import OverTime, TraceAnalysis
-from overhead_lens.traces.modules.analysis import DividedThread, module_budgets
-from overhead_lens.traces.modules.calls import module_calls
+from overhead_lens.traces.modules.analysis import DividedThread, module_budgets, module_calls
 from overhead_lens.traces.modules.model import ModuleBudgets
 from overhead_lens.traces.modules.scopes import Scopes, scopes
 from overhead_lens.traces.over_time import over_time

@@ -15,7 +15,7 @@ from overhead_lens.traces.columns import where
 from overhead_lens.traces.host import HOST_EVENTS, RUNTIME, ThreadTimeline
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.model import TraceAnalysis
-from overhead_lens.traces.modules.notes import module_notes
+from overhead_lens.traces.modules.model import MARKS, ModuleBudgets
 
 _KNOWN = (
     HOST_EVENTS
@@ -115,3 +115,21 @@ def _stream_overlaps(trace: Trace, linked: Linked) -> int:
     order = np.lexsort((start_ns, stream, device))
     same = (device[order][1:] == device[order][:-1]) & (stream[order][1:] == stream[order][:-1])
     return int((same & (start_ns[order][1:] < end_ns[order][:-1])).sum())
+
+
+def module_notes(modules: ModuleBudgets | None, *, has_operators: bool) -> list[str]:
+    """Sentences that a reader of the budget per module must know; ``has_operators``: the trace has some to be divided."""
+    if modules is None:
+        unknown = "no module is named in the trace, so there is no budget per module: record with with_stack=True"
+        return [unknown] if has_operators else []
+    notes = []
+    if modules.known_from == MARKS:
+        notes.append(
+            "modules are those that annotations of the program mark, one instance each: with_stack=True records all of them"
+        )
+    if modules.unjoined_nodes:
+        notes.append(
+            f"{modules.unjoined_nodes:,} of {modules.backward_nodes:,} nodes of the backward pass have no forward operator in "
+            "the trace: they count as what is open around them, mostly as outside of any module"
+        )
+    return notes

@@ -21,8 +21,7 @@ from overhead_lens.budget.trace import trace_budget
 from overhead_lens.captures.files import KINETO
 from overhead_lens.correction.event_cost import Costs, EventCost
 from overhead_lens.correction.fit import event_costs
-from overhead_lens.correction.record import MEASURE_COSTS, PLAIN
-from overhead_lens.correction.store import PROCESSES, joined
+from overhead_lens.correction.store import MEASURE_COSTS, PLAIN, PROCESSES, joined
 from overhead_lens.instruments.trace.record import RECORD
 from overhead_lens.machine.operations import LOAD, WARM_UP
 from overhead_lens.machine.process import Worker

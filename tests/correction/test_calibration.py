@@ -13,7 +13,7 @@ import torch
 from overhead_lens.captures.directory import read_capture
 from overhead_lens.correction import store as calibration_store
 from overhead_lens.correction import worker as calibration
-from overhead_lens.correction.record import MeasuredCosts
+from overhead_lens.correction.store import MeasuredCosts
 from overhead_lens.errors import UsageError
 from overhead_lens.instruments.calibration.evidence import read_calibration
 from overhead_lens.instruments.calibration.record import Calibrate

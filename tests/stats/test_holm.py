@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from overhead_lens.stats.holm import holm
+from overhead_lens.stats.distributions import holm
 
 
 def test_each_p_value_is_multiplied_by_how_many_are_left() -> None:

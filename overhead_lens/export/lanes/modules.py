@@ -18,7 +18,7 @@ import numpy as np
 from overhead_lens.export.lanes.model import Lane, Section, Slice, Value
 from overhead_lens.export.names import readable
 from overhead_lens.stats.values import Ints
-from overhead_lens.traces.modules.calls import PHASES
+from overhead_lens.traces.modules.analysis import PHASES
 from overhead_lens.traces.modules.model import MOST_PATH_NAMES, ModuleBudgets, ModuleTime
 from overhead_lens.traces.pieces import Analyzed
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from overhead_lens.captures.files import CALIBRATION
 from overhead_lens.correction import store
-from overhead_lens.correction.record import MEASURE_COSTS, PLAIN
+from overhead_lens.correction.store import MEASURE_COSTS, PLAIN
 from overhead_lens.errors import MeasurementError
 from overhead_lens.instruments.instrument import Recording, Turn, When
 from overhead_lens.instruments.trace.record import RecordTrace

@@ -35,10 +35,9 @@ from overhead_lens.readers.kineto.event import (
     parse_row,
 )
 from overhead_lens.readers.kineto.memory import memory_numbers
-from overhead_lens.readers.kineto.products import MOST_PRODUCTS
 from overhead_lens.readers.kineto.source import Source, opened
 from overhead_lens.readers.kineto.string_table import StringTable
-from overhead_lens.readers.kineto.work import NONE, work_numbers
+from overhead_lens.readers.kineto.work import MOST_PRODUCTS, NONE, work_numbers
 from overhead_lens.taxonomy import torch_names
 
 TRUNCATED = "truncated"

@@ -57,3 +57,7 @@ def millionths(value: Any) -> int:
         return ABSENT
     number = Decimal(text)
     return int(number * _MILLION) if number < 10**_MOST_DIGITS else ABSENT
+
+
+MOST_PRODUCTS = 20_000
+"""So many of them keep their arguments; reading more would cost as much as the rest of an analysis."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from overhead_lens.readers.kineto.model import Trace
-from overhead_lens.readers.kineto.products import MOST_PRODUCTS
+from overhead_lens.readers.kineto.work import MOST_PRODUCTS
 from overhead_lens.stats.values import Ints
 from overhead_lens.taxonomy import torch_names
 from overhead_lens.traces.columns import where

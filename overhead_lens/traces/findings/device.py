@@ -16,7 +16,7 @@ from overhead_lens.traces.device import COMMUNICATION, COMPUTE, COPY, DeviceTime
 from overhead_lens.traces.findings.host import idle_by, launching, long_intervals
 from overhead_lens.traces.findings.recorded import Located, Recorded, Wording
 from overhead_lens.traces.intervals import Union, both, joined, union, without
-from overhead_lens.traces.launch_figures.bound import NOT_THE_HOST
+from overhead_lens.traces.launch_figures.analysis import NOT_THE_HOST
 
 _ELEMENTWISE = re.compile(r"elementwise_kernel|triton_poi_|CatArrayBatchedCopy")
 _WAITS = Attribution("wait", "device")

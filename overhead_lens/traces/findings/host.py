@@ -18,7 +18,7 @@ from overhead_lens.traces.findings.model import Evidence
 from overhead_lens.traces.findings.recorded import LONG, Located, Recorded, Wording
 from overhead_lens.traces.host_budget import ENGINE, ThreadPieces
 from overhead_lens.traces.intervals import NOTHING, Union, both, joined, union, without
-from overhead_lens.traces.launch_figures.bound import NOT_THE_HOST
+from overhead_lens.traces.launch_figures.analysis import NOT_THE_HOST
 
 _FUSED = re.compile(r"aten::_(foreach|fused)_")
 _BACKWARD = re.compile(r"backward", re.IGNORECASE)

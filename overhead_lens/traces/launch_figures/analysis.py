@@ -12,24 +12,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from overhead_lens.readers.kineto.model import Trace
 from overhead_lens.stats.values import Bools, Ints
 from overhead_lens.taxonomy import torch_names
+from overhead_lens.taxonomy.categories import QUEUE
 from overhead_lens.traces.budgets import DeviceBudget, TraceStep
 from overhead_lens.traces.columns import where
 from overhead_lens.traces.device import COPY, DeviceTimeline, device_kinds
 from overhead_lens.traces.host import ANNOTATIONS, OPERATORS
-from overhead_lens.traces.launch_figures.bound import bound_of
-from overhead_lens.traces.launch_figures.model import Bound, DeviceLaunches, LaunchFigures, StepFigures
+from overhead_lens.traces.launch_figures.model import Bound, DeviceLaunches, InputBatch, LaunchFigures, StepFigures
 
 MOST_FLOOR_NS = 100_000
 """What takes longer than this from its call to its start waited for something: published floors are 2 to 5 us."""
 
+NOT_THE_HOST = ("wait", QUEUE, "unattributed")
+"""Blame for idle time that preparing launches faster would not save."""
+
+_BUSY_SHARE, _HOST_SHARE = 0.9, 0.5
+
+_INPUT = {"aten::embedding": 1, "aten::conv1d": 0, "aten::conv2d": 0, "aten::conv3d": 0, "aten::linear": 0}
+"""Which argument of the first layer holds the batch, in its first dimension."""
+
+_SHAPES = "Input Dims"
 _HALF = 32
 _SUMMED = (
     "kernels", "unlinked", "kernel_ns", "launches", "graph_launches", "graph_kernels", "tklqt_ns", "floor_ns", "queued_ns",
@@ -145,3 +157,54 @@ def _floor(latency_ns: Ints, repaired: int) -> tuple[int | None, str]:
     if least_ns > MOST_FLOOR_NS:
         return None, "every kernel waited for something: none started within 100 µs of its call"
     return least_ns, ""
+
+
+def per_token(device: DeviceLaunches, tokens_per_step: int) -> DeviceLaunches:
+    """The figures with kernels per token; a value from the trace itself is kept."""
+    if device.kernels_per_token is not None or device.kernels_per_step is None:
+        return device
+    return replace(device, kernels_per_token=round(device.kernels_per_step / tokens_per_step, 3))
+
+
+def bound_of(device: DeviceBudget) -> Bound | None:
+    """The device, if busy for nine tenths; the host, if blamed for more than half of the idle time; None without work."""
+    if not device.busy_ns:
+        return None
+    if device.busy_ns >= _BUSY_SHARE * device.span_ns:
+        return "device"
+    return "host" if host_idle_ns(device) > _HOST_SHARE * device.idle_ns else "neither"
+
+
+def host_idle_ns(device: DeviceBudget) -> int:
+    """Idle time that the host is blamed for."""
+    return sum(ns for name, ns in device.idle_blame.items() if name not in NOT_THE_HOST)
+
+
+def input_batch(trace: Trace) -> InputBatch:
+    """Leading dimension of the input of the first embedding, convolution or linear layer.
+
+    Shapes are ``Input Dims`` of ``record_shapes=True`` (torch/csrc/autograd/profiler_kineto.cpp). An input of one dimension
+    is not a batch: serving engines put the tokens of all requests into one.
+    """
+    events = trace.events
+    layers = where(events["cat"], OPERATORS.__contains__) & where(events["name"], _INPUT.__contains__)
+    rows = np.flatnonzero(layers)
+    if not len(rows):
+        return InputBatch(None, "no embedding, convolution or linear layer in the trace")
+    first = int(rows[np.argmin(events["start_ns"].to_numpy()[rows])])
+    name = str(events["name"].iloc[first])
+    arguments = trace.arguments([first])[0]
+    if _SHAPES not in arguments:
+        return InputBatch(None, "recorded without shapes (record_shapes=True)")
+    shape = _shape(arguments[_SHAPES], _INPUT[name])
+    if shape is None or len(shape) < 2 or shape[0] < 1:
+        return InputBatch(None, f"the input of {name} has no batch dimension")
+    return InputBatch(shape[0], f"{name} of {shape}")
+
+
+def _shape(shapes: Any, at: int) -> list[int] | None:
+    """The shape of one argument; None for what is none."""
+    if not isinstance(shapes, list) or len(shapes) <= at or not isinstance(shapes[at], list):
+        return None
+    shape = shapes[at]
+    return shape if all(type(size) is int for size in shape) else None

@@ -22,9 +22,11 @@ from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.host_budget import ThreadPieces
 from overhead_lens.traces.launches import Linked
 from overhead_lens.traces.modules.model import Layers, ModuleBudgets, ModuleClass, ModuleNode, ModuleTime
-from overhead_lens.traces.modules.names import class_and_number
-from overhead_lens.traces.modules.scopes import OUTSIDE, Scopes
+from overhead_lens.traces.modules.scopes import OUTSIDE, Scopes, class_and_number
 from overhead_lens.traces.timeline import Segments, sum_by
+
+PHASES = ("forward", "again", "backward")
+"""A call; a call in the backward pass, which computes again; a node of the backward pass that belongs to a module."""
 
 _DISPATCHER, _KERNEL = (HOST_CATEGORIES.index(name) for name in ("dispatcher", "kernel"))
 _COUNT = len(HOST_CATEGORIES)
@@ -256,3 +258,25 @@ def _layers(nodes: Iterable[ModuleNode]) -> tuple[Layers, ...]:
     for place, node in enumerate(nodes):
         groups.setdefault((node.parent, node.class_name), []).append(place)
     return tuple(Layers(parent, name, tuple(places)) for (parent, name), places in groups.items() if len(places) > 1)
+
+
+def module_calls(scopes: Scopes, host: HostEvents) -> pd.DataFrame:
+    """Every call of a module and every node of the backward pass that belongs to one, in order of start.
+
+    Returns:
+        ``thread`` (number in ``host.threads``), ``start_ns``, ``dur_ns``, ``node`` (place in the tree), ``phase`` (one of
+        ``PHASES``). Nodes inside of nodes are left out.
+    """
+    inner = (scopes.parent >= 0) & scopes.backward[scopes.parent]
+    chosen = np.flatnonzero((scopes.module != OUTSIDE) & (scopes.is_module | ~inner))
+    event = scopes.event[chosen]
+    phase = np.where(scopes.is_module[chosen], scopes.backward[chosen].astype(np.int64), PHASES.index("backward"))
+    columns = {
+        "thread": host.thread[event],
+        "start_ns": host.start_ns[event],
+        "dur_ns": host.dur_ns[event],
+        "node": scopes.module[chosen],
+        "phase": np.array(PHASES, dtype=object)[phase],
+    }
+    made: pd.DataFrame = pd.DataFrame(columns)
+    return made

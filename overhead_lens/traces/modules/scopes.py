@@ -14,6 +14,7 @@ backward pass calls is computed again (activation checkpointing): it keeps the p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,10 +26,16 @@ from overhead_lens.traces.columns import passing
 from overhead_lens.traces.host import HostEvents
 from overhead_lens.traces.modules.backward import Arguments, forward_operators, is_backward_node
 from overhead_lens.traces.modules.model import EVENTS, MARKS
-from overhead_lens.traces.modules.names import called_module, marked_module
 from overhead_lens.traces.timeline import Nesting, Segments, sweep
 
 OUTSIDE = -1
+
+_MARKS = (
+    re.compile(r"## forward:(?P<name>.*\S) ##$", re.DOTALL),
+    re.compile(r"(?P<name>[A-Z]\w*)\.forward$"),
+    re.compile(r"<class '(?:.*\.)?(?P<name>[^.']+)'>$", re.DOTALL),
+)
+"""How programs mark modules: ``## forward:bottom_mlp ##``, ``DistributedDataParallel.forward``, ``<class 'models.Tower'>``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,3 +198,21 @@ class _Growing:
             self.joined[at] = self.joined[before]
             return self.module[before]
         return around
+
+
+def called_module(event: str) -> str | None:
+    """Class and number of the module whose call an event is: ``Linear_3``; None for other events."""
+    return event.removeprefix(torch_names.MODULE_PREFIX) if event.startswith(torch_names.MODULE_PREFIX) else None
+
+
+def marked_module(event: str) -> str | None:
+    """What an annotation calls the module that it marks; None for other events."""
+    matches = (pattern.match(event) for pattern in _MARKS)
+    return next((match["name"] for match in matches if match is not None), None)
+
+
+def class_and_number(name: str) -> tuple[str, int | None]:
+    """``Linear`` and 3 of ``Linear_3``; None for a name without a number."""
+    class_name, _, number = name.rpartition("_")
+    is_numbered = bool(class_name) and number.isdecimal() and number.isascii() and len(number) <= 18
+    return (class_name, int(number)) if is_numbered else (name, None)

@@ -19,8 +19,7 @@ from overhead_lens.report.forms import to_html, to_json, to_text
 from overhead_lens.traces.analyzer import Analyzer
 from overhead_lens.traces.model import TraceAnalysis
 from overhead_lens.traces.modules.model import EVENTS, MARKS, MOST_PATH_NAMES, ModuleBudgets, ModuleTime
-from overhead_lens.traces.modules.names import class_and_number, marked_module
-from overhead_lens.traces.modules.scopes import OUTSIDE
+from overhead_lens.traces.modules.scopes import OUTSIDE, class_and_number, marked_module
 from overhead_lens.traces.pieces import Analyzed
 from tests.documents import validated
 from tests.drawn.timelines import AUTOGRAD, CLASSIFIER, MAIN, WORKER, analyzer_of, call, drawn, kernel, timed, trace_of
