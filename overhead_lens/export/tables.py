@@ -133,7 +133,7 @@ def _counters(analyzed: Analyzed) -> pa.Table:
     tracks = analyzed.pieces.tracks
     which = np.repeat(np.arange(len(tracks)), [len(track.values) for track in tracks])
     columns = {name: _text(which, [getattr(track, name) for track in tracks]) for name in ("process", "name", "unit")}
-    columns["device"] = pa.array([track.device for track in tracks], pa.int64()).take(pa.array(which))
+    columns["device"] = pa.array([track.device for track in tracks], pa.int64()).take(pa.array(which, pa.int64()))
     for name in ("start_ns", "dur_ns"):
         parts = [getattr(track, name) for track in tracks]
         columns[name] = pa.array(np.concatenate([np.zeros(0, dtype=np.int64), *parts]))
