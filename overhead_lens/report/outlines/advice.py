@@ -13,11 +13,11 @@ from overhead_lens.report.outline import (
     Column,
     Notes,
     Outline,
-    Row,
     Section,
     Table,
     length,
     names,
+    row,
     sections,
     signed,
     signed_bounds,
@@ -81,15 +81,13 @@ def _table(remedies: Sequence[TriedRemedy]) -> Table:
     columns += [names("95 % interval", gives_way=1), names("verdict"), names("output", 4), names("safety", 5)]
     columns += [names("where", gives_way=6), names("how", gives_way=7)]
     rows = [
-        Row(
-            [
-                text(each.remedy),
-                length(ns, whole, interval, SHORTER if each.helps else TIME, -least),
-                *(signed(ns), text(f"{1 - each.wall.ratio:+.1%}" if each.wall else ""), signed_bounds(interval)),
-                text(str(each.verdict), _LOOKS.get(str(each.verdict), "")),
-                *(text(each.output), text(_SAFETY[each.safety]), text(_where(each))),
-                text(each.how if each.helps else "", tone="code"),
-            ]
+        row(
+            each.remedy,
+            length(ns, whole, interval, SHORTER if each.helps else TIME, -least),
+            *(signed(ns), f"{1 - each.wall.ratio:+.1%}" if each.wall else "", signed_bounds(interval)),
+            text(str(each.verdict), _LOOKS.get(str(each.verdict), "")),
+            *(each.output, _SAFETY[each.safety], _where(each)),
+            text(each.how if each.helps else "", tone="code"),
         )
         for each, (ns, interval) in zip(remedies, saved, strict=True)
     ]
@@ -117,7 +115,7 @@ def _how(remedies: Sequence[TriedRemedy]) -> Section:
     """How to apply the helpful remedies, and what each does."""
     helping = [each for each in remedies if each.helps]
     columns = [names("remedy"), Column("how", is_number=False, is_whole=True), names("what it does")]
-    rows = [Row([text(each.remedy), text(each.how, tone="code"), _does(each), text(each.source)]) for each in helping]
+    rows = [row(each.remedy, text(each.how, tone="code"), _does(each), each.source) for each in helping]
     return Section("How it is done", [Table([*columns, names("source", gives_way=1)], rows)])
 
 

@@ -19,7 +19,10 @@ from overhead_lens.report.outline import (
     Table,
     bounds,
     count,
+    folded,
     names,
+    numbers,
+    row,
     sections,
     share,
     text,
@@ -62,7 +65,7 @@ def breakdown_outline(breakdown: Breakdown) -> Outline:
             *_guards(breakdown),
             _operators(breakdown.operators),
             _checks(breakdown),
-            Section("Wall time per process", [Drawing(partial(processes, breakdown))], "page", is_open=False),
+            folded("Wall time per process", Drawing(partial(processes, breakdown))),
         ),
         figure=figure,
         about=[_how(breakdown)],
@@ -125,15 +128,13 @@ def _instructions(budget: InstructionBudget | None, host: Sequence[HostCategory]
     """The same categories in instructions, beside their share of the time."""
     if budget is None:
         return None
-    columns = [names("category"), Column("instructions"), Column("share"), Column("of the time", gives_way=1)]
+    columns = [names("category"), *numbers("instructions", "share"), Column("of the time", gives_way=1)]
     columns.append(names("most in", gives_way=2))
     rows = [
-        Row(
-            [
-                text(category.category, category.category),
-                *(count(category.count), share(category.count / max(1, budget.count)), share(timed.share)),
-                text(f"{category.frames[0].count:,} {category.frames[0].frame}" if category.frames else "", tone="dim"),
-            ]
+        row(
+            text(category.category, category.category),
+            *(count(category.count), share(category.count / max(1, budget.count)), share(timed.share)),
+            text(f"{category.frames[0].count:,} {category.frames[0].frame}" if category.frames else "", tone="dim"),
         )
         for category, timed in zip(budget.host, host, strict=True)
         if category.count or timed.ns
@@ -152,8 +153,8 @@ def _guards(breakdown: Breakdown) -> list[Section]:
     if tree is not None:
         whole_ns = breakdown.category("guard").ns if guards[0].sampled_ns is not None else None
         told = text("all of it; the whole tree, checked alone")
-        rows.append(Row([*map(time, (whole_ns, tree.warm_ns, tree.cold_ns)), told, Cell()], tone="dim", is_sum=True))
-    columns = [Column("in the call"), Column("warm"), Column("cold", gives_way=1), names("guard")]
+        rows.append(row(*map(time, (whole_ns, tree.warm_ns, tree.cold_ns)), told, "", tone="dim", is_sum=True))
+    columns = [*numbers("in the call", "warm"), Column("cold", gives_way=1), names("guard")]
     table = Table([*columns, names("needed by", gives_way=2)], rows, brief=_BRIEF_GUARDS)
     notes: list[Block] = [Notes(list(guard_lines(breakdown.guard_groups)))]
     notes.append(Notes([f"{note.kind} at {note.place}: {note.reason}" for note in breakdown.compile_notes], "warning"))
@@ -167,20 +168,18 @@ def _guards(breakdown: Breakdown) -> list[Section]:
 def _guard(guard: Guard) -> Row:
     place = (guard.cause or "").partition(": ")[0]
     times = map(time, (guard.sampled_ns, guard.warm_ns, guard.cold_ns))
-    return Row([*times, text(guard.guard), text(place, tone="dim")])
+    return row(*times, guard.guard, text(place, tone="dim"))
 
 
 def _grouped(groups: Sequence[GuardGroup], heading: str) -> Table:
     rows = [
-        Row(
-            [
-                text(group.name + (f", each of {group.layers}" if group.layers else "")),
-                *(count(group.count), time(group.sampled_ns), time(group.warm_ns)),
-            ]
+        row(
+            group.name + (f", each of {group.layers}" if group.layers else ""),
+            *(count(group.count), time(group.sampled_ns), time(group.warm_ns)),
         )
         for group in groups[:_MOST_GUARDS]
     ]
-    return Table([names(heading), Column("guards"), Column("in the call"), Column("warm")], rows, f"by {heading}")
+    return Table([names(heading), *numbers("guards", "in the call", "warm")], rows, f"by {heading}")
 
 
 def guard_lines(groups: Sequence[GuardGroup]) -> Iterator[str]:
@@ -239,14 +238,12 @@ def _checks(breakdown: Breakdown) -> Section:
             Column("ablation"),
         ]
         rows = [
-            Row(
-                [
-                    text(check.category, check.category),
-                    *_reading(check.samples),
-                    *_reading(check.trace),
-                    *_reading(check.ablation, {"upper": "≤ ", "lower": "≥ ", None: ""}[check.bound]),
-                    text("agree") if check.agree else text("DISAGREE", tone="warning"),
-                ]
+            row(
+                text(check.category, check.category),
+                *_reading(check.samples),
+                *_reading(check.trace),
+                *_reading(check.ablation, {"upper": "≤ ", "lower": "≥ ", None: ""}[check.bound]),
+                "agree" if check.agree else text("DISAGREE", tone="warning"),
             )
             for check in breakdown.cross_checks
         ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from overhead_lens.correction.event_cost import EventCost
 from overhead_lens.recorder.calibrate import Calibrated
-from overhead_lens.report.outline import Column, Notes, Outline, Row, Section, Table, names, sections, text, time
+from overhead_lens.report.outline import Column, Notes, Outline, Section, Table, names, numbers, row, sections, time
 from overhead_lens.units import format_ns
 
 
@@ -15,18 +15,11 @@ def calibration_outline(calibrated: Calibrated) -> Outline:
     """The outline."""
     calibration = calibrated.calibration
     rows = [
-        Row(
-            [
-                text(name),
-                text(flags),
-                *map(time, (cost.total_ns, cost.inside_ns, cost.outside_ns)),
-                text(_after_kernels(cost)),
-            ]
-        )
+        row(name, flags, *map(time, (cost.total_ns, cost.inside_ns, cost.outside_ns)), _after_kernels(cost))
         for flags, costs in calibrated.costs.items()
         for name, cost in costs.items()
     ]
-    columns = [names("event"), names("flags"), Column("in all"), Column("inside its span"), Column("around it")]
+    columns = [names("event"), names("flags"), *numbers("in all", "inside its span", "around it")]
     columns.append(Column("more, the first after kernels", gives_way=1))
     not_kept = calibrated.not_kept
     return Outline(

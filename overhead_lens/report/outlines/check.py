@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from overhead_lens.report.looks import LONGER
-from overhead_lens.report.outline import Cell, Column, Outline, Row, Section, Table, names, signed_bounds, text
+from overhead_lens.report.outline import Cell, Outline, Section, Table, names, numbers, row, signed_bounds, text
 from overhead_lens.report.outlines.delta import delta_outline, instruction_sections
 from overhead_lens.studies.check.limits import BROKEN, CountFinding, LimitFinding
 from overhead_lens.studies.check.outcome import Outcome, TimeOutcome
@@ -21,9 +21,9 @@ def outcome_outline(outcome: Outcome) -> Outline:
 
 
 def _limits(outcome: Outcome) -> list[Section]:
-    columns = [names("limit"), Column("allowed"), Column("measured"), names("95 % interval"), names("")]
+    columns = [names("limit"), *numbers("allowed", "measured"), names("95 % interval"), names("")]
     rows = [
-        Row([text(found.limit.name), text(found.allowed), text(found.delta), _interval(found), _state(found.state)])
+        row(found.limit.name, found.allowed, found.delta, _interval(found), _state(found.state))
         for found in outcome.findings
     ]
     return [Section("Limits", [Table(columns, rows)], reach="everywhere")] if rows else []

@@ -23,7 +23,10 @@ from overhead_lens.report.outline import (
     Section,
     Table,
     count,
+    folded,
     names,
+    numbers,
+    row,
     sections,
     signed,
     signed_bounds,
@@ -107,16 +110,14 @@ def _waterfall(delta: Delta | RunDelta, per: str) -> Chart:
 
 def _table(delta: Delta | RunDelta) -> Table:
     """A row for each category that either side has, with what moved most in it, and the sum."""
-    columns = [names("category"), Column("base", gives_way=2), Column("new", gives_way=2), Column("difference")]
+    columns = [names("category"), *numbers("base", "new", gives_way=2), Column("difference")]
     columns += [names("95 % interval", gives_way=1), names("verdict"), names("moved most", gives_way=3)]
     rows = [
-        Row(
-            [
-                text(change.category, change.category),
-                *(time(old.ns), time(recent.ns), signed(change.delta_ns), signed_bounds(change.ci95_ns)),
-                _verdict(change.verdict, "*" if change.only_in_frames else ""),
-                text(_most(change.contributors), tone="dim"),
-            ]
+        row(
+            text(change.category, change.category),
+            *(time(old.ns), time(recent.ns), signed(change.delta_ns), signed_bounds(change.ci95_ns)),
+            _verdict(change.verdict, "*" if change.only_in_frames else ""),
+            text(_most(change.contributors), tone="dim"),
         )
         for change, old, recent in zip(delta.host, delta.base.host, delta.new.host, strict=True)
         if old.ns or recent.ns
@@ -149,21 +150,13 @@ def _by_frames(host: Sequence[CategoryChange]) -> list[str]:
 def _moved(delta: Delta | RunDelta) -> Section:
     """Parts of the categories' differences."""
     rows = [
-        Row(
-            [
-                text(change.category, change.category),
-                text(part.kind),
-                signed(part.delta_ns),
-                text(part.verdict),
-                text(part.name),
-            ]
-        )
+        row(text(change.category, change.category), part.kind, signed(part.delta_ns), part.verdict, part.name)
         for change in delta.host
         for part in change.contributors
     ]
     columns = [names("category"), names("kind"), Column("difference"), names("verdict"), names("name")]
     table = Table(columns, rows[:_MOST_MOVED], "those that are known to have moved first")
-    return Section("What moved inside the categories", [table], "page", is_open=False)
+    return folded("What moved inside the categories", table)
 
 
 def _stacks(delta: Delta, classifier: Classifier) -> Iterable[Picture]:
@@ -185,25 +178,23 @@ def instruction_sections(delta: InstructionDelta | None) -> list[Section]:
     """A difference in instructions per call: categories, the function that moved most, a sentence."""
     if delta is None:
         return []
-    columns = [names("category"), Column("base", gives_way=1), Column("new", gives_way=1), Column("difference")]
+    columns = [names("category"), *numbers("base", "new", gives_way=1), Column("difference")]
     columns += [Column("of the base"), names("moved most", gives_way=2)]
     rows = [
-        Row(
-            [
-                text(change.category, change.category),
-                *_counts(change.base_count, change.new_count, delta),
-                text(
-                    f"{signed_count(change.contributors[0].delta_count)} {change.contributors[0].name}"
-                    if change.contributors
-                    else "",
-                    tone="dim",
-                ),
-            ]
+        row(
+            text(change.category, change.category),
+            *_counts(change.base_count, change.new_count, delta),
+            text(
+                f"{signed_count(change.contributors[0].delta_count)} {change.contributors[0].name}"
+                if change.contributors
+                else "",
+                tone="dim",
+            ),
         )
         for change in delta.host
         if change.base_count or change.new_count
     ]
-    total = Row([text("sum"), *_counts(delta.base_count, delta.new_count, delta), Cell()], tone="bold", is_sum=True)
+    total = row("sum", *_counts(delta.base_count, delta.new_count, delta), "", tone="bold", is_sum=True)
     return [
         Section(
             "Instructions per call (callgrind)",
@@ -222,13 +213,7 @@ def _factors(factors: Factors | None) -> list[Section]:
     """The factors of the ratio of two variants, per unit of work."""
     if factors is None:
         return []
-    columns = [
-        names("factor"),
-        Column("base", gives_way=2),
-        Column("new", gives_way=2),
-        Column("difference"),
-        Column("share"),
-    ]
+    columns = [names("factor"), *numbers("base", "new", gives_way=2), *numbers("difference", "share")]
     columns.append(Column("ratio without it", gives_way=3))
     rows = [_factor(part, factors) for part in factors.parts if part.base_ns or part.new_ns]
     walls = (factors.base_ns / factors.units, factors.new_ns / factors.units)
@@ -242,12 +227,10 @@ def _factors(factors: Factors | None) -> list[Section]:
 def _factor(part: Factor, factors: Factors) -> Row:
     per_unit = [time(ns / factors.units) for ns in (part.base_ns, part.new_ns)]
     ratio = factors.ratio_without(part)
-    return Row(
-        [
-            text(part.name, part.name),
-            *per_unit,
-            signed(part.delta_ns / factors.units),
-            text(f"{factors.share(part):.0%}"),
-            text("" if ratio is None else f"{ratio:.1f}x"),
-        ]
+    return row(
+        text(part.name, part.name),
+        *per_unit,
+        signed(part.delta_ns / factors.units),
+        f"{factors.share(part):.0%}",
+        "" if ratio is None else f"{ratio:.1f}x",
     )

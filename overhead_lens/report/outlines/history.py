@@ -14,11 +14,11 @@ from overhead_lens.report.outline import (
     Notes,
     Outline,
     Picture,
-    Row,
     Section,
     Table,
     bounds,
     names,
+    row,
     sections,
     text,
 )
@@ -98,11 +98,9 @@ def _changes(changes: Sequence[HistoryChange]) -> Iterator[Block]:
     columns = [Column(""), Column("what changed", is_number=False, is_whole=True), names("found in", gives_way=1)]
     columns += [Column("p", gives_way=2), Column("reference loop", gives_way=3)]
     rows = [
-        Row(
-            [
-                *(text(str(number)), text(change.sentence, tone="bold"), text(change.found_in)),
-                *(text(f"{change.p_value:.2g}"), text(f"{change.reference_share:+.1%}")),
-            ]
+        row(
+            *(str(number), text(change.sentence, tone="bold"), change.found_in),
+            *(f"{change.p_value:.2g}", f"{change.reference_share:+.1%}"),
         )
         for number, change in enumerate(changes, 1)
     ]
@@ -119,12 +117,10 @@ def _levels(segment: Segment) -> Table:
     for at in shown:
         columns += [Column(f"from {stretches[at][0].name} ({len(stretches[at])})"), names("95 %", gives_way=2)]
     rows = [
-        Row(
-            [
-                text(name, "" if name == WALL else name, "bold" if name == WALL else ""),
-                text(_trend([point.ns[name] for point in segment.points])),
-                *(cell for at in shown for cell in _level(levels[at])),
-            ]
+        row(
+            text(name, "" if name == WALL else name, "bold" if name == WALL else ""),
+            _trend([point.ns[name] for point in segment.points]),
+            *(cell for at in shown for cell in _level(levels[at])),
         )
         for name, levels in segment.levels.items()
     ]
@@ -154,10 +150,7 @@ def _skipped(history: History) -> Section | None:
         return None
     counts = Counter(skipped.kind for skipped in history.skipped)
     total = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
-    rows = [
-        Row([text(skipped.kind), text(skipped.path), text(skipped.reason)])
-        for skipped in history.skipped[:_MOST_SKIPPED]
-    ]
+    rows = [row(skipped.kind, skipped.path, skipped.reason) for skipped in history.skipped[:_MOST_SKIPPED]]
     more = len(history.skipped) - _MOST_SKIPPED
     notes = Notes([f"{more} more (--json lists them)"] if more > 0 else [])
     table = Table([names("skipped"), names("directory"), names("why")], rows, brief=_BRIEF_SKIPPED)

@@ -15,6 +15,8 @@ from overhead_lens.report.outline import (
     length,
     measured_bounds,
     names,
+    numbers,
+    row,
     share,
     text,
     time,
@@ -43,36 +45,30 @@ def host_table(
         units: Units of work in it; above 1 there is a column of time per unit.
         total: Name of the sum.
     """
-    columns = [names("where"), names("", gives_way=3), Column("share"), Column(time_head)]
+    columns = [names("where"), names("", gives_way=3), *numbers("share", time_head)]
     columns += [Column("per unit", gives_way=2), names("95 % interval", gives_way=1)]
-    rows = [
-        row
-        for category in host
-        if category.ns or category.category == "unattributed"
-        for row in _rows(category, wall.ns, units)
-    ]
-    whole = [text(total), Cell(), text("100 %"), time(wall.ns), _per_unit(wall.ns, units)]
-    whole.append(Cell() if wall.interval == NO_INTERVAL else measured_bounds(wall))
-    return Table(columns, [*rows, Row(whole, tone="bold", is_sum=True)])
+    shown = (category for category in host if category.ns or category.category == "unattributed")
+    rows = [each for category in shown for each in _rows(category, wall.ns, units)]
+    whole = (total, "", "100 %", time(wall.ns), _per_unit(wall.ns, units))
+    within = "" if wall.interval == NO_INTERVAL else measured_bounds(wall)
+    return Table(columns, [*rows, row(*whole, within, tone="bold", is_sum=True)])
 
 
 def _rows(category: HostCategory, wall_ns: float, units: int) -> Iterator[Row]:
     look = category.category
     mark = " (trace)" if category.evidence == "trace" else ""
-    yield Row(
-        [
-            text(f"{look}{mark}", look),
-            length(category.ns, wall_ns, category.ci95_ns, look),
-            share(category.share),
-            time(category.ns),
-            _per_unit(category.ns, units),
-            bounds(category.ci95_ns),
-        ]
+    yield row(
+        text(f"{look}{mark}", look),
+        length(category.ns, wall_ns, category.ci95_ns, look),
+        share(category.share),
+        time(category.ns),
+        _per_unit(category.ns, units),
+        bounds(category.ci95_ns),
     )
     for part in category.parts:
         if part.ns:
             figures = [length(part.ns, wall_ns, look=look), share(part.ns / wall_ns), time(part.ns)]
-            yield Row([text(part.name), *figures, _per_unit(part.ns, units), Cell()], depth=1, tone="dim")
+            yield row(part.name, *figures, _per_unit(part.ns, units), "", depth=1, tone="dim")
 
 
 def _per_unit(ns: float, units: int) -> Cell:
@@ -141,8 +137,7 @@ def hosts_table(
     columns = [names(of), Column(remark), names("by category")]
     columns += [Column(HOST_CATEGORIES[at], gives_way=1) for at in used]
     rows = [
-        Row([text(name), time(ns), divided(host, 1), *(time(host[at].ns or None) for at in used)])
-        for name, ns, host in hosts
+        row(name, time(ns), divided(host, 1), *(time(host[at].ns or None) for at in used)) for name, ns, host in hosts
     ]
     return Table(columns, rows, brief=brief)
 
@@ -151,7 +146,7 @@ def frames_table(host: Sequence[HostCategory], wall_ns: float, most: int, brief:
     """Frames with the most self time: at most ``most``, of which ``brief`` stand outside of pages."""
     frames = [(frame.ns, category.category, frame.frame) for category in host for frame in category.top if frame.ns]
     rows = [
-        Row([time(ns), share(ns / max(1, wall_ns)), text(category, category), text(frame)])
+        row(time(ns), share(ns / max(1, wall_ns)), text(category, category), frame)
         for ns, category, frame in sorted(frames, key=lambda item: -item[0])[:most]
     ]
     columns = [Column(""), Column("", gives_way=1), names("", gives_way=2), names("")]

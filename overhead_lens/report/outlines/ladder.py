@@ -17,11 +17,11 @@ from overhead_lens.report.outline import (
     bounds,
     length,
     names,
+    row,
     sections,
     share,
     signed,
     signed_bounds,
-    text,
     time,
 )
 from overhead_lens.report.outlines.origin import origin
@@ -53,8 +53,8 @@ def _layers(layers: Sequence[Layer]) -> Section | None:
     for layer in layers:
         left_ns -= layer.ns
         bar = length(layer.ns, total_ns, layer.ci95_ns, TIME, left_ns)
-        rows.append(Row([text(layer.name), bar, time(layer.ns), share(layer.ns / total_ns), bounds(layer.ci95_ns)]))
-    rows.append(Row([text("sum"), Cell(), time(total_ns), Cell(), Cell()], tone="bold", is_sum=True))
+        rows.append(row(layer.name, bar, time(layer.ns), share(layer.ns / total_ns), bounds(layer.ci95_ns)))
+    rows.append(row("sum", "", time(total_ns), "", "", tone="bold", is_sum=True))
     columns = [names("from outside in"), names("", gives_way=3), Column("time"), Column("share", gives_way=2)]
     table = Table([*columns, names("95 % interval", gives_way=1)], rows, "intervals are of paired differences")
     return Section("What the compiled call is made of", [table], reach="everywhere") if layers else None
@@ -74,15 +74,13 @@ def _rungs(ladder: Ladder) -> Section:
 
 def _rung(rung: Rung, eager: Rung | None, most_ns: float) -> Row:
     if rung.ns is None:
-        return Row([text(rung.kind.title), Cell(), text(_NOT_DONE), *[Cell()] * 4], rung.depth)
+        return row(rung.kind.title, "", _NOT_DONE, *[Cell()] * 4, depth=rung.depth)
     faults = rung.minor_faults if rung.minor_faults and rung.minor_faults >= 1 else None
-    return Row(
-        [
-            text(rung.kind.title),
-            length(rung.ns, most_ns, rung.ci95_ns, TIME),
-            *(time(rung.ns), signed(rung.step_ns), signed_bounds(rung.step_ci95_ns)),
-            text(f"{rung.ns / eager.ns:.2f}" if eager is not None and eager.ns else ""),
-            text("" if faults is None else f"{faults:.0f}"),
-        ],
-        rung.depth,
+    return row(
+        rung.kind.title,
+        length(rung.ns, most_ns, rung.ci95_ns, TIME),
+        *(time(rung.ns), signed(rung.step_ns), signed_bounds(rung.step_ci95_ns)),
+        f"{rung.ns / eager.ns:.2f}" if eager is not None and eager.ns else "",
+        "" if faults is None else f"{faults:.0f}",
+        depth=rung.depth,
     )

@@ -21,6 +21,8 @@ from overhead_lens.report.outline import (
     Section,
     Table,
     names,
+    numbers,
+    row,
     sections,
     text,
 )
@@ -127,7 +129,7 @@ def _others(threads: Sequence[ThreadBudget], pid: int) -> Section:
         child = "" if thread.process == pid else f" (process {thread.process})"
         top = max((frame for row in thread.host for frame in row.top), key=lambda frame: frame.ns, default=None)
         most = text(top.frame if top else "", tone="dim")
-        rows.append(Row([text(name_of(thread) + child), text(f"{thread.busy_share:.0%}"), divided(thread.host), most]))
+        rows.append(row(name_of(thread) + child, f"{thread.busy_share:.0%}", divided(thread.host), most))
     more = len(threads) - len(rows)
     notes = Notes([f"{more} threads that are less busy are left out; --json has them."] if more else [])
     table = Table(columns, rows, brief=_BRIEF_THREADS)
@@ -184,11 +186,11 @@ def _changes(delta: ProcessDelta, thread: ThreadDelta) -> Section:
         host_bar(when, f"busy {side.busy_share:.0%} of {format_ns(side.wall_ns)}", side.host, side.wall_ns)
         for when, side in zip(("before", "after"), pair, strict=True)
     ]
-    columns = [names("category"), Column("base"), Column("new"), Column("difference")]
+    columns = [names("category"), *numbers("base", "new", "difference")]
     columns += [names("95 % interval", gives_way=1), names("verdict")]
-    rows = [_change(row) for row in thread.host if row.base_share or row.new_share]
+    rows = [_change(share) for share in thread.host if share.base_share or share.new_share]
     busy = [text("busy"), text(f"{thread.base_busy_share:.1%}"), text(f"{thread.new_busy_share:.1%}")]
-    rows.append(Row([*busy, text(""), text(""), text("")], tone="bold", is_sum=True))
+    rows.append(row(*busy, "", "", "", tone="bold", is_sum=True))
     drawn = Bars(bars, f"How the time of {name} divided before and divides now.")
     return Section(name, [drawn, Table(columns, rows)], reach="everywhere")
 
@@ -197,14 +199,12 @@ def _of(process: ProcessBudget, number: int) -> ThreadBudget:
     return next(thread for thread in process.threads if thread.thread == number)
 
 
-def _change(row: ShareDelta) -> Row:
-    low, high = row.ci95_share
-    return Row(
-        [
-            text(row.category, row.category),
-            *(text(f"{row.base_share:.1%}"), text(f"{row.new_share:.1%}")),
-            text(f"{100 * row.delta_share:+.1f} points"),
-            text(f"{100 * low:+.1f} .. {100 * high:+.1f}"),
-            text(row.verdict, {"more": LONGER, "less": SHORTER}.get(row.verdict, "")),
-        ]
+def _change(share: ShareDelta) -> Row:
+    low, high = share.ci95_share
+    return row(
+        text(share.category, share.category),
+        *(f"{share.base_share:.1%}", f"{share.new_share:.1%}"),
+        f"{100 * share.delta_share:+.1f} points",
+        f"{100 * low:+.1f} .. {100 * high:+.1f}",
+        text(share.verdict, {"more": LONGER, "less": SHORTER}.get(share.verdict, "")),
     )

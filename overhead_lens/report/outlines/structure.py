@@ -18,6 +18,8 @@ from overhead_lens.report.outline import (
     Table,
     length,
     names,
+    numbers,
+    row,
     sections,
     signed,
     text,
@@ -78,7 +80,7 @@ def _self_times(divided: Divided, delta: StructureDelta, at: int) -> Section:
         others = (base_ns - sum(each.base_ns for each in shown), new_ns - sum(each.new_ns for each in shown))
         rows.append(_rest(f"({len(divided.names) - len(shown):,} others)", *others))
     rows.append(_rest("sum", base_ns, new_ns, is_sum=True))
-    columns = [Column("difference"), names("", gives_way=2), Column("base", gives_way=1), Column("new", gives_way=1)]
+    columns = [Column("difference"), names("", gives_way=2), *numbers("base", "new", gives_way=1)]
     where = "busiest thread" if divided.where == "host" else f"device {divided.where}"
     heading = f"{where}: self time{_unit(delta)}, which sums to {format_signed_ns(new_ns - base_ns)}"
     table = Table([*columns, names("name")], rows, "each instant belongs to the event that began last", _BRIEF)
@@ -89,7 +91,7 @@ def _self_times(divided: Divided, delta: StructureDelta, at: int) -> Section:
 def _self_time(each: SelfTime, whole: int, least: int) -> Row:
     look = LONGER if each.delta_ns > 0 else SHORTER
     cells = [Cell(format_signed_ns(each.delta_ns), look=look), length(each.delta_ns, whole, None, look, -least)]
-    return Row([*cells, time(each.base_ns), time(each.new_ns), text(each.name)])
+    return row(*cells, time(each.base_ns), time(each.new_ns), each.name)
 
 
 def _rest(name: str, base_ns: int, new_ns: int, *, is_sum: bool = False) -> Row:
@@ -125,7 +127,7 @@ def _changes(delta: StructureDelta, kind: str) -> Section:
 
 def _change(change: StructureChange, units: tuple[int, int]) -> Row:
     counted = f"{_count(change.base_count / units[0])} → {_count(change.new_count / units[1])}"
-    return Row([text(counted), text(change.status), text(_named(change.kind, change.name))])
+    return row(counted, change.status, _named(change.kind, change.name))
 
 
 def _named(kind: str, name: str) -> str:
@@ -160,7 +162,7 @@ def _swap_rows(delta: StructureDelta) -> Iterator[Row]:
         ):
             operator = text(swap.operator if mark == "-" else "", tone="bold")
             told = [text(f"{_count(counted)}x {format_ns(ns)}"), text(_first(kernels))]
-            yield Row([operator, text(mark), *told])
+            yield row(operator, mark, *told)
 
 
 def _first(kernels: Sequence[str]) -> str:

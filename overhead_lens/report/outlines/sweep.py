@@ -16,6 +16,7 @@ from overhead_lens.report.outline import (
     Table,
     bounds,
     names,
+    row,
     sections,
     text,
     time,
@@ -89,13 +90,11 @@ def _lines(sweep: Sweep) -> Section:
 
 def _line(variant: SweptVariant) -> Row:
     line, (low_ns, high_ns) = variant.line, variant.element_ci95_ns
-    return Row(
-        [
-            text(variant.name),
-            *(time(line.overhead_ns), bounds(variant.overhead_ci95_ns)),
-            *(text(_rate(line.element_ns)), text(f"{_rate(high_ns)} .. {_rate(low_ns)}")),
-            text(variant.fit),
-        ]
+    return row(
+        variant.name,
+        *(time(line.overhead_ns), bounds(variant.overhead_ci95_ns)),
+        *(_rate(line.element_ns), f"{_rate(high_ns)} .. {_rate(low_ns)}"),
+        variant.fit,
     )
 
 
@@ -109,14 +108,12 @@ def _crossings(sweep: Sweep) -> Section:
 
 def _crossing(crossing: Crossing) -> Row:
     between = crossing.between
-    return Row(
-        [
-            text(crossing.below),
-            text(crossing.above if crossing.size is not None else f"({crossing.above} never)"),
-            text("none" if crossing.size is None else _size(crossing.size)),
-            _spread(crossing),
-            text("" if between is None else f"{between[0]:,} and {between[1]:,}"),
-        ]
+    return row(
+        crossing.below,
+        crossing.above if crossing.size is not None else f"({crossing.above} never)",
+        "none" if crossing.size is None else _size(crossing.size),
+        _spread(crossing),
+        "" if between is None else f"{between[0]:,} and {between[1]:,}",
     )
 
 
