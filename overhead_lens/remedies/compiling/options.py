@@ -1,0 +1,118 @@
+"""What torch.compile is told, or that it is left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from overhead_lens.remedies.remedy import Call, NotApplicableError, Remedy
+
+_DOCUMENTATION = "https://docs.pytorch.org/docs/stable"
+
+
+def _with_dynamic(call: Call, *, dynamic: bool) -> Call:
+    if call.check_compiled().get("dynamic") is dynamic:
+        raise NotApplicableError(f"it is compiled with dynamic={dynamic}")
+    return call.compiled(dynamic=dynamic)
+
+
+def _eager(call: Call) -> Call:
+    call.check_compiled()
+    return replace(call, compile_options=None)
+
+
+def _frozen(call: Call) -> Call:
+    import torch
+
+    if not any(isinstance(each, torch.nn.Module) for each in call.objects()):
+        raise NotApplicableError("the call has no module whose weights could be frozen")
+    return call.with_options(freezing=True).inside(torch.no_grad)
+
+
+def _in_one_graph(call: Call) -> Call:
+    if call.check_compiled().get("fullgraph"):
+        raise NotApplicableError("it is already compiled with fullgraph=True")
+    return call.compiled(fullgraph=True)
+
+
+def _as_cuda_graph(call: Call) -> Call:
+    if call.device == "cpu":
+        raise NotApplicableError("CUDA graphs need a CUDA device")
+    return call.compiled(mode="reduce-overhead")
+
+
+REMEDIES = (
+    Remedy(
+        name="cpp_wrapper",
+        summary="the code around the kernels is generated in C++ in place of Python",
+        how='torch.compile(f, options={"cpp_wrapper": True})',
+        shrinks=("python", "allocation"),
+        source="https://docs.pytorch.org/tutorials/unstable/inductor_cpp_wrapper_tutorial.html",
+        apply=lambda call: call.with_options(cpp_wrapper=True),
+    ),
+    *(
+        Remedy(
+            name=f"dynamic_{'on' if dynamic else 'off'}",
+            summary="code for any size" if dynamic else "code for the very sizes that come, compiled again for others",
+            how=f"torch.compile(f, dynamic={dynamic})",
+            shrinks=("guard", "python", "kernel", "compile"),
+            source=f"{_DOCUMENTATION}/torch.compiler_dynamic_shapes.html",
+            apply=partial(_with_dynamic, dynamic=dynamic),
+            group="dynamic",
+        )
+        for dynamic in (False, True)
+    ),
+    Remedy(
+        name="eager",
+        summary="the call is not compiled",
+        how="without torch.compile",
+        shrinks=("guard", "compile", "python", "kernel"),
+        source=f"{_DOCUMENTATION}/torch.compiler_faq.html",
+        apply=_eager,
+        group="compile",
+    ),
+    Remedy(
+        name="freezing",
+        summary="weights become constants that are packed and folded when the call is compiled",
+        how='with torch.no_grad(): torch.compile(f, options={"freezing": True})',
+        safety="changes_semantics",
+        shrinks=("kernel", "guard", "python"),
+        source=f"{_DOCUMENTATION}/torch.compiler_inductor_profiling.html",
+        apply=_frozen,
+    ),
+    Remedy(
+        name="fullgraph",
+        summary="torch.compile fails where the graph would break; it shows that there is nothing to gain from breaks",
+        how="torch.compile(f, fullgraph=True)",
+        shrinks=("guard", "compile"),
+        source=f"{_DOCUMENTATION}/generated/torch.compile.html",
+        apply=_in_one_graph,
+    ),
+    Remedy(
+        name="max_autotune",
+        summary="the compiler tries kernels for matrix products and keeps the fastest",
+        how='torch.compile(f, mode="max-autotune-no-cudagraphs")',
+        shrinks=("kernel",),
+        source=f"{_DOCUMENTATION}/generated/torch.compile.html",
+        apply=lambda call: call.compiled(mode="max-autotune-no-cudagraphs"),
+        group="compile",
+    ),
+    Remedy(
+        name="reduce_overhead",
+        summary="all launches of the call are replayed as one CUDA graph",
+        how='torch.compile(f, mode="reduce-overhead")',
+        shrinks=("dispatcher", "python", "launch", "allocation"),
+        source=f"{_DOCUMENTATION}/torch.compiler_cudagraph_trees.html",
+        apply=_as_cuda_graph,
+        group="compile",
+    ),
+    Remedy(
+        name="size_asserts_off",
+        summary="generated code does not check the sizes and strides of what it is given and what operators return",
+        how='torch.compile(f, options={"size_asserts": False}), or TORCHINDUCTOR_SIZE_ASSERTS=0',
+        safety="changes_semantics",
+        shrinks=("python", "guard"),
+        source="https://github.com/pytorch/pytorch/blob/main/torch/_inductor/config.py",
+        apply=lambda call: call.with_options(size_asserts=False),
+    ),
+)
