@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -17,95 +16,33 @@ from overhead_lens.taxonomy.classifier import Classifier, default_classifier
 _WIDTH = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """The forms of a type of result, as ``module:function`` from this package on; loaded when one is used.
-
-    Attributes:
-        document: Makes the JSON document of a result.
-        outline: Makes the ``Outline`` of a result, which is its text, page, notebook and Markdown.
-        table: Makes the pandas table of a result; empty for those that the Python API does not give.
-    """
-
-    document: str
-    outline: str
-    table: str = ""
-
-
-_FORMS = {
-    "budget.model.Breakdown": Form(
-        "documents.breakdown:breakdown_document",
-        table="report.tables:host_table",
-        outline="report.outlines.breakdown:breakdown_outline",
-    ),
-    "comparison.model.Delta": Form(
-        "documents.delta:delta_document",
-        table="report.tables:delta_table",
-        outline="report.outlines.delta:delta_outline",
-    ),
-    "studies.ladder.analysis.Ladder": Form(
-        "documents.ladder:ladder_document",
-        table="report.tables:ladder_table",
-        outline="report.outlines.ladder:ladder_outline",
-    ),
-    "studies.advise.analysis.Advice": Form(
-        "documents.advice:advice_document",
-        table="report.tables:advice_table",
-        outline="report.outlines.advice:advice_outline",
-    ),
-    "studies.sweep.analysis.Sweep": Form(
-        "documents.sweep:sweep_document",
-        table="report.tables:sweep_table",
-        outline="report.outlines.sweep:sweep_outline",
-    ),
-    "studies.run.analysis.RunBudget": Form(
-        "documents.run:run_document",
-        table="report.tables:host_table",
-        outline="report.outlines.run:run_outline",
-    ),
-    "studies.run.delta.RunDelta": Form(
-        "documents.steps:steps_document", outline="report.outlines.delta:run_delta_outline"
-    ),
-    "studies.run.missed.EndToEnd": Form(
-        "documents.missed:missed_document", outline="report.outlines.run:end_to_end_outline"
-    ),
-    "studies.run.job.RunJob": Form("documents.ranks:ranks_document", outline="report.outlines.run:job_outline"),
-    "studies.attach.analysis.ProcessBudget": Form(
-        "documents.process:process_document",
-        table="report.tables:process_table",
-        outline="report.outlines.process:process_outline",
-    ),
-    "studies.attach.delta.ProcessDelta": Form(
-        "documents.process:threads_document", outline="report.outlines.process:process_delta_outline"
-    ),
-    "studies.history.analysis.History": Form(
-        "documents.history:history_document", outline="report.outlines.history:history_outline"
-    ),
-    "traces.model.TraceAnalysis": Form(
-        "documents.analysis:trace_document",
-        table="report.tables:analysis_table",
-        outline="report.outlines.trace:trace_outline",
-    ),
-    "traces.job.ranks.Job": Form("documents.analysis:job_document", outline="report.outlines.ranks:job_outline"),
-    "traces.structure.model.StructureDelta": Form(
-        "documents.structure:structure_document", outline="report.outlines.structure:structure_outline"
-    ),
-    "recorder.calibrate.Calibrated": Form(
-        "documents.calibration:calibration_document",
-        outline="report.outlines.calibration:calibration_outline",
-    ),
-    "studies.check.outcome.TimeOutcome": Form(
-        "documents.delta:checked_document", outline="report.outlines.check:outcome_outline"
-    ),
-    "studies.check.outcome.CountOutcome": Form(
-        "documents.delta:counts_document", outline="report.outlines.check:outcome_outline"
-    ),
+_FORMS: Mapping[str, tuple[str, ...]] = {
+    "budget.model.Breakdown": ("breakdown", "breakdown", "tables:host"),
+    "comparison.model.Delta": ("delta", "delta", "tables:delta"),
+    "studies.ladder.analysis.Ladder": ("ladder", "ladder", "tables:ladder"),
+    "studies.advise.analysis.Advice": ("advice", "advice", "tables:advice"),
+    "studies.sweep.analysis.Sweep": ("sweep", "sweep", "tables:sweep"),
+    "studies.run.analysis.RunBudget": ("run", "run", "tables:host"),
+    "studies.run.delta.RunDelta": ("steps", "delta:run_delta"),
+    "studies.run.missed.EndToEnd": ("missed", "run:end_to_end"),
+    "studies.run.job.RunJob": ("ranks", "run:job"),
+    "studies.attach.analysis.ProcessBudget": ("process", "process", "tables:process"),
+    "studies.attach.delta.ProcessDelta": ("process:threads", "process:process_delta"),
+    "studies.history.analysis.History": ("history", "history"),
+    "traces.model.TraceAnalysis": ("analysis:trace", "trace", "tables:analysis"),
+    "traces.job.ranks.Job": ("analysis:job", "ranks:job"),
+    "traces.structure.model.StructureDelta": ("structure", "structure"),
+    "recorder.calibrate.Calibrated": ("calibration", "calibration"),
+    "studies.check.outcome.TimeOutcome": ("delta:checked", "check:outcome"),
+    "studies.check.outcome.CountOutcome": ("delta:counts", "check:outcome"),
 }
+"""By type: the document, the outline and, if the Python API gives the result, the table. ``MODULE:NAME`` is ``NAME_document`` in
+``documents/MODULE.py``, ``NAME_outline`` in ``outlines/MODULE.py``, ``NAME_table`` in ``report/MODULE.py``; one name is both."""
 
 
 def to_json(result: object) -> str:
     """The JSON text of a result."""
-    return str(_load(_form(result).document)(result).to_json())
+    return str(_made(result, 0, "documents.{}:{}_document").to_json())
 
 
 def print_text(console: Console, result: object, *, whole: bool = False) -> None:
@@ -117,7 +54,7 @@ def print_text(console: Console, result: object, *, whole: bool = False) -> None
 
 def outline_of(result: object) -> Outline:
     """What a report says of a result."""
-    outline: Outline = _load(_form(result).outline)(result)
+    outline: Outline = _made(result, 1, "report.outlines.{}:{}_outline")
     return outline
 
 
@@ -130,7 +67,7 @@ def to_markdown(result: object) -> str:
 
 def to_pandas(result: object) -> pd.DataFrame:
     """The table of a result."""
-    table: pd.DataFrame = _load(_form(result).table)(result)
+    table: pd.DataFrame = _made(result, 2, "report.{}:{}_table")
     return table
 
 
@@ -161,12 +98,10 @@ def to_text(result: object, *, whole: bool = False) -> str:
     return file.getvalue()
 
 
-def _form(result: object) -> Form:
+def _made(result: object, which: int, place: str) -> Any:
+    """What the function at ``place`` makes of a result; loaded when it is used."""
     kind = type(result)
-    return _FORMS[f"{kind.__module__}.{kind.__qualname__}".removeprefix("overhead_lens.")]
-
-
-def _load(path: str) -> Callable[..., Any]:
-    module, _, name = path.partition(":")
-    function: Callable[..., Any] = getattr(importlib.import_module(f"overhead_lens.{module}"), name)
-    return function
+    row = _FORMS[f"{kind.__module__}.{kind.__qualname__}".removeprefix("overhead_lens.")]
+    named, _, name = row[which].partition(":")
+    module, _, function = place.format(named, name or named).partition(":")
+    return getattr(importlib.import_module(f"overhead_lens.{module}"), function)(result)
