@@ -320,10 +320,7 @@ def measure_pair(
 
 
 def _compare_functions(
-    functions: tuple[Callable[..., Any], Callable[..., Any]],
-    arguments: Arguments,
-    *,
-    compile: bool,
+    functions: tuple[Callable[..., Any], Callable[..., Any]], arguments: Arguments, *, compile: bool
 ) -> Delta:
     with ExitStack() as stack:
         requests = []

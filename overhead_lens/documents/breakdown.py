@@ -16,14 +16,7 @@ from overhead_lens.budget.model import (
     InstructionPart,
 )
 from overhead_lens.contract import Tenths, TenthsInterval, Thousandths
-from overhead_lens.documents.common import (
-    Category,
-    Document,
-    Interval,
-    Row,
-    fill,
-    json_subject,
-)
+from overhead_lens.documents.common import Category, Document, Interval, Row, fill, json_subject
 from overhead_lens.subject import Subject
 
 # Functions of a category in instructions; a compiled call has hundreds.
@@ -167,10 +160,7 @@ def _device(device: model.DeviceShare) -> Device:
         evidence="trace",
         kinds=device,
         launch=Launch(
-            device.launches_per_call,
-            device.launch_median_ns,
-            device.launch_p99_ns,
-            device.graph_launches_per_call,
+            device.launches_per_call, device.launch_median_ns, device.launch_p99_ns, device.graph_launches_per_call
         ),
     )
 

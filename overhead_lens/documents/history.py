@@ -91,10 +91,7 @@ def history_document(history: analysis.History) -> HistoryDocument:
     """The document of a history."""
     series = [
         fill(
-            Series,
-            each,
-            subject=json_subject(each.subject),
-            segments=[_segment(segment) for segment in each.segments],
+            Series, each, subject=json_subject(each.subject), segments=[_segment(segment) for segment in each.segments]
         )
         for each in history.series
     ]

@@ -119,11 +119,7 @@ def _measure(side: Side, listener: Listener, watch: Watch | None, started: datet
 
 
 def _measure_batch(
-    side: Side,
-    batch: Sequence[int],
-    listener: Listener,
-    ends: Callable[[int], bool],
-    meanwhile: Callable[[], None],
+    side: Side, batch: Sequence[int], listener: Listener, ends: Callable[[int], bool], meanwhile: Callable[[], None]
 ) -> bool:
     """Measure in the processes of a batch; whether the recording ends with it."""
     with _warmed_up(side, [f"clock-{number}" for number in batch], listener, meanwhile) as workers:

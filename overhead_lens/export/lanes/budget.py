@@ -49,11 +49,7 @@ def budget_lane(breakdown: Breakdown) -> Lane:
 
 
 def host_slices(
-    host: Iterable[HostCategory],
-    *,
-    start_ns: int = 0,
-    kind: str = BUDGET,
-    inside: Mapping[str, Pieces] | None = None,
+    host: Iterable[HostCategory], *, start_ns: int = 0, kind: str = BUDGET, inside: Mapping[str, Pieces] | None = None
 ) -> Iterator[Slice]:
     """Slices of the categories that took time, their pieces inside, one after the other.
 

@@ -40,11 +40,7 @@ def thread_lane(thread: ThreadBudget, *, start_ns: int = 0, kind: str = THREAD_B
 
 
 def thread_stacks(
-    threads: Sequence[SampledThread],
-    budgets: Sequence[ThreadBudget],
-    classifier: Classifier,
-    *,
-    start_ns: int = 0,
+    threads: Sequence[SampledThread], budgets: Sequence[ThreadBudget], classifier: Classifier, *, start_ns: int = 0
 ) -> dict[ThreadKey, list[Placed]]:
     """Stacks of threads below their budgets; ``thread_budgets`` computed them for the same threads."""
     host = {thread_key(budget): budget.host for budget in budgets}

@@ -103,12 +103,7 @@ def measure_block(workload: Workload, count: int, pieces: int | None = None) -> 
 
 @operation
 def time_blocks(
-    session: Session,
-    block_ns: int,
-    blocks: int,
-    budget_ns: int,
-    piece_ns: int | None = None,
-    collections: bool = False,
+    session: Session, block_ns: int, blocks: int, budget_ns: int, piece_ns: int | None = None, collections: bool = False
 ) -> dict[str, Any]:
     """Time blocks of the bare loop, and the other threads of this process meanwhile.
 

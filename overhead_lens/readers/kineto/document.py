@@ -176,10 +176,7 @@ def _work(arguments: _Arguments) -> WorkNumbers:
     sizes = (arguments.bytes, arguments.graph, arguments.graph_node)
     if sizes == _NO_SIZES and all(value is _NOTHING for value in decimals):
         return NONE
-    numbers = (
-        *map(whole, sizes),
-        *(ABSENT if value is _NOTHING else millionths(_text(value)) for value in decimals),
-    )
+    numbers = (*map(whole, sizes), *(ABSENT if value is _NOTHING else millionths(_text(value)) for value in decimals))
     return NONE if numbers == NONE else numbers
 
 

@@ -220,10 +220,7 @@ def _pairs(walls: Mapping[str, pd.Series[float]], name: str) -> tuple[Floats, Fl
 
 
 def _tried(
-    tried: Tried,
-    pairs: Mapping[str, tuple[Floats, Floats]],
-    shifts: Mapping[str, Shift],
-    verdicts: Mapping[str, str],
+    tried: Tried, pairs: Mapping[str, tuple[Floats, Floats]], shifts: Mapping[str, Shift], verdicts: Mapping[str, str]
 ) -> TriedRemedy:
     remedy, trial = tried.remedy, tried.trial
     status, reason, wall = trial.status, trial.reason, None

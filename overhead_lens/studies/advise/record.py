@@ -40,16 +40,7 @@ from overhead_lens.recorder.side import provenance
 from overhead_lens.recorder.single import record
 from overhead_lens.stored import budget_of
 from overhead_lens.studies.advise.analysis import TriedRemedy, go_together, not_worth_it, tried_remedies
-from overhead_lens.studies.advise.stored import (
-    ADVICE,
-    BASE,
-    TOGETHER,
-    AdviceMeta,
-    Listed,
-    Trial,
-    Tried,
-    folder_of,
-)
+from overhead_lens.studies.advise.stored import ADVICE, BASE, TOGETHER, AdviceMeta, Listed, Trial, Tried, folder_of
 from overhead_lens.taxonomy.classifier import Classifier
 from overhead_lens.units import format_ns
 

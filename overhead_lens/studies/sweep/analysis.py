@@ -213,11 +213,7 @@ def _variant(name: str, meta: SweepMeta, sides: PairedSides) -> _Lines:
             )
         )
     variant = SweptVariant(
-        name,
-        tuple(points),
-        line,
-        _interval(overheads_ns, line.overhead_ns),
-        _interval(elements_ns, line.element_ns),
+        name, tuple(points), line, _interval(overheads_ns, line.overhead_ns), _interval(elements_ns, line.element_ns)
     )
     return _Lines(variant, overheads_ns, elements_ns)
 

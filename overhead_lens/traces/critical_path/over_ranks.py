@@ -28,13 +28,7 @@ from overhead_lens.stats.values import Ints
 from overhead_lens.traces.collectives.matching import Matched
 from overhead_lens.traces.collectives.model import Collective
 from overhead_lens.traces.critical_path.fragments import NOWHERE, PathFragments, StepEnd, through
-from overhead_lens.traces.critical_path.model import (
-    KINDS,
-    PathOverRanks,
-    PathTime,
-    RankOnPath,
-    StepOverRanks,
-)
+from overhead_lens.traces.critical_path.model import KINDS, PathOverRanks, PathTime, RankOnPath, StepOverRanks
 from overhead_lens.traces.timeline import sum_by
 
 _MOST_NAMES = 10

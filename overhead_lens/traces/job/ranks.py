@@ -252,13 +252,7 @@ def _rank(analysis: TraceAnalysis, label: str, own: Sequence[tuple[Collective, i
     transfer_ns = sum(transfer for _, transfer in own)
     in_collectives = sum(collective.dur_ns for collective, _ in own)
     return RankTime(
-        label,
-        analysis.path,
-        analysis.window.wall_ns,
-        len(own),
-        in_collectives - transfer_ns,
-        transfer_ns,
-        quantities,
+        label, analysis.path, analysis.window.wall_ns, len(own), in_collectives - transfer_ns, transfer_ns, quantities
     )
 
 

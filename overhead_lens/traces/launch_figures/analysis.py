@@ -50,10 +50,7 @@ _SUMMED = (
 
 
 def launch_figures(
-    events: pd.DataFrame,
-    devices: Sequence[DeviceTimeline],
-    budgets: Sequence[DeviceBudget],
-    steps: Sequence[TraceStep],
+    events: pd.DataFrame, devices: Sequence[DeviceTimeline], budgets: Sequence[DeviceBudget], steps: Sequence[TraceStep]
 ) -> tuple[DeviceLaunches, ...]:
     """The figures of every device; ``budgets`` are those of ``devices`` over their spans."""
     if not devices:
@@ -114,11 +111,7 @@ class _DeviceKernels:
         self._device = device
 
     def figures(
-        self,
-        budget: DeviceBudget,
-        at: int,
-        steps: Sequence[TraceStep],
-        decoding: tuple[Ints, Ints],
+        self, budget: DeviceBudget, at: int, steps: Sequence[TraceStep], decoding: tuple[Ints, Ints]
     ) -> DeviceLaunches:
         """All of them."""
         told = tuple(

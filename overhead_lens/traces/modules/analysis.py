@@ -164,11 +164,7 @@ def _add_device(own: Ints, scopes: Scopes, host: HostEvents, launch: Ints, dur_n
     count = len(own) - 1
     event = np.searchsorted(host.rows, launch)
     place, backward = _belongs(scopes, scopes.around(host.thread[event], host.start_ns[event]), count)
-    for column, chosen in (
-        (_FORWARD_DEVICE, ~backward),
-        (_BACKWARD_DEVICE, backward),
-        (_COMMUNICATION, communicates),
-    ):
+    for column, chosen in ((_FORWARD_DEVICE, ~backward), (_BACKWARD_DEVICE, backward), (_COMMUNICATION, communicates)):
         own[:, column] += sum_by(place[chosen], dur_ns[chosen], count + 1)
     own[:, _EVENTS] += np.bincount(place, minlength=count + 1)
 
